@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from engine.conversation import Conversation
 from engine.engine import Engine
+from engine.executor.sampling import ServerSampling
 from tools.mcp_form import LEFT, FormAnswer, ServerForm
+from tools.mcp_sampling import DECLINED, NOT_CALLED, SampleAnswer, SampleRefused, SampleRequest
 
 
 class ConversationAsker(Struct, frozen=True):
@@ -15,8 +18,21 @@ class ConversationAsker(Struct, frozen=True):
 
     async def ask(self, conversation_id: str, server: str, form: ServerForm) -> FormAnswer:
         """The user's answer; left where the conversation is not open here."""
+        conversation, _ = self._asking(conversation_id)
+        return LEFT if conversation is None else await conversation.server_questions.ask(server, form)
+
+    async def sample(self, conversation_id: str, server: str, request: SampleRequest) -> SampleAnswer:
+        """See `UserAsker.sample`; the call of the model is the sub-agent's own."""
+        conversation, calling = self._asking(conversation_id)
+        if conversation is None or calling is None:
+            raise SampleRefused(NOT_CALLED, DECLINED)
+        sampling = ServerSampling(conversation.server_questions.session, calling.server_questions.session)
+        return await sampling.answer(server, request)
+
+    def _asking(self, conversation_id: str) -> tuple[Conversation | None, Conversation | None]:
+        """The conversation whose user is asked, and the one that called."""
         opened = {one.id: one for one in self.engine.live()}
-        conversation = opened.get(conversation_id)
+        conversation = calling = opened.get(conversation_id)
         while conversation is not None and (agent := conversation.record.agent) is not None:
             conversation = opened.get(agent.parent_id)
-        return LEFT if conversation is None else await conversation.server_questions.ask(server, form)
+        return conversation, calling

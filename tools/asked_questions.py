@@ -38,6 +38,8 @@ class AskedQuestion(Struct, frozen=True):
     options: tuple[AskedOption, ...]
     multi: bool = False
     """True where several options may be chosen."""
+    details: str = ""
+    """Cleaned text that the question is about, shown below the options."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -75,4 +77,5 @@ def lines_of(questions: Sequence[AskedQuestion]) -> list[str]:
         lines.append(f"{asked.header}: {asked.question}")
         for number, option in enumerate(asked.options, 1):
             lines.append(f"  {number} {option.label}{f' - {option.description}' if option.description else ''}")
+        lines += asked.details.splitlines()
     return lines

@@ -61,10 +61,6 @@ class ServerForm(Protocol):
         """Reason why these answers do not do, as a sentence; empty where they do."""
         ...
 
-    def result(self, answers: Answers) -> JsonObject:
-        """The answer for the server; the answers fit."""
-        ...
-
 
 class FieldForm(Struct, frozen=True):
     """A form of fields; one without any asks for a yes."""

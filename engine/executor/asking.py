@@ -32,9 +32,9 @@ from engine.ports import (
 )
 from engine.records.model_calls import PREVIEW, CallPurpose, CallStatus
 
-OF_WEB: Final = frozenset({CallPurpose.WEB_SEARCH, CallPurpose.WEB_PAGE})
+OF_TOOLS: Final = frozenset({CallPurpose.WEB_SEARCH, CallPurpose.WEB_PAGE, CallPurpose.SAMPLING})
 """Purposes of a tool's calls: part of its run, and ended with the tool."""
-OF_RUNS: Final = OF_WEB | {CallPurpose.REPLY, CallPurpose.ROUTING, CallPurpose.COMPACTION, CallPurpose.MEMORY}
+OF_RUNS: Final = OF_TOOLS | {CallPurpose.REPLY, CallPurpose.ROUTING, CallPurpose.COMPACTION, CallPurpose.MEMORY}
 """Purposes of calls that belong to a run; all others run beside runs."""
 
 

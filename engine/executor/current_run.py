@@ -40,6 +40,8 @@ class RunFacts(Struct, eq=False):
     """Cost of sub-agents, while the run is the newest one."""
     told_of_budget: bool = False
     told_of_caps: bool = False
+    samples: int = 0
+    """Sampling requests of MCP servers that the user was asked about."""
     loop_guard: LoopGuard = field(default_factory=LoopGuard)
     files_note: str | None = None
     """Note for the model about files that were rewound before it; None until the first request."""

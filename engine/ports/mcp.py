@@ -59,6 +59,8 @@ class ServerDefinition(SecretFields, Struct, frozen=True, kw_only=True):
     """True: a run without a screen fails when it cannot connect."""
     sandboxed: bool = True
     """True: it runs in the sandbox of the conversation."""
+    samples: bool = False
+    """True: it may ask for answers of a model, each after a yes of the user."""
     tools: tuple[str, ...] = ()
     """Patterns of its tools that are offered, `!` in front leaves out; empty: all."""
     always_load: bool = False
@@ -150,6 +152,8 @@ class ServerView(Struct, frozen=True):
     log: tuple[str, ...] = ()
     """Newest lines of its log."""
     is_required: bool = False
+    samples: bool = False
+    """True where it may ask for answers of a model."""
     is_on: bool = True
     """False where it is switched off in this conversation."""
     secrets: tuple[str, ...] = ()

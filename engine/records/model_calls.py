@@ -34,6 +34,8 @@ class CallPurpose(StrEnum):
     """Search of the web by the provider's server."""
     WEB_PAGE = "web_page"
     """Answer about a fetched page."""
+    SAMPLING = "sampling"
+    """Answer to a sampling request of an MCP server."""
     EARLIER = "earlier"
     """Usage of a conversation before its calls were recorded, in one row."""
 

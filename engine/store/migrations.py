@@ -14,6 +14,7 @@ from engine.store.schema_events import add_cancel_requests, number_events
 from engine.store.schema_mcp import add_mcp_columns
 from engine.store.schema_plan import add_plan_columns
 from engine.store.schema_queue import add_delivery_column
+from engine.store.schema_sampling import add_sampling_calls
 from engine.store.schema_search import add_search_index
 from engine.store.schema_statistics import add_statistics_indexes
 from engine.store.schema_steps import (
@@ -69,6 +70,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     add_delivery_column,
     add_mcp_columns,
     add_web_calls,
+    add_sampling_calls,
 )
 """The n-th brings a file from version n-1 to version n. Only ever appended to."""
 

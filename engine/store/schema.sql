@@ -412,7 +412,7 @@ CREATE TABLE model_calls (
         run_id TEXT,
         message_id TEXT,
         purpose TEXT NOT NULL CHECK (purpose IN ('reply', 'compaction', 'routing', 'title', 'turn_summary',
-            'suggestion', 'aside', 'earlier', 'memory', 'tracking', 'web_search', 'web_page')),
+            'suggestion', 'aside', 'earlier', 'memory', 'tracking', 'web_search', 'web_page', 'sampling')),
         status TEXT NOT NULL CHECK (status IN ('ok', 'failed', 'cancelled')),
         provider TEXT NOT NULL,
         model TEXT NOT NULL,

@@ -94,6 +94,7 @@ def _object(view: ServerView) -> JsonObject:
         "source": origin_words(view),
         "tools": list(view.tools),
         "tokens": view.tokens,
+        "sampling": "ask" if view.samples else "off",
     }
 
 

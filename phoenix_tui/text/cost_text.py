@@ -21,6 +21,7 @@ PURPOSES: Final = {
     CallPurpose.TRACKING: "task board",
     CallPurpose.WEB_SEARCH: "web searches",
     CallPurpose.WEB_PAGE: "answers about web pages",
+    CallPurpose.SAMPLING: "MCP sampling",
     CallPurpose.EARLIER: "before calls were recorded separately",
 }
 

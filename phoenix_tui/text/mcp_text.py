@@ -90,6 +90,8 @@ def details(view: ServerView) -> str:
         lines.append(f"process      {view.pid}")
     if view.is_required:
         lines.append("required     phoenix -p fails without it")
+    if view.samples:
+        lines.append("sampling     asks you before a model answers it")
     lines += _listed("Tools", view.tools)
     lines += _listed("Not offered", view.left_out)
     lines += _listed("Prompts", view.prompts)

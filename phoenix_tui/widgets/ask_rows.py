@@ -36,6 +36,7 @@ class AskRows:
             self.rows += self._option(place)
             if place == form.row:
                 self.chosen = (first, len(self.rows))
+        self.rows += self._quoted(form.question.details)
         preview = self._preview()
         self.has_preview = bool(preview)
         self.rows += preview
@@ -78,11 +79,14 @@ class AskRows:
         places = [form.row] if form.row != NO_ROW else [one for one in range(form.last_row) if form.is_chosen(one)]
         if len(places) != 1 or places[0] >= form.last_row or not form.question.options[places[0]].preview.strip():
             return []
-        preview = Content(form.question.options[places[0]].preview.rstrip())
-        return [
-            Content(""),
-            *(Content.assemble(("│ ", Tone.QUIET.value), row) for row in preview.wrap(max(self._width - 2, 1))),
-        ]
+        return self._quoted(form.question.options[places[0]].preview)
+
+    def _quoted(self, text: str) -> list[Content]:
+        """A text of others, marked in front of each row."""
+        if not text.strip():
+            return []
+        rows = Content(text.rstrip()).wrap(max(self._width - 2, 1))
+        return [Content(""), *(Content.assemble(("│ ", Tone.QUIET.value), row) for row in rows)]
 
 
 def ask_keys(form: AskForm, *, guarded: bool, left_open: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import os
 import sys
 from typing import Any
@@ -12,6 +13,7 @@ import mcp_types as types
 from mcp.server import NotificationOptions, Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -79,7 +81,7 @@ def _modern_form(params: types.CallToolRequestParams) -> types.CallToolResult | 
     return types.InputRequiredResult(input_requests={"name": types.ElicitRequest(params=form)})
 
 
-async def _asking(ctx: ServerRequestContext[Any], name: str) -> types.CallToolResult:
+async def _asking(ctx: ServerRequestContext[Any], name: str, arguments: dict[str, Any]) -> types.CallToolResult:
     match name:
         case "form":
             schema = {"type": "object", "properties": {"name": {"type": "string"}}}
@@ -89,9 +91,53 @@ async def _asking(ctx: ServerRequestContext[Any], name: str) -> types.CallToolRe
             roots = await ctx.session.list_roots()
             return _result(_text(" ".join(str(root.uri) for root in roots.roots)))
         case _:
-            message = types.SamplingMessage(role="user", content=_text("Say hi"))
-            sampled = await ctx.session.create_message([message], max_tokens=10, related_request_id=ctx.request_id)
-            return _result(_text(sampled.model_dump_json(by_alias=True)))
+            texts = [await _sample(ctx, arguments) for _ in range(int(arguments.get("times", 1)))]
+            return _result(_text("\n".join(texts)))
+
+
+async def _sample(ctx: ServerRequestContext[Any], arguments: dict[str, Any]) -> str:
+    """The answer of a model as JSON, or the error in its place."""
+    asked = _sampled(arguments)
+    try:
+        sampled = await ctx.session.create_message(
+            asked.messages,
+            max_tokens=asked.max_tokens,
+            system_prompt=asked.system_prompt,
+            stop_sequences=asked.stop_sequences,
+            related_request_id=ctx.request_id,
+        )
+    except MCPError as error:
+        return f"error {error.error.code}: {error.error.message}"
+    return sampled.model_dump_json(by_alias=True, exclude_none=True)
+
+
+def _sampled(arguments: dict[str, Any]) -> types.CreateMessageRequestParams:
+    """A request for an answer, as the arguments of the call want it."""
+    text = str(arguments.get("text", "Say hi")) * int(arguments.get("repeat", 1))
+    return types.CreateMessageRequestParams(
+        messages=[types.SamplingMessage(role="user", content=_text(text))],
+        max_tokens=arguments.get("max_tokens", 10),
+        system_prompt=arguments.get("system"),
+        stop_sequences=arguments.get("stops"),
+    )
+
+
+def _modern_sample(params: types.CallToolRequestParams) -> types.CallToolResult | types.InputRequiredResult:
+    """Samples as the newer era has them: `times` in all, `each` at once."""
+    arguments = params.arguments or {}
+    answers = (params.input_responses or {}).values()
+    done: list[str] = json.loads(params.request_state or "[]")
+    done += [answer.model_dump_json(by_alias=True, exclude_none=True) for answer in answers]
+    left = int(arguments.get("times", 1)) - len(done)
+    if left <= 0:
+        return _result(_text("\n".join(done)))
+    asked = types.CreateMessageRequest(params=_sampled(arguments))
+    at_once = min(left, int(arguments.get("each", 1)))
+    requests: Any = {f"sample{len(done) + number}": asked for number in range(at_once)}
+    return types.InputRequiredResult(input_requests=requests, request_state=json.dumps(done))
+
+
+MODERN = {"form": _modern_form, "sample": _modern_sample}
 
 
 async def call_tool(
@@ -101,10 +147,10 @@ async def call_tool(
     name, arguments = params.name, params.arguments or {}
     if (simple := _simple(name, arguments)) is not None:
         return simple
-    if name == "form" and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-        return _modern_form(params)
+    if name in MODERN and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        return MODERN[name](params)
     if name in ASKING:
-        return await _asking(ctx, name)
+        return await _asking(ctx, name, arguments)
     match name:
         case "breaks":
             os._exit(3)

@@ -46,6 +46,8 @@ MOST_CALLS: Final = 32
 """Requests in flight to one server."""
 MOST_ASKS: Final = 8
 """Questions of one server that wait for a person."""
+LONGEST_SAMPLE: Final = 4 * 1024 * 1024
+"""Bytes of a sampling request, images included."""
 MOST_UNANSWERED: Final = 64
 """Requests of a server that wait for an answer: one with more does not read its answers, and is disconnected."""
 NOTIFICATION_BURST: Final = 500

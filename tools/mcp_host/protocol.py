@@ -146,7 +146,9 @@ class Complete(Request, frozen=True, kw_only=True, omit_defaults=True, tag="comp
 
 
 class Answer(Request, frozen=True, kw_only=True, tag="answer"):
-    """Answer an `Ask`: for a form or a URL `{action, content}`, for sampling a message; null declines."""
+    """Answer an `Ask`: for a form or a URL `{action, content}`, for sampling a message or a `SampleRefusal`; null
+    declines.
+    """
 
     ask: int
     result: Raw
@@ -282,6 +284,15 @@ class Ask(Event, frozen=True, kw_only=True, tag="ask"):
     server: str
     kind: Literal["form", "url", "sampling"]
     params: Raw
+
+
+class SampleRefusal(Struct, frozen=True):
+    """Error that a server gets for its sampling request."""
+
+    refused: str
+    """A sentence."""
+    code: int
+    """JSON-RPC code."""
 
 
 class AskClosed(Event, frozen=True, kw_only=True, tag="ask_closed"):

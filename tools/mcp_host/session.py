@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final, Literal, TypeVar
 
 import mcp_types as types
@@ -18,13 +18,23 @@ from tools.clean import clean, clean_line
 from tools.mcp_host.asks import Asks
 from tools.mcp_host.catalogue import fetch, fetch_tools
 from tools.mcp_host.causes import cause
-from tools.mcp_host.limits import LONGEST_DESCRIPTION, LONGEST_NAME, QUIET, QUIET_AT_MOST, RECONNECT
+from tools.mcp_host.limits import (
+    LONGEST_DESCRIPTION,
+    LONGEST_NAME,
+    LONGEST_SAMPLE,
+    QUIET,
+    QUIET_AT_MOST,
+    RECONNECT,
+)
 from tools.mcp_host.log_ring import LogRing
-from tools.mcp_host.protocol import Connect, Connected, Items, Listing, Root
+from tools.mcp_host.protocol import Connect, Connected, Items, Listing, Root, SampleRefusal
 from tools.mcp_host.schemas import OutputSchemas
 
 M = TypeVar("M", bound=BaseModel)
 NO_ANSWER: Final = types.ErrorData(code=types.INVALID_REQUEST, message="Too many questions are open.")
+TOO_LONG: Final = types.ErrorData(
+    code=types.INVALID_PARAMS, message=f"A sampling request has at most {LONGEST_SAMPLE // 1024**2} MB."
+)
 CHANGES: Final[dict[type[object], tuple[Listing, ...]]] = {
     types.ToolListChangedNotification: ("tools",),
     types.PromptListChangedNotification: ("prompts",),
@@ -48,7 +58,7 @@ class Session:
         self._ended = False
 
     @contextlib.asynccontextmanager
-    async def open(self, transport: Transport) -> AsyncIterator[None]:
+    async def open(self, transport: Transport) -> AsyncGenerator[None]:
         """Connect; the context is the connection. While it closes, what the server still sends begins nothing."""
         spec = self.spec
         self.client = Client(
@@ -186,7 +196,7 @@ class Session:
         self, context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
         kind: Literal["url", "form"] = "url" if isinstance(params, types.ElicitRequestURLParams) else "form"
-        answer = await self._ask(kind, params)
+        answer = await self._ask(kind, _params(params))
         if answer is None:
             return NO_ANSWER
         if bytes(answer) == b"null":
@@ -196,15 +206,22 @@ class Session:
     async def _sample(
         self, context: ClientRequestContext, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.ErrorData:
-        answer = await self._ask("sampling", params)
+        asked = _params(params)
+        if len(bytes(asked)) > LONGEST_SAMPLE:
+            return TOO_LONG
+        answer = await self._ask("sampling", asked)
         if answer is None:
             return NO_ANSWER
         if bytes(answer) == b"null":
-            return types.ErrorData(code=types.INVALID_REQUEST, message="The user declined.")
-        return _valid(types.CreateMessageResult, answer)
+            return types.ErrorData(code=types.INVALID_REQUEST, message="The request was withdrawn.")
+        try:
+            refusal = msgspec.json.decode(answer, type=SampleRefusal)
+        except msgspec.MsgspecError:
+            return _valid(types.CreateMessageResult, answer)
+        return types.ErrorData(code=refusal.code, message=refusal.refused)
 
-    async def _ask(self, kind: Literal["form", "url", "sampling"], params: BaseModel) -> msgspec.Raw | None:
-        return None if self._ended else await self._asks.ask(self.spec.server, kind, _params(params))
+    async def _ask(self, kind: Literal["form", "url", "sampling"], params: msgspec.Raw) -> msgspec.Raw | None:
+        return None if self._ended else await self._asks.ask(self.spec.server, kind, params)
 
 
 async def _accept(_name: str, _result: Any) -> None:
@@ -212,7 +229,7 @@ async def _accept(_name: str, _result: Any) -> None:
 
 
 def _params(params: BaseModel) -> msgspec.Raw:
-    return msgspec.Raw(params.model_dump_json(by_alias=True, exclude_none=True, exclude={"meta"}).encode())
+    return msgspec.Raw(params.model_dump_json(by_alias=True, exclude_none=True, exclude={"meta", "metadata"}).encode())
 
 
 def _valid(kind: type[M], answer: msgspec.Raw) -> M | types.ErrorData:

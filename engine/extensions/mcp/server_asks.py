@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
 from msgspec import Raw, Struct
 
+from engine.ports.mcp import ServerDefinition
 from tools.contract import JsonObject, Report
-from tools.mcp_form import OPEN, AddressForm, FormAnswer, ServerForm, form_of
+from tools.mcp_form import OPEN, AddressForm, FieldForm, FormAnswer, ServerForm, form_of
 from tools.mcp_form_fields import BadForm
 from tools.mcp_host.protocol import Ask, Content, raw
+from tools.mcp_sampling import DECLINED, NOT_CALLED, SampleAnswer, SampleRefused, SampleRequest, read_sample
 from tools.mcp_tool import ServerCaller
 
 CANCEL: Final = Raw(b'{"action":"cancel"}')
 DECLINE: Final = Raw(b'{"action":"decline"}')
 NO_SAMPLE: Final = Raw(b"null")
+OFF: Final = "Sampling is off for this server."
+ENDING: Final = 2.0
+"""Seconds that the end of a call waits for its questions, and for a model that answers one, to end."""
 LONGEST_PARAMS: Final = 64 * 1024
 """Bytes of a question; a longer one is declined."""
 
@@ -30,9 +35,20 @@ class UserAsker(Protocol):
         """The user's answer; without a user the question is left. Cancelling withdraws the question."""
         ...
 
+    async def sample(self, conversation_id: str, server: str, request: SampleRequest) -> SampleAnswer:
+        """The answer of a model to a request, after the user's yes. Cancelling ends both.
+
+        Raises:
+            SampleRefused: there is none.
+        """
+        ...
+
 
 class AskedConnection(Protocol):
     """A server that may ask."""
+
+    definition: ServerDefinition
+    """Definition as it is now."""
 
     @property
     def name(self) -> str:
@@ -77,21 +93,30 @@ class ServerAsks:
         calls = self._calls.setdefault(key, Counter())
         calls[conversation] = calls.pop(conversation, 0) + 1
 
-    def end(self, key: str, conversation: str) -> None:
-        """Take the end of a call: with the last one of its conversation the open questions there end."""
+    def end(self, key: str, conversation: str) -> Sequence[asyncio.Task[None]]:
+        """Take the end of a call: with the last one of its conversation the open questions there end.
+
+        Returns what ends.
+        """
         calls = self._calls[key]
         calls[conversation] -= 1
-        if calls[conversation] <= 0:
-            del calls[conversation]
-            self._withdraw(lambda one: (one.server, one.conversation) == (key, conversation))
+        if calls[conversation] > 0:
+            return ()
+        del calls[conversation]
+        return self._withdraw(lambda one: (one.server, one.conversation) == (key, conversation))
 
     def take(self, asked: Ask, server: AskedConnection, answer: Callable[[Raw], None]) -> None:
         """Ask the user; `answer` is called once with the answer for the server."""
         conversation = next(reversed(self._calls.get(asked.server, Counter())), "")
-        if asked.kind == "sampling" or self.asker is None or not conversation:
-            answer(NO_SAMPLE if asked.kind == "sampling" else CANCEL)
+        is_sample = asked.kind == "sampling"
+        if is_sample and not server.definition.samples:
+            answer(SampleRefused(OFF, DECLINED).result)
             return
-        task = asyncio.create_task(self._ask(self.asker, asked, conversation, server, answer))
+        if self.asker is None or not conversation:
+            answer(SampleRefused(NOT_CALLED, DECLINED).result if is_sample else CANCEL)
+            return
+        work = self._sample if is_sample else self._ask
+        task = asyncio.create_task(work(self.asker, asked, conversation, server, answer))
         self._open[asked.ask] = _Open(asked.server, conversation, task)
         task.add_done_callback(lambda _: self._open.pop(asked.ask, None))
 
@@ -104,10 +129,11 @@ class ServerAsks:
         """Withdraw all questions: the helper ended."""
         self._withdraw(lambda _: True)
 
-    def _withdraw(self, wanted: Callable[[_Open], bool]) -> None:
-        for one in tuple(self._open.values()):
-            if wanted(one):
-                one.task.cancel()
+    def _withdraw(self, wanted: Callable[[_Open], bool]) -> Sequence[asyncio.Task[None]]:
+        tasks = [one.task for one in self._open.values() if wanted(one)]
+        for task in tasks:
+            task.cancel()
+        return tasks
 
     async def _ask(
         self, asker: UserAsker, asked: Ask, conversation: str, server: AskedConnection, answer: Callable[[Raw], None]
@@ -124,7 +150,22 @@ class ServerAsks:
         else:
             answer(self._result(form, given))
 
-    def _result(self, form: ServerForm, given: FormAnswer) -> Raw:
+    async def _sample(
+        self, asker: UserAsker, asked: Ask, conversation: str, server: AskedConnection, answer: Callable[[Raw], None]
+    ) -> None:
+        try:
+            request = await asyncio.to_thread(read_sample, asked.params)  # up to 4 MB
+            given = await asker.sample(conversation, server.name, request)
+        except SampleRefused as refused:
+            server.note(f"warning: a sampling request was not answered: {refused.why or refused.sentence}")
+            answer(refused.result)
+        except BaseException:
+            answer(NO_SAMPLE)
+            raise
+        else:
+            answer(given.result)
+
+    def _result(self, form: FieldForm | AddressForm, given: FormAnswer) -> Raw:
         if given.answers is None:
             return CANCEL if given.is_left else DECLINE
         if isinstance(form, AddressForm) and given.answers == ((OPEN,),) and self.open_address is not None:
@@ -146,7 +187,8 @@ class _Caller(Struct, frozen=True):
         try:
             return await self.server.call(tool, args, report)
         finally:
-            self.asks.end(self.key, self.conversation)
+            if ending := self.asks.end(self.key, self.conversation):
+                await asyncio.wait(ending, timeout=ENDING)
 
 
 def _params(content: Raw) -> JsonObject:

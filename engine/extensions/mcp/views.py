@@ -32,6 +32,7 @@ def view_of(
             definition.transport,
             definition.shown,
             is_required=definition.is_required,
+            samples=definition.samples,
             is_on=is_on,
             secrets=definition.secrets,
             is_off=definition.is_off,
@@ -57,4 +58,5 @@ def view_of(
         pid=server.pid,
         last_ms=server.last_ms,
         is_required=definition.is_required,
+        samples=definition.samples,
     )

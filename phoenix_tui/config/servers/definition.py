@@ -29,7 +29,7 @@ TRANSPORTS: Final[Mapping[str, ServerTransport]] = {
 }
 KNOWN: Final = frozenset(
     {"type", "command", "args", "env", "cwd", "url", "headers", "timeout", "alwaysLoad", "always_load", "enabled"}
-    | {"disabled", "tools", "sandbox", "required", "description", "oauth"}
+    | {"disabled", "tools", "sandbox", "sampling", "required", "description", "oauth"}
     | {"headersHelper", "headers_helper"}
 )
 LONGEST_NAME: Final = 64
@@ -40,6 +40,10 @@ LARGEST_PORT: Final = 65_535
 SECRETS: Final = (
     "'{name}' would send {variables} to a server that the project defines. To allow that, answer /mcp, or put the "
     "definition into your own config.toml: phoenix mcp add-json --scope user {name} '…'."
+)
+NO_SAMPLING: Final = (
+    "{where}: server '{name}': a project cannot switch 'sampling' on; define the server under another name in your own "
+    "config.toml."
 )
 _NAME: Final = re.compile(r"[^\x00-\x1f\x7f]{1,64}")
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
@@ -98,7 +102,7 @@ def _parsed(name: str, table: dict[str, object], place: Place) -> ServerDefiniti
     cwd = variables.fill(_text(table, "cwd"))
     if any("\0" in text for text in (*command, *environment, *environment.values(), cwd)):
         raise Invalid("has a null character in a value")
-    sandbox = _sandbox(table, place)
+    sandbox, samples = _sandbox(table, place), _samples(table, place)
     return ServerDefinition(
         name=name,
         origin=place.origin,
@@ -115,20 +119,14 @@ def _parsed(name: str, table: dict[str, object], place: Place) -> ServerDefiniti
         is_enabled=_flag(table, "enabled", default=True) and not _flag(table, "disabled", default=False),
         is_required=_flag(table, "required", default=False) and place.origin is not ServerOrigin.PROJECT,
         sandboxed=sandbox == "inherit",
+        samples=samples,
         tools=tuple(_list(table, "tools")),
         always_load=_flag(table, "alwaysLoad", default=False) or _flag(table, "always_load", default=False),
         shown=clean_line(shown),
         digest=_digest(place.source, name, table),
         identity=_digest(
-            name,
-            command,
-            environment,
-            cwd,
-            url,
-            headers,
-            sandbox,
-            *_words_of(oauth),
-            *helper,
+            *(name, command, environment, cwd, url, headers, sandbox, *_words_of(oauth), *helper),
+            *(["sampling"] if samples else []),
         ),
         trouble=_trouble(clean_line(name), variables),
         secrets=tuple(dict.fromkeys(variables.secrets)),
@@ -155,6 +153,14 @@ def _sandbox(table: dict[str, object], place: Place) -> str:
     if sandbox == "off" and place.origin is ServerOrigin.PROJECT:
         raise Invalid("cannot switch the sandbox off in a project; write sandbox = 'off' in your own config.toml")
     return sandbox
+
+
+def _samples(table: dict[str, object], place: Place) -> bool:
+    """True where the server may ask for answers of a model; a project's may not, as it would be its own word."""
+    sampling = _text(table, "sampling") or "off"
+    if sampling not in {"off", "ask"}:
+        raise Invalid("has an unknown 'sampling'; it is 'off' or 'ask'")
+    return sampling == "ask" and place.origin is not ServerOrigin.PROJECT
 
 
 def _trouble(name: str, variables: Variables) -> str:
@@ -273,7 +279,10 @@ def _timeout(table: dict[str, object]) -> int:
 def _notices(name: str, table: dict[str, object], place: Place) -> tuple[str, ...]:
     unused = sorted(clean_line(key)[:40] for key in table.keys() - KNOWN)
     where = place.source or "--mcp-config"
-    return (f"{where}: server '{name}': {', '.join(unused[:5])} not used.",) if unused else ()
+    found = [f"{where}: server '{name}': {', '.join(unused[:5])} not used."] if unused else []
+    if place.origin is ServerOrigin.PROJECT and table.get("sampling") == "ask":
+        found.append(NO_SAMPLING.format(where=where, name=name))
+    return tuple(found)
 
 
 def _digest(*parts: object) -> str:

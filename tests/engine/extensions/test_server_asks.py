@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from engine.conversation import Conversation
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Refused
-from engine.extensions.mcp.server_asks import CANCEL, DECLINE, NO_SAMPLE, ServerAsks
+from engine.extensions.mcp.server_asks import CANCEL, DECLINE, ServerAsks
 from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.machine.states import ToolExecuting
 from engine.server_asking import ConversationAsker
@@ -24,6 +24,7 @@ from tests.support.mcp_hubs import Hub, hub_in, stdio
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.mcp_form import FormAnswer, ServerForm
 from tools.mcp_host.protocol import Ask, raw
+from tools.mcp_sampling import SampleAnswer, SampleRequest
 
 CALLS_FORM = Reply((ScriptedCall("mcp__kinds__form", "{}", "t1"),))
 DONE = Reply((Text("Done."),))
@@ -126,6 +127,10 @@ class Asker:
         self.asked.append((conversation_id, form))
         return await self.answer
 
+    async def sample(self, conversation_id: str, server: str, request: SampleRequest) -> SampleAnswer:
+        """Not asked here."""
+        raise AssertionError
+
 
 class Server:
     """A server with a log."""
@@ -133,6 +138,7 @@ class Server:
     name = "kinds"
 
     def __init__(self) -> None:
+        self.definition = stdio()
         self.lines: list[str] = []
 
     def note(self, line: str) -> None:
@@ -153,13 +159,11 @@ async def told(asks: ServerAsks, question: Ask, server: Server | None = None) ->
     return found
 
 
-async def test_a_question_without_a_call_or_a_user_or_for_a_model_is_answered_at_once() -> None:
+async def test_a_question_without_a_call_or_a_user_is_answered_at_once() -> None:
     asks = ServerAsks()
     assert await told(asks, a_question()) == [CANCEL], "nobody is there"
     asks.asker = Asker()
     assert await told(asks, a_question()) == [CANCEL], "no call of a conversation runs"
-    asks.begin("key", "c1")
-    assert await told(asks, a_question("sampling")) == [NO_SAMPLE]
 
 
 async def test_a_question_goes_to_the_conversation_that_called_last_and_ends_with_its_call() -> None:

@@ -73,6 +73,8 @@ def test_a_command_makes_stdio_and_an_address_http() -> None:
         ({"url": "http://a", "headers": {"A": "b\r\nX: y"}}, "has a header 'A' that HTTP does not allow"),
         ({"command": "a", "enabled": "no"}, "needs true or false for 'enabled'"),
         ({"command": "a", "timeout": "9"}, "needs milliseconds for 'timeout'"),
+        ({"command": "a", "sampling": "yes"}, "has an unknown 'sampling'; it is 'off' or 'ask'"),
+        ({"command": "a", "sampling": True}, "needs text for 'sampling'"),
         ({"command": "${NOWHERE}"}, "needs the variable NOWHERE; set it, or write ${NOWHERE:-default}."),
     ],
 )
@@ -97,6 +99,19 @@ def test_a_project_cannot_leave_the_sandbox_or_fail_runs() -> None:
     assert "in a project" in parsed({"command": "a", "sandbox": "off"}, ServerOrigin.PROJECT).trouble
     assert not parsed({"command": "a", "required": True}, ServerOrigin.PROJECT).is_required
     assert not parsed({"command": "a", "sandbox": "off"}).sandboxed
+
+
+def test_sampling_is_off_unless_the_user_switches_it_on_and_changes_the_connection() -> None:
+    off, on = parsed({"command": "a"}), parsed({"command": "a", "sampling": "ask"})
+    assert (off.samples, on.samples, parsed({"command": "a", "sampling": "off"}).samples) == (False, True, False)
+    assert on.identity != off.identity
+    place = Place(ServerOrigin.PROJECT, ".mcp.json", Path("/work"))
+    made, notices = parse_definition("one", {"command": "a", "sampling": "ask"}, place)
+    assert (made.samples, made.trouble) == (False, "")
+    assert notices == (
+        ".mcp.json: server 'one': a project cannot switch 'sampling' on; define the server under another name in your "
+        "own config.toml.",
+    )
 
 
 def test_values_of_variables_are_not_searched_for_further_ones() -> None:

@@ -32,6 +32,7 @@ from tools.mcp_host.protocol import (
     PromptText,
     Read,
     Root,
+    SampleRefusal,
     SetRoots,
     TextPart,
     raw,
@@ -188,6 +189,13 @@ async def test_a_server_asks_for_a_form_roots_and_a_sample(way: str, tmp_path: P
         sample = raw({"role": "assistant", "content": {"type": "text", "text": "hi"}, "model": "m"})
         await running.ask(Answer(id=running.number(), ask=ask.ask, result=sample), bool)
         assert '"text":"hi"' in await calling
+        calling = asyncio.ensure_future(running.text("sample"))
+        again = await running.event(Ask, lambda event: event.kind == "sampling" and event.ask > ask.ask)
+        refusal = raw(SampleRefusal("The user declined.", -1))
+        await running.ask(Answer(id=running.number(), ask=again.ask, result=refusal), bool)
+        assert await calling == "error -1: The user declined."
+        long = await running.text("sample", {"text": "x", "repeat": 5_000_000})
+        assert long == "error -32602: A sampling request has at most 4 MB."
 
 
 @pytest.mark.parametrize("way", ["stdio-auto", "stdio-legacy", "http-legacy"])
