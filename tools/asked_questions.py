@@ -38,6 +38,8 @@ class AskedQuestion(Struct, frozen=True):
     options: tuple[AskedOption, ...]
     multi: bool = False
     """True where several options may be chosen."""
+    only_options: bool = False
+    """True where own words are no answer."""
     details: str = ""
     """Cleaned text that the question is about, shown below the options."""
 

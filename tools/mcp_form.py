@@ -72,7 +72,8 @@ class FieldForm(Struct, frozen=True):
     def questions(self) -> tuple[AskedQuestion, ...]:
         """A question for each field; the first one begins with the server's message."""
         if not self.fields:
-            return (AskedQuestion(f"{self.message}\n{UNTRUSTED}", "Agree", (AskedOption(AGREE),)),)
+            asked = f"{self.message}\n{UNTRUSTED}"
+            return (AskedQuestion(asked, "Agree", (AskedOption(AGREE),), only_options=True),)
         head = f"{self.message}\n{UNTRUSTED}\n"
         return tuple(_question(field, "" if at else head) for at, field in enumerate(self.fields))
 
@@ -105,7 +106,7 @@ class AddressForm(Struct, frozen=True):
         """One question, with the address whole and its host."""
         text = f"{self.message}\nIt asks you to open this address of {host_of(self.url)} in your browser:\n{self.url}"
         options = (AskedOption(OPEN, "in your browser"), AskedOption(DONE, "and the server may go on"))
-        return (AskedQuestion(text, "Open", options),)
+        return (AskedQuestion(text, "Open", options, only_options=True),)
 
     def why_not(self, answers: Answers) -> str:
         """Refuse own words: nothing of them would reach the server."""

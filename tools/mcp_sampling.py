@@ -20,7 +20,8 @@ MOST_TOKENS: Final = 4_096
 """Tokens of an answer, whatever a server asks for."""
 MOST_MESSAGES: Final = 100
 LONGEST_TEXT: Final = 64_000
-"""Characters of all texts of a request: a person is to read them."""
+MOST_LINES: Final = 4_000
+"""Characters and lines of all texts of a request: a person is to read them."""
 MOST_IMAGES: Final = 4
 LONGEST_TYPE: Final = 60
 MOST_STOPS: Final = 16
@@ -118,7 +119,7 @@ class SampleForm(Struct, frozen=True):
             f" {self.cost}\nThe model gets the text below, nothing of this conversation; the server gets the answer."
         )
         options = (AskedOption(YES, "answer this request"), AskedOption(NO))
-        return (AskedQuestion(text, "Model", options, details=self.request.shown),)
+        return (AskedQuestion(text, "Model", options, only_options=True, details=self.request.shown),)
 
     def why_not(self, answers: Answers) -> str:
         """Refuse own words: they would be no answer of a model."""
@@ -150,7 +151,7 @@ class _Reader:
     """Reads messages within the bounds that hold for all of them."""
 
     def __init__(self) -> None:
-        self._room, self._images = LONGEST_TEXT, 0
+        self._room, self._lines, self._images = LONGEST_TEXT, MOST_LINES, 0
 
     def text(self, value: object) -> str:
         """A cleaned text."""
@@ -159,7 +160,11 @@ class _Reader:
         self._room -= len(value)
         if self._room < 0:
             raise SampleRefused(f"A sampling request has at most {LONGEST_TEXT:,} characters.")
-        return clean(value).strip()
+        text = clean(value).strip()
+        self._lines -= text.count("\n") + 1
+        if self._lines < 0:
+            raise SampleRefused(f"A sampling request has at most {MOST_LINES:,} lines.")
+        return text
 
     def messages(self, value: object) -> tuple[SampleMessage, ...]:
         """The messages; those of one role behind each other become one."""

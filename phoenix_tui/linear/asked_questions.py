@@ -13,6 +13,7 @@ from tools.wording import counted
 
 DECLINE: Final = "n"
 HOW: Final = "Answer with a number or in your own words; n declines."
+HOW_ONLY: Final = "Answer with a number; n declines."
 SKIPS: Final = "Answer, or Enter to skip"
 HOW_SEVERAL: Final = "Several numbers are possible, as in 1,3."
 
@@ -66,4 +67,5 @@ def _one(asked: AskedQuestion, number: int, count: int) -> list[str]:
     for place, option in enumerate(asked.options, 1):
         lines.append(f"{place}. {option.label}{f': {option.description}' if option.description else ''}")
         lines += [f"   {row}" for row in option.preview.splitlines()]
-    return [*lines, f"{HOW} {HOW_SEVERAL}" if asked.multi else HOW]
+    how = HOW_ONLY if asked.only_options else HOW
+    return [*lines, f"{how} {HOW_SEVERAL}" if asked.multi else how]

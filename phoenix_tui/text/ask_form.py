@@ -54,8 +54,12 @@ class AskForm:
 
     @property
     def last_row(self) -> int:
-        """Row for own words."""
-        return len(self.question.options)
+        """Row for own words, or of the last option where they are no answer."""
+        return len(self.question.options) - self.question.only_options
+
+    def is_other(self, row: int) -> bool:
+        """True for the row for own words."""
+        return row == len(self.question.options) and not self.question.only_options
 
     @property
     def is_quick(self) -> bool:
@@ -98,7 +102,7 @@ class AskForm:
         if key.isdecimal():
             return self._number(int(key) - 1)
         if key == OTHER:
-            return FormOutcome.WRITE
+            return FormOutcome.NOTHING if self.question.only_options else FormOutcome.WRITE
         if key == TOGGLE:
             return self._number(self.row) if self.row != NO_ROW else FormOutcome.NOTHING
         if key in {BEFORE, AFTER}:
@@ -128,9 +132,9 @@ class AskForm:
         return self._onward() if words.strip() else FormOutcome.CHANGED
 
     def _number(self, place: int) -> FormOutcome:
-        if place == self.last_row:
+        if self.is_other(place):
             return FormOutcome.WRITE
-        if not 0 <= place < self.last_row:
+        if not 0 <= place < len(self.question.options):
             return FormOutcome.NOTHING
         chosen = self._chosen[self.at]
         if self.question.multi:
@@ -151,7 +155,7 @@ class AskForm:
     def _enter(self) -> FormOutcome:
         """Take the selected row where nothing is chosen, show what was not in view yet, then send."""
         if not self.is_answered(self.at) and self.row != NO_ROW:
-            if self.row == self.last_row:
+            if self.is_other(self.row):
                 return FormOutcome.WRITE
             self._chosen[self.at] = [self.row]
         unseen = [at for at in range(len(self.questions)) if at not in self._seen]

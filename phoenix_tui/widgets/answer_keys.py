@@ -41,7 +41,7 @@ ASK_ANSWERS: Final = {
 }
 """Keys that answer questions of the model."""
 LEFT_OPEN_ANSWERS: Final = {name: letter for name, letter in ASK_ANSWERS.items() if name != "answer_reason"}
-"""The same for questions whose run has ended: a text is a message as usual."""
+"""The same where a text is a message as usual: the run of the questions has ended, or only options answer them."""
 WORDS: Final = {"y": "y", "yes": "y", "n": "n", "no": "n"}
 """Whole texts that answer as their letter does, once Enter is pressed."""
 NEVER: Final = float("-inf")
@@ -185,6 +185,6 @@ class Answering:
 
 def answers_to(question: Question | None) -> Mapping[str, str]:
     """Actions whose keys answer this question, and the letters of the answers."""
-    if question is not None and question.request.questions:
-        return LEFT_OPEN_ANSWERS if question.left_open else ASK_ANSWERS
+    if question is not None and (asked := question.request.questions):
+        return LEFT_OPEN_ANSWERS if question.left_open or asked[0].only_options else ASK_ANSWERS
     return PLAN_ANSWERS if question is not None and question.request.plan else ANSWERS

@@ -59,7 +59,7 @@ class AskRows:
     def _option(self, place: int) -> list[Content]:
         form = self._form
         marks = SEVERAL if form.question.multi else PLAIN_ONE if self._plain else ONE
-        is_other = place == form.last_row
+        is_other = form.is_other(place)
         chosen = bool(form.other) if is_other else form.is_chosen(place)
         label = OTHER if is_other else form.question.options[place].label
         described = form.other or "in your own words" if is_other else form.question.options[place].description
@@ -75,11 +75,9 @@ class AskRows:
 
     def _preview(self) -> list[Content]:
         """Preview of the selected option, else of the only chosen one."""
-        form = self._form
-        places = [form.row] if form.row != NO_ROW else [one for one in range(form.last_row) if form.is_chosen(one)]
-        if len(places) != 1 or places[0] >= form.last_row or not form.question.options[places[0]].preview.strip():
-            return []
-        return self._quoted(form.question.options[places[0]].preview)
+        form, options = self._form, self._form.question.options
+        places = [form.row] if form.row != NO_ROW else [one for one in range(len(options)) if form.is_chosen(one)]
+        return self._quoted(options[places[0]].preview) if len(places) == 1 and places[0] < len(options) else []
 
     def _quoted(self, text: str) -> list[Content]:
         """A text of others, marked in front of each row."""
@@ -98,7 +96,7 @@ def ask_keys(form: AskForm, *, guarded: bool, left_open: bool) -> str:
     does = "answers" if form.is_quick else "chooses"
     return hint(
         f"{digits} {does}" if digits else "",
-        ("ask_other", "own words"),
+        "" if form.question.only_options else ("ask_other", "own words"),
         ("ask_before ask_after", "questions") if several else "",
         "" if form.is_quick else ("ask_send", "sends all" if several else "sends"),
         ("answer_no", "closes" if left_open else "declines"),

@@ -75,6 +75,7 @@ def test_an_answer_of_no_tokens_is_refused(asked: object) -> None:
         (request(message("user", {"type": "odd"})), "The sampling request has a part of an unknown kind."),
         (request(message("user", text("a" * 64_001))), "A sampling request has at most 64,000 characters."),
         (request(systemPrompt="a" * 63_999), "A sampling request has at most 64,000 characters."),
+        (request(message("user", text("a\n" * 4_001 + "a"))), "A sampling request has at most 4,000 lines."),
         (request(systemPrompt=7), "The sampling request has a text that is none."),
         (request(message("user", *[PIXEL] * 5)), "A sampling request has at most 4 images."),
         (request(message("user", {**PIXEL, "data": "%"})), "An image of the sampling request is not base64."),
