@@ -115,8 +115,8 @@ class SampleForm(Struct, frozen=True):
         """One question, with all of the request below its options."""
         tokens = counted(self.request.max_tokens, "token")
         text = (
-            f"May a model answer a request of this server, at your cost?\n{self.model}, at most {tokens} of answer,"
-            f" {self.cost}\nThe model gets the text below, nothing of this conversation; the server gets the answer."
+            f"May a model answer a request of this server?\n{self.model}: at most {tokens}, {self.cost}\n"
+            "Only the text below goes to the model, and only its answer to the server."
         )
         options = (AskedOption(YES, "answer this request"), AskedOption(NO))
         return (AskedQuestion(text, "Model", options, only_options=True, details=self.request.shown),)

@@ -35,7 +35,6 @@ from tools.mcp_sampling import (
     SampleRefused,
     SampleRequest,
 )
-from tools.wording import counted
 
 PATIENCE: Final = 120.0
 """Seconds that an answer may take."""
@@ -127,8 +126,8 @@ class ServerSampling(Struct, frozen=True):
         tokens = _input_tokens(request)
         usage = Usage(input_tokens=tokens, output_tokens=request.max_tokens or 0)
         price = await asyncio.to_thread(self.calling.ports.providers.price, model, usage)
-        bound = "price unknown" if price is None else f"at most about {_dollars(price)}" if price else "free of charge"
-        return f"~{counted(tokens, 'token')} to read, {bound}"
+        bound = "price unknown" if price is None else f"about {_dollars(price)} at most" if price else "free of charge"
+        return f"~{tokens:,} to read, {bound}"
 
     async def _asked(self, server: str, model: str, request: ModelRequest) -> ModelReply:
         session = self.calling

@@ -62,7 +62,8 @@ async def form_answer(ask: LineForm, question: Question, text: str) -> ApprovalA
 
 
 def _one(asked: AskedQuestion, number: int, count: int) -> list[str]:
-    lines = [f"Question {number} of {count}, {asked.header}: {asked.question}" if count > 1 else asked.question]
+    place_of = f"Question {number} of {count}, {asked.header}: " if count > 1 else ""
+    lines = f"{place_of}{asked.question}".splitlines()
     lines += [f"   {row}" for row in asked.details.splitlines()]
     for place, option in enumerate(asked.options, 1):
         lines.append(f"{place}. {option.label}{f': {option.description}' if option.description else ''}")

@@ -14,6 +14,7 @@ NO_ROW: Final = -1
 """The selected row where none is."""
 LEFT_OPEN: Final = "asked before Phoenix ended; your answer is sent as a message"
 CHOOSE: Final = "Press a number, or write your answer"
+CHOOSE_ONLY: Final = "Press a number"
 OTHER: Final = "o"
 TOGGLE: Final = "toggle"
 BEFORE: Final = "before"

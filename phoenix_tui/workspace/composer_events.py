@@ -13,7 +13,7 @@ from phoenix_tui.features.catalogue import BY_NAME, is_command, is_shell_line, s
 from phoenix_tui.features.prompt_history import ENTRY_LIMIT, remember
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.text.ask_form import CHOOSE
+from phoenix_tui.text.ask_form import CHOOSE, CHOOSE_ONLY
 from phoenix_tui.text.labels import invitation
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.composer_keys import is_prose
@@ -172,8 +172,9 @@ class ComposerEvents:
         words = invitation(status.state, begun=begun, agent_counts=status.agent_counts)
         if status.read_only and not status.agent_counts.is_agent:
             words = READ_ONLY
-        if (question := self._parts.dock.question).form is not None and not question.is_left_open:
-            words = CHOOSE
+        question = self._parts.dock.question
+        if question.form is not None and not question.is_left_open:
+            words = CHOOSE_ONLY if question.form.question.only_options else CHOOSE
         if question.line.is_open:
             words = ABOVE
         self._composer.keys.suggested = suggestion = status.details.suggestion

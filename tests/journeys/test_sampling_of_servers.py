@@ -32,7 +32,7 @@ async def test_a_yes_on_the_screen_lets_the_cheap_model_answer_and_cost_names_it
         async with program(phoenix, *AUTO) as running:
             await running.shows("ready")
             running.type("My password is swordfish.\r")
-            await running.shows("MCP server kinds asks you", "at most 10 tokens of answer", "Name a colour.")
+            await running.shows("MCP server kinds asks you", "at most 10 tokens", "Name a colour.")
             await running.shows("Esc cancels")
             running.type("1")
             await running.shows("It is blue.")

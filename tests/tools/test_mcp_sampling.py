@@ -104,12 +104,12 @@ def test_what_cannot_be_answered_is_refused_with_a_sentence(params: Raw, sentenc
 
 
 def test_the_question_has_model_bound_and_price_above_its_options_and_the_request_below() -> None:
-    form = SampleForm(read_sample(request()), "anthropic/small", "~2 tokens to read, price unknown")
+    form = SampleForm(read_sample(request()), "anthropic/small", "~2 to read, price unknown")
     (asked,) = form.questions
     assert asked.question == (
-        "May a model answer a request of this server, at your cost?\n"
-        "anthropic/small, at most 100 tokens of answer, ~2 tokens to read, price unknown\n"
-        "The model gets the text below, nothing of this conversation; the server gets the answer."
+        "May a model answer a request of this server?\n"
+        "anthropic/small: at most 100 tokens, ~2 to read, price unknown\n"
+        "Only the text below goes to the model, and only its answer to the server."
     )
     assert asked.details == "User:\nhi"
     assert [form.why_not(((one,),)) for one in ("Yes, once", "No", "maybe")] == ["", "", "Choose Yes, once or No."]

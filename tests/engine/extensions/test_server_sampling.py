@@ -90,7 +90,7 @@ async def test_after_a_yes_the_cheap_model_answers_the_request_alone_and_every_t
         (shown,) = question.request.questions
         assert (question.asker, shown.labels) == ("MCP server kinds", ("Yes, once", "No"))
         assert shown.question.splitlines()[1] == (
-            "scripted/cheap, at most 4,096 tokens of answer, ~5 tokens to read, at most about $0.0100"
+            "scripted/cheap: at most 4,096 tokens, ~5 to read, about $0.0100 at most"
         )
         assert shown.details == "System prompt:\nBe short.\n\nUser:\nSay hi"
         assert not to_cheap(harness), "nothing is sent before the yes"

@@ -18,7 +18,7 @@ def sampling_question(text: str) -> Question:
     """The question of the server `notes` about one message."""
     content = {"type": "text", "text": text}
     read = read_sample(raw({"messages": [{"role": "user", "content": content}], "maxTokens": 900}))
-    form = SampleForm(read, "anthropic/small", "~20 tokens to read, at most about $0.0040")
+    form = SampleForm(read, "anthropic/small", "~20 to read, about $0.0040 at most")
     request = ToolRequest("The MCP server notes asks you", questions=form.questions)
     call = ToolCall("call-1", "mcp__notes", "{}")
     return Question(call, request, "", "", "MCP server notes", ToolClass.READ, server="notes")
@@ -31,7 +31,7 @@ async def test_facts_and_options_are_in_sight_and_the_whole_request_scrolls(open
         conversation, _ = await asked(shell, **{name: getattr(found, name) for name in fields})
         await shell.shows("MCP server notes asks you")
         await shell.shows("Esc cancels the server's question")
-        for words in ("anthropic/small, at most 900 tokens of answer", "$0.0040", "1 ( ) Yes, once", "2 ( ) No"):
+        for words in ("anthropic/small: at most 900 tokens", "$0.0040", "1 ( ) Yes, once", "2 ( ) No"):
             assert words in shell.text
         assert "│ line 0" in shell.text
         assert "own words" not in shell.text
@@ -49,9 +49,9 @@ async def test_facts_and_options_are_in_sight_and_the_whole_request_scrolls(open
 def test_lines_read_the_request_before_the_options() -> None:
     assert question_lines(sampling_question("Sum up\nthe notes")) == [
         "MCP server notes asks you.",
-        "May a model answer a request of this server, at your cost?\n"
-        "anthropic/small, at most 900 tokens of answer, ~20 tokens to read, at most about $0.0040\n"
-        "The model gets the text below, nothing of this conversation; the server gets the answer.",
+        "May a model answer a request of this server?",
+        "anthropic/small: at most 900 tokens, ~20 to read, about $0.0040 at most",
+        "Only the text below goes to the model, and only its answer to the server.",
         "   User:",
         "   Sum up",
         "   the notes",
