@@ -177,6 +177,33 @@ async def test_a_failing_model_is_told_to_the_user_and_the_server_learns_nothing
     assert any("ada@example.com" in line for line in view.log)
 
 
+async def test_the_user_of_the_parent_is_asked_and_the_sub_agent_pays(tmp_path: Path) -> None:
+    (place := tmp_path / "hub").mkdir()
+    replies = (
+        Reply((ScriptedCall("spawn_agents", '{"tasks": [{"task": "TASK one"}]}'),), when="begin"),
+        Reply((ScriptedCall("submit_result", '{"result": "sampled"}'),), when="Hi there"),
+        Reply((ScriptedCall("mcp__kinds__sample", "{}"),), when="TASK one"),
+        Reply((Text("Done."),), when="Sub-agent results"),
+    )
+    scripts = {"main": Script(replies), "cheap": Script(aside=Reply((Text("Hi there"),), usage=Usage(7, 3)))}
+    settings = EngineSettings(auto_title=False, turn_summaries=False, cheap_model="scripted/cheap")
+    provider = ScriptedProvider(scripts)
+    async with (
+        hub_in(place, SAMPLES) as one,
+        engine_harness(tmp_path, settings=settings, provider=provider, extensions=[one.hub]) as harness,
+    ):
+        one.hub.asks.asker = ConversationAsker(harness.engine)
+        parent = await harness.conversation()
+        await parent.say("begin")
+        await until(lambda: parent.question)
+        await answer(parent, YES)
+        await parent.wait_idle()
+        (agent,) = await harness.store.agents.rows(parent.id)
+        paid = query(harness.store.path, "SELECT conversation_id FROM model_calls WHERE purpose = 'sampling'")
+        assert [tuple(row) for row in paid] == [(agent.id,)]
+        assert (parent.record.totals.input_tokens, parent.record.agents_totals.input_tokens) == (200, 207)
+
+
 async def test_a_server_without_the_setting_or_without_a_user_is_not_told_that_it_may_sample(tmp_path: Path) -> None:
     for name, definition, has_user in (("off", stdio(), True), ("alone", SAMPLES, False)):
         (place := tmp_path / name).mkdir()
