@@ -25,8 +25,9 @@ from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.mcp_hubs import Hub, hub_in, stdio
 from tests.support.scripted_provider import Fail, Hang, Reply, Script, ScriptedCall, ScriptedProvider, Text
 from tests.support.storage import query
+from tools.contract import JsonObject, Report
 from tools.mcp_form import FormAnswer, ServerForm
-from tools.mcp_host.protocol import Ask, raw
+from tools.mcp_host.protocol import Ask, Content, raw
 from tools.mcp_sampling import SampleAnswer, SampleRequest
 
 Sampling: TypeAlias = tuple[EngineHarness, Conversation, Hub]
@@ -283,3 +284,35 @@ async def test_a_request_that_its_server_takes_back_while_the_question_is_open_e
     await until(lambda: found)
     assert found == [NO_SAMPLE]
     assert asker.answer.cancelled()
+
+
+class SlowToEnd(Asker):
+    """An asker with a model that takes some turns of the loop to end."""
+
+    ended = False
+
+    async def sample(self, conversation_id: str, server: str, request: SampleRequest) -> SampleAnswer:
+        """End late."""
+        try:
+            return await super().sample(conversation_id, server, request)
+        finally:
+            for _ in range(20):
+                await asyncio.sleep(0)
+            self.ended = True
+
+
+async def test_a_call_ends_behind_the_model_that_answers_its_request_so_that_its_run_has_the_cost() -> None:
+    asks = ServerAsks()
+    asks.asker = asker = SlowToEnd()
+
+    class Asking:
+        """A server that samples, and answers its call without waiting."""
+
+        async def call(self, tool: str, args: JsonObject, report: Report) -> Content:
+            """Return once the user is asked."""
+            asks.take(a_request(), Server(), lambda _: None)
+            await until(lambda: asker.asked)
+            return Content(parts=[])
+
+    await asks.caller("key", "c1", Asking()).call("t", {}, lambda _: None)
+    assert asker.ended
