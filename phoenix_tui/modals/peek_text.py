@@ -11,7 +11,7 @@ from engine.machine.messages import Origin, Role
 from engine.records import ConversationSummary, StoredMessage
 from engine.updates import Question
 from phoenix_tui.keys.active_keys import hint, key
-from phoenix_tui.text.ask_form import is_quick
+from phoenix_tui.text.ask_form import is_quick, takes_words
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.request_summary import odd_in
 from phoenix_tui.widgets.markdown_rows import markdown_rows
@@ -65,11 +65,11 @@ def placeholder_of(question: Question | None) -> str:
     """Words in the empty line of the preview."""
     if question is None:
         return "reply"
-    return "in your own words…" if is_quick(question) else "no, because…"
+    return "in your own words…" if takes_words(question) else "no, because…"
 
 
 def quick_keys(question: Question) -> str:
     """The keys that answer questions of the model here: several at once need the conversation."""
     digits = f"{key('answer_1')}-{len(question.request.questions[0].options)} answers" if is_quick(question) else ""
-    words = ("peek_reply", "own words" if is_quick(question) else "no, because…")
+    words = ("peek_reply", "own words" if takes_words(question) else "no, because…")
     return hint(digits, words, ("answer_no", "declines"), ("peek_open", "opens"))

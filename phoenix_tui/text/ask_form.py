@@ -186,6 +186,11 @@ def is_quick(question: Question) -> bool:
     return len(asked) == 1 and not asked[0].multi
 
 
+def takes_words(question: Question) -> bool:
+    """True for one question with one answer that own words may be."""
+    return is_quick(question) and not question.request.questions[0].only_options
+
+
 def quick_answer(question: Question, letter: str) -> ApprovalAnswer | None:
     """The answer of a digit where a single question asks for one option, and of `n`; None for any other key."""
     if letter == "n":
@@ -197,7 +202,7 @@ def quick_answer(question: Question, letter: str) -> ApprovalAnswer | None:
 
 def written_answer(question: Question, text: str) -> ApprovalAnswer:
     """The answer of a written line: own words for a single question, else the reason of a no."""
-    if not question.request.questions or not is_quick(question) or not text.strip():
+    if not takes_words(question) or not text.strip():
         return ApprovalAnswer(ApprovalChoice.DENY, reason=text)
     form = AskForm(question.request.questions)
     form.write(text)
