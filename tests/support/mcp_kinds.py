@@ -114,8 +114,11 @@ async def _sample(ctx: ServerRequestContext[Any], arguments: dict[str, Any]) -> 
 def _sampled(arguments: dict[str, Any]) -> types.CreateMessageRequestParams:
     """A request for an answer, as the arguments of the call want it."""
     text = str(arguments.get("text", "Say hi")) * int(arguments.get("repeat", 1))
+    content: Any = [_text(text)]
+    if arguments.get("image"):
+        content.append(types.ImageContent(type="image", data=PIXEL, mime_type="image/png"))
     return types.CreateMessageRequestParams(
-        messages=[types.SamplingMessage(role="user", content=_text(text))],
+        messages=[types.SamplingMessage(role="user", content=content if len(content) > 1 else content[0])],
         max_tokens=arguments.get("max_tokens", 10),
         system_prompt=arguments.get("system"),
         stop_sequences=arguments.get("stops"),

@@ -16,7 +16,7 @@ from engine.conversation import Conversation
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Refused
 from engine.extensions.mcp.server_asks import NO_SAMPLE, ServerAsks
-from engine.machine.messages import TextBlock, ToolResultBlock, Usage, text_in
+from engine.machine.messages import ImageBlock, TextBlock, ToolResultBlock, Usage, text_in
 from engine.machine.states import is_busy
 from engine.ports import ModelMessage, ModelRequest
 from engine.server_asking import ConversationAsker
@@ -84,22 +84,24 @@ def said(message: ModelMessage) -> str:
 
 async def test_after_a_yes_the_cheap_model_answers_the_request_alone_and_every_token_is_counted(tmp_path: Path) -> None:
     reply = Reply((Text("Hi there. END of it"),), usage=Usage(7, 3))
-    asked = {"text": "Say \x1b[31mhi", "system": "Be short.", "stops": ["END"], "max_tokens": 1_000_000}
+    asked = {"text": "Say \x1b[31mhi", "system": "Be short.", "stops": ["END"], "max_tokens": 1_000_000, "image": True}
     async with sampling(tmp_path, reply, **asked) as (harness, conversation, _):
         question = conversation.question
         assert question is not None
         (shown,) = question.request.questions
         assert (question.asker, shown.labels) == ("MCP server kinds", ("Yes, once", "No"))
         assert shown.question.splitlines()[1] == (
-            "scripted/cheap: at most 4,096 tokens, ~5 to read, about $0.0100 at most"
+            "scripted/cheap: at most 4,096 tokens, ~6 to read, about $0.0100 at most"
         )
-        assert shown.details == "System prompt:\nBe short.\n\nUser:\nSay hi"
+        assert shown.details == "System prompt:\nBe short.\n\nUser:\nSay hi\n[image, image/png, 70 bytes]"
         assert not to_cheap(harness), "nothing is sent before the yes"
         assert await answer(conversation, YES) == Accepted()
         await conversation.wait_idle()
         (sent,) = to_cheap(harness)
         assert (sent.system, list(map(said, sent.messages)), sent.tools) == (("Be short.",), ["Say hi"], ())
-        assert (sent.max_tokens, sent.images) == (4_096, {})
+        images = [one.attachment_id for one in sent.messages[0].blocks if isinstance(one, ImageBlock)]
+        assert (sent.max_tokens, list(sent.images)) == (4_096, images)
+        assert [len(one.data) for one in sent.images.values()] == [70]
         assert json.loads(result(harness)) == {
             "role": "assistant",
             "content": {"type": "text", "text": "Hi there. "},
