@@ -50,6 +50,11 @@ class ServerQuestions(Struct, frozen=True):
                 session.publisher.publish(ApprovalAsked(None))
             _show_next(session)
 
+    def announce(self, server: str) -> None:
+        """Tell hooks that a host is asked in place of the user."""
+        if self.session.ports.hooks:
+            notify(self.session, "elicitation_dialog", NOTE.format(name=clean_line(server)))
+
 
 def _question(session: Session, name: str, form: ServerForm) -> Question:
     return Question(

@@ -29,6 +29,7 @@ from phoenix_tui.cli.control.host_agents import HostAgents
 from phoenix_tui.cli.control.host_commands import HostCommands
 from phoenix_tui.cli.control.host_hooks import HostHooks
 from phoenix_tui.cli.control.host_plugins import HostPlugins
+from phoenix_tui.cli.control.host_questions import HostQuestions
 from phoenix_tui.cli.control.host_rules import HostRules, folder_rules, is_whole
 from phoenix_tui.cli.control.host_servers import HostServers
 from phoenix_tui.cli.control.inspection import Inspection
@@ -201,7 +202,7 @@ class ControlRun:
         approvals = HostApprovals(
             self._host,
             PermissionUpdates(self._own_rules, change_mode, write_progress, record.cwd),
-            lambda waits: turns.tell_state("requires_action" if waits else "running"),
+            lambda waits: turns.tell_waiting(waits),
             asks and not flags.unasked,
         )
         find_model = partial(full_reference, providers=backend.providers)
@@ -233,10 +234,14 @@ class ControlRun:
         )
         settings.ready, self._agents.cwd = session.ready, record.cwd
         self._servers.images, self._turns = backend.engine.ports.images, turns
-        parts = session, Inspection(backend.engine, turns), SessionRequests(turns, commands)
-        handlers = {name: handle for part in parts for name, handle in part.handlers().items()}
-        self._connection.open(HostRequests(self._writer, handlers), turns)
+        backend.mcp.asks.host = HostQuestions(self._host, backend.engine, turns.tell_waiting)
+        self._open(session, Inspection(backend.engine, turns), SessionRequests(turns, commands))
         return turns
+
+    def _open(self, session: ControlSession, *more: Inspection | SessionRequests) -> None:
+        """Answer the host's requests from now on."""
+        handlers = {name: handle for part in (session, *more) for name, handle in part.handlers().items()}
+        self._connection.open(HostRequests(self._writer, handlers), session.turns)
 
     @property
     def _own_rules(self) -> HostRules:

@@ -74,6 +74,16 @@ async function until(stream, wanted) {
   }
 }
 
+/** The messages, with the text of the newest tool result noted. */
+async function* noting(messages) {
+  for await (const message of messages) {
+    const content = message.type === "user" ? message.message.content : [];
+    const results = Array.isArray(content) ? content.filter((block) => block.type === "tool_result") : [];
+    for (const { content } of results) found.told = typeof content === "string" ? content : content[0].text;
+    yield message;
+  }
+}
+
 const isResult = (message) => message.type === "result";
 
 const SCENARIOS = {
@@ -141,6 +151,13 @@ const SCENARIOS = {
     });
     const calc = sdk.createSdkMcpServer({ name: "calc", tools: [add] });
     await one({ mcpServers: { calc }, allowedTools: ["mcp__calc__add"] }, prompts("Go"));
+  },
+
+  async elicitation() {
+    const mcpServers = { kinds: JSON.parse(process.env.MCP_SERVER) };
+    const onElicitation = async (request) => ({ action: "accept", content: { name: `${request.message && "Ada"}` } });
+    const options = { mcpServers, onElicitation, allowedTools: ["mcp__kinds__form"] };
+    await read(noting(sdk.query({ prompt: prompts("Go"), options: { ...common, ...options } })));
   },
 
   async structured() {

@@ -8,6 +8,7 @@ Arguments: the scenario, the program, the working directory. Prints one JSON lin
 import asyncio
 import importlib
 import json
+import os
 import sys
 from typing import Any
 
@@ -102,6 +103,19 @@ async def server(caller: Caller) -> None:
 
     calc = sdk.create_sdk_mcp_server("calc", tools=[add])
     await caller.one(prompts(), mcp_servers={"calc": calc}, allowed_tools=["mcp__calc__add"])
+
+
+async def elicitation(caller: Caller) -> None:
+    servers = {"kinds": json.loads(os.environ["MCP_SERVER"])}
+    options = caller.options(mcp_servers=servers, allowed_tools=["mcp__kinds__form"])
+    async with sdk.ClaudeSDKClient(options) as connected:
+        await connected.query("Go")
+        async for message in connected.receive_response():
+            for block in getattr(message, "content", ()):
+                if isinstance(block, sdk.ToolResultBlock):
+                    caller.found["told"] = block.content if isinstance(block.content, str) else block.content[0]["text"]
+            if isinstance(message, sdk.ResultMessage):
+                caller.found |= {"result": message.result, "subtype": message.subtype, "is_error": message.is_error}
 
 
 async def structured(caller: Caller) -> None:

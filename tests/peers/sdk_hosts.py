@@ -23,6 +23,7 @@ from tests.support.cli import ROOT, with_claude
 from tests.support.loopback import Answer, serve
 from tests.support.loopback_agents import calls, never_ends, says
 from tests.support.loopback_anthropic import refuses
+from tests.support.mcp_phoenix import SERVER
 
 PACKAGE: Final = "claude-agent-sdk"
 NODE_PACKAGE: Final = "@anthropic-ai/claude-agent-sdk"
@@ -40,6 +41,7 @@ SCENARIOS: Final[Scenarios] = {
     "refusal": ((RUNS, DONE), {"raised": "error_during_execution", "made": None}),
     "hooks": ((RUNS, DONE), SUCCESS | {"calls": ["PreToolUse Bash", "PostToolUse Bash"], "made": "one\n"}),
     "server": ((calls("mcp__calc__add", {"a": 2, "b": 3}), DONE), SUCCESS | {"args": {"a": 2, "b": 3}}),
+    "elicitation": ((calls("mcp__kinds__form", {}), DONE), SUCCESS | {"told": "cancel None"}),
     "structured": (
         (calls("submit_structured", {"city": "Basel"}), DONE),
         {"structured": {"city": "Basel"}, "subtype": "success"},
@@ -54,6 +56,7 @@ NODE_SCENARIOS: Final[Scenarios] = {name: SCENARIOS[name] for name in SCENARIOS 
     "streaming": ((says("One."), DONE), {"results": ["One.", "Done."]}),
     "refusal": ((RUNS, DONE), STOPPED),
     "prompt": ((DONE,), SUCCESS),
+    "elicitation": (SCENARIOS["elicitation"][0], SUCCESS | {"told": "accept {'name': 'Ada'}"}),
     "failure": (SCENARIOS["failure"][0], {"subtype": "success", "is_error": True}),
 }
 
@@ -70,7 +73,7 @@ async def differences(host: Sequence[str], name: str, scenario: tuple[tuple[Answ
             own = {name: value for name, value in os.environ.items() if name not in phoenix.environment}
             process = await asyncio.create_subprocess_exec(
                 *(*host, name, str(program), str(phoenix.cwd)),
-                env=own | phoenix.environment | {"PYTHONPATH": str(ROOT)},
+                env=own | phoenix.environment | {"PYTHONPATH": str(ROOT), "MCP_SERVER": json.dumps(SERVER)},
                 stdout=asyncio.subprocess.PIPE,
             )
             out, _ = await process.communicate()

@@ -280,7 +280,7 @@ class ServerConnection:
             oauth=definition.oauth,
             credentials=self.access.stored,
             elicitation=self.helpers.asks.can_ask,
-            sampling=self.helpers.asks.can_ask and definition.samples,
+            sampling=self.helpers.asks.can_sample and definition.samples,
             timeout_ms=self.limits.connect_ms,
         )
 

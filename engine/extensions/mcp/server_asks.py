@@ -44,6 +44,23 @@ class UserAsker(Protocol):
         ...
 
 
+class NoAnswerError(Exception):
+    """Raised where a program gives no answer that counts; a clause that says why."""
+
+
+class QuestionHost(Protocol):
+    """A program that shows questions of servers by itself, in place of a front end."""
+
+    async def ask(self, conversation_id: str, server: str, kind: str, params: JsonObject) -> JsonObject:
+        """The answer for the server, `{action, content}`; `params` are those of MCP. Cancelling withdraws the question.
+
+        Raises:
+            BadForm: the question cannot be shown.
+            NoAnswerError: there is no answer; for the server it is cancelled.
+        """
+        ...
+
+
 class AskedConnection(Protocol):
     """A server that may ask."""
 
@@ -73,7 +90,9 @@ class ServerAsks:
 
     def __init__(self) -> None:
         self.asker: UserAsker | None = None
-        """None without a user: then no server learns that it may ask."""
+        """None without a user here; without a host too, no server learns that it may ask."""
+        self.host: QuestionHost | None = None
+        """Asked in place of the user here."""
         self.open_address: Callable[[str], None] | None = None
         self._calls: dict[str, Counter[str]] = {}
         """Running calls of each server, by conversation, the newest conversation last."""
@@ -81,7 +100,12 @@ class ServerAsks:
 
     @property
     def can_ask(self) -> bool:
-        """True where a user can answer."""
+        """True where a user can answer, here or at a host."""
+        return self.asker is not None or self.host is not None
+
+    @property
+    def can_sample(self) -> bool:
+        """True where a user here can agree that a model answers a server."""
         return self.asker is not None
 
     def caller(self, key: str, conversation: str, server: ServerCaller) -> ServerCaller:
@@ -108,15 +132,17 @@ class ServerAsks:
     def take(self, asked: Ask, server: AskedConnection, answer: Callable[[Raw], None]) -> None:
         """Ask the user; `answer` is called once with the answer for the server."""
         conversation = next(reversed(self._calls.get(asked.server, Counter())), "")
-        is_sample = asked.kind == "sampling"
-        if is_sample and not server.definition.samples:
-            answer(SampleRefused(OFF, DECLINED).result)
+        if asked.kind == "sampling":
+            if (refused := self._why_not_sampled(server, conversation)) is not None:
+                answer(refused.result)
+                return
+            work = self._sample(asked, conversation, server, answer)
+        elif self.can_ask and conversation:
+            work = self._ask(asked, conversation, server, answer)
+        else:
+            answer(CANCEL)
             return
-        if self.asker is None or not conversation:
-            answer(SampleRefused(NOT_CALLED, DECLINED).result if is_sample else CANCEL)
-            return
-        work = self._sample if is_sample else self._ask
-        task = asyncio.create_task(work(self.asker, asked, conversation, server, answer))
+        task = asyncio.create_task(work)
         self._open[asked.ask] = _Open(asked.server, conversation, task)
         task.add_done_callback(lambda _: self._open.pop(asked.ask, None))
 
@@ -135,27 +161,42 @@ class ServerAsks:
             task.cancel()
         return tasks
 
-    async def _ask(
-        self, asker: UserAsker, asked: Ask, conversation: str, server: AskedConnection, answer: Callable[[Raw], None]
-    ) -> None:
+    async def _ask(self, asked: Ask, conversation: str, server: AskedConnection, answer: Callable[[Raw], None]) -> None:
         try:
-            form = form_of(asked.kind, _params(asked.params))
-            given = await asker.ask(conversation, server.name, form)
+            given = await self._answered(asked.kind, _params(asked.params), conversation, server.name)
         except BadForm as error:
             server.note(f"warning: a question to the user was declined: it {error}")
             answer(DECLINE)
-        except asyncio.CancelledError:
+        except NoAnswerError as error:
+            server.note(f"warning: a question to the user was cancelled: {error}")
+            answer(CANCEL)
+        except (asyncio.CancelledError, Exception):
             answer(CANCEL)
             raise
         else:
-            answer(self._result(form, given))
+            answer(given)
+
+    async def _answered(self, kind: str, params: JsonObject, conversation: str, server: str) -> Raw:
+        if self.host is not None:
+            return raw(await self.host.ask(conversation, server, kind, params))
+        if self.asker is None:
+            return CANCEL
+        form = form_of(kind, params)
+        return self._result(form, await self.asker.ask(conversation, server, form))
+
+    def _why_not_sampled(self, server: AskedConnection, conversation: str) -> SampleRefused | None:
+        if not server.definition.samples:
+            return SampleRefused(OFF, DECLINED)
+        return None if self.can_sample and conversation else SampleRefused(NOT_CALLED, DECLINED)
 
     async def _sample(
-        self, asker: UserAsker, asked: Ask, conversation: str, server: AskedConnection, answer: Callable[[Raw], None]
+        self, asked: Ask, conversation: str, server: AskedConnection, answer: Callable[[Raw], None]
     ) -> None:
         try:
             request = await asyncio.to_thread(read_sample, asked.params)  # up to 4 MB
-            given = await asker.sample(conversation, server.name, request)
+            if self.asker is None:
+                raise SampleRefused(NOT_CALLED, DECLINED)
+            given = await self.asker.sample(conversation, server.name, request)
         except SampleRefused as refused:
             server.note(f"warning: a sampling request was not answered: {refused.why or refused.sentence}")
             answer(refused.result)

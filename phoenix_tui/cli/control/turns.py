@@ -94,6 +94,8 @@ class Turns:
     _uuids: tuple[str, ...] = ()
     _started: float = 0.0
     _state: str = "idle"
+    _asked: int = 0
+    """Questions that the host has not answered yet."""
     _is_error: bool = False
     """True where the newest result is one."""
 
@@ -168,6 +170,12 @@ class Turns:
         if state != self._state:
             self._state = state
             self.reporter.state(state)
+
+    def tell_waiting(self, waits: bool) -> None:
+        """Count a question to the host that opens or ends: `requires_action` while one is open."""
+        self._asked += 1 if waits else -1
+        if self._asked or self._state == "requires_action":
+            self.tell_state("requires_action" if self._asked else "running")
 
     async def _turn(self, message: HostMessage) -> None:
         self._bytes -= message.size

@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from engine.conversation import Conversation
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Refused
-from engine.extensions.mcp.server_asks import CANCEL, DECLINE, ServerAsks
+from engine.extensions.mcp.server_asks import CANCEL, DECLINE, NoAnswerError, ServerAsks
 from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.machine.states import ToolExecuting
 from engine.server_asking import ConversationAsker
@@ -204,3 +204,29 @@ async def test_an_address_is_opened_after_the_yes_alone() -> None:
     asks.asker.answer.set_result(FormAnswer((("Open it",),)))
     await until(lambda: found)
     assert (opened, json.loads(bytes(found[0]))) == (["https://a.example/x"], {"action": "accept"})
+
+
+class Program:
+    """A host; answers, or raises."""
+
+    def __init__(self, answer: dict[str, Any] | Exception) -> None:
+        self.answer = answer
+
+    async def ask(self, conversation_id: str, server: str, kind: str, params: Any) -> Any:
+        """Answer at once."""
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer | {"content": [conversation_id, server, kind, params["message"]]}
+
+
+async def test_a_host_is_asked_in_place_of_the_user_and_none_of_its_failures_leaves_a_call_hanging() -> None:
+    asks, server = ServerAsks(), Server()
+    asks.asker, asks.host = Asker(), Program({"action": "accept"})
+    asks.begin("key", "c1")
+    (given,) = await told(asks, a_question(), server)
+    assert json.loads(bytes(given)) == {"action": "accept", "content": ["c1", "kinds", "form", "m"]}
+    asks.host = Program(NoAnswerError("it is gone"))
+    assert await told(asks, a_question(), server) == [CANCEL]
+    assert server.lines == ["warning: a question to the user was cancelled: it is gone"]
+    asks.host = Program(RuntimeError("a fault of ours"))
+    assert await told(asks, a_question(), server) == [CANCEL]
