@@ -34,6 +34,7 @@ _MEANING: Final = (
     "Load the instructions of a skill from the list in the system prompt, and follow them. The result is its text; "
     "its own files are read with read_file."
 )
+_LISTED: Final = _MEANING.replace("from the list in the system prompt", "from the list below")
 ONLY_USERS: Final = "only the user loads this skill: ask for /{name} in a message"
 
 
@@ -45,6 +46,8 @@ class SkillTool(Struct, frozen=True):
     conversation_id: str
     attended: bool = True
     """False where no person can answer: then no rule of a skill counts."""
+    listed: str = ""
+    """The list of skills, where no section of the system prompt has it."""
 
     @property
     def spec(self) -> ToolSpec:
@@ -57,10 +60,11 @@ class SkillTool(Struct, frozen=True):
             "skill": name,
             "args": {"type": "string", "description": "Arguments, where the skill takes some."},
         }
+        meaning = f"{_LISTED}\n\n{self.listed}" if self.listed else _MEANING
         if len(names) < FROM:
-            return ToolSpec(NAME, _MEANING, object_schema(properties, ["skill"]), ToolClass.READ)
+            return ToolSpec(NAME, meaning, object_schema(properties, ["skill"]), ToolClass.READ)
         properties["search"] = {"type": "string", "description": "In place of skill: words to find skills by."}
-        return ToolSpec(NAME, _MEANING, object_schema(properties, []), ToolClass.READ)
+        return ToolSpec(NAME, meaning, object_schema(properties, []), ToolClass.READ)
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Name the skill, its shell lines and the rules that it asks for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, Protocol
@@ -133,6 +133,13 @@ class Catalogue(Struct, frozen=True):
 
 
 EMPTY: Final = Catalogue()
+
+
+def chosen_skills(skills: Sequence[Invocable], names: Collection[str] | None) -> tuple[Invocable, ...]:
+    """The skills of these names, each whole or behind a plugin's prefix: `pdf` means `papers:pdf` too. None: all."""
+    if names is None:
+        return tuple(skills)
+    return tuple(one for one in skills if one.name in names or one.name.rpartition(":")[2] in names)
 
 
 class Invocables(Protocol):

@@ -18,18 +18,27 @@ from tools.submit_structured import LARGEST, NAME, REMINDER, SubmitStructured, u
 class StructuredAnswer:
     """A source of the one tool, and the state of the answer in this turn."""
 
-    def __init__(self, text: str) -> None:
-        """Raise CommandError where `text` is no schema that can be checked."""
-        self._tool = SubmitStructured(schema_of(text))
+    def __init__(self, text: str | None) -> None:
+        """Raise CommandError where `text` is no schema that can be checked; None: no answer of a shape is wanted."""
+        self._tool = SubmitStructured(schema_of(text)) if text is not None else None
         self._reminded = False
+
+    @property
+    def is_wanted(self) -> bool:
+        """True where there is a schema."""
+        return self._tool is not None
+
+    def use(self, schema: JsonObject) -> None:
+        """Want an answer of this schema, which `usable_schema` gave."""
+        self._tool = SubmitStructured(schema)
 
     def tools(self, record: ConversationRecord) -> Mapping[str, Tool]:
         """The tool, for the conversation itself and not for sub-agents."""
-        return {NAME: self._tool} if record.agent is None else {}
+        return {NAME: self._tool} if self._tool is not None and record.agent is None else {}
 
     def prompts(self, record: ConversationRecord) -> Sequence[ExtensionPrompt]:
         """A sentence about the last act of a run."""
-        if record.agent is not None:
+        if self._tool is None or record.agent is not None:
             return ()
         return (
             ExtensionPrompt("Final answer", f"When the work is done, call {NAME} with the answer.", "--json-schema"),
@@ -40,18 +49,20 @@ class StructuredAnswer:
 
     def begin(self) -> None:
         """A turn begins: there is no answer yet."""
-        self._tool.answer, self._reminded = None, False
+        self._reminded = False
+        if self._tool is not None:
+            self._tool.answer = None
 
     def reminder(self) -> str:
         """The next message for a run that ended without an answer: once in a turn, empty otherwise."""
-        if self._tool.answer is not None or self._reminded:
+        if self._tool is None or self._tool.answer is not None or self._reminded:
             return ""
         self._reminded = True
         return REMINDER
 
     def settle(self, outcome: RunOutcome) -> None:
         """Put the answer into the outcome of the run."""
-        outcome.structured = self._tool.answer
+        outcome.structured = self._tool.answer if self._tool is not None else None
 
 
 def schema_of(text: str) -> JsonObject:

@@ -31,7 +31,9 @@ from phoenix_tui.cli.control.host_hooks import HostHooks
 from phoenix_tui.cli.control.host_plugins import HostPlugins
 from phoenix_tui.cli.control.host_questions import HostQuestions
 from phoenix_tui.cli.control.host_rules import HostRules, folder_rules, is_whole
+from phoenix_tui.cli.control.host_schema import HostSchema
 from phoenix_tui.cli.control.host_servers import HostServers
+from phoenix_tui.cli.control.host_skills import HostSkills
 from phoenix_tui.cli.control.inspection import Inspection
 from phoenix_tui.cli.control.lines import EndOfInput, HostLines
 from phoenix_tui.cli.control.names import native_tools
@@ -39,7 +41,7 @@ from phoenix_tui.cli.control.permission_updates import PermissionUpdates
 from phoenix_tui.cli.control.reporter import ControlReporter
 from phoenix_tui.cli.control.requests import HostRequests
 from phoenix_tui.cli.control.server_requests import ServerRequests
-from phoenix_tui.cli.control.session import ControlSession
+from phoenix_tui.cli.control.session import ControlSession, InitPart
 from phoenix_tui.cli.control.session_requests import SessionRequests
 from phoenix_tui.cli.control.turns import Turns, TurnSettings
 from phoenix_tui.cli.exits import CommandError, Exit
@@ -112,8 +114,7 @@ class ControlRun:
         self._rules: HostRules | None = None
         self._stopped_by: Exit | None = None
         """The signal that came before the first turn could, as its exit code."""
-        schema = flags.run.json_schema
-        self._structured = StructuredAnswer(schema) if schema is not None else None
+        self._structured = StructuredAnswer(flags.run.json_schema)
         self._hooks = HostHooks(host)
         self._agents = HostAgents()
         self._servers = HostServers(host, flags.in_host)
@@ -121,7 +122,7 @@ class ControlRun:
 
     @property
     def _sources(self) -> tuple[ExtensionSource, ...]:
-        return (self._servers,) if self._structured is None else (self._structured, self._servers)
+        return self._structured, self._servers
 
     @property
     def is_stopped(self) -> bool:
@@ -217,8 +218,7 @@ class ControlRun:
             settings,
             lambda: session.init_frame(),
         )
-        invocables, servers = backend.invocables, self._server_requests(backend, conversation)
-        commands = HostCommands(partial(invocables.catalogue, record.cwd), partial(invocables.look, record.cwd))
+        servers, commands = self._server_requests(backend, conversation), _commands(backend, record)
         session = ControlSession(
             conversation,
             turns,
@@ -228,7 +228,7 @@ class ControlRun:
             servers,
             commands,
             self._agents,
-            (self._hooks, self._agents, servers, self._plugins),
+            (*self._parts(backend), servers),
             unasked=flags.unasked,
             asks=asks,
         )
@@ -242,6 +242,11 @@ class ControlRun:
         """Answer the host's requests from now on."""
         handlers = {name: handle for part in (session, *more) for name, handle in part.handlers().items()}
         self._connection.open(HostRequests(self._writer, handlers), session.turns)
+
+    def _parts(self, backend: Backend) -> tuple[InitPart, ...]:
+        """The parts of the handshake beside commands and servers."""
+        skills, schema = HostSkills(backend.invocables.offer), HostSchema(self._structured)
+        return self._hooks, self._agents, self._plugins, skills, schema
 
     @property
     def _own_rules(self) -> HostRules:
@@ -309,3 +314,13 @@ class ControlRun:
         elif self._stopped_by is None:
             self._stopped_by = code
             self._connection.take(EndOfInput())
+
+
+def _commands(backend: Backend, record: ConversationRecord) -> HostCommands:
+    """Skills and command files of the conversation's folder."""
+    invocables = backend.invocables
+    return HostCommands(
+        partial(invocables.catalogue, record.cwd),
+        partial(invocables.offered, record.cwd),
+        partial(invocables.look, record.cwd),
+    )

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.executor.requests import EngineError
 from engine.ports.extensions import ExtensionPrompt
-from engine.ports.invocables import EMPTY, Catalogue, Invocable, WaitingInvocable
+from engine.ports.invocables import EMPTY, Catalogue, Invocable, WaitingInvocable, chosen_skills
 from engine.records import ConversationRecord
 from phoenix_tui.config.sources.kinds import SourceKind
 from phoenix_tui.config.sources.project_sources import ProjectSources
@@ -59,6 +60,8 @@ class InvocableSource(Struct, eq=False):
     runner: ProcessRunner
     attended: bool = True
     """False where no person can answer a question."""
+    _offered: frozenset[str] | None = None
+    """Names of the skills that models are offered; None: all."""
     _kept: dict[Path, _Kept] = field(default_factory=dict[Path, _Kept])
     _looking: dict[Path, asyncio.Task[None]] = field(default_factory=dict[Path, "asyncio.Task[None]"])
     _met: dict[Path, set[Path]] = field(default_factory=dict[Path, set[Path]])
@@ -105,24 +108,41 @@ class InvocableSource(Struct, eq=False):
         except OSError as error:
             raise EngineError(f"{self.states.path} cannot be written: {error.strerror or error}.") from error
 
+    def offer(self, names: Sequence[str] | None) -> None:
+        """Offer models no other skills than these; None: every one."""
+        self._offered = None if names is None else frozenset(names)
+
+    def offered(self, folder: Path) -> Catalogue:
+        """The newest catalogue of a folder with the skills that models are offered, from memory."""
+        catalogue = self.catalogue(folder)
+        if self._offered is None:
+            return catalogue
+        return replace(catalogue, skills=chosen_skills(catalogue.skills, self._offered))
+
     def tools(self, record: ConversationRecord) -> Mapping[str, Tool]:
         """The tool `skill`, where a model may load one."""
-        catalogue = self.catalogue(record.cwd)
+        catalogue = self.offered(record.cwd)
         if record.agent is not None or not any(skill.for_models for skill in catalogue.skills):
             return {}
         from engine.extensions.skill_tool import SkillTool  # noqa: PLC0415 - only where there are skills
 
-        return {TOOL: SkillTool(catalogue, self, record.id, self.attended)}
+        listed = self._listed(catalogue, record) if record.system_prompt else ""
+        return {TOOL: SkillTool(catalogue, self, record.id, self.attended, listed)}
 
     def prompts(self, record: ConversationRecord) -> Sequence[ExtensionPrompt]:
         """The list of skills."""
-        catalogue = self.catalogue(record.cwd)
-        if not catalogue.skills:
-            return ()
-        from engine.extensions.skill_prompt import skill_list  # noqa: PLC0415 - as above
-
-        text = skill_list(catalogue.skills, record.context_window, catalogue.used)
+        catalogue = self.offered(record.cwd)
+        text = self._listed(catalogue, record)
         return (ExtensionPrompt(SECTION, text, "skills", tool=TOOL),) if text else ()
+
+    @staticmethod
+    def _listed(catalogue: Catalogue, record: ConversationRecord) -> str:
+        """The list of skills as its section has it, or the tool where a given system prompt leaves no sections."""
+        if not catalogue.skills:
+            return ""
+        from engine.extensions.skill_prompt import skill_list  # noqa: PLC0415 - only where there are skills
+
+        return skill_list(catalogue.skills, record.context_window, catalogue.used)
 
     async def prepare(self, record: ConversationRecord) -> None:
         """Look at the files again before a request, in a thread where they have changed."""

@@ -15,6 +15,8 @@ class HostCommands(Struct, frozen=True):
 
     catalogue: Callable[[], Catalogue]
     """The newest catalogue, from memory."""
+    offered: Callable[[], Catalogue]
+    """The same with the skills that models are offered."""
     look: Callable[[], Awaitable[None]]
     """Looks at the files again, within its own bound."""
 
@@ -26,10 +28,9 @@ class HostCommands(Struct, frozen=True):
         await self.look()
 
     def init_fields(self) -> JsonObject:
-        """Names of what a user may call, and of skills."""
-        found = self.catalogue()
-        calls: list[JsonValue] = [one.name for one in _called(found)]
-        skills: list[JsonValue] = [skill.name for skill in found.skills]
+        """Names of what a user may call, and of the skills that models are offered."""
+        calls: list[JsonValue] = [one.name for one in _called(self.catalogue())]
+        skills: list[JsonValue] = [skill.name for skill in self.offered().skills]
         return {"slash_commands": calls, "skills": skills}
 
     def objects(self) -> list[JsonValue]:

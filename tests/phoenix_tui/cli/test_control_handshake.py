@@ -7,14 +7,18 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from phoenix_tui.cli.control.host_skills import HostSkills
+from phoenix_tui.cli.control.requests import RequestError
 from tests.phoenix_tui.cli.test_control_servers import ADDS, ALLOWED, adds, bodies, server_with
 from tests.support.cli import with_claude
 from tests.support.control_host import Frame, hosted
+from tests.support.extended_folder import write
 from tests.support.loopback import serve
-from tests.support.loopback_agents import says
+from tests.support.loopback_agents import calls, says
 from tests.support.waiting import poll
 
 NO_PROMPT = ("--output-format", "stream-json", "--verbose", "--input-format", "stream-json")
@@ -121,3 +125,68 @@ async def test_models_bear_the_names_of_hosts(tmp_path: Path, flags: tuple[str, 
         init, *_, result = await host.turn("Hi")
         [body] = bodies(server)
     assert (init["model"], body["model"], result["result"]) == (model, model, "Hi.")
+
+
+SHAPE: Frame = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+async def test_a_schema_of_the_handshake_shapes_the_answer_and_a_bad_one_is_refused(tmp_path: Path) -> None:
+    answers = (calls("submit_structured", {"city": "Basel"}), says("Done."))
+    async with serve(*answers) as server, hosted(with_claude(tmp_path, server.url)) as host:
+        refused = [
+            (await host.ask("initialize", jsonSchema=schema))["error"]
+            for schema in (7, {"type": "array"}, SHAPE | {"if": {}}, SHAPE | {"description": "x" * 300_000})
+        ]
+        await host.ask("initialize", jsonSchema=SHAPE)
+        frames = await host.turn("Where?")
+    assert refused == [
+        "jsonSchema: The schema must be a JSON object.",
+        'jsonSchema: The schema must describe an object: {"type": "object", …}.',
+        "jsonSchema: The keyword if at # is not supported.",
+        "jsonSchema is longer than 262,144 characters.",
+    ]
+    assert "StructuredOutput" in frames[0]["tools"]
+    assert frames[-1]["structured_output"] == {"city": "Basel"}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "offered"),
+    [(["web"], ["tools:web"]), (["more:other"], ["more:other"]), ([], []), ("all", ["more:other", "tools:web"])],
+)
+async def test_the_model_is_offered_the_skills_that_the_handshake_names(
+    tmp_path: Path, chosen: Any, offered: list[str]
+) -> None:
+    write(tmp_path / "tools/skills/web/SKILL.md", "---\ndescription: Browses.\n---\nBrowse.\n")
+    write(tmp_path / "more/skills/other/SKILL.md", "---\ndescription: Does else.\n---\nElse.\n")
+    plugins = [flag for name in ("tools", "more") for flag in ("--plugin-dir", str(tmp_path / name))]
+    async with (
+        serve(says("Hi."), says("Browsed.")) as server,
+        hosted(with_claude(tmp_path, server.url), *plugins, base=NO_PROMPT) as host,
+    ):
+        await host.ask("initialize", skills=chosen)
+        init = (await host.turn("Hi"))[0]
+        await host.turn("/tools:web now")
+        first, second = bodies(server)
+    assert (init["skills"], "Skill" in init["tools"]) == (offered, bool(offered))
+    told = system_of(first)
+    assert [name for name in ("more:other", "tools:web") if name in told] == offered
+    assert "Browse." in json.dumps(second["messages"][-1]), "the user calls any skill"
+
+
+async def test_a_given_system_prompt_leaves_the_list_of_skills_to_their_tool(tmp_path: Path) -> None:
+    write(tmp_path / "tools/skills/web/SKILL.md", "---\ndescription: Browses.\n---\nBrowse.\n")
+    async with (
+        serve(says("Hi.")) as server,
+        hosted(with_claude(tmp_path, server.url), "--plugin-dir", str(tmp_path / "tools")) as host,
+    ):
+        await host.turn("Hi")
+        [body] = bodies(server)
+    assert "tools:web" not in system_of(body)
+    [tool] = [one for one in body["tools"] if one["name"] == "skill"]
+    assert tool["description"].endswith("tools:web: Browses.")
+
+
+@pytest.mark.parametrize("odd", [7, "some", [7], {"a": 1}, ["x"] * 2_001])
+def test_odd_skills_of_a_handshake_are_refused(odd: Any) -> None:
+    with pytest.raises(RequestError):
+        HostSkills(lambda _: None).begin({"subtype": "initialize", "skills": odd})
