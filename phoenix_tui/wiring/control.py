@@ -63,6 +63,7 @@ from phoenix_tui.wiring.headless import (
 )
 from phoenix_tui.wiring.mcp_headless import started_servers
 from phoenix_tui.wiring.waits import waits_on_stderr
+from tools.contract import JsonObject
 
 SIGNALS = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED, signal.SIGHUP: Exit.TERMINATED}
 LAST_WORDS = 2.0
@@ -85,7 +86,7 @@ async def run_control(flags: ControlFlags, setup: Setup, plugins: HostPlugins) -
     served = ControlRun(flags, setup, plugins, host, connection, writer)
     writer.lost = served.lost
     with behind_the_loop(lambda: loop.call_soon_threadsafe(served.lost)) as written:
-        HostLines(connection.take)
+        HostLines(connection.take, ahead=flags.ahead)
         code = await served.perform()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS if served.is_stopped else None):
@@ -231,6 +232,7 @@ class ControlRun:
             (*self._parts(backend), servers),
             unasked=flags.unasked,
             asks=asks,
+            launch=self._launch,
         )
         settings.ready, self._agents.cwd = session.ready, record.cwd
         self._servers.images, self._turns = backend.engine.ports.images, turns
@@ -247,6 +249,12 @@ class ControlRun:
         """The parts of the handshake beside commands and servers."""
         skills, schema = HostSkills(backend.invocables.offer), HostSchema(self._structured)
         return self._hooks, self._agents, self._plugins, skills, schema
+
+    @property
+    def _launch(self) -> JsonObject:
+        """Fields of the handshake that counted at the launch; plugins only where each was found."""
+        launch = self._flags.launch
+        return {name: launch[name] for name in launch if name != "plugins" or not self._plugins.errors}
 
     @property
     def _own_rules(self) -> HostRules:

@@ -53,7 +53,8 @@ _IGNORED: Final = {
 _OWN: Final = (
     "tools", "allowed_tools", "disallowed_tools", "prompt_tool", "setting_sources",
     "settings_given", "add_dirs", "replay", "fallback_model", "not_stored", "thinking", "system_prompt_file",
-    "input_format", "thinking_tokens", "plugin_dirs", "resume_session_at", "resume_drops_turn",
+    "input_format", "thinking_tokens", "plugin_dirs", "plugin_dirs_no_mcp", "resume_session_at", "resume_drops_turn",
+    "awaits_initialize", "initialize_fields",
 )  # fmt: skip
 
 
@@ -75,10 +76,18 @@ class ControlFlags(Struct, frozen=True):
     replay: bool = False
     add_dirs: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()
+    plugin_dirs_no_mcp: tuple[str, ...] = ()
+    """Plugins without their MCP servers."""
     fallback_model: str = ""
     """Model for a turn whose own one is overloaded; empty: none."""
     unasked: bool = False
     """Mode `dontAsk`: a question is a no even where the host could be asked."""
+    awaits_initialize: bool = False
+    """True where fields of the handshake count like flags."""
+    launch: JsonObject = field(default_factory=dict[str, JsonValue])
+    """Fields of the handshake that have counted."""
+    ahead: bytes = b""
+    """Bytes of stdin that were read for them."""
     notices: tuple[str, ...] = field(default_factory=tuple)
     """Lines for stderr about flags without an effect."""
 
@@ -120,6 +129,8 @@ def control_flags(argv: Sequence[str]) -> ControlFlags:
         replay=own["replay"],
         add_dirs=tuple(own["add_dirs"]),
         plugin_dirs=tuple(own["plugin_dirs"]),
+        plugin_dirs_no_mcp=tuple(own["plugin_dirs_no_mcp"]),
+        awaits_initialize=own["awaits_initialize"],
         fallback_model=own["fallback_model"] or "",
         unasked=unasked,
         notices=tuple(notices),
@@ -155,6 +166,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--settings", dest="settings_given")
     add("--add-dir", action="append", default=[], dest="add_dirs")
     add("--plugin-dir", action="append", default=[], dest="plugin_dirs")
+    add("--plugin-dir-no-mcp", action="append", default=[], dest="plugin_dirs_no_mcp")
+    add("--await-initialize", action="store_true", dest="awaits_initialize")
+    add("--initialize-fields", dest="initialize_fields")  # the handshake itself says which there are
     add("--replay-user-messages", action="store_true", dest="replay")
     add("--resume-session-at", dest="resume_session_at")
     add("--resume-drops-turn", dest="resume_drops_turn")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from phoenix_tui.config.sources.kinds import Plugin
 from phoenix_tui.config.sources.plugins import find_plugin
@@ -47,12 +48,12 @@ class HostPlugins(Struct, frozen=True):
         return [f"--plugin-dir {clean_line(folder)[:200]} is not used: {why}." for folder, why in self.errors]
 
 
-def host_plugins(folders: Sequence[str], cwd: Path) -> HostPlugins:
+def host_plugins(folders: Sequence[str], cwd: Path, without_servers: Sequence[str] = ()) -> HostPlugins:
     """The plugins of these folders; a name that is there already counts once."""
     found, errors = dict[str, Plugin](), list[tuple[str, str]]()
-    for folder in folders:
+    for folder, has_servers in (*((one, True) for one in folders), *((one, False) for one in without_servers)):
         try:
-            plugin = _free(find_plugin(folder, cwd), found)
+            plugin = _free(replace(find_plugin(folder, cwd), has_servers=has_servers), found)
         except ValueError as error:
             errors.append((folder, str(error)))
         else:

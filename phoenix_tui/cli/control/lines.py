@@ -72,9 +72,10 @@ def split(read: Callable[[], bytes], longest: int = LONGEST) -> Iterator[bytes |
 class HostLines:
     """Hands every line to `deliver`, in the loop, in order; at last `EndOfInput`, or a fault and nothing more."""
 
-    def __init__(self, deliver: Callable[[HostLine], None], descriptor: int = 0) -> None:
+    def __init__(self, deliver: Callable[[HostLine], None], descriptor: int = 0, ahead: bytes = b"") -> None:
+        """`ahead` was read of the descriptor before."""
         self._deliver = deliver
-        self._descriptor = descriptor
+        self._descriptor, self._ahead = descriptor, ahead
         self._loop = asyncio.get_running_loop()
         self._room = threading.Semaphore(AHEAD)
         threading.Thread(target=self._run, name="host lines", daemon=True).start()
@@ -90,6 +91,9 @@ class HostLines:
         self._hand_on(EndOfInput())
 
     def _read(self) -> bytes:
+        if self._ahead:
+            ahead, self._ahead = self._ahead, b""
+            return ahead
         try:
             return os.read(self._descriptor, PIECE)
         except OSError:

@@ -15,6 +15,7 @@ from phoenix_tui.cli.agent_sdk import COMPATIBLE_VERSION, MODES
 from phoenix_tui.cli.control.flags import FOREIGN_MODES, NOBODY
 from phoenix_tui.cli.control.host_agents import HostAgents
 from phoenix_tui.cli.control.host_commands import HostCommands
+from phoenix_tui.cli.control.launch_fields import confirmed
 from phoenix_tui.cli.control.model_finder import LINES, ModelFinder, known_model
 from phoenix_tui.cli.control.names import bare_model, foreign_names
 from phoenix_tui.cli.control.requests import Handler, RequestError, process_facts, text_of
@@ -56,6 +57,8 @@ class ControlSession(Struct, eq=False):
     """Mode `dontAsk`."""
     asks: bool = False
     """True where the host can be asked."""
+    launch: JsonObject = field(default_factory=dict[str, JsonValue])
+    """Fields of the handshake that counted at the launch."""
     began: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once the handshake is over."""
 
@@ -132,7 +135,7 @@ class ControlSession(Struct, eq=False):
             "current_permission_mode": self.mode_name,
             "session_state": self.turns.state,
         }
-        return process_facts() | facts
+        return process_facts() | facts | confirmed(request, self.launch)
 
     def _models(self) -> list[JsonValue]:
         default: JsonObject = {

@@ -25,12 +25,17 @@ def start_control(argv: Sequence[str]) -> int:
     Raises:
         CommandError: it cannot begin; a result says so to the host.
     """
-    flags = with_settings(control_flags(argv))
+    flags = control_flags(argv)
+    if flags.awaits_initialize:
+        from phoenix_tui.cli.control.launch_fields import first_line, launched  # noqa: PLC0415 - asyncio, 30 ms
+
+        flags = launched(flags, first_line())
+    flags = with_settings(flags)
     if flags.run.model:
         flags = replace(flags, run=replace(flags.run, model=known_model(flags.run.model)))
     harden(debuggable=flags.run.allow_debugger)
     setup = prepare(flags.run, os.environ, flags.setting_sources)
-    plugins = host_plugins(flags.plugin_dirs, setup.cwd)
+    plugins = host_plugins(flags.plugin_dirs, setup.cwd, flags.plugin_dirs_no_mcp)
     setup = replace(setup, plugins=plugins.found)
     import asyncio  # noqa: PLC0415 - 30 ms, not for a wrong command line
 

@@ -103,7 +103,8 @@ def find_plugins_sources(plugins: Sequence[Plugin], digests: Digests, seen: Fing
             ("skills", SourceKind.SKILL, ""),
             ("commands", SourceKind.COMMAND, ".md"),
         ):
-            search.take(plugin.folder / name, _Rule(name, kind, suffix))
+            if kind is not SourceKind.SERVERS or plugin.has_servers:
+                search.take(plugin.folder / name, _Rule(name, kind, suffix))
     return Sources(tuple(search.files), tuple(search.left_out))
 
 

@@ -48,6 +48,8 @@ class Plugin(Struct, frozen=True):
     """Prefix of what it adds."""
     folder: Path
     """A real path."""
+    has_servers: bool = True
+    """False where its MCP servers do not count."""
 
 
 class SourceFile(Struct, frozen=True):
