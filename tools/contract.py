@@ -157,6 +157,8 @@ class ToolRequest(Struct, frozen=True):
     """Address that a web tool asks."""
     is_new_url: bool = False
     """True where neither the user nor an earlier page named `url`: it could carry data out, so every mode asks."""
+    asks_always: str = ""
+    """Reason why each call asks, as one clause, whatever rules and modes that allow say; empty: it need not."""
     plan: str = ""
     """A plan that the call hands to the user, as Markdown: in plan mode it asks, whatever its class."""
     questions: tuple[AskedQuestion, ...] = ()

@@ -128,6 +128,9 @@ def decide(
     decision = given or _allowed(spec, request, limits, place, rules, typed=typed)
     if isinstance(verdict, Doubt) and isinstance(decision, Allow):
         return Ask(verdict.reason, decision, lasting=False)
+    if request.asks_always and not typed and isinstance(decision, Allow | Ask):
+        grant = decision if isinstance(decision, Allow) else decision.grant
+        return Ask(request.asks_always, grant, lasting=False)
     return decision
 
 

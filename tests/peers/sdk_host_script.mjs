@@ -153,6 +153,22 @@ const SCENARIOS = {
     await one({ mcpServers: { calc }, allowedTools: ["mcp__calc__add"] }, prompts("Go"));
   },
 
+  async launch() {
+    const mcpServers = { kinds: JSON.parse(process.env.MCP_SERVER) };
+    const deliveries = ["mcpServersDelivery", "settingsDelivery", "disallowedToolsDelivery"];
+    const by = Object.fromEntries(deliveries.map((name) => [name, "initialize"]));
+    const settings = { permissions: { deny: ["Bash(rm:*)"] } };
+    const options = { ...common, ...by, mcpServers, settings, disallowedTools: ["Write"] };
+    const query = sdk.query({ prompt: prompts("Go"), options });
+    const answer = query.initializationResult();
+    const init = await until(query, (message) => message.subtype === "init");
+    found.writes = init.tools.includes("Write");
+    found.servers = init.mcp_servers.map((one) => [one.name, one.status]);
+    await read(query);
+    const told = await answer;
+    found.applied = [told.mcp_servers_applied, told.settings_applied, told.disallowed_tools_applied];
+  },
+
   async elicitation() {
     const mcpServers = { kinds: JSON.parse(process.env.MCP_SERVER) };
     const onElicitation = async (request) => ({ action: "accept", content: { name: `${request.message && "Ada"}` } });

@@ -56,6 +56,7 @@ NODE_SCENARIOS: Final[Scenarios] = {name: SCENARIOS[name] for name in SCENARIOS 
     "streaming": ((says("One."), DONE), {"results": ["One.", "Done."]}),
     "refusal": ((RUNS, DONE), STOPPED),
     "prompt": ((DONE,), SUCCESS),
+    "launch": ((DONE,), SUCCESS | {"writes": False, "servers": [["kinds", "connected"]], "applied": [True] * 3}),
     "elicitation": (SCENARIOS["elicitation"][0], SUCCESS | {"told": "accept {'name': 'Ada'}"}),
     "failure": (SCENARIOS["failure"][0], {"subtype": "success", "is_error": True}),
 }

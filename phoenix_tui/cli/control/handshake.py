@@ -15,6 +15,7 @@ from tools.contract import JsonObject, JsonValue
 
 LONGEST_TITLE: Final = 200
 APPENDED: Final = "append_system_prompt"
+PLANS: Final = "In plan mode, work out the plan like this:\n{instructions}"
 
 
 class Handshake(Struct, frozen=True):
@@ -23,6 +24,7 @@ class Handshake(Struct, frozen=True):
     system_prompt: str | None = None
     append_system_prompt: str | None = None
     title: str | None = None
+    plan_instructions: str | None = None
 
     def over(self, arguments: RunArguments) -> RunArguments:
         """The command line with prompt and title, which win: hosts give them in one place or the other."""
@@ -31,7 +33,8 @@ class Handshake(Struct, frozen=True):
 
     def added_to(self, settings: Settings) -> Settings:
         """The settings with what the host appends to the system prompt."""
-        texts = (settings.text(APPENDED), self.append_system_prompt)
+        plans = PLANS.format(instructions=self.plan_instructions) if self.plan_instructions else ""
+        texts = (settings.text(APPENDED), self.append_system_prompt, plans)
         whole = {APPENDED: "\n\n".join(text for text in texts if text)}
         return replace(settings, values=settings.values | whole)
 
@@ -50,6 +53,7 @@ def handshake_of(line: HostLine) -> Handshake:
         _prompt(request.get("systemPrompt")),
         _text(request.get("appendSystemPrompt")),
         (_text(request.get("title")) or "")[:LONGEST_TITLE] or None,
+        _text(request.get("planModeInstructions")),
     )
 
 

@@ -18,6 +18,7 @@ from engine.ports.extensions import ExtensionPrompt
 from engine.records import ConversationRecord
 from phoenix_tui.cli.control.handshake import servers_inside
 from phoenix_tui.cli.control.host import Host, HostError
+from phoenix_tui.cli.control.server_policies import ASKS, NO_POLICY, ServerPolicy, policy_of
 from tools.clean import clean, clean_line
 from tools.contract import (
     ImageReader,
@@ -63,8 +64,17 @@ class HostServer(Struct, eq=False):
     """Reason why it cannot be used; empty while it can, or is not connected yet."""
     connected: bool = False
     is_on: bool = True
+    policy: ServerPolicy = NO_POLICY
+    """Choices of the host about its tools."""
     info: JsonObject = field(default_factory=dict[str, JsonValue])
     tools: dict[str, HostTool] = field(default_factory=dict[str, "HostTool"])
+
+    @property
+    def offered(self) -> dict[str, HostTool]:
+        """The tools that models are offered."""
+        if not self.is_on:
+            return {}
+        return {name: tool for name, tool in self.tools.items() if tool.own_name not in self.policy.denies}
 
     @property
     def status(self) -> str:
@@ -86,7 +96,9 @@ class HostTool(Struct, eq=False):
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Describe a call."""
         del working_dir
-        return ToolRequest(one_line(json.dumps(args, ensure_ascii=False), 200) if args else self.own_name)
+        summary = one_line(json.dumps(args, ensure_ascii=False), 200) if args else self.own_name
+        asks = self.own_name in self.servers.policy(self.server).asks
+        return ToolRequest(summary, asks_always=ASKS if asks else "")
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         """Call it in the host."""
@@ -113,7 +125,16 @@ class HostServers:
         """Take the servers of the handshake and start to connect: the answer does not wait for it."""
         for name in servers_inside(request)[:MOST_SERVERS]:
             self._servers.setdefault(name, HostServer(name))
+        configs = request.get("sdkMcpServerConfigs")
+        for name, config in configs.items() if isinstance(configs, dict) else ():
+            if (server := self._servers.get(name)) is not None:
+                server.policy = server.policy.joined(policy_of(config))
         self._connect()
+
+    def policy(self, name: str) -> ServerPolicy:
+        """Choices of the host about a server."""
+        server = self._servers.get(name)
+        return NO_POLICY if server is None else server.policy
 
     def names(self) -> list[str]:
         """Names of all."""
@@ -131,9 +152,11 @@ class HostServers:
         """Reasons by name where a server cannot be used."""
         return {one.name: one.error for one in self._servers.values() if one.error}
 
-    async def replace(self, names: Sequence[str]) -> None:
+    async def replace(self, configs: Mapping[str, JsonValue]) -> None:
         """Have these servers and no others, connected."""
-        self._servers = {name: self._servers.get(name) or HostServer(name) for name in names}
+        self._servers = {name: self._servers.get(name) or HostServer(name) for name in configs}
+        for name, server in self._servers.items():
+            server.policy = policy_of(configs[name])
         await self._connect_all()
 
     async def ready(self) -> None:
@@ -143,7 +166,7 @@ class HostServers:
     def tools(self, record: ConversationRecord) -> Mapping[str, Tool]:
         """Tools of all servers that are on, sorted by name."""
         del record
-        found = {name: tool for server in self._servers.values() if server.is_on for name, tool in server.tools.items()}
+        found = {name: tool for server in self._servers.values() for name, tool in server.offered.items()}
         return {name: cast("Tool", found[name]) for name in sorted(found)}
 
     def prompts(self, record: ConversationRecord) -> Sequence[ExtensionPrompt]:
@@ -164,7 +187,7 @@ class HostServers:
         """
         self._ids += 1
         message: JsonObject = {"jsonrpc": "2.0", "id": self._ids, "method": method, "params": params}
-        within = CALL_WITHIN if method == "tools/call" else CONNECT_WITHIN
+        within = (self.policy(server).seconds or CALL_WITHIN) if method == "tools/call" else CONNECT_WITHIN
         answer = await self._send(server, message, within)
         error, result = answer.get("error"), answer.get("result")
         if isinstance(error, dict):

@@ -119,7 +119,7 @@ class ServerRequests(Struct, eq=False):
         given = request.get("servers")
         if not isinstance(given, dict) or len(given) > MOST_SERVERS:
             raise RequestError(f"The request needs servers, an object of at most {MOST_SERVERS}.")
-        inside = [name for name, config in given.items() if isinstance(config, dict) and config.get("type") == "sdk"]
+        inside = {name: one for name, one in given.items() if isinstance(one, dict) and one.get("type") == "sdk"}
         before = {*self.inside.names(), *self._set}
         place = Place(ServerOrigin.FLAG, "the host", Path(self.conversation.record.cwd), self.environment)
         made = [parse_definition(name, config, place)[0] for name, config in given.items() if name not in inside]

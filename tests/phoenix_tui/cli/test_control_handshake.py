@@ -57,12 +57,12 @@ async def test_without_a_prompt_anywhere_it_is_that_of_phoenix_with_what_is_appe
     async with serve(says("Hi.")) as server:
         phoenix = with_claude(tmp_path, server.url, PHOENIX_APPEND_SYSTEM_PROMPT="From my settings.")
         async with hosted(phoenix, base=NO_PROMPT) as host:
-            await host.ask("initialize", appendSystemPrompt="From the host.")
+            await host.ask("initialize", appendSystemPrompt="From the host.", planModeInstructions="Ask first.")
             await host.turn("Hi")
             [body] = bodies(server)
     told = system_of(body)
     assert "You are Phoenix" in told
-    assert "From my settings.\\n\\nFrom the host." in told
+    assert "From my settings.\\n\\nFrom the host.\\n\\nIn plan mode, work out the plan like this:\\nAsk first." in told
 
 
 async def test_a_title_of_the_handshake_names_the_conversation(tmp_path: Path) -> None:
@@ -93,6 +93,21 @@ async def test_odd_prompts_of_a_handshake_are_no_prompts(tmp_path: Path, odd: ob
         answer = await host.ask("initialize", systemPrompt=odd, appendSystemPrompt=odd, title=odd, sdkMcpServers=odd)
         result = (await host.turn("Hi"))[-1]
     assert (answer["subtype"], result["result"]) == ("success", "Hi.")
+
+
+NO_EFFECT = """
+    excludeDynamicSections systemPromptSnapshot agentProgressSummaries promptSuggestions supportedDialogKinds
+    perTaskStopAffordance sdkMcpServerManifests sdkMcpServerConfigs toolAliases appendSubagentSystemPrompt
+    workspaceTrust codeRunningMcpTools managedSettings rapidFollowupPreempt planModeInstructions
+"""
+
+
+async def test_fields_without_an_effect_have_none_whatever_they_hold(tmp_path: Path) -> None:
+    async with serve(says("Hi.")) as server, hosted(with_claude(tmp_path, server.url)) as host:
+        answer = await host.ask("initialize", **{name: [{"a": [7]}] for name in NO_EFFECT.split()})
+        result = (await host.turn("Hi"))[-1]
+    assert (answer["subtype"], result["result"]) == ("success", "Hi.")
+    assert "managed_settings_applied" not in answer["response"]
 
 
 async def test_a_signal_before_the_first_line_ends_it_with_its_code(tmp_path: Path) -> None:
