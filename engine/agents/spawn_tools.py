@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from engine.agents.manager import SubAgents
 from engine.agents.spawn_requests import (
@@ -29,7 +30,13 @@ from tools.contract import (
     ToolRequest,
     ToolSpec,
 )
-from tools.wording import counted
+from tools.wording import counted, one_line
+
+KINDS: Final = "Kind of agent: general, explore, code, review, research, or own."
+LONGEST_KIND: Final = 300
+"""Characters of one kind of agent with its description."""
+ROOM: Final = 16_000
+"""Characters of all that come with a run."""
 
 
 class SpawnAgents:
@@ -47,7 +54,7 @@ class SpawnAgents:
             "properties": {
                 "task": {"type": "string", "description": "What to do, with all it needs to know."},
                 "priority": {"type": "string", "enum": list(RunPriority), "description": "Who starts first."},
-                **_limits(),
+                **_limits(self._profiles),
             },
             "required": ["task"],
             "additionalProperties": False,
@@ -99,7 +106,7 @@ class SpawnTask:
                 "initial_prompt": {"type": "string", "description": "What to do, with all it needs to know."},
                 "task_id": {"type": "string", "description": "An earlier task."},
                 "message": {"type": "string", "description": "For an earlier task: how to go on."},
-                **_limits(),
+                **_limits(self._profiles),
             }),
             ToolClass.SPAWN,
         )
@@ -123,15 +130,25 @@ class SpawnTask:
         return ToolOutput(f"{agent_id} started")
 
 
-def _limits() -> JsonObject:
+def _limits(profiles: Profiles) -> JsonObject:
     return {
-        "profile": {
-            "type": "string",
-            "description": "Kind of agent: general, explore, code, review, research, or own.",
-        },
+        "profile": {"type": "string", "description": _kinds(profiles.added())},
         "max_turns": {"type": "integer", "description": "Model calls it may use; 0 or absent: its profile's number."},
         "timeout": {"type": "number", "description": "Seconds it may take; 0 or absent: its profile's number."},
     }
+
+
+def _kinds(added: Sequence[Profile]) -> str:
+    """The kinds of agents: those that come with this run are named with their descriptions, as far as there is room."""
+    lines, room = list[str](), ROOM
+    for profile in added:
+        line = one_line(clean_line(f"{profile.name}: {profile.description}".rstrip(": ")), LONGEST_KIND)
+        room -= len(line)
+        if room < 0:
+            lines.append(f"and {len(added) - len(lines):,} more without room for a name here")
+            break
+        lines.append(line)
+    return "\n".join((KINDS, *(["Also:"] if lines else []), *lines))
 
 
 def _resolved(profiles: Profiles, tasks: Sequence[TaskRequest], working_dir: Path) -> list[Profile]:

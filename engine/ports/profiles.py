@@ -129,6 +129,10 @@ class Profiles(Protocol):
         """Profiles that can be used in this folder, the built-in ones first."""
         ...
 
+    def added(self) -> Sequence[Profile]:
+        """Profiles that a host or a plugin brings along: the tools that spawn name each of them to the model."""
+        ...
+
     def resolve(self, name: str, cwd: Path) -> Profile:
         """The profile called `name`, general for no name.
 

@@ -63,6 +63,10 @@ class ProfileFiles(Struct):
         """Profiles that can be used in this folder, the built-in ones first."""
         return tuple(one.good for one in self._all(find_project(cwd)).values() if one.good is not None)
 
+    def added(self) -> Sequence[Profile]:
+        """None: files belong to the user and to projects."""
+        return ()
+
     def resolve(self, name: str, cwd: Path) -> Profile:
         """The profile called `name`, general for no name.
 

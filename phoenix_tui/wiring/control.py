@@ -117,7 +117,7 @@ class ControlRun:
         """The signal that came before the first turn could, as its exit code."""
         self._structured = StructuredAnswer(flags.run.json_schema)
         self._hooks = HostHooks(host)
-        self._agents = HostAgents()
+        self._agents = HostAgents(plugins.agents)
         self._servers = HostServers(host, flags.in_host)
         self._turns: Turns | None = None
 

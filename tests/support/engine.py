@@ -190,6 +190,10 @@ class BuiltIn:
     def names(self, cwd: Path) -> Sequence[Profile]:
         return BUILT_IN_PROFILES
 
+    def added(self) -> tuple[Profile, ...]:
+        """Return none."""
+        return ()
+
     def resolve(self, name: str, cwd: Path) -> Profile:
         found = next((profile for profile in BUILT_IN_PROFILES if profile.name == (name or GENERAL)), None)
         if found is None:

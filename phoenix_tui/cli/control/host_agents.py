@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,10 +23,11 @@ BY_HOST: Final = "the host"
 
 
 class HostAgents:
-    """Profiles of the user and of one host; a name of the host's wins."""
+    """Profiles of the user, of plugins and of one host; a name of the host's wins."""
 
-    def __init__(self) -> None:
+    def __init__(self, plugins: Iterable[Profile] = ()) -> None:
         self.base: Profiles | None = None
+        self._plugins = {profile.name: profile for profile in plugins}
         self._agents: dict[str, Profile] = {}
         self.cwd = Path("/")
 
@@ -42,7 +43,7 @@ class HostAgents:
             return
         if not isinstance(agents, dict) or len(agents) > MOST_AGENTS:
             raise RequestError(f"agents must be an object of at most {MOST_AGENTS} agents.")
-        self._agents = {name: _profile(name, about) for name, about in agents.items()}
+        self._agents = {name: agent_profile(name, about) for name, about in agents.items()}
 
     def init_fields(self) -> JsonObject:
         """The names in the init frame."""
@@ -59,17 +60,23 @@ class HostAgents:
     def names(self, cwd: Path) -> Sequence[Profile]:
         """Profiles that can be used in this folder."""
         base = self.base.names(cwd) if self.base is not None else ()
-        return (*(one for one in base if one.name not in self._agents), *self._agents.values())
+        own = {profile.name for profile in self.added()}
+        return (*(one for one in base if one.name not in own), *self.added())
+
+    def added(self) -> Sequence[Profile]:
+        """Profiles of plugins and of the host."""
+        return tuple((self._plugins | self._agents).values())
 
     def resolve(self, name: str, cwd: Path) -> Profile:
         """The profile called `name`. Raises ProfileError."""
-        if name in self._agents:
-            return self._agents[name]
+        if name in self._agents or name in self._plugins:
+            return self._agents.get(name) or self._plugins[name]
         assert self.base is not None, "the engine has asked for the profiles"
         return self.base.resolve(name, cwd)
 
 
-def _profile(name: str, about: JsonValue) -> Profile:
+def agent_profile(name: str, about: JsonValue) -> Profile:
+    """The profile of an agent as hosts describe it. Raises RequestError."""
     if not isinstance(about, dict) or not name.strip() or len(name) > LONGEST_NAME:
         raise RequestError(f"The agent {name[:60]!r} must have a name and be an object.")
     tools, effort, mode = about.get("tools"), about.get("effort"), about.get("permissionMode")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,6 +14,9 @@ from phoenix_tui.config.sources.plugins import find_plugin
 from tools.clean import clean_line
 from tools.contract import JsonObject, JsonValue
 
+if TYPE_CHECKING:
+    from engine.ports.profiles import Profile
+
 MOST_PLUGINS: Final = 50
 
 
@@ -22,7 +25,9 @@ class HostPlugins(Struct, frozen=True):
 
     found: tuple[Plugin, ...] = ()
     errors: tuple[tuple[str, str], ...] = ()
-    """Folders that are no plugins, each with a clause that says why."""
+    """Folders that are no plugins and files that cannot be used, each with a clause that says why."""
+    agents: tuple[Profile, ...] = ()
+    """Agents of the plugins, read once."""
 
     def begin(self, request: JsonObject) -> None:
         """Take nothing: plugins are on the command line."""
@@ -45,7 +50,7 @@ class HostPlugins(Struct, frozen=True):
     @property
     def notices(self) -> list[str]:
         """Lines for stderr."""
-        return [f"--plugin-dir {clean_line(folder)[:200]} is not used: {why}." for folder, why in self.errors]
+        return [f"--plugin-dir {clean_line(path)[:200]} is not used: {clean_line(why)}." for path, why in self.errors]
 
 
 def host_plugins(folders: Sequence[str], cwd: Path, without_servers: Sequence[str] = ()) -> HostPlugins:
@@ -58,7 +63,13 @@ def host_plugins(folders: Sequence[str], cwd: Path, without_servers: Sequence[st
             errors.append((folder, str(error)))
         else:
             found[plugin.name] = plugin
-    return HostPlugins(tuple(found.values()), tuple(errors))
+    if not found:
+        return HostPlugins(errors=tuple(errors))
+    from phoenix_tui.cli.control.plugin_agents import agents_of  # noqa: PLC0415 - 100 ms, not for a wrong command line
+
+    read = [agents_of(plugin) for plugin in found.values()]
+    errors += (error for one in read for error in one.errors)
+    return HostPlugins(tuple(found.values()), tuple(errors), tuple(profile for one in read for profile in one.profiles))
 
 
 def _free(plugin: Plugin, found: Mapping[str, Plugin]) -> Plugin:

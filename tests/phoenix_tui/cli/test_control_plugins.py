@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.records import PermissionMode
+from phoenix_tui.cli.control.plugin_agents import MOST_AGENTS, agents_of
+from phoenix_tui.config.sources.kinds import Plugin
 from phoenix_tui.config.sources.plugins import find_plugin
 from tests.phoenix_tui.cli.test_control_servers import bodies
 from tests.support.cli import with_claude
@@ -102,3 +105,81 @@ def test_a_manifest_that_is_a_pipe_holds_nothing_up(tmp_path: Path) -> None:
     (tmp_path / "p" / ".claude-plugin").mkdir(parents=True)
     os.mkfifo(tmp_path / "p" / ".claude-plugin/plugin.json")
     assert find_plugin("p", tmp_path).name == "p"
+
+
+AGENT = """---
+name: reviewer
+description: Reviews: finds mistakes
+tools: Read, Grep
+model: haiku
+permissionMode: bypassPermissions
+maxTurns: 7
+---
+Review what ${CLAUDE_PLUGIN_ROOT} says.
+"""
+
+
+async def test_an_agent_of_a_plugin_works_under_its_name(tmp_path: Path) -> None:
+    write(tmp_path / "tools/agents/first.md", AGENT)
+    spawns = calls("spawn_agents", {"tasks": [{"task": "Look.", "profile": "tools:reviewer"}]})
+    async with serve(spawns, says("Found."), says("Done.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix, "--plugin-dir", str(tmp_path / "tools"), "--allowedTools", "Agent") as host:
+            answer = (await host.ask("initialize"))["response"]
+            init = (await host.turn("Go"))[0]
+        first, child, *_ = bodies(server)
+    [known] = [one for one in answer["agents"] if one["name"] == "tools:reviewer"]
+    assert known["description"] == "Reviews: finds mistakes"
+    assert "tools:reviewer" in init["agents"]
+    assert "tools:reviewer" in json.dumps(first["tools"])
+    assert f"Review what {tmp_path / 'tools'} says." in json.dumps(child["system"])
+    assert {one["name"] for one in child["tools"]} >= {"read_file", "search"}
+    assert "bash" not in {one["name"] for one in child["tools"]}
+
+
+def test_an_agent_of_a_plugin_narrows_permissions_alone(tmp_path: Path) -> None:
+    write(tmp_path / "tools/agents/first.md", AGENT)
+    [profile] = agents_of(Plugin("tools", tmp_path / "tools")).profiles
+    assert (profile.name, profile.tools, profile.max_turns) == (
+        "tools:reviewer",
+        ("read_file", "read_image", "search"),
+        7,
+    )
+    assert profile.mode_under(PermissionMode.ASK) is PermissionMode.ASK
+    assert profile.limits_under(5, 60.0) == (5, 60.0)
+
+
+def test_agents_that_cannot_be_used_are_named_and_the_others_stay(tmp_path: Path) -> None:
+    agents = tmp_path / "tools/agents"
+    for name, text in {
+        "a.md": AGENT,
+        "b.md": AGENT,
+        "c.md": "---\nname: two words\n---\nx",
+        "d.md": "---\nname: [\n",
+        "e.md": "x" * 300_000,
+        "f.md": "no front matter",
+        ".hidden.md": "x",
+        "g.txt": "x",
+    }.items():
+        write(agents / name, text)
+    (agents / "h.md").write_bytes(b"\xff\xfe")
+    os.mkfifo(agents / "i.md")
+    (agents / "j.md").mkdir()
+    found = agents_of(Plugin("tools", tmp_path / "tools"))
+    assert [one.name for one in found.profiles] == ["tools:reviewer", "tools:f"]
+    assert [(Path(path).name, why.partition(" ")[0]) for path, why in found.errors] == [
+        ("b.md", "there"),
+        ("c.md", "its"),
+        ("d.md", "line"),
+        ("e.md", "it"),
+        ("h.md", "it"),
+        ("i.md", "it"),
+        ("j.md", "it"),
+    ]
+
+
+def test_too_many_agents_of_a_plugin_are_cut_with_one_sentence(tmp_path: Path) -> None:
+    for number in range(MOST_AGENTS + 5):
+        write(tmp_path / f"tools/agents/{number:04}.md", "x")
+    found = agents_of(Plugin("tools", tmp_path / "tools"))
+    assert (len(found.profiles), len(found.errors)) == (MOST_AGENTS, 1)
