@@ -284,6 +284,8 @@ class Command(Struct, frozen=True):
     """Limits of this command; the caller decides, there is no other default."""
     terminal: bool = False
     """True for a program in a terminal of its own: it may use colours and move the cursor."""
+    readable: tuple[Path, ...] = ()
+    """Folders that it may read in a sandbox too, wherever they are."""
 
 
 class Captured(Struct, frozen=True):

@@ -22,6 +22,8 @@ class ServiceCommand(Struct, frozen=True):
     """Limits of this program, as those of a `Command`; the caller decides."""
     owner: str = ""
     """Id of the conversation whose private temporary folder it shares in a sandbox; empty: a folder of its own."""
+    readable: tuple[Path, ...] = ()
+    """Folders that it may read in a sandbox too, as those of a `Command`."""
 
 
 class ProgramExit(Struct, frozen=True):

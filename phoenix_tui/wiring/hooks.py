@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import time
@@ -47,7 +48,8 @@ def file_hooks(setup: Setup, sources: ProjectSources, services: ServiceRunner, s
 class TranscriptFiles(Struct, eq=False):
     """One JSONL file a conversation, which only the user can read; it grows when a hook runs.
 
-    Its lines have no blanks between their parts: scripts look for `"role":"assistant"` in them.
+    Each is in a folder of its own, which a sandbox can show without those of other conversations. Its lines have no
+    blanks between their parts: scripts look for `"role":"assistant"` in them.
     """
 
     folder: Path
@@ -58,7 +60,7 @@ class TranscriptFiles(Struct, eq=False):
 
     async def path_of(self, record: ConversationRecord) -> str:
         """Path of the file with all stored messages; empty where it cannot be written."""
-        path = self.folder / f"{record.id}.jsonl"
+        path = self._file(record.id)
         async with self._lock:
             after = self._written.get(record.id, 0)
             try:
@@ -74,18 +76,29 @@ class TranscriptFiles(Struct, eq=False):
     def forget(self, conversation_id: str) -> None:
         """Remove the file of a conversation that closes."""
         if self._written.pop(conversation_id, None) is not None:
-            (self.folder / f"{conversation_id}.jsonl").unlink(missing_ok=True)
+            _remove(self._file(conversation_id))
+
+    def _file(self, conversation_id: str) -> Path:
+        return self.folder / conversation_id / f"{conversation_id}.jsonl"
 
     def _append(self, path: Path, text: str, *, is_new: bool) -> None:
         if is_new:
             make_folder(self.folder)
-            for left in self.folder.glob("*.jsonl"):
+            for left in (*self.folder.glob("*.jsonl"), *self.folder.glob("*/*.jsonl")):
                 if left.stat().st_mtime < time.time() - LEFT_AFTER:
-                    left.unlink(missing_ok=True)
+                    _remove(left)
+            make_folder(path.parent)
             write_file(path, text.encode("utf-8", "replace"))
             return
         with os.fdopen(open_file(path, os.O_WRONLY | os.O_APPEND), "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
+
+
+def _remove(path: Path) -> None:
+    """Remove a transcript with its folder, unless something else is in it."""
+    path.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        path.parent.rmdir()
 
 
 def _row(record: ConversationRecord, row: StoredMessage) -> JsonObject:

@@ -12,8 +12,10 @@ from engine.ports.hooks import HookEvent, HookRequest
 from engine.records import PermissionMode
 from phoenix_tui.config.paths import find_paths
 from phoenix_tui.wiring.backend import own_paths
+from phoenix_tui.wiring.hooks import TranscriptFiles
 from tests.support.engine import StubTool, until
-from tests.support.hooked import Hooked, Unwatched, bash, group, hooked_engine, says, script, write_hooks
+from tests.support.hooked import PYTHON, Hooked, Unwatched, bash, group, hooked_engine, says, script, write_hooks
+from tests.support.outside import folder_outside_temp
 from tests.support.sandboxes import needs_full_enforcement
 from tools.contract import SandboxMode
 
@@ -75,6 +77,59 @@ async def test_a_projects_hook_runs_in_the_sandbox_and_the_users_outside(tmp_pat
         assert (outside / "user").exists()
         assert not (outside / "project").exists()
         assert (hooked.project / "inside").exists()
+
+
+READS_ALL = """
+import glob, os
+def read(path):
+    try:
+        return open(path).read()
+    except OSError as error:
+        return type(error).__name__
+def write(path):
+    try:
+        open(path, "a").write("forged")
+    except OSError as error:
+        return "refused"
+found = {{
+    "own": read(given["transcript_path"]),
+    "other": read({other!r}),
+    "database": read({state!r} + "/phoenix.db"),
+    "listed": sorted(glob.glob({state!r} + "/**", recursive=True)),
+    "forged": [write(given["transcript_path"]), write(os.path.dirname(given["transcript_path"]) + "/more")],
+}}
+json.dump(found, open("found.json", "w"))
+"""
+
+
+async def test_a_projects_hook_reads_its_own_transcript_in_the_sandbox_and_no_other(tmp_path: Path) -> None:
+    await needs_full_enforcement()
+    with folder_outside_temp() as home:
+        state = home / "state"
+        state.mkdir()
+        (state / "phoenix.db").write_text("everything")
+        replies = (says("secret of one"), bash("ls"), says("done"))
+        async with hooked_engine(home, *replies, confined=True, hidden=(state,)) as hooked:
+            transcripts = hooked.hooks.transcripts = TranscriptFiles(state / "transcripts", hooked.harness.store)
+            first = await hooked.harness.conversation()
+            await first.say("one")
+            await first.wait_idle()
+            other = await transcripts.path_of(first.record)
+            assert "secret of one" in (state / "transcripts" / first.id / f"{first.id}.jsonl").read_text()
+            script(hooked.project / "reads.py", PYTHON + READS_ALL.format(other=other, state=str(state)))
+            project_hooks(hooked, PreToolUse=f"python3 {hooked.project}/reads.py")
+            hooked.sources.answer(hooked.project, trusted=True)
+            conversation = await hooked.harness.conversation()
+            await conversation.change(ConversationChanges(sandbox=SandboxMode.WORKSPACE))
+            await conversation.say("two")
+            await conversation.wait_idle()
+            found = json.loads((hooked.project / "found.json").read_text())
+            own = await transcripts.path_of(conversation.record)
+    assert '"text":"two"' in found["own"]
+    assert (found["other"], found["database"]) == ("FileNotFoundError", "FileNotFoundError")
+    shown = [f"{state}/", str(state / "transcripts"), str(Path(own).parent), own]
+    assert found["listed"] == sorted(shown)
+    assert found["forged"] == ["refused", "refused"]
 
 
 async def test_an_allow_of_a_project_does_not_open_the_sandbox(tmp_path: Path) -> None:

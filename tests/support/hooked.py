@@ -100,11 +100,12 @@ async def hooked_engine(
     tool: StubTool | None = None,
     off: str = "",
     confined: bool = False,
+    hidden: tuple[Path, ...] = (),
     settings: EngineSettings | None = None,
     tools: Sequence[Tool] = (),
 ) -> AsyncGenerator[Hooked]:
-    """An engine whose model gives `replies`."""
-    processes = await start_processes(ProcessSettings())
+    """An engine whose model gives `replies`; `hidden`: folders that Phoenix keeps from sandboxes."""
+    processes = await start_processes(ProcessSettings(hidden=hidden))
     sources = ProjectSources(home / "config", home / "home", TrustFile(home / "trust.json"))
     hooks = FileHooks(HookFiles(sources, off), processes.services, SYSTEM_CLOCK)
     try:

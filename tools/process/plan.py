@@ -80,7 +80,7 @@ class Planner:
 
     async def confined(self, command: Command, mechanism: str, limits: Sandbox, owner: str = "") -> CommandPlan:
         """The plan for `command` in a sandbox of the given mechanism."""
-        shown = () if command.spill is None else (command.spill.parent,)
+        shown = (*command.readable, *(() if command.spill is None else (command.spill.parent,)))
         wanted = SandboxRequest(limits.mode, command.working_dir, owner, shown, limits == HELPER_SANDBOX)
         planning = asyncio.create_task(asyncio.to_thread(confine, wanted, self._around))
         try:
@@ -161,6 +161,7 @@ class Planner:
             places=confinement.places,
             writable=[str(path) for path in confinement.writable],
             secret=[str(path) for path in confinement.secret],
+            shown=[str(path) for path in confinement.shown],
         )
 
     def _temporary_folder(self, confinement: Confinement, mechanism: str) -> dict[str, str]:

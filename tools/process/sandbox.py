@@ -41,6 +41,8 @@ class Confinement(Struct, frozen=True):
     writable: tuple[Path, ...] = ()
     secret: tuple[Path, ...] = ()
     """Secret places for Landlock, which cannot mount over them."""
+    shown: tuple[Path, ...] = ()
+    """Folders inside those that it may read nevertheless."""
     temporary: Path | None = None
     """The private folder for temporary files, as it is called outside."""
     placeholders: tuple[Path, ...] = ()
@@ -138,9 +140,9 @@ class SandboxLayout:
         ordered = tuple(self._places[path] for path in sorted(self._places, key=lambda path: path.parts))
         writable = (*self._roots, self.lease.temporary) if self._writes else ()
         secret = tuple(dict.fromkeys(self._secret))
-        return Confinement(
-            ordered, writable, secret, self.lease.temporary, tuple(self.claimed), self.lease, self.watched
-        )
+        shown = tuple(path.resolve() for path in self._wanted.shown)
+        temporary, claimed = self.lease.temporary, tuple(self.claimed)
+        return Confinement(ordered, writable, secret, shown, temporary, claimed, self.lease, self.watched)
 
     def _cover(self) -> None:
         """Put empty or private folders where others keep temporary files and sockets."""

@@ -82,4 +82,5 @@ def _planned(command: ServiceCommand, *, terminal: bool = False) -> Command:
         environment=command.environment,
         sandbox=command.sandbox,
         terminal=terminal,
+        readable=command.readable,
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
 from typing import Final, Protocol
 from uuid import uuid4
 
@@ -64,10 +65,12 @@ class Transcripts(Protocol):
 
 
 class _Occasion(Struct, frozen=True):
-    """A request, the inputs for the user's hooks (True) and the project's, and who follows."""
+    """A request, the input for its hooks, and who follows."""
 
     request: HookRequest
-    given: Mapping[bool, bytes]
+    given: bytes
+    readable: tuple[Path, ...]
+    """Folders of the transcripts, which a project's hook reads in its sandbox too."""
     observer: HookObserver
     room: asyncio.Semaphore
 
@@ -97,22 +100,20 @@ class FileHooks(Struct, eq=False):
         hooks = [hook for hook in self._of(request) if _applies(hook, request)]
         if not hooks:
             return ()
-        given = await self._inputs(hooks, request)
-        occasion = _Occasion(request, given, observer, asyncio.Semaphore(AT_ONCE))
+        occasion = await self._occasion(request, observer, AT_ONCE)
         awaited = [self._run(hook, occasion) for hook in hooks if not hook.is_async]
         for hook in hooks:
             if hook.is_async:
                 self._leave_alone(request.record.id, self._unwatched(hook, occasion))
         return await _all(awaited, request.seconds)
 
-    async def _inputs(self, hooks: Sequence[Hook], request: HookRequest) -> Mapping[bool, bytes]:
-        """Input for the user's hooks, and for those of the project: in a sandbox they cannot read the transcript."""
-        readers = {hook.is_users for hook in hooks if hook.is_users or request.sandbox == UNCONFINED}
-        path, agents = await self._transcripts_of(request.record) if readers else ("", "")
+    async def _occasion(self, request: HookRequest, observer: HookObserver, at_once: int) -> _Occasion:
+        """The occasion with the input for its hooks, which may read the transcripts that it names."""
+        path, agents = await self._transcripts_of(request.record)
         fields = request.fields | ({AGENTS: agents} if AGENTS in request.fields else {})
-        read = replace(request, fields=fields)
-        given = {True: hook_object(read, path), False: hook_object(request)}
-        return {one: hook_text(given[one in readers]) for one in (True, False)}
+        given = hook_text(hook_object(replace(request, fields=fields), path))
+        readable = tuple(Path(one).parent for one in (path, agents) if one)
+        return _Occasion(request, given, readable, observer, asyncio.Semaphore(at_once))
 
     async def _transcripts_of(self, record: ConversationRecord) -> tuple[str, str]:
         """Paths of the transcript of a conversation, and of the sub-agent that it is of; empty where there is none."""
@@ -125,8 +126,7 @@ class FileHooks(Struct, eq=False):
 
     async def try_out(self, hook: Hook, request: HookRequest, observer: HookObserver) -> HookReply:
         """Run one hook with a sample of its input, matching or not."""
-        given = await self._inputs([hook], request)
-        return await self._run(hook, _Occasion(request, given, observer, asyncio.Semaphore(1)))
+        return await self._run(hook, await self._occasion(request, observer, 1))
 
     def stop(self, conversation_id: str) -> None:
         """Stop the hooks of a conversation that nothing waits for."""
@@ -164,23 +164,24 @@ class FileHooks(Struct, eq=False):
 
     async def _run(self, hook: Hook, occasion: _Occasion) -> HookReply:
         hook_id, request, observer = str(uuid4()), occasion.request, occasion.observer
-        given = occasion.given[hook.is_users]
+        given = occasion.given
         async with occasion.room:
             observer.hook_started(hook_id, hook.event, hook.name, hook.status)
             reply: HookReply | None = None
             try:
-                reply = replace(await self._replied(hook, request, given), id=hook_id, stdin=_start(given))
+                reply = replace(await self._replied(hook, occasion), id=hook_id, stdin=_start(given))
                 self.history.add(HookRun(self.clock.now(), request.record.id, reply))
                 return reply
             finally:
                 observer.hook_ended(hook_id, reply)
 
-    async def _replied(self, hook: Hook, request: HookRequest, given: bytes) -> HookReply:
+    async def _replied(self, hook: Hook, occasion: _Occasion) -> HookReply:
+        request = occasion.request
         if not hook.is_users and not await self.source.holds(request.record, hook):
             return _without_opinion(hook, CHANGED)
         limits = ProgramLimits(hook.seconds, OUTPUT)
         try:
-            result = await self.services.run_program(_command(hook, request), given, limits)
+            result = await self.services.run_program(_command(hook, occasion), occasion.given, limits)
         except OSError as error:
             log.info("hook %s could not be started: %s", hook.name, error)
             return _without_opinion(hook, f"it could not be started: {error.strerror or error}")
@@ -211,8 +212,8 @@ async def _all(work: Sequence[Coroutine[None, None, HookReply]], seconds: float 
     return [one for one in ended if isinstance(one, HookReply)]
 
 
-def _command(hook: Hook, request: HookRequest) -> ServiceCommand:
-    record = request.record
+def _command(hook: Hook, occasion: _Occasion) -> ServiceCommand:
+    request, record = occasion.request, occasion.request.record
     argv = (hook.command, *hook.args) if hook.args is not None else (_shell(), "-c", hook.command)
     environment = {
         "CLAUDE_PROJECT_DIR": str(record.cwd),
@@ -221,7 +222,8 @@ def _command(hook: Hook, request: HookRequest) -> ServiceCommand:
         "PHOENIX_SESSION_ID": record.id,
     }
     sandbox: Sandbox = UNCONFINED if hook.is_users else request.sandbox
-    return ServiceCommand(argv, record.cwd, environment, sandbox, owner="" if hook.is_users else record.id)
+    owner = "" if hook.is_users else record.id
+    return ServiceCommand(argv, record.cwd, environment, sandbox, owner, occasion.readable)
 
 
 def _shell() -> str:

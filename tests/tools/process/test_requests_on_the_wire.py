@@ -34,6 +34,7 @@ def test_what_is_encoded_is_decoded(
         places=places,
         writable=writable,
         secret=writable,
+        shown=argv,
     )
     encoded = sent.encode()
     assert wire.LENGTH.unpack(encoded[: wire.LENGTH.size])[0] == len(encoded) - wire.LENGTH.size

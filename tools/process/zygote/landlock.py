@@ -53,8 +53,9 @@ def abi() -> int:
         return 0
 
 
-def restrict(writable: tuple[str, ...], secret: tuple[str, ...], *, network: bool) -> None:
-    """Confine this process and all it starts: writes below `writable`, no reads of `secret`, signals among themselves.
+def restrict(writable: tuple[str, ...], secret: tuple[str, ...], shown: tuple[str, ...] = (), *, network: bool) -> None:
+    """Confine this process and all it starts: writes below `writable`, no reads of `secret` but below `shown`, signals
+    among themselves.
 
     Raises:
         OSError: the kernel has no Landlock.
@@ -73,7 +74,7 @@ def restrict(writable: tuple[str, ...], secret: tuple[str, ...], *, network: boo
     for path in DEVICES:
         _allow(ruleset, path, WRITE_FILE | READ_FILE | devices)
     hidden = (*secret, "/dev")
-    for path in readable("/", hidden):
+    for path in (*readable("/", hidden), *shown):
         _allow(ruleset, path, READ_FILE)
     _enforce(ruleset)
 

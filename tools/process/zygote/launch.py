@@ -69,7 +69,7 @@ def _become(request: SupervisorRequest, streams: Streams, writer: int, guarded: 
         from tools.process.zygote import kernel, landlock, syscalls  # noqa: PLC0415 - Linux alone can load it
 
         kernel.drop_capabilities()
-        landlock.restrict(request.writable, request.secret, network=request.network)
+        landlock.restrict(request.writable, request.secret, request.shown, network=request.network)
         syscalls.restrict(internet=request.network)
     elif request.mechanism == wire.SUBREAPER:
         from tools.process.zygote import guard  # noqa: PLC0415 - Linux alone can load it

@@ -57,6 +57,7 @@ class SupervisorRequest:
         "network",
         "places",
         "secret",
+        "shown",
         "working_dir",
         "writable",
     )
@@ -73,6 +74,7 @@ class SupervisorRequest:
         places: Sequence[MountPlace] = (),
         writable: Sequence[str] = (),
         secret: Sequence[str] = (),
+        shown: Sequence[str] = (),
     ) -> None:
         self.mechanism = mechanism
         self.working_dir = working_dir
@@ -85,6 +87,8 @@ class SupervisorRequest:
         self.writable = tuple(writable)
         self.secret = tuple(secret)
         """Secret paths for Landlock alone, which knows folders and no single places."""
+        self.shown = tuple(shown)
+        """Folders inside these that may be read."""
 
     def encode(self) -> bytes:
         """The request as it travels.
@@ -93,7 +97,7 @@ class SupervisorRequest:
             ValueError: a field holds a NUL or a lone surrogate, which no program can be given.
         """
         places = [field for place in self.places for field in place.fields()]
-        lists = (self.argv, self.environment, places, self.writable, self.secret)
+        lists = (self.argv, self.environment, places, self.writable, self.secret, self.shown)
         fields = [self.mechanism, self.working_dir, "1" if self.network else "", "1" if self.filtered else ""]
         for values in lists:
             fields += [str(len(values)), *values]
@@ -117,6 +121,7 @@ def decode(body: bytes) -> SupervisorRequest:
         places=_places(_list(fields)),
         writable=_list(fields),
         secret=_list(fields),
+        shown=_list(fields),
     )
 
 
