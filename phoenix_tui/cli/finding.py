@@ -19,6 +19,10 @@ TITLE: Final = 60
 """Characters of a candidate's title."""
 
 
+class UnknownConversationError(CommandError):
+    """Raised where no conversation matches."""
+
+
 async def find_one(store: Store, reference: str, *, deleted: bool = False, partly: bool = False) -> ConversationSummary:
     """Find the one conversation that `reference` names; with `deleted` a deleted one where no other matches.
 
@@ -32,7 +36,9 @@ async def find_one(store: Store, reference: str, *, deleted: bool = False, partl
         trash = await store.conversations(ConversationQuery(deleted=True, limit=10_000))
         found = [each for each in trash if each.id.startswith(reference) or reference in {each.title, each.slug}]
     if not found:
-        raise CommandError(f"No conversation matches '{reference}'; `phoenix conversations list` shows them.")
+        raise UnknownConversationError(
+            f"No conversation matches '{reference}'; `phoenix conversations list` shows them."
+        )
     if len(found) > 1:
         raise CommandError(
             f"'{reference}' matches {len(found)} conversations; give more of the title, or one of these:",

@@ -43,6 +43,7 @@ from phoenix_tui.cli.control.requests import HostRequests
 from phoenix_tui.cli.control.server_requests import ServerRequests
 from phoenix_tui.cli.control.session import ControlSession, InitPart
 from phoenix_tui.cli.control.session_requests import SessionRequests
+from phoenix_tui.cli.control.session_store import store_notice
 from phoenix_tui.cli.control.turns import Turns, TurnSettings
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.outcome import RunOutcome
@@ -209,6 +210,7 @@ class ControlRun:
         )
         find_model = partial(full_reference, providers=backend.providers)
         settings = TurnSettings(caps, flags.replay, flags.run.wait_agents, self._structured)
+        settings.notices = (store_notice(record.id),) if flags.mirrors else ()
         settings.fallback = Fallback(flags.fallback_model, find_model, write_progress)
         turns = Turns(
             backend.engine,

@@ -45,7 +45,6 @@ _IGNORED: Final = {
     "betas": "--betas has no effect here.",
     "task_budget": "--task-budget has no effect here.",
     "thinking_display": "--thinking-display has no effect here.",
-    "session_mirror": "--session-mirror has no effect here: Phoenix stores conversations itself.",
     "verbose": "",
     "allow_dangerously_skip_permissions": "",
 }
@@ -54,7 +53,7 @@ _OWN: Final = (
     "tools", "allowed_tools", "disallowed_tools", "prompt_tool", "setting_sources",
     "settings_given", "add_dirs", "replay", "fallback_model", "not_stored", "thinking", "system_prompt_file",
     "input_format", "thinking_tokens", "plugin_dirs", "plugin_dirs_no_mcp", "resume_session_at", "resume_drops_turn",
-    "awaits_initialize", "initialize_fields",
+    "awaits_initialize", "initialize_fields", "mirrors",
 )  # fmt: skip
 
 
@@ -82,6 +81,8 @@ class ControlFlags(Struct, frozen=True):
     """Model for a turn whose own one is overloaded; empty: none."""
     unasked: bool = False
     """Mode `dontAsk`: a question is a no even where the host could be asked."""
+    mirrors: bool = False
+    """True where the host keeps sessions in a store of its own."""
     awaits_initialize: bool = False
     """True where fields of the handshake count like flags."""
     launch: JsonObject = field(default_factory=dict[str, JsonValue])
@@ -131,6 +132,7 @@ def control_flags(argv: Sequence[str]) -> ControlFlags:
         plugin_dirs=tuple(own["plugin_dirs"]),
         plugin_dirs_no_mcp=tuple(own["plugin_dirs_no_mcp"]),
         awaits_initialize=own["awaits_initialize"],
+        mirrors=own["mirrors"],
         fallback_model=own["fallback_model"] or "",
         unasked=unasked,
         notices=tuple(notices),
@@ -167,6 +169,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--add-dir", action="append", default=[], dest="add_dirs")
     add("--plugin-dir", action="append", default=[], dest="plugin_dirs")
     add("--plugin-dir-no-mcp", action="append", default=[], dest="plugin_dirs_no_mcp")
+    add("--session-mirror", action="store_true", dest="mirrors")
     add("--await-initialize", action="store_true", dest="awaits_initialize")
     add("--initialize-fields", dest="initialize_fields")  # the handshake itself says which there are
     add("--replay-user-messages", action="store_true", dest="replay")
@@ -178,7 +181,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--max-thinking-tokens", dest="thinking_tokens")
     add("--system-prompt-file", dest="system_prompt_file")
     for name in _IGNORED:
-        alone = name in {"verbose", "session_mirror", "allow_dangerously_skip_permissions"}
+        alone = name in {"verbose", "allow_dangerously_skip_permissions"}
         kind: dict[str, Any] = {"action": "store_true"} if alone else {}
         add(f"--{name.replace('_', '-')}", dest=f"{name}_", **kind)
     return parser

@@ -39,6 +39,7 @@ def start_control(argv: Sequence[str]) -> int:
     setup = replace(setup, plugins=plugins.found)
     import asyncio  # noqa: PLC0415 - 30 ms, not for a wrong command line
 
+    from phoenix_tui.cli.control.session_store import explained  # noqa: PLC0415 - as above
     from phoenix_tui.cli.logs import start_log  # noqa: PLC0415 - as above
     from phoenix_tui.wiring.control import run_control  # noqa: PLC0415 - as above
 
@@ -47,9 +48,10 @@ def start_control(argv: Sequence[str]) -> int:
         write_progress(f"phoenix: {notice}")
     try:
         return asyncio.run(run_control(flags, setup, plugins))
-    except CommandError as error:
+    except CommandError as fault:
+        error = explained(fault, mirrors=flags.mirrors)
         write_json_line(refusal(error, flags.run.session_id or flags.run.resume or fresh_id()))
-        raise
+        raise error from fault.__cause__
 
 
 def refusal(error: CommandError, session_id: str) -> JsonObject:

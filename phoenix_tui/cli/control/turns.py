@@ -60,6 +60,8 @@ class TurnSettings:
     structured: StructuredAnswer | None = None
     """The answer of `--json-schema`; None without that flag."""
     fallback: Fallback | None = None
+    notices: tuple[JsonObject, ...] = ()
+    """Frames behind the first init frame."""
     ready: Callable[[], Awaitable[str]] = _at_once
     """Waits until a turn may begin; returns why it cannot."""
 
@@ -182,7 +184,9 @@ class Turns:
         self.tell_state("running")
         self._begin((message.uuid,))
         why_not = await self.settings.ready()
-        self.reporter.tell(self.init())
+        for frame in (self.init(), *self.settings.notices):
+            self.reporter.tell(frame)
+        self.settings.notices = ()
         self._replay(message)
         await (self._refuse(why_not) if why_not else self._say(message))
         await self._owed()
