@@ -20,6 +20,8 @@ from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.config.flag_rules import listed
 from tools.contract import JsonObject, JsonValue
 
+MOST_RULES: Final = 5_000
+"""Denied tools of one list: half of the rules that a host may have, beyond which further ones would be dropped."""
 ANSWERS: Final = {
     "settings": "settings_applied",
     "disallowedTools": "disallowed_tools_applied",
@@ -27,6 +29,8 @@ ANSWERS: Final = {
     "plugins": "plugins_applied",
 }
 """Fields that count at the launch, and those of the answer that confirm them."""
+MOST_PLUGINS: Final = 200
+"""Plugins of one list, those left out included."""
 WITHOUT_SERVERS: Final = "skipMcpDiscovery"
 
 
@@ -81,9 +85,10 @@ def _settings(flags: ControlFlags, value: JsonValue) -> ControlFlags | None:
 
 def _denied(flags: ControlFlags, value: JsonValue) -> ControlFlags | None:
     texts = [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
-    if not isinstance(value, list) or len(texts) < len(value):
+    denied = tuple(one for text in texts for one in listed(text))
+    if not isinstance(value, list) or len(texts) < len(value) or len(denied) > MOST_RULES:
         return None
-    return replace(flags, disallowed=(*flags.disallowed, *(one for text in texts for one in listed(text))))
+    return replace(flags, disallowed=(*flags.disallowed, *denied))
 
 
 def _servers(flags: ControlFlags, value: JsonValue) -> ControlFlags | None:
@@ -97,7 +102,9 @@ def _servers(flags: ControlFlags, value: JsonValue) -> ControlFlags | None:
 
 def _plugins(flags: ControlFlags, value: JsonValue) -> ControlFlags | None:
     with_servers, without = list[str](), list[str]()
-    for one in value if isinstance(value, list) else [None]:
+    if not isinstance(value, list) or len(value) > MOST_PLUGINS:
+        return None
+    for one in value:
         path = one.get("path") if isinstance(one, dict) and one.get("type") == "local" else None
         if not isinstance(one, dict) or not isinstance(path, str):
             return None

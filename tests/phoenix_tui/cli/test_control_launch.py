@@ -70,6 +70,7 @@ async def test_without_the_flag_they_are_not_confirmed_and_do_nothing(tmp_path: 
         {"settings": "x", "disallowedTools": "x", "mcpServers": [], "plugins": {}},
         {"settings": [], "disallowedTools": ["Bash", 7], "mcpServers": 7, "plugins": ["x"]},
         {"plugins": [{"type": "local"}, {"type": "far", "path": "x"}]},
+        {"plugins": [{"type": "local", "path": "x"}] * 201, "disallowedTools": ["Bash"] * 5_001},
     ],
 )
 def test_fields_of_another_shape_are_left_out_and_not_confirmed(odd: Any) -> None:
