@@ -108,6 +108,7 @@ async def test_another_model_answers_a_turn_whose_own_is_overloaded(tmp_path: Pa
         phoenix = with_claude(tmp_path, server.url)
         async with hosted(phoenix, "--fallback-model", "haiku") as host:
             frames = await host.turn("Hi")
+            await host.wait(lambda one: one.get("state") == "idle")  # its own model is back then
             usage = await host.ask("get_context_usage")
         asked = [body["model"] for body in bodies(server)]
     assert (asked, frames[-1]["result"]) == ([*["claude-sonnet-5-5"] * 4, "claude-haiku-5-5"], "From haiku.")
