@@ -132,15 +132,15 @@ class ServerAsks:
     def take(self, asked: Ask, server: AskedConnection, answer: Callable[[Raw], None]) -> None:
         """Ask the user; `answer` is called once with the answer for the server."""
         conversation = next(reversed(self._calls.get(asked.server, Counter())), "")
-        if asked.kind == "sampling":
-            if (refused := self._why_not_sampled(server, conversation)) is not None:
-                answer(refused.result)
+        if asked.kind != "sampling":
+            if not self.can_ask or not conversation:
+                answer(CANCEL)
                 return
-            work = self._sample(asked, conversation, server, answer)
-        elif self.can_ask and conversation:
             work = self._ask(asked, conversation, server, answer)
+        elif self.asker is not None and conversation and server.definition.samples:
+            work = self._sample(self.asker, asked, conversation, server, answer)
         else:
-            answer(CANCEL)
+            answer(SampleRefused(NOT_CALLED if server.definition.samples else OFF, DECLINED).result)
             return
         task = asyncio.create_task(work)
         self._open[asked.ask] = _Open(asked.server, conversation, task)
@@ -184,19 +184,12 @@ class ServerAsks:
         form = form_of(kind, params)
         return self._result(form, await self.asker.ask(conversation, server, form))
 
-    def _why_not_sampled(self, server: AskedConnection, conversation: str) -> SampleRefused | None:
-        if not server.definition.samples:
-            return SampleRefused(OFF, DECLINED)
-        return None if self.can_sample and conversation else SampleRefused(NOT_CALLED, DECLINED)
-
     async def _sample(
-        self, asked: Ask, conversation: str, server: AskedConnection, answer: Callable[[Raw], None]
+        self, asker: UserAsker, asked: Ask, conversation: str, server: AskedConnection, answer: Callable[[Raw], None]
     ) -> None:
         try:
             request = await asyncio.to_thread(read_sample, asked.params)  # up to 4 MB
-            if self.asker is None:
-                raise SampleRefused(NOT_CALLED, DECLINED)
-            given = await self.asker.sample(conversation, server.name, request)
+            given = await asker.sample(conversation, server.name, request)
         except SampleRefused as refused:
             server.note(f"warning: a sampling request was not answered: {refused.why or refused.sentence}")
             answer(refused.result)

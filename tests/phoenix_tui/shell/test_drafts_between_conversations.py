@@ -1,12 +1,11 @@
-"""What is typed while another conversation comes into view, or while the disk takes nothing, is never lost."""
+"""Text typed while another conversation comes into view, or while the disk takes nothing, is never lost."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
-from engine.api.errors import EngineError
-from engine.ports import ConversationChanges
+from engine.ports import ConversationChanges, StorageError
 from phoenix_tui.workspace.actions import LOST_DRAFT, Actions
 from tests.support.fake_engine import FakeConversation, FakeEngine
 from tests.support.waiting import poll
@@ -53,7 +52,7 @@ async def test_a_draft_that_cannot_be_stored_comes_back_with_its_conversation(
 
         async def refused(changes: ConversationChanges) -> None:
             if full and changes.draft is not None:
-                raise EngineError("The disk is full.")
+                raise StorageError("The disk is full.")
             await change(changes)
 
         setattr(conversation, "change", refused)  # noqa: B010 - as above
