@@ -23,6 +23,7 @@ from engine.updates import (
     ToolStarted,
     Update,
 )
+from tools.call_titles import call_title
 from tools.wording import one_line
 
 LONGEST_ACTIVITY: Final = 200
@@ -98,7 +99,7 @@ class AgentBoard:
                     ended=0.0 if run is not None or waits else view.ended,
                 )
             case ToolStarted(call, request):
-                words = f"{call.name} {request.summary if request else ''}".strip()
+                words = call_title(call.name, request.summary if request else "")
                 view = replace(view, activity=one_line(words, LONGEST_ACTIVITY), last_output=self._now())
             case ToolEnded():
                 view = replace(view, activity="", last_output=self._now())

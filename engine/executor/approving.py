@@ -16,6 +16,7 @@ from engine.permissions.projects import project_of
 from engine.permissions.rules import KeptRule, Rule, RuledCall, bound, parse_rule, refusal, rules_in_force
 from engine.ports.profiles import narrower_mode, narrower_sandbox
 from engine.updates import Question
+from tools.call_titles import call_title, tool_label
 from tools.contract import Access, Enforcement, SandboxMode, ToolClass, ToolRequest, ToolSpec
 from tools.files.spills import spills_of
 from tools.wording import one_line
@@ -124,4 +125,4 @@ def named(question: Question, rule: str = "") -> str:
     """The tool and the beginning of its call, which a `rule` for that very call names already."""
     name, summary = question.call.name, question.request.summary
     told = rule == f"{name}({summary})" or summary in {"", name}
-    return name if told else f"{name} {one_line(summary, LONGEST_SUMMARY)}"
+    return tool_label(name) if told else call_title(name, one_line(summary, LONGEST_SUMMARY))

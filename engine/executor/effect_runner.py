@@ -58,6 +58,7 @@ from engine.machine.states import ToolExecuting
 from engine.machine.stop_cause import StopCause
 from engine.ports import SuppressWakes, Write
 from engine.updates import AnswerEnded, ApprovalAsked, Noticed, RetryScheduled, RunningCall
+from tools.call_titles import tool_label
 from tools.contract import JobInfo
 
 log = logging.getLogger(__name__)
@@ -139,7 +140,8 @@ class EffectRunner(Struct, eq=False):
                 session.question = session.drafted_question
                 session.publisher.publish(ApprovalAsked(session.question))
                 if session.ports.hooks:
-                    notify(session, "permission_prompt", f"Phoenix needs your permission to use {act.call.name}")
+                    words = f"Phoenix needs your permission to use {tool_label(act.call.name)}"
+                    notify(session, "permission_prompt", words)
             case _:
                 assert_never(act)
 

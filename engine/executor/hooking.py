@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.executor.approving import limits_of
+from engine.executor.hook_notes import BLOCKED
 from engine.executor.session import Session
 from engine.extensions.hooks.joining import JoinedVerdict, joined
 from engine.machine.states import run_of
@@ -119,7 +120,7 @@ def _rows(replies: Iterable[HookReply]) -> Iterable[str]:
         if is_good and (reply.seconds < SLOW or reply.verdict.is_quiet):
             continue
         words = [f"hook {reply.name}", reply.event.value]
-        words += [{HookOutcome.BLOCKED: "blocked", HookOutcome.TIMED_OUT: "no answer"}.get(reply.outcome, "")]
+        words += [{HookOutcome.BLOCKED: BLOCKED, HookOutcome.TIMED_OUT: "no answer"}.get(reply.outcome, "")]
         words += [f"exit {reply.exit_code}" if reply.exit_code else "", f"{reply.seconds:.1f} s"]
         why = one_line(reply.verdict.reason or reply.verdict.warning, LONGEST_REASON)
         yield " · ".join(filter(None, words)) + (f": {why}" if why and not is_good else "")

@@ -25,6 +25,7 @@ from engine.executor.edit_checks import begin_check, with_checks
 from engine.executor.equipment import extension_folders
 from engine.executor.folder_instructions import with_folder_instructions
 from engine.executor.guarding import inspected_result
+from engine.executor.hook_notes import said_once
 from engine.executor.hooking import ensure_hooks, wants_hooks
 from engine.executor.loading import already_loaded, begin_load, with_agent
 from engine.executor.original_file import text_before
@@ -345,7 +346,7 @@ def _finish(
     result = ToolResult(act.call.id, output.text, status, images, display, output.truncated)
     result, note, writes = inspected_result(session, act.call, result)
     result = replace(result, text=result.text + verdict.warning)
-    note = "\n".join(filter(None, (note, *facts.rows)))
+    note = "\n".join(filter(None, (note, *(said_once(row, output.text) for row in facts.rows))))
     stops, reason, code = verdict.stops or bool(facts.stop_reason), facts.stop_reason, facts.stop_code
     message_id, items = session.ports.ids.new(), output.todos
 

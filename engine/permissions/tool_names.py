@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from tools.call_titles import SERVER_TOOL
 from tools.contract import ToolClass
 
-SERVER_TOOL: Final = "mcp__"
-"""Beginning of the name of an MCP tool: `mcp__SERVER__TOOL`."""
 ANY: Final = "__*"
 """End of a rule's name that stands for every tool of one MCP server."""
 READING: Final = (

@@ -14,6 +14,7 @@ from phoenix_tui.acp.approvals import Approvals
 from phoenix_tui.acp.pump import UpdatePump
 from phoenix_tui.acp.tool_calls import text_part
 from phoenix_tui.acp.translator import Translator, progress
+from tools.call_titles import tool_label
 from tools.clean import clean, clean_line
 
 LONGEST_NOTE: Final = 2_000
@@ -43,7 +44,7 @@ class AgentsInSession(Struct):
         row = rows.setdefault(agent.id, _Row(clean_line(facts.task)))
         match update:
             case ToolStarted(call, request):
-                row.doing = clean_line(request.summary if request is not None else call.name)
+                row.doing = clean_line(request.summary if request is not None else tool_label(call.name))
             case MessageSaved(message) if message.role is Role.ASSISTANT and not message.silent:
                 row.said = clean(text_in(message.blocks, "\n\n"))[:LONGEST_NOTE] or row.said
             case RunEnded(status=status):

@@ -20,6 +20,7 @@ from engine.codec import decode_display
 from engine.machine.messages import ToolResult, ToolStatus
 from phoenix_tui.acp.lines import fields_of
 from phoenix_tui.acp.pump import text_content
+from tools.call_titles import tool_label
 from tools.contract import (
     AgentsDisplay,
     DiffDisplay,
@@ -69,7 +70,7 @@ def kind_of(name: str) -> Kind:
 
 def title_of(name: str, request: ToolRequest | None) -> str:
     """One line for a call."""
-    title = request.summary if request is not None and request.summary else name
+    title = request.summary if request is not None and request.summary else tool_label(name)
     return title[:LONGEST_TITLE]
 
 

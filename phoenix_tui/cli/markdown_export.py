@@ -21,6 +21,7 @@ from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.updates import AgentView
 from phoenix_tui.cli.times import local_time
 from phoenix_tui.text.agent_text import ENDS, handed_in, task_words
+from tools.call_titles import tool_label
 from tools.clean import clean, clean_line, reveal
 from tools.contract import DiffDisplay
 
@@ -73,7 +74,7 @@ def interrupted_markdown(record: ConversationRecord, calls: Sequence[ToolCallRec
     """Section about an interrupted last run, with the stored results of its calls."""
     lines = ["", "# Interrupted", "", f"The last run was interrupted; `phoenix --resume {record.id[:8]}` continues it."]
     for call in calls:
-        lines += ["", f"**{clean_line(call.name)}**: {call.status.value}"]
+        lines += ["", f"**{clean_line(tool_label(call.name))}**: {call.status.value}"]
         lines += ["", _fenced(clean(call.output_text), "")] if call.output_text else []
     return lines
 
@@ -107,7 +108,7 @@ def _block(block: Block, calls: Mapping[str, ToolCallRecord]) -> str:
         case ToolUseBlock(_, name, input_json):
             result = handed_in(block)
             shown = "\n".join(_honest(clean(result))) if result else _fenced(reveal(input_json), "json")
-            return f"**{clean_line(name)}**\n\n{shown}"
+            return f"**{clean_line(tool_label(name))}**\n\n{shown}"
         case ToolResultBlock(call_id, content, is_error):
             output = _fenced("\n".join(_part(part) for part in content), "")
             parts = ("*Failed*" if is_error else "", _diff(calls.get(call_id)), output)

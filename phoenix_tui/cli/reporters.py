@@ -38,6 +38,7 @@ from phoenix_tui.cli.partials import Partials
 from phoenix_tui.text.agent_text import task_words
 from phoenix_tui.text.message_marks import marks
 from phoenix_tui.text.route_text import route_line, route_object
+from tools.call_titles import call_title
 from tools.contract import JsonObject, JsonValue
 from tools.wording import counted
 
@@ -268,7 +269,7 @@ def progress_line(update: Update) -> str:
     """Line on stderr while a run works; empty for most updates."""
     match update:
         case ToolStarted(call, request):
-            return f"• {call.name} {request.summary if request is not None else ''}".rstrip()
+            return f"• {call_title(call.name, request.summary if request is not None else '')}"
         case Routed(card) if card is not None:
             return f"• routing: {route_line(card.route)}"
         case RetryScheduled(attempt, seconds, cause):

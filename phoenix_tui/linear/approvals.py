@@ -13,6 +13,7 @@ from phoenix_tui.linear.context import LinearContext, LineCommand
 from phoenix_tui.linear.plan_edit import edited
 from phoenix_tui.linear.plan_question import plan_answer_of
 from phoenix_tui.linear.question_lines import question_lines
+from tools.call_titles import call_title
 from tools.clean import clean_line
 
 ANSWERS: Final = {
@@ -85,7 +86,7 @@ async def _approvals(ctx: LinearContext, _: str) -> None:
 
 
 def _words(question: Question) -> str:
-    return f"{clean_line(question.call.name)}, {clean_line(question.request.summary)}"
+    return clean_line(call_title(question.call.name, question.request.summary, ", "))
 
 
 RUNS: Final[dict[str, LineCommand]] = {"approvals": _approvals}

@@ -38,6 +38,7 @@ from phoenix_tui.linear.question_lines import question_lines
 from phoenix_tui.linear.terminal import LineTerminal
 from phoenix_tui.linear.transcript import LinearTranscript
 from phoenix_tui.text.labels import WRITABLE, clock
+from tools.call_titles import tool_label
 from tools.clean import clean, clean_line
 from tools.contract import SandboxMode
 from tools.wording import counted
@@ -192,7 +193,7 @@ class LinearConversation:
             self.say(*(message_lines(speaker(message), text) if text else ()))
             for call in calls.values():
                 self.say(
-                    f"Tool {clean_line(call.name)}: {clean_line(call.input_json)}",
+                    f"Tool {clean_line(tool_label(call.name))}: {clean_line(call.input_json)}",
                     *clean(call.output_text).splitlines(),
                 )
 

@@ -8,6 +8,7 @@ from phoenix_tui.linear.plan_question import plan_lines
 from phoenix_tui.text.request_summary import folded, odd_in
 from phoenix_tui.text.rule_text import one_line, rule_grant
 from phoenix_tui.widgets.blocks.diff_rows import GAP, DiffRow, diff_rows
+from tools.call_titles import tool_label
 from tools.clean import clean_line, reveal
 from tools.contract import DiffDisplay, PlainDisplay, TerminalDisplay
 from tools.look_alikes import in_order
@@ -21,7 +22,9 @@ def question_lines(question: Question, who: str = "") -> list[str]:
     if question.request.questions:
         return asked_lines(question, who)
     preview = question.request.preview
-    lines = [f"Permission needed: tool {clean_line(question.call.name)} asks{f', for {who}' if who else ''}."]
+    lines = [
+        f"Permission needed: tool {clean_line(tool_label(question.call.name))} asks{f', for {who}' if who else ''}."
+    ]
     match preview:
         case DiffDisplay(path=path, added=added, removed=removed, diff=diff):
             lines.append(f"It would change {one_line(path)}: {counted(added, 'line')} added, {removed} removed.")

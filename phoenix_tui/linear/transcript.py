@@ -11,6 +11,7 @@ from engine.codec import decode_display
 from engine.machine.messages import (
     Origin,
     Role,
+    ToolCall,
     ToolResult,
     ToolStatus,
     is_own_call,
@@ -42,8 +43,9 @@ from phoenix_tui.text.agent_text import began_line, ended_line, news, succeeded
 from phoenix_tui.text.job_text import end_line
 from phoenix_tui.text.labels import TROUBLES, clock
 from phoenix_tui.text.route_text import card_lines
+from tools.call_titles import call_title, tool_label
 from tools.clean import clean_line, reveal
-from tools.contract import DiffDisplay, PlainDisplay, TerminalDisplay
+from tools.contract import DiffDisplay, PlainDisplay, TerminalDisplay, ToolRequest
 from tools.edit_checks import check_lines
 from tools.todo_write import NAME as TODO_WRITE
 from tools.web_search import NAME as WEB_SEARCH
@@ -95,9 +97,8 @@ class LinearTranscript:
             case LiveTextDropped(cancelled=cancelled):
                 return [*self.answer.end(), *([] if cancelled else ["The answer starts again."])]
             case ToolStarted(call=call, request=request):
-                self.tools[call.id] = call.name
-                what = reveal(request.summary).replace("\n", " ") if request is not None else "unreadable arguments"
-                return [*self.answer.end(), f"Tool {clean_line(call.name)}: {what}"]
+                self.tools[call.id] = tool_label(call.name)
+                return [*self.answer.end(), f"Tool {_title(call, request)}"]
             case ToolEnded(result=result, duration=duration, ended_processes=ended):
                 return self._ended(result, duration, ended)
             case _:
@@ -205,3 +206,9 @@ class LinearTranscript:
         checks = display.checks if isinstance(display, DiffDisplay) else ()
         shown = [*shown, *(row for check in checks for row in check_lines(check))]
         return [", ".join(parts), *(f"  {clean_line(row)}" for row in shown)]
+
+
+def _title(call: ToolCall, request: ToolRequest | None) -> str:
+    if request is None:
+        return f"{clean_line(tool_label(call.name))}: unreadable arguments"
+    return call_title(clean_line(call.name), reveal(request.summary), ": ").replace("\n", " ")

@@ -22,6 +22,7 @@ from phoenix_tui.text.labels import ASKING, Tone, age
 from phoenix_tui.text.rule_text import one_line
 from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.widgets.row_choice import first_visible, moved
+from tools.call_titles import call_title
 from tools.clean import clean_line
 from tools.wording import counted
 
@@ -105,7 +106,7 @@ class ApprovalsSheet(AnsweringSheet):
         chosen, width = place == self._chosen, self.measure
         waits = f" {age(time.monotonic() - one.question.asked)}"
         request = one.question.request
-        what = f"{clean_line(one.question.call.name)}  {one_line(request.command or request.summary)}"
+        what = one_line(call_title(one.question.call.name, request.command or request.summary, "  "))
         row = Content.assemble(
             "› " if chosen else "  ",
             (f"{ASKING.mark(self._plain)} ", ASKING.tone.value),

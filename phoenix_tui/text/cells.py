@@ -7,10 +7,14 @@ from typing import Final
 from rich.cells import cell_len
 
 CUT: Final = "…"
+LOOKED_AT: Final = 4_000
+"""Characters of a longer text that are measured: its beginning and its end."""
 
 
 def cut_middle(text: str, cells: int) -> str:
     """The text within so many cells; the middle of a longer one goes, since names differ at their ends."""
+    if len(text) > LOOKED_AT:
+        text = f"{text[: LOOKED_AT // 2]}{CUT}{text[-LOOKED_AT // 2 :]}"
     if cell_len(text) <= cells:
         return text
     if cells < len(CUT) + 2:

@@ -30,6 +30,7 @@ from engine.machine.states import (
     ToolRound,
 )
 from engine.records import PermissionMode
+from tools.call_titles import tool_label
 from tools.clean import clean_line
 from tools.contract import SandboxMode
 from tools.wording import counted
@@ -219,7 +220,7 @@ def _requesting(state: AwaitingLlm, details: StatusDetails) -> str:
     if paced := _paced(details):
         return paced
     if details.drafting:
-        return f"preparing {clean_line(details.drafting)}… {clock(details.elapsed)}{step}"
+        return f"preparing {clean_line(tool_label(details.drafting))}… {clock(details.elapsed)}{step}"
     if details.writing:
         return f"writing… {f'{details.rate:.0f} tok/s' if details.rate >= 1 else clock(details.elapsed)}{step}"
     if state.continuations:
@@ -230,7 +231,7 @@ def _requesting(state: AwaitingLlm, details: StatusDetails) -> str:
 
 
 def _tool(tool_round: ToolRound) -> str:
-    return clean_line(tool_round.current.name)
+    return clean_line(tool_label(tool_round.current.name))
 
 
 def _queued(tool_round: ToolRound) -> str:

@@ -34,6 +34,7 @@ from phoenix_tui.text.labels import (
 )
 from phoenix_tui.widgets import agent_figures
 from phoenix_tui.widgets.agent_figures import GAP, SILENT_FROM, FigureColumn, figures, silence
+from tools.call_titles import tool_label
 from tools.clean import clean_line
 from tools.wording import one_line
 
@@ -101,11 +102,11 @@ def _activity(view: AgentView) -> tuple[Glyph | None, str, str]:
         case AwaitingApproval(round=tool_round):
             return (
                 None,
-                f"asks: {clean_line(view.activity or tool_round.current.name)}",
+                f"asks: {clean_line(view.activity or tool_label(tool_round.current.name))}",
                 Tone.NEEDS_YOU.value,
             )
         case ToolExecuting(round=tool_round):
-            return RUNNING, clean_line(view.activity or tool_round.current.name), ""
+            return RUNNING, clean_line(view.activity or tool_label(tool_round.current.name)), ""
         case AwaitingLlm(phase=RetryWait(cause=cause)):
             return RETRYING, f"retrying: {clean_line(cause)}", ""
         case AwaitingLlm(phase=CompactingContext()):

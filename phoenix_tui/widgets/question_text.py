@@ -16,6 +16,7 @@ from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.plan_text import EDITS_PLAN, PLAN_LETTERS, PLAN_WORDS, PROPOSES
 from phoenix_tui.text.rule_text import one_line, rule_grant
 from phoenix_tui.text.shown_paths import short_path
+from tools.call_titles import tool_label
 from tools.clean import clean_line
 from tools.contract import DiffDisplay
 
@@ -43,7 +44,7 @@ def what_text(question: Question) -> Content:
         return Content(PROPOSES)
     if asked := question.request.questions:
         return Content(f" asks you {len(asked)} questions" if len(asked) > 1 else " asks you")
-    name = clean_line(question.call.name)
+    name = clean_line(tool_label(question.call.name))
     change = question.request.preview
     if not isinstance(change, DiffDisplay):
         return Content(f" wants to {TOOL_WORDS.get(question.call.name, f'use {name}')}")

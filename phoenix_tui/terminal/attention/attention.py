@@ -22,6 +22,7 @@ from phoenix_tui.terminal.attention.signals import (
 from phoenix_tui.text.labels import ASKING, TROUBLES, StatusDetails, label
 from phoenix_tui.widgets.status_line import Status
 from phoenix_tui.widgets.title_row import Heading
+from tools.call_titles import tool_label
 
 NAME: Final = "Phoenix"
 AGENT_ASKS: Final = "a sub-agent needs your answer"
@@ -146,7 +147,7 @@ def news(before: State | None, now: State) -> str:
         return ""
     match now:
         case AwaitingApproval(round=tool_round):
-            return f"{tool_round.current.name} needs your answer"
+            return f"{tool_label(tool_round.current.name)} needs your answer"
         case Errored(kind=kind):
             return TROUBLES.get(kind, "failed")
         case Failed(error=error):

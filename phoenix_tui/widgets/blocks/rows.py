@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, TEXT_COLUMN, Span, StyledLine, TextStyle, spans_width
 from phoenix_tui.markdown.plain import plain_rows
-from phoenix_tui.markdown.wrap import ellipsize
+from phoenix_tui.markdown.wrap import LOOKED_AT, breaks, ellipsize
+from phoenix_tui.text.cells import cut_middle
 
 BAR = Span("│ ", QUIET)
 INDENT = Span(" " * MARGIN)
@@ -32,16 +33,27 @@ def duration_text(seconds: float) -> str:
 
 
 def row(
-    mark: Span, name: str, text: str, right: str, width: int, *, action: str = "", look: TextStyle = PLAIN
+    mark: Span,
+    name: str,
+    text: str,
+    right: str,
+    width: int,
+    *,
+    action: str = "",
+    look: TextStyle = PLAIN,
+    is_path: bool = False,
 ) -> StyledLine:
-    """One row: glyph, bold name, text cut to the remaining room, and `right` flush with the column's end."""
+    """One row: glyph, bold name, text cut to the remaining room, and `right` flush with the column's end.
+
+    Of a path the middle goes, as its end names the file.
+    """
     room = column(width) - MARGIN
     spans = [INDENT, mark, Span(" ", PLAIN)]
     if name:
         spans.append(Span(ellipsize(name, max(room // 2, 4)), look._replace(bold=True)))
         spans.append(Span("  "))
     free = room + MARGIN - spans_width(spans) - (len(right) + 2 if right else 0)
-    spans.append(Span(ellipsize(text, max(free, 0)), look))
+    spans.append(Span((cut_middle if is_path else ellipsize)(text, max(free, 0)), look))
     if right and free >= 0:
         gap = column(width) - spans_width(spans) - len(right)
         spans.extend((Span(" " * gap), Span(right, QUIET)))
@@ -54,6 +66,16 @@ def barred(texts: Iterable[str], width: int, look: TextStyle = QUIET) -> list[St
     return [
         StyledLine((INDENT, BAR, Span(ellipsize(text.expandtabs(4), room), look)), margin=MARGIN + 2) for text in texts
     ]
+
+
+def barred_sentence(text: str, width: int, most: int, look: TextStyle = QUIET) -> Iterator[StyledLine]:
+    """One line of output under a bar, wrapped to `most` rows at most; the last of them is cut where there is more."""
+    room = column(width) - MARGIN - 2
+    shown = text[:LOOKED_AT].expandtabs(4)
+    rows = breaks(shown, room)
+    for place, (start, end, joint) in enumerate(rows[:most], start=1):
+        piece = ellipsize(shown[start:], room) if place == most < len(rows) else shown[start:end]
+        yield StyledLine((INDENT, BAR, Span(piece, look)), joint, MARGIN + 2)
 
 
 def barred_whole(text: str, width: int, look: TextStyle = PLAIN) -> Iterator[StyledLine]:

@@ -12,7 +12,7 @@ from phoenix_tui.text.shown_paths import shell_place
 from phoenix_tui.widgets.blocks.agent_cell import back_rows, came_back, success_of
 from phoenix_tui.widgets.blocks.diff import diff_block
 from phoenix_tui.widgets.blocks.diff_colours import DiffColours
-from phoenix_tui.widgets.blocks.rows import barred, barred_whole, duration_text, output_lines, row
+from phoenix_tui.widgets.blocks.rows import barred, barred_sentence, barred_whole, duration_text, output_lines, row
 from phoenix_tui.widgets.blocks.terminal_rows import LEFT_OUT, coloured_rows, coloured_whole, running_rows
 from phoenix_tui.widgets.blocks.tool_view import ToolView, shortened
 from tools.clean import clean, clean_line
@@ -25,6 +25,10 @@ RUNS_ON: Final = Span("▸", QUIET)
 """Mark of a command that was sent to the background: its end is not known here."""
 FAILURE_HEAD: Final = 2
 """Lines from the start of a failed call's output; one more comes from its end."""
+SENTENCE_ROWS: Final = 3
+"""Rows of the only line of a failed call's output."""
+OF_PATHS: Final = frozenset({"read_file", "read_image", "write_file", "patch", "list_files"})
+"""Tools that are described by a path, whose end names the file."""
 OWN_HEAD: Final = 12
 """The same of a user's command: it is run for its output."""
 WEB_SEARCH: Final = "web_search"
@@ -53,7 +57,7 @@ def tool_block(view: ToolView, width: int, *, is_open: bool, action: str = "", n
     output = "" if _hands_in(view) else output_of(view).rstrip()
     right = _right(view, _lines_of(view, output), is_open, now)
     mark = RUNS_ON if _job(view) else _mark(view.status)
-    lines = [row(mark, view.name, _title(view), right, width, action=action)]
+    lines = [row(mark, view.label, _title(view), right, width, action=action, is_path=view.name in OF_PATHS)]
     if view.is_own and view.status is ToolStatus.RUNNING and (output or view.cursor is not None):
         return ToolBlock(lines + running_rows(view, width, OWN_TAIL))
     if view.is_own and output:
@@ -62,6 +66,10 @@ def tool_block(view: ToolView, width: int, *, is_open: bool, action: str = "", n
         return ToolBlock(lines, rows=barred_whole(output or SILENT, width, PLAIN if output else QUIET))
     if view.status is ToolStatus.RUNNING:
         return ToolBlock(lines + barred(output_lines(output)[-TAIL_LINES:], width))
+    if view.status is ToolStatus.ERROR and not view.is_own:
+        output = output.removeprefix(f"{view.name}: ")
+        if "\n" not in output:
+            return ToolBlock([*lines, *barred_sentence(output, width, SENTENCE_ROWS)])
     return ToolBlock(lines + barred(_excerpt(output_lines(output), _head(view)), width))
 
 
@@ -95,7 +103,7 @@ def _agents_block(view: ToolView, backs: Sequence[AgentEnd], width: int, *, is_o
     """A spawn call whose sub-agents have ended: one row each, all their text only where it is opened."""
     right = duration_text(view.duration) if view.duration > 0 else ""
     mark = _mark(view.status) if view.status is not ToolStatus.SUCCESS else success_of(backs)
-    lines = [row(mark, view.name, succeeded(backs), right, width, action=action)]
+    lines = [row(mark, view.label, succeeded(backs), right, width, action=action)]
     if is_open and (said := view.text.rstrip()):
         return ToolBlock(lines, rows=barred_whole(said, width))
     return ToolBlock(lines if is_open else lines + back_rows(backs, width))
@@ -106,7 +114,7 @@ def reads_line(views: Sequence[ToolView], width: int, action: str) -> StyledLine
     names = [view.summary for view in views]
     shown = ", ".join(names[:3]) + (f" +{len(names) - 3}" if len(names) > 3 else "")
     seconds = sum(view.duration for view in views)
-    return row(_mark(ToolStatus.SUCCESS), views[0].name, shown, duration_text(seconds), width, action=action)
+    return row(_mark(ToolStatus.SUCCESS), views[0].label, shown, duration_text(seconds), width, action=action)
 
 
 def output_of(view: ToolView) -> str:

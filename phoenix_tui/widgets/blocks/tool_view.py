@@ -11,6 +11,7 @@ from msgspec.structs import force_setattr
 from engine.codec import CodecError, decode_display
 from engine.machine.messages import ToolCall, ToolResult, ToolStatus, is_own_call
 from engine.records import ToolCallRecord
+from tools.call_titles import SERVER_TOOL, named_arguments, tool_label
 from tools.clean import clean, clean_line, reveal_line
 from tools.contract import AgentsDisplay, Display, JsonValue
 from tools.terminal.values import TextRun
@@ -50,6 +51,11 @@ class ToolView(Struct, frozen=True):
     ended_processes: int = 0
 
     @property
+    def label(self) -> str:
+        """Name of the tool as its row shows it."""
+        return tool_label(self.name)
+
+    @property
     def is_own(self) -> bool:
         """True when the user ran it with `!`."""
         return is_own_call(self.id)
@@ -64,14 +70,16 @@ class ToolView(Struct, frozen=True):
         return self.name in _FOLDABLE and self.status is ToolStatus.SUCCESS and self.duration <= QUICK_SECONDS
 
 
-def summary_of(input_json: str) -> str:
-    """The one argument that describes a call: the command, the path, the pattern."""
+def summary_of(input_json: str, name: str = "") -> str:
+    """The one argument that describes a call: the command, the path, the pattern; all of them for an MCP tool."""
     try:
         arguments: JsonValue = json.loads(input_json or "{}")
     except ValueError:
         return reveal_line(input_json)
     if not isinstance(arguments, dict):
         return reveal_line(input_json)
+    if name.startswith(SERVER_TOOL):
+        return _one_line(named_arguments(arguments))
     if isinstance(tasks := arguments.get("tasks"), list):
         return _tasks_of(tasks)
     named = [value for key in _SUMMARIES if isinstance(value := arguments.get(key), str) and value]
@@ -93,7 +101,7 @@ def _tasks_of(tasks: list[JsonValue]) -> str:
 
 def queued_call(call: ToolCall) -> ToolView:
     """A call that the model has just made."""
-    return ToolView(call.id, clean_line(call.name), summary_of(call.input_json))
+    return ToolView(call.id, clean_line(call.name), summary_of(call.input_json, call.name))
 
 
 def stored_call(record: ToolCallRecord) -> ToolView:
@@ -101,7 +109,7 @@ def stored_call(record: ToolCallRecord) -> ToolView:
     return ToolView(
         record.tool_use_id,
         clean_line(record.name),
-        summary_of(record.input_json),
+        summary_of(record.input_json, record.name),
         record.status,
         text=clean(shortened(record.output_text)),
         display=display_stored(record.display_json),

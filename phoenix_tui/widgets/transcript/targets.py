@@ -102,7 +102,7 @@ def _name(model: TranscriptModel, part: Part, code: int) -> str:
         return f"{block.language or 'plain'} code"
     call = model.calls.get(part.key.partition(":")[2]) if part.kind is PartKind.TOOL else None
     if call is not None:
-        return call.name
+        return call.label
     return part.key.partition(":")[0] if part.kind is PartKind.NOTE else _NAMES[part.kind]
 
 

@@ -44,6 +44,7 @@ async def test_a_guard_refuses_one_command_and_lets_another_run(tmp_path: Path) 
         assert hooked.results()[0].startswith("A hook blocked bash: validator.py: use rg instead")
         assert [call["command"] for call in hooked.harness.tool.calls] == ["ls"]
         assert "hook validator.py · PreToolUse · blocked · exit 2" in hooked.rows()[0]
+        assert "use rg" not in hooked.rows()[0]
 
 
 async def test_stdin_has_foreign_names_and_fields(tmp_path: Path) -> None:
