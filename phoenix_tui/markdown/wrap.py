@@ -1,4 +1,4 @@
-"""Breaks text into rows by cell width: at blanks, between wide characters, else anywhere."""
+"""Breaks text into rows by cell width: at blanks, between wide characters, at the parts of an address, else anywhere."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from rich.cells import split_graphemes
 
 from phoenix_tui.markdown.lines import Span, cells
 
+BEFORE: Final = "?&#"
+BEHIND: Final = "/"
+"""Characters at which a word without blanks, such as an address or a path, is broken if it must be."""
+LEAST_SHARE: Final = 3
+"""Share of a row, as a divisor, that such a break must fill."""
 LOOKED_AT: Final = 4_000
 """Characters of a text of which one row is made: more are marks that take no room."""
 
@@ -51,7 +56,7 @@ def _ascii_breaks(text: str, width: int, hard: bool) -> list[WrappedRow]:
     while len(text) - position > width:
         blank = -1 if hard else text.rfind(" ", position, position + width + 1)
         if blank <= position or text[position:blank].isspace():
-            end = following = position + width
+            end = following = position + width if hard else _within_word(text, position, position + width)
             next_joint = ""
         else:
             end, following, next_joint = _around_blanks(text, position, blank)
@@ -60,6 +65,14 @@ def _ascii_breaks(text: str, width: int, hard: bool) -> list[WrappedRow]:
     if position < len(text) or not rows:
         rows.append(WrappedRow(position, len(text), joint))
     return rows
+
+
+def _within_word(text: str, start: int, end: int) -> int:
+    """Where to break a word that is longer than its row: between parts of an address, else where the row ends."""
+    least = start + (end - start) // LEAST_SHARE
+    behind = text.rfind(BEHIND, least, end)
+    found = max(behind + 1, *(text.rfind(sign, least + 1, end + 1) for sign in BEFORE))
+    return found if found > least else end
 
 
 def _around_blanks(text: str, start: int, blank: int) -> tuple[int, int, str]:
@@ -75,7 +88,7 @@ def _around_blanks(text: str, start: int, blank: int) -> tuple[int, int, str]:
 
 def _grapheme_breaks(text: str, graphemes: Sequence[tuple[int, int, int]], width: int, hard: bool) -> list[WrappedRow]:
     rows: list[WrappedRow] = []
-    start, used, joint = 0, 0, None
+    start, used, joint, part = 0, 0, None, 0
     breakable: tuple[int, int, str] | None = None
     for begin, _, size in graphemes:
         if begin < start:
@@ -84,8 +97,11 @@ def _grapheme_breaks(text: str, graphemes: Sequence[tuple[int, int, int]], width
             breakable = _around_blanks(text, start, begin)
         elif not hard and size > 1 and begin > start and (breakable is None or breakable[1] < begin):
             breakable = (begin, begin, "")
+        if not hard and begin > start and (text[begin] in BEFORE or text[begin - 1] == BEHIND):
+            part = begin
         if used + size > width and begin > start:
-            row_end, following, next_joint = breakable or (begin, begin, "")
+            inside = part if part > start + (begin - start) // LEAST_SHARE else begin
+            row_end, following, next_joint = breakable or (inside, inside, "")
             rows.append(WrappedRow(start, row_end, joint))
             joint, start, breakable = next_joint, following, None
             used = cells(text[start:begin]) if start < begin else 0

@@ -10,12 +10,15 @@ from textual.content import Content
 from engine.ports.files import FileChange
 from engine.rewind.values import Preview, PreviewFile, RewindPoint
 from phoenix_tui.features.changes import ShownFile, files_of, sign_of, when
+from phoenix_tui.text.cells import cut_middle
 from phoenix_tui.text.labels import Tone
 from tools.clean import clean_line
 from tools.wording import counted
 
 WHEN_WIDTH: Final = 6
 COUNT_WIDTH: Final = 10
+REMARK_PERCENT: Final = 50
+"""Per cent of a row that the remark about a file and its counts take at most."""
 SIGNS: Final = {"+": Tone.GOOD, "-": Tone.BAD, "~": Tone.WORK}
 
 
@@ -47,11 +50,11 @@ def point_row(point: RewindPoint, width: int, now: float, *, chosen: bool, plain
 
 def file_row(file: ShownFile, width: int, *, chosen: bool) -> Content:
     """One file of a set of changes; a star marks changes by others."""
-    left = Content.assemble((f"{file.sign} ", SIGNS[file.sign].value), clean_line(file.name))
+    lead = Content.styled(f"{file.sign} ", SIGNS[file.sign].value)
     right = lines_of(file.added, file.removed)
     if file.remark:
         right = Content.assemble(right, (" *", Tone.NEEDS_YOU.value))
-    return joined_row(left, right, width, chosen=chosen)
+    return named_row(lead, file.name, right, width, chosen=chosen)
 
 
 def sum_row(files: Sequence[ShownFile]) -> Content:
@@ -73,8 +76,8 @@ def stay_row(width: int, *, chosen: bool, plain: bool = False) -> Content:
 def change_row(change: FileChange, width: int) -> Content:
     """One file of a turn."""
     sign = sign_of(change)
-    left = Content.assemble((f"{sign} ", SIGNS[sign].value), clean_line(change.name))
-    return joined_row(left, lines_of(change.added, change.removed), width)
+    lead = Content.styled(f"{sign} ", SIGNS[sign].value)
+    return named_row(lead, change.name, lines_of(change.added, change.removed), width)
 
 
 def preview_row(file: PreviewFile, width: int, *, chosen: bool, taken: bool, plain: bool = False) -> Content:
@@ -88,10 +91,13 @@ def preview_row(file: PreviewFile, width: int, *, chosen: bool, taken: bool, pla
         verb, tone = (verb, Tone.BAD) if taken else ("keep", Tone.NEEDS_YOU)
     else:
         tone = {"delete": Tone.BAD, "create": Tone.GOOD}.get(verb, Tone.WORK)
+    counts = lines_of(change.added, change.removed)
+    gap = "  " if file.conflict and counts.cell_length else ""
     remark = Content.styled(file.conflict, Tone.NEEDS_YOU.value) if file.conflict else Content("")
-    right = Content.assemble(remark, "  " if file.conflict else "", lines_of(change.added, change.removed))
-    left = Content.assemble(f"{mark} ", (f"{verb:<8}", tone.value), clean_line(change.name))
-    return joined_row(left, right, width, chosen=chosen)
+    room = max(width * REMARK_PERCENT // 100 - counts.cell_length - len(gap), 1)
+    right = Content.assemble(remark.truncate(room, ellipsis=True), gap, counts)
+    lead = Content.assemble(f"{mark} ", (f"{verb:<8}", tone.value))
+    return named_row(lead, change.name, right, width, chosen=chosen)
 
 
 def sum_of(preview: Preview, taken: frozenset[bytes]) -> str:
@@ -103,6 +109,12 @@ def sum_of(preview: Preview, taken: frozenset[bytes]) -> str:
         return "all files are already in that state"
     words = f"restores {counted(len(goes), 'file')}"
     return f"{words}, keeps {stays} as {'it is' if stays == 1 else 'they are'}" if stays else words
+
+
+def named_row(lead: Content, name: str, right: Content, width: int, *, chosen: bool = False) -> Content:
+    """A row about a file: counts stay, and of a long path the middle goes."""
+    room = width - lead.cell_length - right.cell_length - (1 if right.cell_length else 0)
+    return joined_row(Content.assemble(lead, cut_middle(clean_line(name), max(room, 1))), right, width, chosen=chosen)
 
 
 def joined_row(left: Content, right: Content, width: int, *, chosen: bool = False) -> Content:
