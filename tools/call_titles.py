@@ -6,12 +6,15 @@ import json
 import re
 from typing import Final
 
+from tools.clean import reveal_line
 from tools.contract import JsonObject, JsonValue
 
 SERVER_TOOL: Final = "mcp__"
 """Beginning of the name of an MCP tool: `mcp__SERVER__TOOL`."""
 _PLAIN: Final = re.compile(r"[^\s\"'=,]+")
 """A text that needs no quotes between other arguments."""
+LONGEST: Final = 400
+"""Characters of all arguments."""
 _MOST_NAMED: Final = 20
 """Arguments that a title names."""
 
@@ -24,11 +27,20 @@ def tool_label(name: str) -> str:
     return f"{server}: {tool}" if tool else server
 
 
-def call_title(name: str, summary: str = "", gap: str = " ") -> str:
-    """Tool and summary of its request; the summary of an MCP tool begins with server and tool already."""
-    if summary and name.startswith(SERVER_TOOL):
-        return summary
-    return f"{tool_label(name)}{gap}{summary}" if summary and summary != name else tool_label(name)
+def call_title(name: str, input_json: str, summary: str = "", gap: str = " ") -> str:
+    """Tool and summary of its request, which for an MCP tool is made of the arguments: its own begins with the tool."""
+    words = arguments_of(input_json) if name.startswith(SERVER_TOOL) else summary
+    return f"{tool_label(name)}{gap}{words}" if words and words != name else tool_label(name)
+
+
+def arguments_of(input_json: str) -> str:
+    """Arguments of a call of an MCP tool on one line, nothing hidden; the text itself where it is no object."""
+    try:
+        args: JsonValue = json.loads(input_json or "{}")
+    except ValueError:
+        args = None
+    words = reveal_line(named_arguments(args) if isinstance(args, dict) else input_json)
+    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
 
 
 def named_arguments(args: JsonObject) -> str:

@@ -99,7 +99,7 @@ class AgentBoard:
                     ended=0.0 if run is not None or waits else view.ended,
                 )
             case ToolStarted(call, request):
-                words = call_title(call.name, request.summary if request else "")
+                words = call_title(call.name, call.input_json, request.summary if request else "")
                 view = replace(view, activity=one_line(words, LONGEST_ACTIVITY), last_output=self._now())
             case ToolEnded():
                 view = replace(view, activity="", last_output=self._now())

@@ -125,4 +125,4 @@ def named(question: Question, rule: str = "") -> str:
     """The tool and the beginning of its call, which a `rule` for that very call names already."""
     name, summary = question.call.name, question.request.summary
     told = rule == f"{name}({summary})" or summary in {"", name}
-    return tool_label(name) if told else call_title(name, one_line(summary, LONGEST_SUMMARY))
+    return tool_label(name) if told else one_line(call_title(name, question.call.input_json, summary), LONGEST_SUMMARY)

@@ -29,6 +29,7 @@ from engine.permissions.foreign_rules import native_rules
 from engine.permissions.globs import LONGEST, WILDCARDS, glob_matches
 from engine.permissions.shell_words import BLANKS
 from engine.permissions.tool_names import covers, is_server_tool, why_no_name
+from tools.call_titles import tool_label
 from tools.contract import ToolClass, ToolRequest, ToolSpec
 
 RULE: Final = re.compile(r"^(?P<tool>[\w.-]+\*?)\((?P<pattern>.*)\)\Z", re.DOTALL)
@@ -240,7 +241,7 @@ def effect(rule: Rule, tool_class: ToolClass, *, has_paths: bool = True) -> str:
     if tool_class is ToolClass.NET and is_domain(pattern):
         return f"Allows {rule.tool} of {_hosts(pattern)}."
     if is_server_tool(rule.tool) and pattern.startswith(DEFINED):
-        return f"Allows every {rule.tool}, while the server is defined as it was."
+        return f"Allows every {tool_label(rule.tool)}, until its server is changed."
     if not has_paths or tool_class not in FILE_CLASSES:
         return f"Allows every {rule.tool}." if pattern == "*" else f"Allows {rule.tool} {quoted(pattern)} only."
     if not WILDCARDS.search(_unescaped(pattern)):

@@ -269,7 +269,7 @@ def progress_line(update: Update) -> str:
     """Line on stderr while a run works; empty for most updates."""
     match update:
         case ToolStarted(call, request):
-            return f"• {call_title(call.name, request.summary if request is not None else '')}"
+            return f"• {call_title(call.name, call.input_json, request.summary if request is not None else '')}"
         case Routed(card) if card is not None:
             return f"• routing: {route_line(card.route)}"
         case RetryScheduled(attempt, seconds, cause):

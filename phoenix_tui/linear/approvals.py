@@ -86,7 +86,7 @@ async def _approvals(ctx: LinearContext, _: str) -> None:
 
 
 def _words(question: Question) -> str:
-    return clean_line(call_title(question.call.name, question.request.summary, ", "))
+    return clean_line(call_title(question.call.name, question.call.input_json, question.request.summary, ", "))
 
 
 RUNS: Final[dict[str, LineCommand]] = {"approvals": _approvals}

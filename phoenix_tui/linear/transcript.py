@@ -211,4 +211,4 @@ class LinearTranscript:
 def _title(call: ToolCall, request: ToolRequest | None) -> str:
     if request is None:
         return f"{clean_line(tool_label(call.name))}: unreadable arguments"
-    return call_title(clean_line(call.name), reveal(request.summary), ": ").replace("\n", " ")
+    return call_title(clean_line(call.name), call.input_json, reveal(request.summary), ": ").replace("\n", " ")

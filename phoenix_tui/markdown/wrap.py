@@ -1,4 +1,4 @@
-"""Breaks text into rows by cell width: at blanks, between wide characters, at the parts of an address, else anywhere."""
+"""Breaks text into rows by cell width: at blanks, between wide characters, at parts of an address, else anywhere."""
 
 from __future__ import annotations
 

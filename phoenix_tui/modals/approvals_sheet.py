@@ -105,8 +105,8 @@ class ApprovalsSheet(AnsweringSheet):
         """Author, text and age of a question; the selected row is reversed."""
         chosen, width = place == self._chosen, self.measure
         waits = f" {age(time.monotonic() - one.question.asked)}"
-        request = one.question.request
-        what = one_line(call_title(one.question.call.name, request.command or request.summary, "  "))
+        call, request = one.question.call, one.question.request
+        what = one_line(call_title(call.name, call.input_json, request.command or request.summary, "  "))
         row = Content.assemble(
             "› " if chosen else "  ",
             (f"{ASKING.mark(self._plain)} ", ASKING.tone.value),

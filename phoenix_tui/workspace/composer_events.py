@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 READ_ONLY: Final = "Read-only: messages cannot be sent here"
 ABOVE: Final = "Finish the line above"
+IN_A_PROGRAM: Final = "Your keys go to the command above"
 
 
 class ComposerEvents:
@@ -177,8 +178,10 @@ class ComposerEvents:
             words = CHOOSE_ONLY if question.form.question.only_options else CHOOSE
         if question.line.is_open:
             words = ABOVE
+        if self._parts.dock.typing:
+            words = IN_A_PROGRAM
         self._composer.keys.suggested = suggestion = status.details.suggestion
-        if suggestion:
+        if suggestion and not self._parts.dock.typing:
             words = f"{suggestion} · {hint(('complete', 'accepts'))}"
         if self._composer.placeholder != words:
             self._composer.placeholder = words

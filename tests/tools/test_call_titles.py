@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tools.call_titles import call_title, named_arguments, tool_label
@@ -25,10 +27,16 @@ def test_a_tool_of_a_server_is_named_by_server_and_tool(name: str, label: str) -
 
 
 def test_a_title_has_the_tool_once() -> None:
-    assert call_title("mcp__demo__echo", 'demo: echo {"text": "hi"}') == 'demo: echo {"text": "hi"}'
-    assert call_title("mcp__demo__echo") == "demo: echo"
-    assert call_title("bash", "make test", "  ") == "bash  make test"
-    assert call_title("think", "think") == "think"
+    assert call_title("mcp__demo__echo", '{"text": "hi"}', 'demo: echo {"text": "hi"}') == "demo: echo hi"
+    assert call_title("mcp__demo__echo", "{}") == "demo: echo"
+    assert call_title("bash", '{"command": "make test"}', "make test", "  ") == "bash  make test"
+    assert call_title("think", "{}", "think") == "think"
+
+
+def test_arguments_that_are_no_object_are_shown_as_they_are_and_within_a_bound() -> None:
+    assert call_title("mcp__a__b", "[1, 2") == "a: b [1, 2"
+    assert call_title("mcp__a__b", '{"x": "\u001b[31m\nred"}').isprintable()
+    assert len(call_title("mcp__a__b", json.dumps({"x": "y" * 100_000}))) < 420
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from msgspec.structs import force_setattr
 from engine.codec import CodecError, decode_display
 from engine.machine.messages import ToolCall, ToolResult, ToolStatus, is_own_call
 from engine.records import ToolCallRecord
-from tools.call_titles import SERVER_TOOL, named_arguments, tool_label
+from tools.call_titles import SERVER_TOOL, arguments_of, tool_label
 from tools.clean import clean, clean_line, reveal_line
 from tools.contract import AgentsDisplay, Display, JsonValue
 from tools.terminal.values import TextRun
@@ -72,14 +72,14 @@ class ToolView(Struct, frozen=True):
 
 def summary_of(input_json: str, name: str = "") -> str:
     """The one argument that describes a call: the command, the path, the pattern; all of them for an MCP tool."""
+    if name.startswith(SERVER_TOOL):
+        return arguments_of(input_json)
     try:
         arguments: JsonValue = json.loads(input_json or "{}")
     except ValueError:
         return reveal_line(input_json)
     if not isinstance(arguments, dict):
         return reveal_line(input_json)
-    if name.startswith(SERVER_TOOL):
-        return _one_line(named_arguments(arguments))
     if isinstance(tasks := arguments.get("tasks"), list):
         return _tasks_of(tasks)
     named = [value for key in _SUMMARIES if isinstance(value := arguments.get(key), str) and value]

@@ -11,6 +11,7 @@ from engine.machine.messages import ImageBlock, ToolCall, ToolResult, ToolResult
 from engine.records import StoredMessage, ToolCallRecord
 from engine.updates import RunningCall
 from phoenix_tui.widgets.blocks.tool_view import ToolView, display_of, queued_call, stored_call, with_output
+from tools.call_titles import SERVER_TOOL, arguments_of
 from tools.clean import clean
 from tools.contract import OutputChunk, ProcessesEnded, ProcessStarted, Progress, ToolRequest
 from tools.terminal.values import TerminalRows
@@ -89,7 +90,10 @@ class CallBook:
     def start(self, call: ToolCall, request: ToolRequest | None, now: float) -> None:
         """A call is about to run."""
         view = self._views.get(call.id) or queued_call(call)
-        summary = request.summary if request and request.summary else view.summary
+        if call.name.startswith(SERVER_TOOL):
+            summary = arguments_of(call.input_json)
+        else:
+            summary = request.summary if request and request.summary else view.summary
         self._put(replace(view, summary=summary, status=ToolStatus.RUNNING, since=now, tail=""))
 
     def mark(self, call_id: str, status: ToolStatus, since: float) -> None:

@@ -33,6 +33,7 @@ async def test_every_key_goes_to_the_program(open_shell: Any) -> None:
         terminal = await typing(shell)
         await shell.pilot.press("l", "s", "enter", "ctrl+c", "up", "tab", "q", "ctrl+q", "f1")
         assert b"".join(terminal.typed) == b"ls\r\x03\x1b[A\tq\x11\x1bOP"
+        await shell.shows("Your keys go to the command above")
         assert shell.composer.text == ""
 
 
@@ -58,6 +59,7 @@ async def test_the_key_again_gives_them_back(open_shell: Any) -> None:
         terminal = await typing(shell)
         await shell.pilot.press("ctrl+right_square_bracket")
         await shell.lacks(GIVES_BACK)
+        await shell.shows("Type your next message")
         assert terminal.typed == []
 
 
