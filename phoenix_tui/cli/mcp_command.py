@@ -79,7 +79,7 @@ def _tested(views: Sequence[ServerView], arguments: CommandArguments) -> Exit:
         write_json([_object(view) for view in views])
     else:
         for view in views:
-            write_line(f"{clean_line(view.name)}: {view.state.value}, {facts(view)}")
+            write_line(f"{clean_line(view.name)}: {', '.join(filter(None, (view.state.value, facts(view))))}")
     wanted = [view for view in views if view.state is not ServerState.OFF]
     return Exit.OK if all(view.state is ServerState.CONNECTED for view in wanted) else Exit.FAILED
 

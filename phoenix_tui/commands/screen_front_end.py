@@ -55,7 +55,8 @@ class ScreenFrontEnd(FrontEnd):
     async def pick(self, heading: str, options: Sequence[Option], *, current: str = "", free: bool = False) -> str:
         """Ask in a sheet that is narrowed by typing."""
         rows = [PickerRow(one.key, one.words, " · ".join(one.facts)) for one in options]
-        return await self._ctx.sheets.show(PickerSheet(heading, rows, current=current, free=free)) or ""
+        takes = "" if current else "Enter selects"
+        return await self._ctx.sheets.show(PickerSheet(heading, rows, current=current, free=free, takes=takes)) or ""
 
     async def ask_line(self, heading: str, text: str = "") -> str:
         """Ask in a sheet with one line."""

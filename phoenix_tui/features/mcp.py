@@ -9,8 +9,11 @@ from engine.executor.requests import EngineError
 from engine.ports import ConversationChanges
 from engine.ports.mcp import McpServers, ServerState, ServerView, Unchosen
 from engine.records import ConversationRecord
+from phoenix_tui.config.sources.kinds import SourceKind
 from phoenix_tui.features.front_end import FrontEnd
+from phoenix_tui.features.trust import trust_in_view
 from phoenix_tui.text.mcp_text import command_words, details, share_words, state_words
+from phoenix_tui.text.trust_text import counts, listed
 from tools.clean import clean_line
 
 NONE: Final = "MCP servers are not available here."
@@ -37,9 +40,19 @@ async def server_shares(front: FrontEnd) -> str:
 
 
 async def left_out(front: FrontEnd) -> Sequence[str]:
-    """Sentences about files and entries that define no server."""
+    """Sentences about servers that wait for trust, and about files and entries that define no server."""
     servers, record = await _of(front)
-    return [clean_line(notice) for notice in await servers.notices(record)]
+    return [*await _untrusted(front), *(clean_line(notice) for notice in await servers.notices(record))]
+
+
+async def _untrusted(front: FrontEnd) -> Sequence[str]:
+    """A sentence about servers of the folder that are not used before a yes."""
+    try:
+        report = await trust_in_view(front)
+    except EngineError:
+        return ()
+    waiting = [entry for entry in report.waiting() if entry.kind is SourceKind.SERVERS]
+    return (f"Not used before your yes: {listed(counts(waiting))} of this folder; see /trust.",) if waiting else ()
 
 
 async def details_of(front: FrontEnd, name: str) -> str:

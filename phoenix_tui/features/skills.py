@@ -105,7 +105,7 @@ def _facts(one: Invocable, api: InvocablesApi, state: str) -> tuple[str, ...]:
     facts = [state, one.origin.value, f"~{tokens(size)} {'token' if size == 1 else 'tokens'}"]
     if one.kind is InvocableKind.SKILL:
         when = api.used.get(one.name)
-        facts.append(f"used {ago(time.time() - when)} ago" if when else "never used")
+        facts += [f"used {ago(time.time() - when)} ago"] if when else []
     if not one.for_models and one.kind is InvocableKind.SKILL:
         facts.append("only you call it")
     if not one.for_users:

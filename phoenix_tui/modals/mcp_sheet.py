@@ -29,9 +29,11 @@ from phoenix_tui.modals.confirm_sheet import ConfirmSheet
 from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
 from phoenix_tui.modals.sign_in_sheet import Copier, SignInSheet
 from phoenix_tui.modals.text_sheet import TextSheet
-from phoenix_tui.text.mcp_text import NO_SERVERS, command_words, facts, shown_origin
+from phoenix_tui.text.mcp_text import NO_SERVERS, NOT_WORKING, command_words, facts, shown_origin, state_words
 from tools.clean import clean_line
+from tools.wording import one_line
 
+LONGEST_CAUSE: Final = 400
 TICK: Final = 1.0
 DOTS: Final = {
     ServerState.CONNECTED: "●",
@@ -70,9 +72,11 @@ class McpSheet(RowsSheet):
         return self._said
 
     def remark(self, entry: SheetRow | None) -> str:
-        """Origin and command of the chosen one, then the outcome of an action."""
+        """Why the chosen one does not work, its origin and command, then the outcome of an action."""
         view = self._view_of(entry)
         about = [f"{shown_origin(view)}: {command_words(view)}"] if view is not None else []
+        if view is not None and view.state in NOT_WORKING:
+            about.insert(0, one_line(state_words(view), LONGEST_CAUSE))
         return "\n".join(filter(None, (*about, *self._notices[:3], self._said)))
 
     def action_take(self) -> None:

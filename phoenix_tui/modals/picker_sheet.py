@@ -15,6 +15,7 @@ from textual.widgets import Static, TextArea
 from phoenix_tui.keys.keymap import bindings
 from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.base import Sheet
+from phoenix_tui.text.cells import cut_middle
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.row_choice import first_visible, moved
@@ -62,8 +63,11 @@ class PickerSheet(Sheet[str]):
     rows_below: int = 0
     """Rows that a subclass shows below the list."""
 
-    def __init__(self, heading: str, choices: Sequence[PickerRow], *, current: str = "", free: bool = False) -> None:
+    def __init__(
+        self, heading: str, choices: Sequence[PickerRow], *, current: str = "", free: bool = False, takes: str = ""
+    ) -> None:
         super().__init__()
+        self._takes = takes or self.TAKES
         self._heading = heading
         self._choices = choices
         self._free = free
@@ -115,7 +119,7 @@ class PickerSheet(Sheet[str]):
 
     def _draw(self) -> None:
         place = f"{self._chosen + 1} / {len(self._found)}" if self._found else "0"
-        head = Content.assemble((self._heading, "bold"), (f"   {place}   {self.TAKES}", Tone.QUIET.value))
+        head = Content.assemble((self._heading, "bold"), (f"   {place}   {self._takes}", Tone.QUIET.value))
         self.query_one("#heading", Static).update(head.truncate(self.measure, ellipsis=True))
         self.query_one("#rows", Static).update(self._rows())
 
@@ -142,7 +146,9 @@ class PickerSheet(Sheet[str]):
         room = width - SIGN
         if self._remarks:
             room = min(self._longest, max(width * WORDS_PERCENT // 100, room - BETWEEN - self._remarks))
-        words = Content(clean_line(choice.words)).truncate(room, ellipsis=True, pad=True)
+        shown = clean_line(choice.words)
+        shown = shown if " " in shown else cut_middle(shown, room)  # names differ at their ends, sentences do not
+        words = Content(shown).truncate(room, ellipsis=True, pad=True)
         line = Content.assemble("› " if chosen else "  ", words)
         if self._remarks:
             line = Content.assemble(line, " " * BETWEEN, (clean_line(choice.remark), Tone.QUIET.value))

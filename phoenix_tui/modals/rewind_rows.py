@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from rich.cells import cell_len
 from textual.content import Content
 
 from engine.ports.files import FileChange
@@ -18,7 +19,7 @@ from tools.wording import counted
 WHEN_WIDTH: Final = 6
 COUNT_WIDTH: Final = 10
 REMARK_PERCENT: Final = 50
-"""Per cent of a row that the remark about a file and its counts take at most."""
+"""Per cent of a row that the remark about a file and its counts may take from a long name."""
 SIGNS: Final = {"+": Tone.GOOD, "-": Tone.BAD, "~": Tone.WORK}
 
 
@@ -94,9 +95,10 @@ def preview_row(file: PreviewFile, width: int, *, chosen: bool, taken: bool, pla
     counts = lines_of(change.added, change.removed)
     gap = "  " if file.conflict and counts.cell_length else ""
     remark = Content.styled(file.conflict, Tone.NEEDS_YOU.value) if file.conflict else Content("")
-    room = max(width * REMARK_PERCENT // 100 - counts.cell_length - len(gap), 1)
-    right = Content.assemble(remark.truncate(room, ellipsis=True), gap, counts)
     lead = Content.assemble(f"{mark} ", (f"{verb:<8}", tone.value))
+    beside_name = width - lead.cell_length - cell_len(clean_line(change.name)) - 1
+    room = max(width * REMARK_PERCENT // 100, beside_name) - counts.cell_length - len(gap)
+    right = Content.assemble(remark.truncate(max(room, 1), ellipsis=True), gap, counts)
     return named_row(lead, change.name, right, width, chosen=chosen)
 
 

@@ -143,7 +143,8 @@ class RowsSheet(Sheet[str]):
 
     def _rows(self) -> Content:
         if not self._found:
-            return Content.styled(f"  {self.EMPTY}", Tone.QUIET.value)
+            rows = Content(self.EMPTY).wrap(max(self.measure - SIGN, 1))
+            return Content.styled("\n".join(f"{' ' * SIGN}{row.plain}" for row in rows), Tone.QUIET.value)
         lines: list[Content] = []
         headings: set[int] = set()
         first = last = 0

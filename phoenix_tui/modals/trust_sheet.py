@@ -118,4 +118,4 @@ def _rows(report: SourceReport) -> Sequence[SheetRow]:
 
 
 def _keys() -> str:
-    return hint(("trust_yes", "uses all"), ("trust_no", "uses none"), ("sheet_take", "shows one"))
+    return hint(("trust_yes", "uses all"), ("trust_no", "none"), ("sheet_take", "opens"))

@@ -27,7 +27,7 @@ def hook_words(hook: Hook) -> str:
 
 def hook_facts(hook: Hook) -> str:
     """Owner of a hook, and how it runs."""
-    own = "yours" if hook.is_users else "of the project, in the sandbox"
+    own = "yours" if hook.is_users else "project, sandboxed"
     extra = [name for name, applies in (("async", hook.is_async), ("once", hook.once)) if applies]
     return " · ".join((own, *extra))
 

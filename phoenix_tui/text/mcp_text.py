@@ -18,21 +18,30 @@ NO_SERVERS: Final = (
 MOST_SHARES: Final = 8
 LISTED: Final = 200
 """Tools that details list."""
+NOT_WORKING: Final = frozenset({ServerState.FAILED, ServerState.NEEDS_AUTH, ServerState.OFF})
 NEXT_STEPS: Final = {
     ServerState.NEEDS_AUTH: "Enter in /mcp signs in, or `phoenix mcp login NAME`",
 }
 
 
+def cause_of(view: ServerView) -> str:
+    """Why a server does not work, or what to do; without its name, which stands beside it."""
+    cause = clean_line(view.text).removeprefix(f"MCP server '{clean_line(view.name)}' ")
+    for said in ("ended: ", "is not connected: "):
+        cause = cause.removeprefix(said)
+    return cause or NEXT_STEPS.get(view.state, "")
+
+
 def state_words(view: ServerView) -> str:
     """State of a server, with its cause."""
-    cause = clean_line(view.text) or NEXT_STEPS.get(view.state, "")
+    cause = cause_of(view)
     return f"{view.state.value}: {cause}" if cause else view.state.value
 
 
 def facts(view: ServerView) -> str:
     """Tools, tokens and last call of a server; the cause instead where it does not work."""
-    if view.state in {ServerState.FAILED, ServerState.NEEDS_AUTH, ServerState.OFF}:
-        return state_words(view)
+    if view.state in NOT_WORKING:
+        return cause_of(view)
     parts = [counted(len(view.tools), "tool")]
     if view.tokens:
         parts.append(f"{view.tokens:,} tokens")
@@ -74,7 +83,8 @@ def command_words(view: ServerView) -> str:
 
 def row(view: ServerView) -> str:
     """One line about a server."""
-    return f"{clean_line(view.name)}, {view.state.value}, {view.transport}: {facts(view)}"
+    about = facts(view)
+    return f"{clean_line(view.name)}, {view.state.value}, {view.transport}{f': {about}' if about else ''}"
 
 
 def details(view: ServerView) -> str:

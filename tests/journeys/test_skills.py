@@ -186,8 +186,8 @@ async def test_lines_list_skills_with_their_states_read_one_and_switch_it_off(tm
             await running.shows("You:")
             running.type("/skills\r")
             await running.shows(
-                "1. deploy, on, user, ~1 token, never used, only you call it",
-                "2. mine, on, user, ~1 token, never used",
+                "1. deploy, on, user, ~1 token, only you call it",
+                "2. mine, on, user, ~1 token",
                 "3. pdf, untrusted, project",
                 "4. mine, hidden: ~/skills/mine/SKILL.md has the same name and comes first, user",
                 "5. broken, broken, SKILL.md:2: Front matter: this line is not 'key: value'.",

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from engine.ports.mcp import ServerState
-from phoenix_tui.text.mcp_text import share_words
+from phoenix_tui.text.mcp_text import row, share_words, state_words
 from tests.support.fake_mcp import a_server
 from tests.support.mcp_hubs import hub_in, stdio
 
@@ -21,6 +21,13 @@ def test_servers_are_named_with_their_tokens_the_largest_first() -> None:
     )
     assert share_words([off]) == ""
     assert share_words([a_server(f"s{number}") for number in range(9)]).endswith("and 1 more")
+
+
+def test_a_server_that_does_not_work_says_its_name_and_state_once() -> None:
+    ended = a_server("notes", ServerState.FAILED, "MCP server 'notes' ended: it closed its output: no database")
+    assert row(ended) == "notes, failed, stdio: it closed its output: no database"
+    assert state_words(ended) == "failed: it closed its output: no database"
+    assert row(a_server("web", ServerState.FAILED)).endswith("web, failed, stdio")
 
 
 async def test_tools_that_are_named_only_cost_nothing(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from phoenix_tui.markdown.lines import MARGIN, QUIET, Span, StyledLine, TextStyle, TextTone, spans_width
-from phoenix_tui.markdown.wrap import ellipsize
+from phoenix_tui.text.cells import cut_middle
 from phoenix_tui.widgets.blocks.check_rows import check_rows
 from phoenix_tui.widgets.blocks.diff_colours import DiffColours
 from phoenix_tui.widgets.blocks.diff_folding import folded
@@ -60,7 +60,7 @@ def _heading(display: DiffDisplay, width: int, action: str, right: str) -> Style
     )
     note = "  new" if display.created else ""
     taken = MARGIN + 4 + sum(len(span.text) for span in counts) + len(note) + (len(right) + 2 if right else 0)
-    path = ellipsize(clean_line(display.path), max(column(width) - taken, 1))
+    path = cut_middle(clean_line(display.path), max(column(width) - taken, 1))
     spans = [
         _INDENT,
         Span("± ", TextStyle(TextTone.GOOD)),

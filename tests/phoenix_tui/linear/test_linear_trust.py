@@ -18,6 +18,8 @@ async def test_files_are_listed_read_and_used_by_numbers(tmp_path: Path) -> None
     extended(phoenix.cwd)
     async with program(phoenix, "--screen-reader", rows=ROWS, columns=COLUMNS) as running:
         await running.shows("that are not used yet; /trust shows them.")
+        running.type("/mcp\r")
+        await running.shows("Not used before your yes: 1 server of this folder; see /trust.", "No MCP servers here.")
         running.type("/trust\r")
         await running.shows(f"Runs programs: .claude/settings.json, new: PreToolUse Bash: {LINT} · Stop: echo done")
         await running.shows("1. use all of them", "2. use none of them", "3. show one", "Number, or Enter for none:")

@@ -93,6 +93,6 @@ async def test_a_server_that_does_not_answer_fails_the_test_with_its_reason(tmp_
     (phoenix.home / "config.toml").write_text(config)
     ran = await phoenix.run("mcp", "test")
     assert ran.code == 1
-    assert "bad: failed, failed: it cannot be started" in ran.out
+    assert "bad: failed, it cannot be started" in ran.out
     doctor = await phoenix.run("doctor")
     assert "1 server defined; `phoenix mcp test` connects to them" in doctor.out

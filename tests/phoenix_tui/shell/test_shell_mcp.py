@@ -26,7 +26,7 @@ async def test_servers_are_listed_with_state_tools_and_cost(open_shell: OpenShel
         await shell.shows("● files")
         assert "2 tools · 1,234 tokens · last call 12 ms" in shell.text
         assert "✗ notes" in shell.text
-        assert "failed: it ended: no database" in shell.text.replace("[31m", "")
+        assert "it ended: no database" in shell.text.replace("[31m", "")
         assert "/home/me/config.toml: npx -y server-filesystem ." in shell.text
         assert "x.json is not valid JSON." in shell.text
 
