@@ -36,6 +36,7 @@ from tools.mcp_host.protocol import Content, ImagePart, Part, TextPart
 SHOWN: Final = 4_000
 """Characters of a result on the screen."""
 SUMMARY: Final = 200
+NO_ARGUMENTS: Final = "(no arguments)"
 UNSANDBOXED: Final = "the server runs outside the sandbox"
 
 
@@ -76,7 +77,7 @@ class McpTool(Struct, frozen=True):
         summary = f"{self.server}: {self.tool} {shown if args else ''}".strip()
         summary = summary if len(summary) <= SUMMARY else summary[:SUMMARY] + "…"
         access, reason = (Access.CONFINED, "") if self.confined else (Access.OUTSIDE, UNSANDBOXED)
-        preview = PlainDisplay(json.dumps(args, ensure_ascii=False, indent=2))
+        preview = PlainDisplay(json.dumps(args, ensure_ascii=False, indent=2) if args else NO_ARGUMENTS)
         return ToolRequest(
             summary, preview=preview, access=access, access_reason=reason, known_access=access, server=self.mark
         )

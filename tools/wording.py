@@ -19,6 +19,12 @@ def one_line(text: str, longest: int = 0) -> str:
     return line if not longest or len(line) <= longest else f"{line[: longest - 1]}…"
 
 
+def both_ends(text: str, longest: int) -> str:
+    """A path within `longest` characters: its middle goes, as its end names the file."""
+    end = longest * 2 // 3
+    return text if len(text) <= longest else f"{text[: longest - end - 1]}…{text[-end:]}"
+
+
 def number_within(text: str, most: int) -> int | None:
     """The number from 1 to `most` that a text consists of; None for any other text, however long it is."""
     if not text.isdecimal() or len(text) > LONGEST_NUMBER:

@@ -19,7 +19,7 @@ from engine.updates import Question
 from tools.call_titles import call_title, tool_label
 from tools.contract import Access, Enforcement, SandboxMode, ToolClass, ToolRequest, ToolSpec
 from tools.files.spills import spills_of
-from tools.wording import one_line
+from tools.wording import both_ends, one_line
 
 MOST_TIMES: Final = 3
 """Questions about one call; a call that changes once more is refused."""
@@ -125,4 +125,8 @@ def named(question: Question, rule: str = "") -> str:
     """The tool and the beginning of its call, which a `rule` for that very call names already."""
     name, summary = question.call.name, question.request.summary
     told = rule == f"{name}({summary})" or summary in {"", name}
-    return tool_label(name) if told else one_line(call_title(name, question.call.input_json, summary), LONGEST_SUMMARY)
+    if told:
+        return tool_label(name)
+    if question.request.paths:
+        return call_title(name, "", both_ends(one_line(summary), LONGEST_SUMMARY))
+    return one_line(call_title(name, question.call.input_json, summary), LONGEST_SUMMARY)

@@ -88,6 +88,7 @@ WORDS: Final = {
     ToolClass.NET: "web access needs",
 }
 """Name of each class of tools in the reason of a question."""
+SERVERS_NEED: Final = "tools of servers need"
 OWN_PATH: Final = "{path} belongs to Phoenix itself; no tool can open its settings, keys and records."
 READ_FILE: Final = "read_file"
 PLAN_ASKS: Final = "in plan mode, nothing is changed before you approve"
@@ -291,7 +292,7 @@ def _server_tool(
     leaves = limits.sandbox is not SandboxMode.OFF and request.access is Access.OUTSIDE
     if limits.mode is PermissionMode.AUTO and not leaves:
         return Allow(outside=True)
-    return Ask(_outside_reason(request, limits) if leaves else _mode_reason(spec, limits))
+    return Ask(_outside_reason(request, limits) if leaves else f"in {limits.mode.value} mode, {SERVERS_NEED} approval")
 
 
 def _web(

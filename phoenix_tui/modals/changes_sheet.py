@@ -16,6 +16,7 @@ from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import KEYS, bindings
 from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.diff_sheet import READING, DiffSheet
+from phoenix_tui.modals.headings import heading
 from phoenix_tui.modals.rewind_rows import file_row, joined_row, sum_row
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.quoting import quoted
@@ -192,4 +193,4 @@ def _heading(width: int) -> Content:
         ("changes_copy", "copies"),
         ("changes_turn", "layout"),
     )
-    return Content.assemble(("Changes", "bold"), (f"   {words}", Tone.QUIET.value)).truncate(width, ellipsis=True)
+    return heading("Changes", words, width)

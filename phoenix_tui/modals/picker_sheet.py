@@ -15,6 +15,7 @@ from textual.widgets import Static, TextArea
 from phoenix_tui.keys.keymap import bindings
 from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.base import Sheet
+from phoenix_tui.modals.headings import heading
 from phoenix_tui.text.cells import cut_middle
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.line_input import LineInput
@@ -119,8 +120,7 @@ class PickerSheet(Sheet[str]):
 
     def _draw(self) -> None:
         place = f"{self._chosen + 1} / {len(self._found)}" if self._found else "0"
-        head = Content.assemble((self._heading, "bold"), (f"   {place}   {self._takes}", Tone.QUIET.value))
-        self.query_one("#heading", Static).update(head.truncate(self.measure, ellipsis=True))
+        self.query_one("#heading", Static).update(heading(self._heading, self._takes, self.measure, place))
         self.query_one("#rows", Static).update(self._rows())
 
     @property

@@ -15,6 +15,7 @@ from textual.widgets import Static, TextArea
 from phoenix_tui.keys.keymap import bindings
 from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.base import Sheet
+from phoenix_tui.modals.headings import heading
 from phoenix_tui.text.fuzzy import BASE_SCATTERED, places, rank
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.line_input import LineInput
@@ -134,8 +135,7 @@ class RowsSheet(Sheet[str]):
 
     def _draw(self) -> None:
         place = f"{self._chosen + 1} / {len(self._found)}" if self._found else "0"
-        head = Content.assemble((self._heading, "bold"), (f"   {place}   {self._hint}", Tone.QUIET.value))
-        self.query_one("#heading", Static).update(head.truncate(self.measure, ellipsis=True))
+        self.query_one("#heading", Static).update(heading(self._heading, self._hint, self.measure, place))
         self.query_one("#rows", Static).update(self._rows())
         remark = self.query_one("#remark", Static)
         remark.update(Content(self.remark(self.chosen)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.wording import counted, number_within, one_line
+from tools.wording import both_ends, counted, number_within, one_line
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,11 @@ def test_a_text_becomes_one_line_and_is_cut_to_its_length() -> None:
 )
 def test_a_number_is_read_within_its_bounds(text: str, number: int | None) -> None:
     assert number_within(text, 20) == number
+
+
+def test_a_long_path_keeps_the_name_of_its_file() -> None:
+    assert both_ends("src/a.py", 60) == "src/a.py"
+    assert both_ends("one/two/three/four.py", 12) == "one…/four.py"
 
 
 def test_a_number_that_python_would_refuse_to_read_is_none() -> None:

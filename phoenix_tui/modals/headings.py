@@ -1,0 +1,23 @@
+"""Heading of a sheet: its name, and as many of its keys as there is room for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from textual.content import Content
+
+from phoenix_tui.text.labels import Tone
+
+BETWEEN: Final = " · "
+"""What stands between two keys of a hint."""
+
+
+def heading(name: str, keys: str, width: int, place: str = "") -> Content:
+    """Name, place in the list and keys; the last keys go where they do not fit, none is cut."""
+    facts = f"   {place}" if place else ""
+    room = width - Content(f"{name}{facts}").cell_length - 3
+    parts = keys.split(BETWEEN) if keys else []
+    while parts and Content(BETWEEN.join(parts)).cell_length > room:
+        parts.pop()
+    shown = f"{facts}   {BETWEEN.join(parts)}" if parts else facts
+    return Content.assemble((name, "bold"), (shown, Tone.QUIET.value)).truncate(max(width, 1), ellipsis=True)
