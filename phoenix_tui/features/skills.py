@@ -110,6 +110,7 @@ def _facts(one: Invocable, api: InvocablesApi, state: str) -> tuple[str, ...]:
         facts.append("only you call it")
     if not one.for_users:
         facts.append("only the model loads it")
+    facts += [one_line(one.description, LONGEST_FACT)] if one.description else []
     return tuple(facts)
 
 

@@ -15,7 +15,7 @@ from textual.widgets import Static, TextArea
 from phoenix_tui.keys.keymap import bindings
 from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.base import Sheet
-from phoenix_tui.modals.headings import heading
+from phoenix_tui.modals.headings import heading, whole_facts
 from phoenix_tui.text.cells import cut_middle
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.line_input import LineInput
@@ -151,7 +151,8 @@ class PickerSheet(Sheet[str]):
         words = Content(shown).truncate(room, ellipsis=True, pad=True)
         line = Content.assemble("› " if chosen else "  ", words)
         if self._remarks:
-            line = Content.assemble(line, " " * BETWEEN, (clean_line(choice.remark), Tone.QUIET.value))
+            remark = whole_facts(clean_line(choice.remark), width - line.cell_length - BETWEEN)
+            line = Content.assemble(line, " " * BETWEEN, (remark, Tone.QUIET.value))
         line = line.truncate(width, ellipsis=True, pad=True)
         return Content.styled(line.plain, "reverse") if chosen else line
 
