@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.executor.hook_notes import REFUSED_BY_HOOK
 from engine.executor.hooking import ask_hooks, wants_hooks
 from engine.executor.session import Session
 from engine.extensions.hooks.joining import JoinedVerdict
@@ -27,7 +28,7 @@ from tools.aliases import TranslatedCall, from_foreign, to_foreign
 from tools.contract import JsonObject, JsonValue, SandboxMode, ToolInputError, ToolOutput, ToolRequest, ToolSpec
 from tools.foreign_names import FOREIGN, NATIVE, native_names
 
-BLOCKED: Final = "A hook blocked {name}: {reason}"
+BLOCKED: Final = f"{REFUSED_BY_HOOK}{{name}}: {{reason}}"
 STOPPED: Final = "A hook stopped the run{why}"
 NO_OPINION: Final = "the hook {names} gave no opinion"
 ASKS: Final = "a hook wants you to decide"

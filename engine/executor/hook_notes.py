@@ -6,6 +6,8 @@ from typing import Final
 
 from tools.wording import one_line
 
+REFUSED_BY_HOOK: Final = "A hook blocked "
+"""Beginning of the result of a call that a hook did not let run."""
 BLOCKED: Final = "blocked"
 """Outcome in the row of a hook that forbade something."""
 LOOKED_AT: Final = 4_000

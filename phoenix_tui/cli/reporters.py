@@ -8,7 +8,8 @@ from typing import Final, Protocol
 
 from msgspec import Struct, field
 
-from engine.machine.messages import Origin, Role, attached_in, text_in
+from engine.executor.hook_notes import REFUSED_BY_HOOK
+from engine.machine.messages import Origin, Role, ToolStatus, attached_in, text_in
 from engine.machine.states import RETRIES, AwaitingSubagents, Completed, Failed
 from engine.machine.texts import SUMMARIZED, without_keys
 from engine.records import AgentFacts, ConversationRecord, StoredMessage
@@ -92,6 +93,10 @@ class OnStderr(Struct, eq=False):
             case ToolEnded(result) if is_denial(result):
                 begun = self.started.pop(result.call_id, f"• a tool{whose}")
                 write_progress(f"{begun.replace('•', '✗', 1)}  refused: {_first_line(result.text)}")
+            case ToolEnded(result) if result.status is ToolStatus.ERROR and result.text.startswith(REFUSED_BY_HOOK):
+                begun = self.started.pop(result.call_id, f"• a tool{whose}")
+                reason = _first_line(result.text).partition(": ")[2]
+                write_progress(f"{begun.replace('•', '✗', 1)}  blocked by a hook: {reason}")
             case ToolEnded(result):
                 self._tell_started(result.call_id)
             case _ if line or (isinstance(update, StateChanged) and isinstance(update.state, AwaitingSubagents)):

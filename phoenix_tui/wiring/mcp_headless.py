@@ -9,6 +9,7 @@ from engine.ports.mcp import McpServers, ServerState, ServerView
 from engine.records import ConversationRecord
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.output import write_progress
+from phoenix_tui.text.mcp_text import cause_of, state_words
 from phoenix_tui.wiring.mcp import UNATTENDED_WAIT
 from tools.clean import clean_line
 
@@ -37,7 +38,8 @@ async def started_servers(servers: McpServers, record: ConversationRecord) -> Se
 def _told(views: Sequence[ServerView]) -> Sequence[ServerView]:
     for view in views:
         if view.state in {ServerState.FAILED, ServerState.NEEDS_AUTH}:
-            sentence = f"MCP server '{clean_line(view.name)}' is left out: {view.text or view.state.value}"
+            why = cause_of(view) if view.text else state_words(view)
+            sentence = f"MCP server '{clean_line(view.name)}' is left out: {why}"
             if view.is_required:
                 raise CommandError(f"{sentence.replace('is left out', 'is required and failed')}.", Exit.FAILED)
             write_progress(f"phoenix: {sentence.rstrip('.')}.")

@@ -79,7 +79,7 @@ async def test_a_servers_failure_is_named_and_fails_no_run_unless_it_is_required
         file.write_text(f"{config}required = true\n")
         required = await phoenix.run("-p", "Go")
     assert ran.code == 0, ran.err
-    assert "MCP server 'gone' is left out" in ran.err
+    assert "MCP server 'gone' is left out: it cannot be started" in ran.err
     assert required.code == 1
     assert "MCP server 'gone' is required and failed" in required.err
 
