@@ -24,6 +24,7 @@ from tools.wording import one_line
 
 LONGEST_FACT: Final = 160
 """Characters of a reason in a row."""
+LONGEST_DESCRIPTION: Final = 80
 SHOWN_BYTES: Final = 256 * 1024
 NONE: Final = {
     InvocableKind.SKILL: "There are no skills: put NAME/SKILL.md into .claude/skills here, or into {folder}/skills.",
@@ -110,7 +111,7 @@ def _facts(one: Invocable, api: InvocablesApi, state: str) -> tuple[str, ...]:
         facts.append("only you call it")
     if not one.for_users:
         facts.append("only the model loads it")
-    facts += [one_line(one.description, LONGEST_FACT)] if one.description else []
+    facts += [one_line(one.description, LONGEST_DESCRIPTION)] if one.description else []
     return tuple(facts)
 
 

@@ -19,7 +19,9 @@ LONG_PARAGRAPH: Final = 300
 """Characters after which an incomplete paragraph is printed up to its last sentence."""
 _FENCE: Final = re.compile(r"\s*(?:```|~~~)\s*([\w+#.-]*)\s*$")
 _HEADING: Final = re.compile(r"(#{1,6})\s+(.*)")
-_SIGNS: Final = re.compile(r"(\*\*|__|\*)(?=\S)(.+?)(?<=\S)\1|`([^`]+)`")
+_SIGNS: Final = re.compile(
+    r"(?:\*\*(?=\S)(.+?)(?<=\S)\*\*|\*(?=\S)(.+?)(?<=\S)\*|(?<!\w)__(?=\S)(.+?)(?<=\S)__(?!\w)|`([^`]+)`)"
+)
 _TABLE_ROW: Final = re.compile(r"\s*\|(.*)\|\s*")
 _TABLE_RULE: Final = re.compile(r"[\s|:-]+")
 
@@ -65,7 +67,7 @@ class AnswerLines:
         if row := _TABLE_ROW.fullmatch(line):
             line = "" if _TABLE_RULE.fullmatch(row[1]) else "; ".join(cell.strip() for cell in row[1].split("|"))
         for _ in range(SIGNS_INSIDE):
-            line = _SIGNS.sub(lambda found: found[2] or found[3], line)
+            line = _SIGNS.sub(lambda found: found[found.lastindex or 0], line)
         return line
 
 

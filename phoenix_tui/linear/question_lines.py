@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from engine.updates import Question
 from phoenix_tui.linear.asked_questions import asked_lines
 from phoenix_tui.linear.plan_question import plan_lines
 from phoenix_tui.text.request_summary import folded, odd_in
 from phoenix_tui.text.rule_text import one_line, rule_grant
 from phoenix_tui.widgets.blocks.diff_rows import GAP, DiffRow, diff_rows
-from tools.call_titles import tool_label
+from tools.call_titles import SERVER_TOOL, tool_label
 from tools.clean import clean_line, reveal
 from tools.contract import DiffDisplay, PlainDisplay, TerminalDisplay
 from tools.look_alikes import in_order
 from tools.wording import counted
+
+RUNS: Final = "It would run"
 
 
 def question_lines(question: Question, who: str = "") -> list[str]:
@@ -30,7 +34,7 @@ def question_lines(question: Question, who: str = "") -> list[str]:
             lines.append(f"It would change {one_line(path)}: {counted(added, 'line')} added, {removed} removed.")
             lines += [_changed_row(row) for row in diff_rows(diff)] or [reveal(row) for row in diff.splitlines()]
         case PlainDisplay(text=text):
-            lines += _command(text)
+            lines += _command(text, "It would get" if question.call.name.startswith(SERVER_TOOL) else RUNS)
         case TerminalDisplay(output=text):
             lines += _command(text)
         case _:
@@ -47,9 +51,9 @@ def question_lines(question: Question, who: str = "") -> list[str]:
     return lines
 
 
-def _command(text: str) -> list[str]:
+def _command(text: str, does: str = RUNS) -> list[str]:
     first, *rest = in_order(folded(reveal(text))).split("\n")
-    return [f"It would run: {first}", *(f"  {row}" for row in rest)]
+    return [f"{does}: {first}", *(f"  {row}" for row in rest)]
 
 
 def _changed_row(row: DiffRow) -> str:

@@ -12,7 +12,7 @@ from msgspec import structs
 from engine.codec import encode_display
 from engine.machine.messages import Origin, Role, TextBlock, ToolCall, ToolResult, ToolStatus
 from engine.updates import JobsChanged, LiveTextDropped, MessageSaved, TextArrived, ToolEnded, ToolStarted
-from phoenix_tui.linear.message_lines import AnswerLines
+from phoenix_tui.linear.message_lines import AnswerLines, message_lines
 from phoenix_tui.linear.question_lines import question_lines
 from phoenix_tui.linear.transcript import LinearTranscript
 from tests.support.fake_engine import question
@@ -136,3 +136,8 @@ def test_the_lines_of_an_output_whose_middle_is_left_out_are_those_it_had() -> N
     display = encode_display(TerminalDisplay("1\n[… left out]\n200000\n", 0, lines=200_000))
     result = ToolResult("c", "1", ToolStatus.SUCCESS, display_json=display)
     assert shown.follow(ToolEnded(result, 0.1)) == ["Tool bash, finished, exit 0, 200,000 lines"]
+
+
+def test_underscores_inside_a_name_are_no_markdown() -> None:
+    line = "Call mcp__few__create_issue, __now__ and **soon**."
+    assert message_lines("Assistant", line) == ["Assistant: Call mcp__few__create_issue, now and soon."]
