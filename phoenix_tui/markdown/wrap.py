@@ -68,7 +68,7 @@ def _ascii_breaks(text: str, width: int, hard: bool) -> list[WrappedRow]:
 
 
 def _within_word(text: str, start: int, end: int) -> int:
-    """Where to break a word that is longer than its row: between parts of an address, else where the row ends."""
+    """Place of a break in a word that is longer than its row: between parts of an address, else the end of the row."""
     least = start + (end - start) // LEAST_SHARE
     behind = text.rfind(BEHIND, least, end)
     found = max(behind + 1, *(text.rfind(sign, least + 1, end + 1) for sign in BEFORE))

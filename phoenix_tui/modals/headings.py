@@ -10,7 +10,7 @@ from textual.content import Content
 from phoenix_tui.text.labels import Tone
 
 BETWEEN: Final = " · "
-"""What stands between two keys of a hint, or two facts."""
+"""Separator of two keys of a hint, or of two facts."""
 LEAST_FACT: Final = 12
 """Cells of a fact that tell something; fewer are left out."""
 

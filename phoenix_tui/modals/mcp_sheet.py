@@ -72,7 +72,7 @@ class McpSheet(RowsSheet):
         return self._said
 
     def remark(self, entry: SheetRow | None) -> str:
-        """Why the chosen one does not work, its origin and command, then the outcome of an action."""
+        """Reason why the chosen one does not work, its origin and command, then the outcome of an action."""
         view = self._view_of(entry)
         about = [f"{shown_origin(view)}: {command_words(view)}"] if view is not None else []
         if view is not None and view.state in NOT_WORKING:

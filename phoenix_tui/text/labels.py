@@ -259,11 +259,9 @@ def invitation(state: State, *, begun: bool, agent_counts: AgentCounts | None = 
     agent_counts = agent_counts or AgentCounts()
     if agent_counts.is_agent and not isinstance(state, AwaitingApproval):
         return "Type a hint for this sub-agent"
-    if agent_counts.asking:
+    if agent_counts.asking or isinstance(state, AwaitingApproval):
         return "Press a letter to answer the question above"
     match state:
-        case AwaitingApproval():
-            return "Press a letter to answer the question above"
         case AwaitingLlm() | ToolExecuting() | AwaitingSubagents() | Cancelling() | Compacting():
             return "Type your next message"
         case Idle() | Errored() | Completed() | Failed():

@@ -25,7 +25,7 @@ NEXT_STEPS: Final = {
 
 
 def cause_of(view: ServerView) -> str:
-    """Why a server does not work, or what to do; without its name, which stands beside it."""
+    """Reason why a server does not work, or the next step; without its name, which is beside it."""
     cause = clean_line(view.text).removeprefix(f"MCP server '{clean_line(view.name)}' ")
     for said in ("ended: ", "is not connected: "):
         cause = cause.removeprefix(said)
