@@ -60,7 +60,7 @@ def test_that_it_was_stopped_gives_way_to_a_title_that_needs_the_room() -> None:
     ("label", "kept"),
     [
         (Label(THINKING, "thinking 12s"), "12s"),
-        (Label(RUNNING, "mcp__tickets__search 3m"), "3m"),
+        (Label(RUNNING, "tickets: search 3m"), "3m"),
         (Label(AGENTS, "2/3 agents"), "2/3"),
         (Label(ASKING, "asks elsewhere"), "asks"),
         (Label(READY, "draft"), "draft"),
@@ -81,7 +81,7 @@ def test_every_state_leaves_a_long_title_the_room_and_says_what_its_sign_does_no
 
 def test_a_long_state_is_said_short_before_the_age_gives_way() -> None:
     title = "Why does test_backoff fail?"
-    assert line(replace(row(title), label=Label(RUNNING, "mcp__tickets__search 3m")), 44).endswith("?        3m 9m ")
+    assert line(replace(row(title), label=Label(RUNNING, "tickets: search 3m")), 44).endswith("?        3m 9m ")
 
 
 def test_how_full_the_window_is_gives_way_unless_it_is_nearly_full() -> None:
