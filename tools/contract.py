@@ -197,7 +197,30 @@ class ProcessesEnded(Struct, frozen=True):
     survivors: tuple[int, ...] = ()
 
 
-Progress: TypeAlias = OutputChunk | TerminalRows | ProcessStarted | ProcessesEnded
+class Captured(Struct, frozen=True):
+    """The first and last part of an output, and how many bytes lay between."""
+
+    head: bytes
+    tail: bytes = b""
+    dropped: int = 0
+    spill: Path | None = None
+    notes: tuple[str, ...] = ()
+    """Sentences of Phoenix on what the command left behind."""
+    lines: int = 0
+    """Lines of the whole output, what was dropped included."""
+    terminal: TerminalFacts | None = None
+    """None: it had no terminal. Else head and tail are clean text."""
+
+
+class OutputSoFar(Struct, frozen=True):
+    """Output of a command that is being stopped, up to now; its end reports all of it once more."""
+
+    captured: Captured
+    folder: str = ""
+    """Folder in which a line of the user runs, where it is not the conversation's."""
+
+
+Progress: TypeAlias = OutputChunk | TerminalRows | ProcessStarted | ProcessesEnded | OutputSoFar
 Report: TypeAlias = Callable[[Progress], None]
 
 
@@ -286,21 +309,6 @@ class Command(Struct, frozen=True):
     """True for a program in a terminal of its own: it may use colours and move the cursor."""
     readable: tuple[Path, ...] = ()
     """Folders that it may read in a sandbox too, wherever they are."""
-
-
-class Captured(Struct, frozen=True):
-    """The first and last part of an output, and how many bytes lay between."""
-
-    head: bytes
-    tail: bytes = b""
-    dropped: int = 0
-    spill: Path | None = None
-    notes: tuple[str, ...] = ()
-    """Sentences of Phoenix on what the command left behind."""
-    lines: int = 0
-    """Lines of the whole output, what was dropped included."""
-    terminal: TerminalFacts | None = None
-    """None: it had no terminal. Else head and tail are clean text."""
 
 
 class Finished(Struct, frozen=True):

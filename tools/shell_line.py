@@ -13,6 +13,7 @@ from tools.clean import reveal_name
 from tools.contract import (
     Captured,
     Command,
+    OutputSoFar,
     Progress,
     TerminalDisplay,
     ToolContext,
@@ -37,7 +38,8 @@ class ShellLine(Struct, frozen=True):
 
     def report(self, progress: Progress) -> None:
         """Pass progress on, rows with the folder."""
-        self.context.report(replace(progress, folder=self.place) if isinstance(progress, TerminalRows) else progress)
+        is_placed = isinstance(progress, TerminalRows | OutputSoFar)
+        self.context.report(replace(progress, folder=self.place) if is_placed else progress)
 
     def settled(self, output: ToolOutput, captured: Captured) -> ToolOutput:
         """The result with its colours and folders; `captured` is all that the terminal showed."""

@@ -21,6 +21,7 @@ from engine.executor.requests import RunCaps
 from engine.executor.routing import route
 from engine.executor.session import Session
 from engine.executor.stop_hooks import decide_stop
+from engine.executor.stopped_output import stopped_output
 from engine.executor.tool_call import CallFacts, run_tool
 from engine.machine.effects import (
     AbortLlm,
@@ -54,7 +55,7 @@ from engine.machine.events import (
     UserCancelled,
 )
 from engine.machine.messages import ToolResult, ToolStatus
-from engine.machine.states import ToolExecuting
+from engine.machine.states import Cancelling, ToolExecuting
 from engine.machine.stop_cause import StopCause
 from engine.ports import SuppressWakes, Write
 from engine.updates import AnswerEnded, ApprovalAsked, Noticed, RetryScheduled, RunningCall
@@ -134,8 +135,7 @@ class EffectRunner(Struct, eq=False):
             case KillTool():
                 self._others.add(self._spawn(self._kill(act), None))
             case StartCancelDeadline():
-                new_id = session.ports.ids.new
-                self._later(act.seconds, lambda: CancelDeadlinePassed(act.gen, new_id()))
+                asyncio.get_running_loop().call_later(act.seconds, self._deadline_passed, act.gen)
             case AskApproval():
                 session.question = session.drafted_question
                 session.publisher.publish(ApprovalAsked(session.question))
@@ -228,14 +228,25 @@ class EffectRunner(Struct, eq=False):
         _cancel(task)
         if task is not None:
             await asyncio.wait((task,))
-        message_id = self.session.ports.ids.new()
+        message_id, elapsed = self.session.ports.ids.new(), self.elapsed(act.call_id)
+        output, writes = stopped_output(self.session, facts.so_far, elapsed, facts.ended, facts.survivors)
 
         def ended() -> ToolAborted | StragglersEnded:
             if self.session.state.gen == act.gen:
-                return ToolAborted(act.gen, act.call_id, message_id, facts.ended, facts.survivors, facts.job)
+                return ToolAborted(act.gen, act.call_id, message_id, facts.ended, facts.survivors, facts.job, output)
             return StragglersEnded(facts.ended, facts.survivors)
 
-        self.session.post(ended)
+        self.session.post(ended, writes)
+
+    def _deadline_passed(self, gen: int) -> None:
+        """Answer for a call that dies slowly; nothing once it has."""
+        session, state = self.session, self.session.state
+        if state.gen != gen or not isinstance(state, Cancelling):
+            return
+        call_id, message_id = state.round.current.id, session.ports.ids.new()
+        so_far = self.calls.get(call_id, CallFacts()).so_far
+        output, writes = stopped_output(session, so_far, self.elapsed(call_id))
+        session.post(lambda: CancelDeadlinePassed(gen, message_id, output), writes)
 
     def _spawn(self, work: Coroutine[None, None, None], broken: Callable[[], None] | None) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)

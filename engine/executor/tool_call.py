@@ -51,6 +51,7 @@ from engine.updates import Question, ToolProgressed, ToolStarted
 from tools.contract import (
     Foreseeing,
     OutputChunk,
+    OutputSoFar,
     ProcessesEnded,
     ProcessStarted,
     Progress,
@@ -81,6 +82,8 @@ class CallFacts(Struct, eq=False):
     """The newest output while it runs."""
     ended: int = 0
     survivors: tuple[int, ...] = ()
+    so_far: OutputSoFar | None = None
+    """Output of its command as it was stopped."""
     job: str = ""
     """The background job that its command has become."""
     opinion: CallOpinion | None = None
@@ -249,6 +252,9 @@ async def _run(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow,
                 _note_process(session, call.id, pid, started)
             case ProcessesEnded(count, survivors):
                 facts.ended, facts.survivors = count, survivors
+            case OutputSoFar():
+                facts.so_far = progress
+                return
             case _:
                 assert_never(progress)
         session.publisher.publish(ToolProgressed(call.id, progress))

@@ -207,6 +207,18 @@ class ToolFinished(Struct, frozen=True):
     """The todo list from now on; None: it stays as it is."""
 
 
+class StoppedOutput(Struct, frozen=True):
+    """Output of a stopped command, with a last line about the stop."""
+
+    text: str
+    """Result of a line that the user typed; a model reads nothing of its own stopped call (SPEC DEC-24)."""
+    display_json: str
+    """The encoded `tools.contract.Display` for the screen, whoever started the command."""
+    truncated: bool = False
+    note: str = ""
+    """The quiet row below its call: it looks like an injection."""
+
+
 class ToolAborted(Struct, frozen=True):
     """The cancelled tool and all its processes have ended."""
 
@@ -217,6 +229,8 @@ class ToolAborted(Struct, frozen=True):
     survivors: tuple[int, ...] = ()
     job: str = ""
     """The background job as which its command runs on: the user had let it go right before."""
+    output: StoppedOutput | None = None
+    """None: no command had begun."""
 
 
 class CancelDeadlinePassed(Struct, frozen=True):
@@ -224,6 +238,8 @@ class CancelDeadlinePassed(Struct, frozen=True):
 
     gen: int
     message_id: str
+    output: StoppedOutput | None = None
+    """Output up to Esc; None: no command had begun."""
 
 
 class StragglersEnded(Struct, frozen=True):

@@ -28,9 +28,10 @@ from engine.machine.states import (
     Idle,
     State,
     ToolExecuting,
+    ToolOrigin,
 )
 from engine.machine.stop_cause import StopCause
-from engine.machine.transition import Step, end_run, stop_round
+from engine.machine.transition import Step, end_run, stop_line, stop_round
 
 CANCEL_DEADLINE = 0.1
 """Seconds until the conversation is idle whatever a process does (SPEC BED-005)."""
@@ -46,12 +47,11 @@ def step(state: State, event: StopEvent) -> Step:
         case ToolAborted():
             if isinstance(state, Cancelling) and not state.agents and event.call_id == state.round.current.id:
                 note = texts.stopped(state.elapsed, state.by, event.ended_processes, event.survivors)
-                return stop_round(state.gen + 1, state, event.message_id, note, by=state.by, job=event.job)
+                return _stopped(state, event, note, event.job)
             return Step(state)
         case CancelDeadlinePassed():
             if isinstance(state, Cancelling):
-                note = texts.stopped(state.elapsed, state.by)
-                return stop_round(state.gen + 1, state, event.message_id, note, by=state.by)
+                return _stopped(state, event, texts.stopped(state.elapsed, state.by))
             return Step(state)
         case StragglersEnded(ended, survivors):
             told: tuple[SaveNotice, ...] = (
@@ -60,6 +60,13 @@ def step(state: State, event: StopEvent) -> Step:
             return Step(state, told)
         case _:
             assert_never(event)
+
+
+def _stopped(state: Cancelling, event: ToolAborted | CancelDeadlinePassed, note: str, job: str = "") -> Step:
+    """The round is over; a line of the user keeps its output, which says in its last line what the row would."""
+    if event.output is not None and not job and state.round.origin is ToolOrigin.USER:
+        return stop_line(state.gen + 1, state, event.message_id, event.output)
+    return stop_round(state.gen + 1, state, event.message_id, note, by=state.by, job=job, output=event.output)
 
 
 def _cancel(state: State, event: UserCancelled) -> Step:

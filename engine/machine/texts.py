@@ -74,6 +74,11 @@ STOPPED = {
     StopCause.TIME_LIMIT: "Stopped at the time limit",
 }
 """Beginning of the row about a cancel, by its cause."""
+_STOPPED_COMMAND = {
+    StopCause.USER: "stopped by the user",
+    StopCause.OUTSIDE: "stopped by another process",
+    StopCause.TIME_LIMIT: "stopped at the time limit",
+}
 STOPPED_OUTSIDE = "Another process cancelled the run."
 
 
@@ -95,6 +100,12 @@ def stopped(elapsed: int, by: StopCause, processes: int = 0, survivors: tuple[in
     if survivors:
         parts.append(f"not yet dead: pid {', '.join(map(str, survivors))}")
     return " · ".join(parts)
+
+
+def stopped_command(elapsed: int, by: StopCause, processes: int = 0, survivors: tuple[int, ...] = ()) -> str:
+    """The last line of a stopped command's output, for the user and the model."""
+    told = stopped(elapsed, by, processes, survivors).removeprefix(STOPPED[by])
+    return f"[{_STOPPED_COMMAND[by]}{told}]"
 
 
 def stragglers(ended: int, survivors: tuple[int, ...]) -> str:

@@ -8,17 +8,15 @@ from msgspec.structs import replace
 
 from engine.machine import agent_texts, texts
 from engine.machine.effects import (
-    Effect,
     FinishRun,
     RunStatus,
     Save,
-    SaveMessage,
     SaveNotice,
     SaveTodos,
     SaveToolResult,
 )
 from engine.machine.events import AgentFinished, AgentsStarted, ToolFinished
-from engine.machine.messages import NewMessage, Origin, Role, TextBlock, ToolResult, ToolStatus
+from engine.machine.messages import ToolResult, ToolStatus
 from engine.machine.states import (
     AwaitingSubagents,
     Cancelling,
@@ -35,6 +33,7 @@ from engine.machine.transition import (
     fail_agent,
     next_iteration,
     results_message,
+    shell_told,
     start_current,
     stop_round,
 )
@@ -102,13 +101,8 @@ def _noted(note: str) -> tuple[Save, ...]:
 
 
 def _shell_done(gen: int, run: Run, round_: ToolRound, result: ToolResult, message_id: str, note: str) -> Step:
-    effects: list[Effect] = [*_saved(result, note)]
-    if round_.send_to_model:
-        told = TextBlock(texts.shell_ran(round_.command, result.text))
-        message = NewMessage(message_id, Role.USER, Origin.NOTICE, (told,))
-        effects.append(SaveMessage(message, round_.opens_turn))
-    effects.append(FinishRun(run.id, RunStatus.SUCCESS, 0))
-    return Step(Idle(gen), tuple(effects))
+    told = shell_told(round_, message_id, result.text)
+    return Step(Idle(gen), (*_saved(result, note), *told, FinishRun(run.id, RunStatus.SUCCESS, 0)))
 
 
 def _agent(state: State, event: AgentFinished) -> Step:

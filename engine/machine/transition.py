@@ -23,6 +23,7 @@ from engine.machine.effects import (
     SaveView,
     StartRun,
 )
+from engine.machine.events import StoppedOutput
 from engine.machine.messages import (
     LastMessage,
     NewMessage,
@@ -147,16 +148,47 @@ def end_run(gen: int, run: Run, saves: tuple[Effect, ...], *, by: StopCause, par
 
 
 def stop_round(
-    gen: int, state: Cancelling | AwaitingApproval, message_id: str, note: str, *, by: StopCause, job: str = ""
+    gen: int,
+    state: Cancelling | AwaitingApproval,
+    message_id: str,
+    note: str,
+    *,
+    by: StopCause,
+    job: str = "",
+    output: StoppedOutput | None = None,
 ) -> Step:
-    """End a stopped round: finished work stays, a spawn call keeps the results of its sub-agents."""
+    """End a stopped round: finished work stays, a spawn call keeps the results of its sub-agents.
+
+    The model reads nothing of the stopped call (SPEC DEC-24); the screen shows the output of its command.
+    """
     round_, current = state.round, ToolResult(state.round.current.id, texts.cancelled(job), ToolStatus.CANCELLED)
+    if output is not None:
+        current = replace(current, display_json=output.display_json, truncated=output.truncated)
     if isinstance(state, Cancelling) and state.agents:
         found = agent_texts.aggregate(state.agents, state.outcomes, agent_texts.CANCELLED)
         ends = agent_texts.ends(state.agents, state.outcomes, agent_texts.CANCELLED)
         current = replace(current, text=f"{texts.CANCELLED}\n\n{found}", agents=ends)
     saves = close_round(round_, message_id, current, texts.SKIPPED)
     return end_run(gen, state.run, (*saves, SaveNotice(note)), by=by)
+
+
+def stop_line(gen: int, state: Cancelling, message_id: str, output: StoppedOutput) -> Step:
+    """End a stopped line of the user: its output stays, also for the model where it was to read it."""
+    round_ = state.round
+    current = ToolResult(
+        round_.current.id, output.text, ToolStatus.CANCELLED, (), output.display_json, output.truncated
+    )
+    noted = (SaveNotice(output.note),) if output.note else ()
+    saves: tuple[Save, ...] = (SaveToolResult(current), *noted, *shell_told(round_, message_id, output.text))
+    return end_run(gen, state.run, saves, by=state.by)
+
+
+def shell_told(round_: ToolRound, message_id: str, output: str) -> tuple[SaveMessage, ...]:
+    """The message with which the model reads a line of the user; none where it shall not."""
+    if not round_.send_to_model:
+        return ()
+    told = TextBlock(texts.shell_ran(round_.command, output))
+    return (SaveMessage(NewMessage(message_id, Role.USER, Origin.NOTICE, (told,)), round_.opens_turn),)
 
 
 def start_current(gen: int, run: Run, round_: ToolRound, saves: tuple[Effect, ...], *, approved: bool = False) -> Step:

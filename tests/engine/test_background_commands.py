@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from engine.conversation import Conversation
+from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted, Refused
 from engine.machine.messages import TextBlock, ToolResultBlock, ToolStatus
 from engine.machine.states import Idle, ToolExecuting
@@ -39,12 +40,14 @@ def endless(watch: Watch) -> str:
 
 
 @asynccontextmanager
-async def real_commands(home: Path, *replies: Reply) -> AsyncIterator[EngineHarness]:
+async def real_commands(
+    home: Path, *replies: Reply, settings: EngineSettings | None = None
+) -> AsyncIterator[EngineHarness]:
     processes = await start_plain()
     (home / "spill").mkdir()
     bash: Any = Bash(processes.jobs, home / "spill")
     try:
-        async with engine_harness(home, *replies, tool=bash, board=processes.jobs) as harness:
+        async with engine_harness(home, *replies, tool=bash, board=processes.jobs, settings=settings) as harness:
             yield harness
     finally:
         await processes.close()

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.cli import Phoenix, with_claude
 from tests.support.journeys import rows
-from tests.support.program import CTRL_Q, ENTER, ESC, Program, alive, mark, program
+from tests.support.program import CTRL_C, CTRL_Q, ENTER, ESC, Program, alive, mark, program
 
 PANE = 78
 """Columns of a line in a pane of a screen of 200 columns."""
@@ -77,13 +77,17 @@ async def test_a_running_line_is_as_wide_as_its_rows_at_any_width_beside_the_lis
         await running.until(lambda: widths(running) == (PANE, PANE), "the width of a pane without the keys")
 
 
-async def test_esc_kills_the_whole_tree(tmp_path: Path) -> None:
+async def test_esc_kills_the_whole_tree_and_the_output_stays(tmp_path: Path) -> None:
     marked = mark()
-    async with program(with_tree(tmp_path, marked)) as running:
+    phoenix = with_tree(tmp_path, marked)
+    async with program(phoenix) as running:
         await started(running, marked)
         running.type(ESC)
-        await running.shows("stopped", "ready")
+        await running.shows("│ begun", "│ [stopped by the user after ", "ready")
         assert alive(marked) == []
+    [(conversation,)] = rows(phoenix, "SELECT id FROM conversations")
+    async with program(phoenix, "--resume", conversation) as running:
+        await running.shows("│ begun", "│ [stopped by the user after ", "ready")
 
 
 async def test_quitting_kills_the_whole_tree(tmp_path: Path) -> None:
@@ -169,3 +173,18 @@ async def test_a_line_goes_to_the_background_and_another_size_reaches_it_before(
         await running.shows("36 85")
         running.type(b"\x02")
         await running.shows("in background (job-1)", "ready")
+
+
+async def test_ctrl_c_in_lines_stops_a_line_and_prints_its_output(tmp_path: Path) -> None:
+    marked = mark()
+    phoenix = with_script(tmp_path, "go", f"seq 30; echo last; setsid sleep {marked} & wait")
+    async with program(phoenix, "--screen-reader") as running:
+        await running.shows("You:")
+        running.type("!. ./go\r")
+        await running.until(lambda: alive(f"sleep\0{marked}") != [], "the command runs")
+        running.type(CTRL_C)
+        await running.shows("Tool bash, stopped", "  20\n", "[stopped by the user after ")
+        assert alive(marked) == []
+    [(text,)] = rows(phoenix, "SELECT output_text FROM tool_calls")
+    assert text.startswith("1\n2\n")
+    assert "\n30\nlast\n[stopped by the user after " in text

@@ -42,6 +42,7 @@ from engine.machine.events import (
     RetryDue,
     RouteDecided,
     StopDecided,
+    StoppedOutput,
     StragglersEnded,
     ToolAborted,
     ToolFinished,
@@ -341,8 +342,9 @@ class Walk:
                 return ApprovalAnswered(call, self.rng.choice(tuple(Verdict)), message, "why", "note", plan, told)
             case 14:
                 late = StragglersEnded(self.rng.randrange(3))
-                aborted = ToolAborted(gen, call, message, job=self.rng.choice(("", "job-1")))
-                return self.rng.choice((aborted, CancelDeadlinePassed(gen, message), late))
+                output = self.rng.choice((None, StoppedOutput("half", "")))
+                aborted = ToolAborted(gen, call, message, job=self.rng.choice(("", "job-1")), output=output)
+                return self.rng.choice((aborted, CancelDeadlinePassed(gen, message, output), late))
             case _:
                 return self._agent_event(gen, call, message)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from tools.contract import Captured, Finished, ProcessesEnded, ProcessStarted, Progress
+from tools.contract import Captured, Finished, OutputSoFar, ProcessesEnded, ProcessStarted, Progress
 from tools.process.link import ZygoteLink
 from tools.process.streams import ProgramStreams
 from tools.process.zygote.wire import SupervisorRequest
@@ -139,6 +139,11 @@ class Execution:
         """Report the processes that a stop killed."""
         if self._report is not None:
             self._report(ProcessesEnded(self.account.killed, self.account.survivors))
+
+    def report_output(self, captured: Captured) -> None:
+        """Report all output so far, which a stop would lose."""
+        if self._report is not None:
+            self._report(OutputSoFar(captured))
 
     def finished(self, captured: Captured, *, timed_out: bool) -> Finished:
         """The account as the result of a run."""

@@ -144,13 +144,20 @@ class Supervision:
             captured = await self.end(running)
         except asyncio.CancelledError:
             if not let_go.is_set():
-                await self.end(running)
-                running.execution.report_end()
+                await self._stop(running)
             raise
         finally:
             for wait in waits:
                 wait.cancel()
         return running.execution.finished(captured, timed_out=not in_time)
+
+    async def _stop(self, running: Running) -> None:
+        """End it and report that; a tree that dies slowly must not keep its output from the one who stopped it."""
+        execution = running.execution
+        execution.kill()
+        execution.report_output(execution.captured())
+        execution.report_output(await self.end(running))
+        execution.report_end()
 
     async def forget(self, owner: str) -> None:
         """Remove the sandbox folders of a conversation that closes."""
@@ -208,8 +215,10 @@ class Supervision:
             await _begin(running.execution)
             self._refuse_when_closed()
         except BaseException as error:  # also after a cancellation: no process may survive
-            await self.end(running)
+            captured = await self.end(running)
             if isinstance(error, asyncio.CancelledError):
+                if account.pid:
+                    running.execution.report_output(captured)
                 running.execution.report_end()
             raise
         if account.pid:

@@ -96,7 +96,12 @@ def _head(view: ToolView) -> int:
     """Lines from the start of its output that a closed row shows."""
     if view.is_own:
         return OWN_HEAD
-    return FAILURE_HEAD if view.status is ToolStatus.ERROR else 0
+    return FAILURE_HEAD if view.status is ToolStatus.ERROR or _is_cut(view) else 0
+
+
+def _is_cut(view: ToolView) -> bool:
+    """True for a stopped command that keeps its output up to then."""
+    return view.status is ToolStatus.CANCELLED and isinstance(view.display, TerminalDisplay)
 
 
 def _agents_block(view: ToolView, backs: Sequence[AgentEnd], width: int, *, is_open: bool, action: str) -> ToolBlock:
@@ -204,7 +209,7 @@ def _status_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
         case ToolStatus.ERROR:
             return _failure_words(view, lines, is_open)
         case ToolStatus.CANCELLED:
-            return ["stopped"]
+            return [*(_hidden_words(view, lines, is_open) if _is_cut(view) else ()), "stopped"]
         case ToolStatus.SKIPPED:
             return ["not run"]
         case ToolStatus.INTERRUPTED:
