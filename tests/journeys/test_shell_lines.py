@@ -85,6 +85,7 @@ async def test_esc_kills_the_whole_tree_and_the_output_stays(tmp_path: Path) -> 
         running.type(ESC)
         await running.shows("│ begun", "│ [stopped by the user after ", "ready")
         assert alive(marked) == []
+        assert "stopped by you" not in running.text, "said once"
     [(conversation,)] = rows(phoenix, "SELECT id FROM conversations")
     async with program(phoenix, "--resume", conversation) as running:
         await running.shows("│ begun", "│ [stopped by the user after ", "ready")

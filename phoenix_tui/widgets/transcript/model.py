@@ -137,6 +137,8 @@ class TranscriptModel:
         self.dirty: set[int] = set()
         """Slots that changed since the view last looked; changed calls are in `calls.changed`."""
         self._busy_since: float | None = None
+        self._cut_line = False
+        """True when the last call was a line of the user whose output ends with a word about its stop."""
         self._ended_processes = 0
 
     def show(self, snapshot: Snapshot) -> None:
@@ -218,6 +220,9 @@ class TranscriptModel:
     def end_call(self, result: ToolResult, duration: float, ended_processes: int) -> None:
         """A call is settled."""
         self._ended_processes += ended_processes
+        self._cut_line = (
+            is_own_call(result.call_id) and result.status is ToolStatus.CANCELLED and result.display_json != ""
+        )
         self.calls.end(result, duration, ended_processes)
 
     def change_state(self, state: State, since: float) -> None:
@@ -243,8 +248,9 @@ class TranscriptModel:
 
     def end_run(self, status: str) -> None:
         """A run is over."""
-        if status == "cancelled":
+        if status == "cancelled" and not self._cut_line:
             self._stop()
+        self._cut_line = False
         self._busy_since = None
         self.live.drafting = None
         self.dirty.add(self.count)
