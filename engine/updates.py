@@ -89,6 +89,8 @@ class RunningCall(Struct, frozen=True):
     """Monotonic."""
     tail: str
     """Newest output, at most 4 KB."""
+    wants_screen: bool = False
+    """True while a line of the user needs the whole terminal."""
 
 
 class Question(Struct, frozen=True):

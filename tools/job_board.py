@@ -23,12 +23,50 @@ class Caller(Struct, frozen=True):
     """Beginning of the system command (OSC) with which its shell names the folder it ends in."""
 
 
+class LentTerminal(Protocol):
+    """The user's own terminal while a running command has it."""
+
+    @property
+    def is_drawing(self) -> bool:
+        """True while its program uses the alternate screen."""
+        ...
+
+    async def read(self) -> bytes:
+        """The next output for the terminal, at most 128 KB; empty once the program has ended, or it was given back."""
+        ...
+
+    def type(self, keys: bytes) -> None:
+        """Type into the program; keys wait while it does not read."""
+        ...
+
+    def resize(self, size: TerminalSize) -> None:
+        """Set the size of the terminal."""
+        ...
+
+    def draw_again(self, size: TerminalSize) -> None:
+        """Let the program draw all on a terminal that shows nothing of it."""
+        ...
+
+    def give_back(self) -> None:
+        """Give the terminal back; the program runs on."""
+        ...
+
+
 class CallTerminal(Protocol):
     """Terminal of a running command; nothing happens in it after its end."""
 
     @property
     def modes(self) -> TerminalModes:
         """Modes that its program has set."""
+        ...
+
+    @property
+    def wants_screen(self) -> bool:
+        """True while its program uses the alternate screen."""
+        ...
+
+    def lend(self, size: TerminalSize) -> LentTerminal:
+        """Lend it the user's terminal, which has this size."""
         ...
 
     def type(self, keys: bytes) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,8 +22,6 @@ from tools.job_board import Caller
 from tools.shell_folder import folder_script
 from tools.shell_output import shown_runs
 from tools.terminal.values import ShellTerminal, TerminalRows
-
-NEEDS_SCREEN: Final = "[ended: it needs a whole terminal. Run it in another one.]"
 
 
 class ShellLine(Struct, frozen=True):
@@ -48,10 +45,6 @@ class ShellLine(Struct, frozen=True):
             return output
         display = replace(output.display, runs=shown_runs(captured, output.display.output), folder=self.place)
         lines = [output.text, *([f"[in {self.place}]"] if self.place else [])]
-        if facts.wants_screen:
-            lines.append(NEEDS_SCREEN)
-            shown = f"{display.output.rstrip()}\n{NEEDS_SCREEN}".lstrip("\n")
-            display = replace(display, output=shown)
         ends_in = facts.folder if facts.folder else None
         if ends_in is not None and ends_in == os.path.realpath(self.context.working_dir):
             ends_in = ""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from engine.routes import RouteCard, RouteVerdict
     from engine.updates import Question, Update
     from tools.contract import Captured, JobInfo
+    from tools.job_board import LentTerminal
     from tools.terminal.values import TerminalModes, TerminalSize
     from tools.todo_items import TodoItem, TodoList
 
@@ -191,6 +192,15 @@ class TerminalApi(Protocol):
     @property
     def modes(self) -> TerminalModes | None:
         """Modes that the running line has set; None while none runs in a terminal."""
+        ...
+
+    @property
+    def wants_screen(self) -> bool:
+        """True while the program of the running line uses the alternate screen, for which it needs a whole terminal."""
+        ...
+
+    def lend(self, size: TerminalSize) -> LentTerminal | None:
+        """Lend the running line the user's own terminal, which has this size; None where none runs."""
         ...
 
     def fit(self, size: TerminalSize) -> None:

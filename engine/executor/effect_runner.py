@@ -203,7 +203,9 @@ class EffectRunner(Struct, eq=False):
             return None
         call_id = state.round.current.id
         facts = self.calls.get(call_id)
-        return RunningCall(call_id, facts.started, facts.tail) if facts and facts.started else None
+        if facts is None or not facts.started:
+            return None
+        return RunningCall(call_id, facts.started, facts.tail, facts.wants_screen)
 
     def ended(self, call_id: str) -> int:
         """Processes that ended with a stopped call."""

@@ -80,6 +80,8 @@ class CallFacts(Struct, eq=False):
     announced: bool = False
     tail: str = ""
     """The newest output while it runs."""
+    wants_screen: bool = False
+    """True while a line of the user needs the whole terminal."""
     ended: int = 0
     survivors: tuple[int, ...] = ()
     so_far: OutputSoFar | None = None
@@ -247,7 +249,7 @@ async def _run(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow,
             case OutputChunk(text=text):
                 facts.tail = (facts.tail + text)[-TAIL:]
             case TerminalRows(text=text):
-                facts.tail = text[-TAIL:]
+                facts.tail, facts.wants_screen = text[-TAIL:], progress.wants_screen
             case ProcessStarted(pid, started):
                 _note_process(session, call.id, pid, started)
             case ProcessesEnded(count, survivors):

@@ -6,7 +6,7 @@ from engine.executor.ready_calls import is_typed
 from engine.executor.session import Session
 from engine.machine.states import ToolExecuting
 from tools.contract import ToolOutput
-from tools.job_board import CallTerminal
+from tools.job_board import CallTerminal, LentTerminal
 from tools.terminal.values import ShellTerminal, TerminalModes, TerminalSize
 
 
@@ -27,6 +27,17 @@ class UserTerminal:
         """Modes that the running line has set; None while none runs in a terminal."""
         running = self._running
         return running.modes if running is not None else None
+
+    @property
+    def wants_screen(self) -> bool:
+        """True while the program of the running line uses the alternate screen."""
+        running = self._running
+        return running is not None and running.wants_screen
+
+    def lend(self, size: TerminalSize) -> LentTerminal | None:
+        """Lend the running line the user's own terminal; None where none runs."""
+        running = self._running
+        return running.lend(size) if running is not None else None
 
     def fit(self, size: TerminalSize) -> None:
         """Run lines in a terminal of this size from now on, the running one included."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from phoenix_tui.lifecycle.crash import CrashReports, crash_note
 from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
 from phoenix_tui.lifecycle.stop_signals import BY_USER, END_SIGNALS, SIGNAL_EXIT, listen
+from phoenix_tui.terminal import foreground_programs
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -106,6 +107,8 @@ class Shutdown:
 
     async def _put_away(self, reason: str) -> None:
         ctx = self._ready.ctx
+        if (borrower := foreground_programs.borrower()) is not None:
+            await borrower.end()
         if ctx is not None:
             from phoenix_tui.workspace.external_editor import end_editors  # noqa: PLC0415 - loaded with the commands
 

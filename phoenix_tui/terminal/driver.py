@@ -21,7 +21,7 @@ from textual.geometry import Size
 
 from phoenix_tui.lifecycle.interrupts import Impatience
 from phoenix_tui.lifecycle.stop_signals import handle, hang_up
-from phoenix_tui.terminal import state
+from phoenix_tui.terminal import foreground_programs, state
 from phoenix_tui.terminal.input import InputFilter, QuietParser
 from phoenix_tui.terminal.output import drawing_only, with_overlays
 from phoenix_tui.terminal.shadow import ShadowScreen, is_capable
@@ -195,7 +195,9 @@ class QuietDriver(LinuxDriver):
         """Give the screen back, as Ctrl+Z in any program, and stop after the signals that came meanwhile."""
         if self._ends:
             return
-        if self._auto_restart:
+        if (borrower := foreground_programs.borrower()) is not None:
+            borrower.pause()
+        elif self._auto_restart:
             self.suspend_application_mode()
             self._must_signal_resume = True
         self._loop.call_soon(self._stop_process)
@@ -214,7 +216,9 @@ class QuietDriver(LinuxDriver):
 
     def _continue(self) -> None:
         """Take the screen again; a SIGCONT without a stop changes nothing."""
-        if not self._listening:
+        if (borrower := foreground_programs.borrower()) is not None:
+            borrower.go_on()
+        elif not self._listening:
             self._sigcont_application()  # pyright: ignore[reportUnknownMemberType] - as above
 
     def close(self) -> None:

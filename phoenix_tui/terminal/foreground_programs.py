@@ -8,7 +8,7 @@ import os
 import signal
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -40,3 +40,32 @@ def hang_up() -> None:
         guest.hung_up = True
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGHUP)
+
+
+class Borrower(Protocol):
+    """The use of the terminal by a shell line, whose bytes Phoenix copies."""
+
+    def pause(self) -> None:
+        """Give the terminal to the shell: Phoenix is about to be stopped."""
+        ...
+
+    def go_on(self) -> None:
+        """Take it again."""
+        ...
+
+    async def end(self) -> None:
+        """End it and wait until Phoenix has the terminal."""
+        ...
+
+
+_borrowers: Final[list[Borrower]] = []
+
+
+def borrow(borrower: Borrower | None) -> None:
+    """Register the shell line that has the terminal; None: Phoenix has it again."""
+    _borrowers[:] = [borrower] if borrower is not None else []
+
+
+def borrower() -> Borrower | None:
+    """The shell line that has the terminal."""
+    return _borrowers[0] if _borrowers else None

@@ -27,6 +27,10 @@ RESTORE: Final = (
     "\x1b[?7h\x1b[0m\x1b[?1049l\x1b[?25h"  # wrap, colours, main screen, cursor
 )
 """Takes back everything the screen changes; harmless when written twice."""
+FROM_PROGRAMS: Final = "\x1b[?1l\x1b>\x1b(B\x0f\x1b7\x1b[r\x1b8"
+"""Takes back what a program changes to which the terminal was lent: forms of keys, letters, rows that scroll. Written
+before `RESTORE`, while the alternate screen may still be shown.
+"""
 
 
 class _Saved:
@@ -91,7 +95,7 @@ def restore(fd: int = 0, output: int = 2) -> None:
     if _Saved.entered:
         _Saved.entered = False
         with contextlib.suppress(OSError):
-            os.write(output, (RESTORE + _Saved.parting).encode("ascii"))
+            os.write(output, (FROM_PROGRAMS + RESTORE + _Saved.parting).encode("ascii"))
 
 
 def say(words: str, output: int = 2) -> None:

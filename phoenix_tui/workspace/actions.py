@@ -18,18 +18,22 @@ from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.modals.edit_sheet import EditSheet
 from phoenix_tui.terminal.clipboard import ClipboardImage, ClipboardText, ClipboardTrouble
+from phoenix_tui.terminal.lending import hand_over
 from phoenix_tui.text.job_text import leaving_question, running
 from phoenix_tui.widgets.welcome_panel import GUIDE
 from phoenix_tui.workspace.external_editor import edit_outside
+from phoenix_tui.workspace.shell_size import fit_running_line
 from tools.files.own_files import write_file
 from tools.files.spills import spills_of
 
 if TYPE_CHECKING:
+    from engine.api.conversation import TerminalApi
     from phoenix_tui.commands.command_context import CommandContext
     from phoenix_tui.widgets.queue_panel import QueuePanel
     from phoenix_tui.widgets.transcript.signals import BlockWanted
 
 OPENED_LINKS: Final = ("http://", "https://", "mailto:")
+CANNOT_LEND: Final = "This program needs a whole terminal, which a browser cannot give it. Esc stops it."
 LOST_DRAFT: Final = "The draft cannot be saved. Quit and lose it?"
 
 
@@ -151,6 +155,12 @@ class Actions:
         jobs = sum(running(one.jobs.all()) for one in active.services.engine.live())
         question = leaving_question(active.index.busy, jobs)
         return not question or await self._confirm_quit(question)
+
+    async def lend_terminal(self, terminal: TerminalApi) -> None:
+        """Lend the terminal to the running shell line; afterwards its rows have the size of the transcript again."""
+        if not await hand_over(self._ctx.screen.app, terminal):
+            self._ctx.tell(CANNOT_LEND, bad=True)
+        fit_running_line(self._ctx.active, self._ctx.active.parts.transcript)
 
     async def _confirm_quit(self, question: str) -> bool:
         return await self._ctx.sheets.confirm(question, "quit", "stay")

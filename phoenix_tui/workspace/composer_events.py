@@ -71,6 +71,10 @@ class ComposerEvents:
 
     def _say_yes(self) -> None:
         route, welcoming = self._parts.dock.route, self._parts.welcoming
+        shell = self._parts.dock.completer.shell
+        if shell is not None and (modes := shell.modes) and (shell.wants_screen or modes.application_keys):
+            self._ready.act(lambda actions: actions.lend_terminal(shell))
+            return
         if route is not None and route.accept():
             return
         if self._composer.answering.wants("enter", is_empty=True) and self._parts.dock.question.take_all():

@@ -288,7 +288,11 @@ class WorkspaceScreen(PhoenixScreen[None]):
             self.parts.view.action_view(what)
 
     def action_shell_keys(self) -> None:
-        """Type into the running shell line, or no longer."""
+        """Type into the running shell line, or no longer; one that needs the whole terminal gets that."""
+        shell = self.parts.dock.completer.shell
+        if shell is not None and shell.wants_screen:
+            self.startup.act(lambda actions: actions.lend_terminal(shell))
+            return
         if self.shell_typing is None:
             from phoenix_tui.workspace.shell_typing import ShellTyping  # noqa: PLC0415 - loaded with the first use
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tools.job_board import LentTerminal
 from tools.terminal.values import TerminalModes, TerminalSize
 
 
@@ -13,8 +14,13 @@ class FakeTerminal:
 
     folder: str = ""
     modes: TerminalModes | None = None
+    wants_screen: bool = False
     sizes: list[TerminalSize] = field(default_factory=list[TerminalSize])
     typed: list[bytes] = field(default_factory=list[bytes])
+
+    def lend(self, size: TerminalSize) -> LentTerminal | None:
+        self.sizes.append(size)
+        return None
 
     def fit(self, size: TerminalSize) -> None:
         self.sizes.append(size)

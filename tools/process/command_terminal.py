@@ -17,9 +17,11 @@ from tools.contract import Captured, Command, Progress
 from tools.process.capture import HeadAndTail, Spill
 from tools.process.output import DRAIN_LIMIT, REPORT_INTERVAL
 from tools.process.pseudo_terminal import set_size
+from tools.process.terminal_loan import TerminalLoan
 from tools.process.zygote.wire import Streams
+from tools.terminal.alternate import WHOLE_SCREEN, ScreenSplitter
 from tools.terminal.text import TerminalText
-from tools.terminal.values import TerminalFacts, TerminalModes, TerminalSize, TextRun
+from tools.terminal.values import TerminalFacts, TerminalModes, TerminalRows, TerminalSize, TextRun
 
 READ_SIZE: Final = 64 * 1024
 WORK: Final = 0.016
@@ -28,6 +30,8 @@ WORK_AT_ONCE: Final = 0.004
 """Seconds of it between two turns of the event loop."""
 SHOWN_ROWS: Final = 50
 """Rows of a report."""
+MOST_DRAWN: Final = 64 * 1024
+"""Bytes drawn on the alternate screen that are kept for the user's terminal, and a chunk more; the rest waits."""
 MOST_TYPED: Final = 64 * 1024
 """Bytes that wait for a program that does not read; more are dropped."""
 
@@ -51,7 +55,11 @@ class CommandTerminal:
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._ended: Captured | None = None
-        self._refuse: Callable[[], None] | None = None
+        self._splitter = ScreenSplitter()
+        self._drawn = deque[bytes]()
+        """Output on the alternate screen, for the terminal that the program waits for."""
+        self._is_silent = False
+        self._lent: TerminalLoan | None = None
         self.master, self._slave = os.openpty()
         try:
             os.set_blocking(self.master, False)
@@ -77,8 +85,11 @@ class CommandTerminal:
         self._task = asyncio.create_task(self._follow())
 
     def fall_silent(self) -> None:
-        """Report nothing more."""
+        """Report nothing more, and wait for no terminal: it gets none."""
         self._report = None
+        self._is_silent = True
+        self._drawn.clear()
+        self.go_on()
 
     def captured(self) -> Captured:
         """Head, tail and facts of the output so far."""
@@ -92,6 +103,9 @@ class CommandTerminal:
         if self._task is not None:
             self._stop_waiting()
             self._drain()
+            self._take(b"", final=True)
+            if self._lent is not None:
+                self._lent.end()
             self._stopping.set()
             self._arrived.set()
             await self._task
@@ -103,11 +117,38 @@ class CommandTerminal:
         self._close()
         return self._ended
 
-    def refuse_screen(self, refuse: Callable[[], None]) -> None:
-        """Call `refuse` once the program asks for the alternate screen, or has asked before."""
-        self._refuse = refuse
-        if self.text.wants_screen:
-            refuse()
+    @property
+    def wants_screen(self) -> bool:
+        """True while the program uses the alternate screen, for which it needs the user's terminal."""
+        return self._splitter.is_drawing and not self._is_silent
+
+    @property
+    def sequences(self) -> bytes:
+        """Sequences that put a terminal into the modes that the program has set."""
+        return self._splitter.sequences()
+
+    def lend(self, size: TerminalSize) -> TerminalLoan:
+        """Lend it the user's terminal; from now on all output is for that one, lines also for the text."""
+        if self._lent is not None:
+            self._lent.end()
+        self._lent = TerminalLoan(self, self.sequences + b"".join(self._drawn) + WHOLE_SCREEN)
+        self._drawn.clear()
+        self.set_size(TerminalSize(size.rows, max(size.columns - 1, 1)))  # SIGWINCH, whatever size it had
+        self.set_size(size)
+        self.go_on()
+        return self._lent
+
+    def take_back(self) -> None:
+        """End the loan."""
+        self._lent = None
+        self._changed = True
+        self._arrived.set()
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Read on after a pause, unless there is still no room."""
+        if self._task is not None and not self._reads and self._left > 0 and not self._stopping.is_set():
+            self._wait_for_output()
 
     def type(self, keys: bytes) -> None:
         """Type into the terminal; keys wait while the program does not read."""
@@ -116,13 +157,18 @@ class CommandTerminal:
             self._write()
 
     def resize(self, size: TerminalSize) -> None:
-        """Set another size; the program receives SIGWINCH."""
+        """Set another size; the program receives SIGWINCH. The size of a lent terminal stays."""
+        if self._lent is None:
+            self.set_size(size)
+
+    def set_size(self, size: TerminalSize) -> None:
+        """Set the size of its terminal, a lent one included."""
         if self.master >= 0:
             set_size(self.master, size)
             self.text.screen.resize(size.columns, size.rows)
 
     def _facts(self, runs: tuple[TextRun, ...]) -> TerminalFacts:
-        return TerminalFacts(runs, self.text.folder, self.text.wants_screen)
+        return TerminalFacts(runs, self.text.folder)
 
     def _spill_all(self, text: bytes) -> None:
         self._spill.write(text)
@@ -132,15 +178,35 @@ class CommandTerminal:
         """Read for a bounded time; a flood waits in its terminal until the next report."""
         began, spent = time.monotonic(), 0.0
         while spent < WORK_AT_ONCE and (chunk := self._read_chunk()):
-            self.text.feed(chunk)
+            self._take(chunk)
             self._changed = True
             spent = time.monotonic() - began
+            if self._is_full:
+                break
         self._left -= spent
-        if self._left <= 0:
+        if self._left <= 0 or self._is_full:
             self._stop_reading()
-        if self.text.wants_screen and self._refuse is not None:
-            self._refuse()
         self._arrived.set()
+
+    @property
+    def _is_full(self) -> bool:
+        """True while more output must wait in the terminal for the user's own."""
+        if self._lent is not None:
+            return self._lent.is_full
+        return self.wants_screen and sum(map(len, self._drawn)) >= MOST_DRAWN
+
+    def _take(self, chunk: bytes, *, final: bool = False) -> None:
+        """Lines are text; what is drawn is for the user's terminal alone, which gets every byte as it comes."""
+        if self._lent is not None:
+            self._lent.put(chunk)
+        for piece in self._splitter.feed(chunk, final=final):
+            if not piece.is_drawn:
+                self._drawn.clear()
+                self.text.feed(piece.content)
+            elif self._lent is None and not self._is_silent:
+                self._drawn.append(piece.content)
+        if not self._splitter.is_drawing:
+            self._drawn.clear()
 
     def _read_chunk(self) -> bytes:
         """The next bytes; empty where there are none now, or never again."""
@@ -157,9 +223,16 @@ class CommandTerminal:
     def _drain(self) -> None:
         drained = 0
         while drained < DRAIN_LIMIT and (chunk := self._read_chunk()):
-            self.text.feed(chunk)
+            self._take(chunk)
+            self._drawn.clear()
             drained += len(chunk)
         self._changed = True
+
+    def _newest(self) -> TerminalRows:
+        rows = self.text.newest(SHOWN_ROWS)
+        if self.wants_screen:
+            return replace(rows, cursor=None, wants_screen=True)
+        return replace(rows, reads_keys=True) if self.modes.application_keys else rows
 
     async def _follow(self) -> None:
         """Report new rows, at most `1 / REPORT_INTERVAL` times a second."""
@@ -167,7 +240,7 @@ class CommandTerminal:
             await self._arrived.wait()
             self._arrived.clear()
             if self._changed and self._report is not None:
-                self._report(self.text.newest(SHOWN_ROWS))
+                self._report(self._newest())
             self._changed = False
             if final := self.text.take_final():
                 await asyncio.to_thread(self._spill.write, final)
@@ -176,9 +249,9 @@ class CommandTerminal:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(REPORT_INTERVAL):
                     await self._stopping.wait()
-            if self._left <= 0 and not self._stopping.is_set():
+            spent, self._left = self._left <= 0, WORK
+            if spent and not self._stopping.is_set():
                 self._wait_for_output()
-            self._left = WORK
 
     def _write(self) -> None:
         while self._typed:
@@ -200,6 +273,8 @@ class CommandTerminal:
         self._writes = bool(self._typed)
 
     def _wait_for_output(self) -> None:
+        if self._is_full:
+            return
         asyncio.get_running_loop().add_reader(self.master, self._read)
         self._reads = True
 

@@ -151,7 +151,6 @@ class JobTable:
         running, terminal = await self._supervision.start_with(
             command, caller.conversation_id, lambda: CommandTerminal(command, size, report, caller.mark), report
         )
-        terminal.refuse_screen(running.execution.kill)
         return Awaited(caller, running, command.sandbox, terminal=terminal)
 
     def _keep(

@@ -26,8 +26,6 @@ LEAST_AT_ONCE: Final = 2_000
 _PLAIN_LINES: Final = re.compile(rb"(?:[ -~]*+\r\n)*+")
 _OVERWRITING: Final = re.compile(rb"(?:\r[ -~]*+){4,}+")
 """One row written several times, as a progress bar is."""
-_SCREENS: Final = frozenset({"?1049", "?1047", "?47"})
-"""Private modes that switch to the alternate screen."""
 
 
 class Place(NamedTuple):
@@ -53,8 +51,6 @@ class TerminalText:
         self._untaken: list[str] = []
         self.folder = ""
         """Folder that the shell named last."""
-        self.wants_screen = False
-        """True once the program asked for the alternate screen; what follows is passed over."""
         self.modes = TerminalModes()
         self.shows_cursor = True
 
@@ -116,8 +112,6 @@ class TerminalText:
         if self._reader.rests:
             data = _OVERWRITING.sub(self._seen, data)
         for part in self._reader.feed(data, final=final):
-            if self.wants_screen:
-                return
             self._obey(part)
 
     def _seen(self, match: re.Match[bytes]) -> bytes:
@@ -169,9 +163,7 @@ class TerminalText:
     def _set_modes(self, modes: Sequence[str], letter: str) -> None:
         for mode in modes:
             mode = f"?{mode.removeprefix('?')}"
-            if mode in _SCREENS and letter == "h":
-                self.wants_screen = True
-            elif mode == "?25" and letter in {"h", "l"}:
+            if mode == "?25" and letter in {"h", "l"}:
                 self.shows_cursor = letter == "h"
             elif mode == "?1" and letter in {"h", "l"}:
                 self.modes = replace(self.modes, application_keys=letter == "h")

@@ -40,6 +40,10 @@ class TerminalRows(Struct, frozen=True):
     """Folder in which it runs, where it is not the conversation's."""
     cursor: tuple[int, int] | None = None
     """Row of the cursor, and the characters before it; None while the program hides it."""
+    wants_screen: bool = False
+    """True while the program uses the alternate screen, for which it needs the user's terminal."""
+    reads_keys: bool = False
+    """True while it reads keys as programs for a whole screen do, such as top: the user's terminal suits it better."""
 
 
 class ShellTerminal(Struct, frozen=True):
@@ -57,5 +61,3 @@ class TerminalFacts(Struct, frozen=True):
     """Coloured pieces of its lines."""
     folder: str = ""
     """Folder in which the shell ended; empty where it did not say."""
-    wants_screen: bool = False
-    """True where it was ended because it asked for the alternate screen."""

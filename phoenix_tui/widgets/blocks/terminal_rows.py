@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from phoenix_tui.markdown.lines import MARGIN, PLAIN, Span, StyledLine, TextStyle
+from phoenix_tui.keys.active_keys import key
+from phoenix_tui.keys.return_key import NAME
+from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, Span, StyledLine, TextStyle, TextTone
 from phoenix_tui.markdown.plain import plain_rows
 from phoenix_tui.markdown.wrap import ellipsize
 from phoenix_tui.widgets.blocks.rows import BAR, INDENT, column, output_lines
@@ -26,6 +28,17 @@ def running_rows(view: ToolView, width: int, most: int) -> list[StyledLine]:
     if row >= 0 and place < room:
         rows[row] = _with_cursor(rows[row], place)
     return [_barred(spans) for spans in rows[-most:]]
+
+
+def screen_rows(view: ToolView, width: int) -> list[StyledLine]:
+    """Hint for a program that needs the whole terminal, or reads keys as if it had it; none for others."""
+    if not (view.wants_screen or view.reads_keys):
+        return []
+    needs = "needs your terminal · " if view.wants_screen else ""
+    yours = "yours" if needs else "your terminal"
+    words = f"{needs}{key('send')} gives it {yours} · {NAME} returns"
+    style = TextStyle(TextTone.NEEDS_YOU) if needs else QUIET
+    return [_barred([Span(ellipsize(words, column(width) - MARGIN - 2), style)])]
 
 
 def coloured_rows(text: str, runs: Sequence[TextRun], width: int, *, head: int) -> list[StyledLine]:

@@ -13,7 +13,7 @@ from phoenix_tui.widgets.blocks.agent_cell import back_rows, came_back, success_
 from phoenix_tui.widgets.blocks.diff import diff_block
 from phoenix_tui.widgets.blocks.diff_colours import DiffColours
 from phoenix_tui.widgets.blocks.rows import barred, barred_sentence, barred_whole, duration_text, output_lines, row
-from phoenix_tui.widgets.blocks.terminal_rows import LEFT_OUT, coloured_rows, coloured_whole, running_rows
+from phoenix_tui.widgets.blocks.terminal_rows import LEFT_OUT, coloured_rows, coloured_whole, running_rows, screen_rows
 from phoenix_tui.widgets.blocks.tool_view import ToolView, shortened
 from tools.clean import clean, clean_line
 from tools.contract import AgentEnd, AgentsDisplay, DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
@@ -58,8 +58,8 @@ def tool_block(view: ToolView, width: int, *, is_open: bool, action: str = "", n
     right = _right(view, _lines_of(view, output), is_open, now)
     mark = RUNS_ON if _job(view) else _mark(view.status)
     lines = [row(mark, view.label, _title(view), right, width, action=action, is_path=view.name in OF_PATHS)]
-    if view.is_own and view.status is ToolStatus.RUNNING and (output or view.cursor is not None):
-        return ToolBlock(lines + running_rows(view, width, OWN_TAIL))
+    if view.is_own and view.status is ToolStatus.RUNNING and _is_screen(view, output):
+        return ToolBlock([*lines, *running_rows(view, width, OWN_TAIL), *screen_rows(view, width)])
     if view.is_own and output:
         return _own_block(view, lines, output, width, is_open=is_open)
     if is_open and (output or _is_silent(view)):
@@ -71,6 +71,11 @@ def tool_block(view: ToolView, width: int, *, is_open: bool, action: str = "", n
         if "\n" not in output:
             return ToolBlock([*lines, *barred_sentence(output, width, SENTENCE_ROWS)])
     return ToolBlock(lines + barred(_excerpt(output_lines(output), _head(view)), width))
+
+
+def _is_screen(view: ToolView, output: str) -> bool:
+    """True for a running line with something to show in place of its output."""
+    return bool(output) or view.cursor is not None or view.wants_screen
 
 
 def _own_block(view: ToolView, lines: list[StyledLine], output: str, width: int, *, is_open: bool) -> ToolBlock:

@@ -42,6 +42,10 @@ class ToolView(Struct, frozen=True):
     """Row and characters before the cursor of a running line of the user."""
     folder: str = ""
     """Folder of a running line of the user, where it is not the conversation's."""
+    wants_screen: bool = False
+    """True while a running line of the user needs the whole terminal."""
+    reads_keys: bool = False
+    """True while the whole terminal would suit it better."""
     text: str = ""
     """Text that the model read, where there is no display."""
     display: Display | None = None

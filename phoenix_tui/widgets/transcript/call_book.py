@@ -13,7 +13,7 @@ from engine.updates import RunningCall
 from phoenix_tui.widgets.blocks.tool_view import ToolView, display_of, queued_call, stored_call, with_output
 from tools.call_titles import SERVER_TOOL, arguments_of
 from tools.clean import clean
-from tools.contract import OutputChunk, ProcessesEnded, ProcessStarted, Progress, ToolRequest
+from tools.contract import OutputChunk, OutputSoFar, ProcessesEnded, ProcessStarted, Progress, ToolRequest
 from tools.terminal.values import TerminalRows
 
 _UNSETTLED: Final = frozenset({ToolStatus.QUEUED, ToolStatus.AWAITING_APPROVAL, ToolStatus.RUNNING})
@@ -106,7 +106,8 @@ class CallBook:
         """A call that ran before anyone looked: its clock and its newest output."""
         view = self._views.get(running.call_id)
         if view is not None:
-            self._put(replace(view, status=ToolStatus.RUNNING, since=running.started, tail=clean(running.tail)))
+            view = replace(view, status=ToolStatus.RUNNING, since=running.started, tail=clean(running.tail))
+            self._put(replace(view, wants_screen=running.wants_screen))
 
     def progress(self, call_id: str, progress: Progress) -> None:
         """Add output of a running call."""
@@ -117,10 +118,11 @@ class CallBook:
             case OutputChunk(text=text):
                 self._put(replace(view, tail=with_output(view, text)))
             case TerminalRows(text=text, runs=runs, folder=folder, cursor=cursor):
-                self._put(replace(view, tail=text, runs=runs, folder=folder, cursor=cursor))
+                view = replace(view, tail=text, runs=runs, folder=folder, cursor=cursor)
+                self._put(replace(view, wants_screen=progress.wants_screen, reads_keys=progress.reads_keys))
             case ProcessesEnded(count=count):
                 self._put(replace(view, ended_processes=count))
-            case ProcessStarted():
+            case ProcessStarted() | OutputSoFar():
                 pass
 
     def end(self, result: ToolResult, duration: float, ended_processes: int) -> None:

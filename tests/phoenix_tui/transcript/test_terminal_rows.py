@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from textual.color import Color
 
@@ -15,6 +17,7 @@ from tools.contract import TerminalDisplay
 from tools.terminal.values import TextRun
 
 RED = "31"
+RUNS: Any = {"id": f"{OWN_CALL}1", "name": "bash", "summary": "top", "status": ToolStatus.RUNNING}
 
 
 def looks(line: StyledLine) -> list[tuple[str, str]]:
@@ -72,3 +75,24 @@ def test_no_output_hides_in_the_colour_of_its_ground() -> None:
         assert style.color is not None
         assert style.bgcolor is not None
         assert style.color.triplet != style.bgcolor.triplet
+
+
+@pytest.mark.parametrize(
+    ("view", "row"),
+    [
+        (ToolView(wants_screen=True, **RUNS), "needs your terminal · Enter gives it yours · Ctrl+] twice returns"),
+        (ToolView(tail="load 1", reads_keys=True, **RUNS), "Enter gives it your terminal · Ctrl+] twice returns"),
+        (ToolView(tail="load 1", **RUNS), "load 1"),
+    ],
+)
+def test_a_program_for_a_whole_terminal_can_be_given_the_users(view: ToolView, row: str) -> None:
+    last = tool_block(view, 80, is_open=False).lines[-1]
+    assert "".join(span.text for span in last.spans[2:]) == row
+
+
+def test_a_stopped_command_of_a_model_shows_the_ends_of_its_output_and_how_much_is_hidden() -> None:
+    output = "".join(f"{number}\n" for number in range(9)) + "[stopped by the user after 3 s]"
+    view = ToolView("toolu_1", "bash", "make", ToolStatus.CANCELLED, display=TerminalDisplay(output, None))
+    head, *rows = ("".join(span.text for span in line.spans) for line in tool_block(view, 80, is_open=False).lines)
+    assert "+7 lines · stopped" in head
+    assert [row.split("│ ")[1] for row in rows] == ["0", "1", "⋯", "[stopped by the user after 3 s]"]

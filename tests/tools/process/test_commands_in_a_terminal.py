@@ -158,18 +158,6 @@ async def test_a_cancel_kills_the_whole_tree(processes: Processes, watch: Watch,
     assert watch.alive() == set()
 
 
-async def test_a_program_that_wants_the_whole_screen_is_ended(processes: Processes, watch: Watch) -> None:
-    script = "echo before; (setsid sleep 60 &); printf '\\033[?1049hhidden'; trap '' HUP TERM; sleep 60"
-    command = replace(watch.command(script), terminal=True)
-    async with running(processes, command) as task:
-        finished = await task
-    assert isinstance(finished, Finished)
-    assert text_of(finished.captured) == "before"
-    assert finished.captured.terminal is not None
-    assert finished.captured.terminal.wants_screen
-    assert watch.alive() == set()
-
-
 async def test_it_goes_on_as_a_job_whose_output_can_be_read(processes: Processes, tmp_path: Path) -> None:
     seen: list[Progress] = []
     gate = tmp_path / "gate"

@@ -163,11 +163,3 @@ async def test_colours_of_a_long_output_stay_with_their_lines(lines: Lines) -> N
 async def test_a_line_has_no_time_limit_and_may_ask_in_its_terminal(lines: Lines) -> None:
     display = await lines.shown("test -t 0 && test -t 2 && echo $TERM ${NO_COLOR-none} $GIT_TERMINAL_PROMPT")
     assert display.output == "xterm-256color none 1"
-
-
-async def test_a_program_that_needs_the_screen_is_named(lines: Lines) -> None:
-    output = await lines.run("echo before; printf '\\033[?1049h'; sleep 60")
-    assert output.is_error
-    assert isinstance(output.display, TerminalDisplay)
-    assert output.display.output.startswith("before\n[ended: it needs a whole terminal")
-    assert output.text.endswith("in another one.]")

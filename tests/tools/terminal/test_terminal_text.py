@@ -225,14 +225,6 @@ def test_a_hundred_megabytes_of_progress_in_one_row_leave_its_last_state() -> No
     assert told(terminal) == ("done", ())
 
 
-def test_the_alternate_screen_ends_the_text() -> None:
-    terminal = opened()
-    terminal.feed(b"before\r\n\x1b[?1049hhidden")
-    assert terminal.wants_screen
-    terminal.feed(b"more")
-    assert told(terminal).text == "before"
-
-
 def test_modes_of_keys_and_pastes_are_known() -> None:
     terminal = opened()
     terminal.feed(b"\x1b[?1;2004h")

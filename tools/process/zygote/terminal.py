@@ -9,7 +9,9 @@ import termios
 RESET = (
     b"\x1b[<u"  # kitty keys: popped before the alternate screen is left, which has its own stack
     b"\x1b[?2026l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?1016l"
-    b"\x1b[?1004l\x1b[?2004l\x1b[?2031l\x1b[?2048l\x1b[?7h\x1b[?1049l\x1b[?25h\x1b[0 q\x1b[0m\r"
+    b"\x1b[?1004l\x1b[?2004l\x1b[?2031l\x1b[?2048l"
+    b"\x1b[?1l\x1b>\x1b(B\x0f\x1b7\x1b[r\x1b8"  # keys, letters, scrolled rows: Phoenix had lent it to a program
+    b"\x1b[?7h\x1b[?1049l\x1b[?25h\x1b[0 q\x1b[0m\r"
 )
 
 

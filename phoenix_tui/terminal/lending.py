@@ -1,0 +1,165 @@
+"""The user's terminal in the hands of a shell line: bytes are copied both ways while the event loop goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import termios
+import tty
+from typing import TYPE_CHECKING, Final
+
+from textual.app import App, SuspendNotSupported
+
+from phoenix_tui.keys.return_key import NAME, TWICE_WITHIN, ReturnKey
+from phoenix_tui.lifecycle.stop_signals import handle, hang_up
+from phoenix_tui.terminal import foreground_programs, state
+from phoenix_tui.terminal.output_thread import OutputThread
+from phoenix_tui.terminal.size import terminal_size
+from tools.terminal.values import TerminalSize
+
+if TYPE_CHECKING:
+    from engine.api.conversation import TerminalApi
+    from tools.job_board import LentTerminal
+
+READ_SIZE: Final = 4096
+TAKEN_WITHIN: Final = 0.5
+"""Seconds for the last output, where the terminal takes nothing."""
+REMINDED_AFTER: Final = 0.5
+"""Seconds behind the alternate screen after which a program that runs on is no longer about to end."""
+REMINDER: Final = f"\r\n[phoenix: {NAME} returns]\r\n".encode()
+_GIVEN_BACK: Final = (state.FROM_PROGRAMS + state.RESTORE).encode()
+GIVEN: Final = 0
+"""Descriptor of the terminal's keys."""
+
+
+async def hand_over(app: App[object], terminal: TerminalApi) -> bool:
+    """Lend the terminal to the running line until its program ends or the user takes it back.
+
+    False where this terminal cannot be lent. Other conversations go on; nothing is painted meanwhile.
+    """
+    if foreground_programs.borrower() is not None or terminal.modes is None:
+        return True
+    try:
+        with app.batch_update(), app.suspend():
+            if (lent := terminal.lend(_size())) is not None:
+                await Lending(lent).run()
+    except (OSError, termios.error):
+        return True  # the terminal is gone, and Phoenix ends
+    except SuspendNotSupported:
+        return False
+    app.refresh(layout=True)
+    return True
+
+
+class Lending:
+    """One loan; implements `foreground_programs.Borrower`."""
+
+    def __init__(self, lent: LentTerminal) -> None:
+        self._lent = lent
+        self._loop = asyncio.get_running_loop()
+        self._over = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._return_key = ReturnKey()
+        self._before = termios.tcgetattr(GIVEN)
+        self._shown = 1 if os.isatty(1) else 2  # as the screen is drawn
+        self._output = OutputThread(lambda: self._loop.call_soon_threadsafe(self._over.set), self._shown)
+
+    async def run(self) -> None:
+        """Copy until the program ends, the user takes the terminal back, or it is gone.
+
+        Raises:
+            OSError, termios.error: it is gone.
+        """
+        foreground_programs.borrow(self)
+        ends = [asyncio.create_task(self._copy()), asyncio.create_task(self._over.wait())]
+        try:
+            state.screen_entered(True)
+            tty.setraw(GIVEN, termios.TCSANOW)
+            self._loop.add_reader(GIVEN, self._take_keys)
+            handle(self._loop, signal.SIGWINCH, self._follow_size)
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for end in ends:
+                end.cancel()
+            await asyncio.wait(ends)
+            self._lent.give_back()
+            self._give_up()
+
+    def pause(self) -> None:
+        """Give the terminal to the shell: Phoenix is about to be stopped."""
+        with contextlib.suppress(OSError, termios.error):
+            state.within(TAKEN_WITHIN, lambda: os.write(self._shown, _GIVEN_BACK))
+            termios.tcsetattr(GIVEN, termios.TCSANOW, self._before)
+
+    def go_on(self) -> None:
+        """Take it again; the program draws all of it."""
+        with contextlib.suppress(OSError, termios.error):
+            tty.setraw(GIVEN, termios.TCSANOW)
+            self._lent.draw_again(_size())
+
+    async def end(self) -> None:
+        """End the loan: Phoenix is about to end."""
+        self._over.set()
+        await self._ended.wait()
+
+    def _give_up(self) -> None:
+        """Put the terminal into the state in which Phoenix takes its screen."""
+        self._loop.remove_reader(GIVEN)
+        try:
+            with contextlib.suppress(OSError):
+                self._output.write(self._shown, _GIVEN_BACK)
+            self._output.finish(TAKEN_WITHIN)
+            termios.tcsetattr(GIVEN, termios.TCSANOW, self._before)
+            state.screen_entered(False)
+        finally:
+            foreground_programs.borrow(None)
+            self._ended.set()
+
+    async def _copy(self) -> None:
+        drew = self._lent.is_drawing
+        with contextlib.suppress(OSError):  # its thread has told
+            while content := await self._lent.read():
+                self._output.write(self._shown, content)
+                await self._output.drained()
+                if drew and not self._lent.is_drawing:
+                    self._loop.call_later(REMINDED_AFTER, self._remind)
+                drew = self._lent.is_drawing
+
+    def _remind(self) -> None:
+        """Name the key where the program goes on in lines."""
+        if not (self._over.is_set() or self._ended.is_set() or self._lent.is_drawing):
+            with contextlib.suppress(OSError):
+                self._output.write(self._shown, REMINDER)
+
+    def _take_keys(self) -> None:
+        try:
+            typed = os.read(GIVEN, READ_SIZE)
+        except OSError:
+            typed = b""
+        if not typed:
+            self._loop.remove_reader(GIVEN)
+            self._over.set()
+            hang_up()
+            return
+        keys, returns = self._return_key.feed(typed)
+        if keys:
+            self._lent.type(keys)
+        if returns:
+            self._over.set()
+        elif self._return_key.holds:
+            self._loop.call_later(TWICE_WITHIN, self._type_held)
+
+    def _type_held(self) -> None:
+        """Give the program a press that stayed alone."""
+        if not self._over.is_set() and (keys := self._return_key.take_late()):
+            self._lent.type(keys)
+
+    def _follow_size(self) -> None:
+        self._lent.resize(_size())
+
+
+def _size() -> TerminalSize:
+    columns, rows = terminal_size()
+    return TerminalSize(rows, columns)
