@@ -15,6 +15,8 @@ _PLAIN: Final = re.compile(r"[^\s\"'=,]+")
 """A text that needs no quotes between other arguments."""
 LONGEST: Final = 400
 """Characters of all arguments."""
+LONGEST_READ: Final = 64 * 1024
+"""Characters of JSON that are read for a title; of longer ones it shows the beginning."""
 _MOST_NAMED: Final = 20
 """Arguments that a title names."""
 
@@ -36,10 +38,11 @@ def call_title(name: str, input_json: str, summary: str = "", gap: str = " ") ->
 def arguments_of(input_json: str) -> str:
     """Arguments of a call of an MCP tool on one line, nothing hidden; the text itself where it is no object."""
     try:
-        args: JsonValue = json.loads(input_json or "{}")
-    except ValueError:
-        args = None
-    words = reveal_line(named_arguments(args) if isinstance(args, dict) else input_json)
+        args: JsonValue = json.loads(input_json or "{}") if len(input_json) <= LONGEST_READ else None
+        words = named_arguments(args) if isinstance(args, dict) else input_json
+    except (ValueError, RecursionError):
+        words = input_json
+    words = reveal_line(words[: LONGEST * 2])
     return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
 
 

@@ -37,6 +37,8 @@ def test_arguments_that_are_no_object_are_shown_as_they_are_and_within_a_bound()
     assert call_title("mcp__a__b", "[1, 2") == "a: b [1, 2"
     assert call_title("mcp__a__b", '{"x": "\u001b[31m\nred"}').isprintable()
     assert len(call_title("mcp__a__b", json.dumps({"x": "y" * 100_000}))) < 420
+    for depth in (900, 30_000):
+        assert call_title("mcp__a__b", f'{{"x": {"[" * depth}{"]" * depth}}}').endswith("[[[…")
 
 
 @pytest.mark.parametrize(
