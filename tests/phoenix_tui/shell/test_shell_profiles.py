@@ -152,7 +152,7 @@ async def test_what_is_written_stays_though_its_conversation_is_made_anew(open_s
         drafted = shell.conversation
         await shell.active.drafts.keep()
         shell.screen.startup.then(lambda bench: use(bench, "explore"))
-        await shell.until(lambda: shell.composer.content == "where is it" and shell.active.mode == "plan")
+        await shell.until(lambda: shell.composer.content == "where is it" and shell.status.startswith("plan"))
         await shell.pilot.press("enter")
         await shell.until(lambda: shell.in_view and shell.conversation.said)
         assert shell.conversation is not drafted
