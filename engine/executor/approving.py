@@ -125,8 +125,9 @@ def named(question: Question, rule: str = "") -> str:
     """The tool and the beginning of its call, which a `rule` for that very call names already."""
     name, summary = question.call.name, question.request.summary
     told = rule == f"{name}({summary})" or summary in {"", name}
+    label = tool_label(name)
     if told:
-        return tool_label(name)
+        return label
     if question.request.paths:
         return call_title(name, "", both_ends(one_line(summary), LONGEST_SUMMARY))
-    return one_line(call_title(name, question.call.input_json, summary), LONGEST_SUMMARY)
+    return one_line(call_title(name, question.call.input_json, summary), len(label) + 1 + LONGEST_SUMMARY)

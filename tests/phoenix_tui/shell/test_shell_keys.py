@@ -462,7 +462,7 @@ def test_a_keymap_that_makes_no_sense_is_refused_by_name(tmp_path: Path, text: s
 
 async def test_what_was_typed_before_there_was_a_desk_counts_for_what_esc_does(open_shell: Any) -> None:
     async with open_shell() as shell:
-        shell.dock._loaded = False
+        shell.dock.is_loaded = False
         await shell.type("early")
         await shell.active.begin()
         assert shell.composer.text == "early"
