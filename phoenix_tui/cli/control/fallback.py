@@ -11,7 +11,8 @@ from engine.conversation import Conversation
 from engine.executor.requests import Refused, RunCaps
 from engine.machine.states import Errored
 from engine.ports import ConversationChanges, ProviderError
-from phoenix_tui.cli.control.model_finder import ModelFinder, known_model
+from phoenix_tui.cli.control.model_finder import ModelFinder
+from phoenix_tui.config.claude_words import known_model
 
 BUSY: Final = frozenset({"overloaded", "rate_limit", "server"})
 """Kinds of failures after which another model is asked."""

@@ -19,26 +19,11 @@ from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.names import INPUT_FORMAT
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.config.choices import EFFORTS as KNOWN
+from phoenix_tui.config.claude_words import FOREIGN_EFFORTS, FOREIGN_MODES, NOBODY
 from phoenix_tui.config.file_sources import check_sources
 from phoenix_tui.config.flag_rules import listed
 from tools.contract import JsonObject, JsonValue
 
-NOBODY: Final = "dontAsk"
-"""Mode in which a question is a no, and rules count."""
-FOREIGN_MODES: Final = {
-    "default": "ask",
-    "acceptEdits": "accept-edits",
-    "bypassPermissions": "auto",
-    "plan": "plan",
-    NOBODY: "ask",
-    "auto": "ask",
-    "ask": "ask",
-    "accept-edits": "accept-edits",
-    "deny": "deny",
-}
-"""Permission modes of hosts. Their `auto` asks a model about each call; here it asks the host."""
-EFFORTS: Final = {"xhigh": "max", "minimal": "low"}
-"""Efforts of hosts that have another name here."""
 BUDGETS: Final = ((0, "off"), (4_096, "low"), (12_288, "medium"), (24_576, "high"))
 """Most tokens of reasoning and the effort for them; beyond the last it is max (docs/decisions/effort.md)."""
 _IGNORED: Final = {
@@ -198,7 +183,7 @@ def _mode(given: str | None) -> tuple[str | None, str]:
 
 
 def _effort(given: str | None, thinking: str | None, tokens: str | None) -> str | None:
-    effort = EFFORTS.get(given, given) if given is not None else None
+    effort = FOREIGN_EFFORTS.get(given, given) if given is not None else None
     if effort is not None and effort not in KNOWN:
         raise CommandError(f"There is no effort {given}; use {', '.join(KNOWN)}.")
     if tokens is not None and not (tokens.isascii() and tokens.isdecimal() and len(tokens) < 12):

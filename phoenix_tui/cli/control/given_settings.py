@@ -9,8 +9,9 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from phoenix_tui.cli.control.flags import FOREIGN_MODES, ControlFlags
+from phoenix_tui.cli.control.flags import ControlFlags
 from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.config.claude_words import FOREIGN_MODES
 from tools.contract import JsonObject, JsonValue
 
 READ = frozenset({"permissions", "model", "sandbox"})

@@ -6,20 +6,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from engine.ports.profiles import KNOWN_TOOLS, Profile, Profiles
-from engine.records import PermissionMode
-from engine.records.effort import Effort
-from phoenix_tui.cli.control.flags import EFFORTS, FOREIGN_MODES
-from phoenix_tui.cli.control.model_finder import known_model
+from engine.ports.profiles import Profile, Profiles
 from phoenix_tui.cli.control.requests import RequestError
+from phoenix_tui.config.sources.agents import AgentError, agent_profile
 from tools.contract import JsonObject, JsonValue
-from tools.foreign_names import native_names
 
 MOST_AGENTS: Final = 500
-LONGEST_NAME: Final = 100
-INHERIT: Final = "inherit"
-"""Model of an agent that has its parent's."""
-BY_HOST: Final = "the host"
 
 
 class HostAgents:
@@ -43,7 +35,10 @@ class HostAgents:
             return
         if not isinstance(agents, dict) or len(agents) > MOST_AGENTS:
             raise RequestError(f"agents must be an object of at most {MOST_AGENTS} agents.")
-        self._agents = {name: agent_profile(name, about) for name, about in agents.items()}
+        try:
+            self._agents = {name: agent_profile(name, about) for name, about in agents.items()}
+        except AgentError as error:
+            raise RequestError(f"{error}.") from error
 
     def init_fields(self) -> JsonObject:
         """The names in the init frame."""
@@ -73,41 +68,3 @@ class HostAgents:
             return self._agents.get(name) or self._plugins[name]
         assert self.base is not None, "the engine has asked for the profiles"
         return self.base.resolve(name, cwd)
-
-
-def agent_profile(name: str, about: JsonValue) -> Profile:
-    """The profile of an agent as hosts describe it. Raises RequestError."""
-    if not isinstance(about, dict) or not name.strip() or len(name) > LONGEST_NAME:
-        raise RequestError(f"The agent {name[:60]!r} must have a name and be an object.")
-    tools, effort, mode = about.get("tools"), about.get("effort"), about.get("permissionMode")
-    turns, model = about.get("maxTurns"), about.get("model")
-    wanted = EFFORTS.get(effort, effort) if isinstance(effort, str) else ""
-    return Profile(
-        name=name,
-        description=_text(about.get("description")),
-        prompt=_text(about.get("prompt")),
-        model=known_model(model) if isinstance(model, str) and model not in {"", INHERIT} else "",
-        tools=_tools(tools, about.get("disallowedTools")),
-        permission_mode=PermissionMode(FOREIGN_MODES[mode])
-        if isinstance(mode, str) and mode in FOREIGN_MODES
-        else None,
-        max_turns=turns if isinstance(turns, int) and turns > 0 else 0,
-        effort=wanted if wanted in set(Effort) else "",
-        source=BY_HOST,
-    )
-
-
-def _tools(allowed: JsonValue, denied: JsonValue) -> tuple[str, ...]:
-    """Native tools of an agent; none in the list: all of them."""
-    left_out = set(_natives(denied))
-    wanted = _natives(allowed) if isinstance(allowed, list) else (KNOWN_TOOLS if left_out else ())
-    return tuple(dict.fromkeys(name for name in wanted if name not in left_out))
-
-
-def _natives(names: JsonValue) -> tuple[str, ...]:
-    given = [one for one in names if isinstance(one, str)] if isinstance(names, list) else []
-    return tuple(native for one in given for native in native_names(one.partition("(")[0]))
-
-
-def _text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else ""

@@ -8,8 +8,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from engine.records import PermissionMode
-from phoenix_tui.cli.control.flags import FOREIGN_MODES
 from phoenix_tui.cli.control.host_rules import HostRules, folder_rules, rule_texts
+from phoenix_tui.config.claude_words import FOREIGN_MODES
 from tools.contract import JsonObject, JsonValue
 
 ChangeMode = Callable[[PermissionMode], Awaitable[None]]

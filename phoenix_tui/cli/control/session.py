@@ -12,15 +12,15 @@ from engine.conversation import Conversation
 from engine.ports import ConversationChanges, ProviderError
 from engine.records import PermissionMode
 from phoenix_tui.cli.agent_sdk import COMPATIBLE_VERSION, MODES
-from phoenix_tui.cli.control.flags import FOREIGN_MODES, NOBODY
 from phoenix_tui.cli.control.host_agents import HostAgents
 from phoenix_tui.cli.control.host_commands import HostCommands
 from phoenix_tui.cli.control.launch_fields import confirmed
-from phoenix_tui.cli.control.model_finder import LINES, ModelFinder, known_model
+from phoenix_tui.cli.control.model_finder import ModelFinder
 from phoenix_tui.cli.control.names import bare_model, foreign_names
 from phoenix_tui.cli.control.requests import Handler, RequestError, process_facts, text_of
 from phoenix_tui.cli.control.server_requests import ServerRequests
 from phoenix_tui.cli.control.turns import Turns
+from phoenix_tui.config.claude_words import FOREIGN_MODES, LINES, NOBODY, known_model
 from tools.contract import JsonObject, JsonValue
 
 

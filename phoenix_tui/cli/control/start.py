@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from phoenix_tui.cli.control.flags import control_flags
 from phoenix_tui.cli.control.given_settings import with_settings
 from phoenix_tui.cli.control.host_plugins import host_plugins
-from phoenix_tui.cli.control.model_finder import known_model
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.output import write_json_line, write_progress
 from phoenix_tui.cli.setup import prepare
+from phoenix_tui.config.claude_words import known_model
 from tools.contract import JsonObject, JsonValue
 from tools.fresh_ids import fresh_id
 from tools.process.hardening import harden

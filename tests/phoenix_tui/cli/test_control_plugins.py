@@ -169,7 +169,7 @@ def test_agents_that_cannot_be_used_are_named_and_the_others_stay(tmp_path: Path
     assert [one.name for one in found.profiles] == ["tools:reviewer", "tools:f"]
     assert [(Path(path).name, why.partition(" ")[0]) for path, why in found.errors] == [
         ("b.md", "there"),
-        ("c.md", "its"),
+        ("c.md", "line"),
         ("d.md", "line"),
         ("e.md", "it"),
         ("h.md", "it"),
