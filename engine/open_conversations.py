@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, Protocol, TypeAlias
+from pathlib import Path
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from engine.activities import ActivityReporter, Watcher
 from engine.background.after_run import CompactionAfterRun
@@ -76,6 +77,15 @@ class BackgroundAsker(Protocol):
 
     async def close(self) -> None:
         """Stop asking, within the grace time of a conversation."""
+        ...
+
+
+@runtime_checkable
+class FolderTool(Protocol):
+    """A tool whose definition depends on the folder of its conversation."""
+
+    def in_folder(self, cwd: Path) -> Tool:
+        """The tool of a conversation that works there."""
         ...
 
 
@@ -315,8 +325,12 @@ def _tools_of(
     there to be asked.
     """
     left_out = {*(OWN_TOOLS if record.agent is not None else ()), *(() if asks else (ASK_TOOL,))}
-    own = {name: tool for name, tool in tools.items() if name not in left_out}
+    own = {name: _there(tool, record) for name, tool in tools.items() if name not in left_out}
     return {name: tool for name, tool in own.items() if profile is None or profile.allows(name)}
+
+
+def _there(tool: Tool, record: ConversationRecord) -> Tool:
+    return tool.in_folder(record.cwd) if isinstance(tool, FolderTool) else tool
 
 
 def _tell(followers: Sequence[AgentFollower], agent: Conversation, update: Update) -> None:

@@ -37,14 +37,21 @@ LONGEST_KIND: Final = 300
 """Characters of one kind of agent with its description."""
 ROOM: Final = 16_000
 """Characters of all that come with a run."""
+ANYWHERE: Final = Path("/")
+"""Folder of a tool that no conversation has yet."""
 
 
 class SpawnAgents:
     """Tool that starts several sub-agents; the call waits for all of them."""
 
-    def __init__(self, starter: SubAgents, profiles: Profiles) -> None:
+    def __init__(self, starter: SubAgents, profiles: Profiles, cwd: Path = ANYWHERE) -> None:
         self._starter = starter
         self._profiles = profiles
+        self._cwd = cwd
+
+    def in_folder(self, cwd: Path) -> SpawnAgents:
+        """The tool of a conversation that works there."""
+        return SpawnAgents(self._starter, self._profiles, cwd)
 
     @property
     def spec(self) -> ToolSpec:
@@ -54,7 +61,7 @@ class SpawnAgents:
             "properties": {
                 "task": {"type": "string", "description": "What to do, with all it needs to know."},
                 "priority": {"type": "string", "enum": list(RunPriority), "description": "Who starts first."},
-                **_limits(self._profiles),
+                **_limits(self._profiles, self._cwd),
             },
             "required": ["task"],
             "additionalProperties": False,
@@ -90,9 +97,14 @@ class SpawnAgents:
 class SpawnTask:
     """One sub-agent in the background, or a message to an earlier one."""
 
-    def __init__(self, starter: SubAgents, profiles: Profiles) -> None:
+    def __init__(self, starter: SubAgents, profiles: Profiles, cwd: Path = ANYWHERE) -> None:
         self._starter = starter
         self._profiles = profiles
+        self._cwd = cwd
+
+    def in_folder(self, cwd: Path) -> SpawnTask:
+        """The tool of a conversation that works there."""
+        return SpawnTask(self._starter, self._profiles, cwd)
 
     @property
     def spec(self) -> ToolSpec:
@@ -106,7 +118,7 @@ class SpawnTask:
                 "initial_prompt": {"type": "string", "description": "What to do, with all it needs to know."},
                 "task_id": {"type": "string", "description": "An earlier task."},
                 "message": {"type": "string", "description": "For an earlier task: how to go on."},
-                **_limits(self._profiles),
+                **_limits(self._profiles, self._cwd),
             }),
             ToolClass.SPAWN,
         )
@@ -130,9 +142,9 @@ class SpawnTask:
         return ToolOutput(f"{agent_id} started")
 
 
-def _limits(profiles: Profiles) -> JsonObject:
+def _limits(profiles: Profiles, cwd: Path) -> JsonObject:
     return {
-        "profile": {"type": "string", "description": _kinds(profiles.added())},
+        "profile": {"type": "string", "description": _kinds(profiles.added(cwd))},
         "max_turns": {"type": "integer", "description": "Model calls it may use; 0 or absent: its profile's number."},
         "timeout": {"type": "number", "description": "Seconds it may take; 0 or absent: its profile's number."},
     }

@@ -129,8 +129,10 @@ class Profiles(Protocol):
         """Profiles that can be used in this folder, the built-in ones first."""
         ...
 
-    def added(self) -> Sequence[Profile]:
-        """Profiles that a host or a plugin brings along: the tools that spawn name each of them to the model."""
+    def added(self, cwd: Path) -> Sequence[Profile]:
+        """Profiles beside Phoenix's own in this folder, from memory: agents of files, a host or a plugin. The tools
+        that spawn name each of them to the model.
+        """
         ...
 
     def resolve(self, name: str, cwd: Path) -> Profile:

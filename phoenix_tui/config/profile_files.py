@@ -63,12 +63,13 @@ class ProfileFiles(Struct):
         """Profiles that can be used in this folder, the built-in ones first."""
         return tuple(one.good for one in self._all(find_project(cwd)).values() if one.good is not None)
 
-    def added(self) -> Sequence[Profile]:
-        """None: files belong to the user and to projects."""
+    def added(self, cwd: Path) -> Sequence[Profile]:
+        """None: the user's and a project's own profiles are known to whoever writes their names."""
+        del cwd
         return ()
 
-    def resolve(self, name: str, cwd: Path) -> Profile:
-        """The profile called `name`, general for no name.
+    def resolve(self, name: str, cwd: Path, others: Sequence[str] = ()) -> Profile:
+        """The profile called `name`, general for no name; `others` are names that an error lists, too.
 
         Raises:
             ProfileError: there is none, naming those there are; or its file is wrong and never was right.
@@ -77,7 +78,7 @@ class ProfileFiles(Struct):
         found = self._all(project)
         kept = found.get(name or GENERAL)
         if kept is None:
-            raise ProfileError(self._unknown(name, project, list(found)))
+            raise ProfileError(self._unknown(name, project, [*found, *others]))
         if kept.good is None:
             trouble = kept.trouble or ProfileTrouble(self.folder, 1, f"{self.folder}:1: this folder cannot be used.")
             raise ProfileError(trouble.text, trouble.path, trouble.line)

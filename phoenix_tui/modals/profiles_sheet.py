@@ -14,6 +14,7 @@ from engine.executor.requests import EngineError
 from engine.ports.profiles import BUILT_IN, GENERAL
 from phoenix_tui.config.profile_files import ProfileTrouble
 from phoenix_tui.config.profile_text import profile_text
+from phoenix_tui.config.sources.agent_files import is_agent_file
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.keys.keymap import bindings
 from phoenix_tui.keys.scopes import Scope
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from phoenix_tui.features.profiles_api import ProfilesApi
 
 TROUBLE: Final = "Trouble"
+BUILT: Final = "Built in"
+AGENTS: Final = ("Agents, yours", "Agents of this project")
 EMPTY: Final = "-"
 """The choice to begin a new profile with the template."""
 COMMENT: Final = """A line that is deleted takes its value from the conversation that calls the agent.
@@ -151,10 +154,9 @@ class ProfilesSheet(RowsSheet):
         return [*rows, *self._rows_of(profiles)]
 
     def _rows_of(self, profiles: Sequence[Profile]) -> Iterator[SheetRow]:
-        sections = ("Built in", "Yours", "Of this project")
-        for place, section in enumerate(sections):
+        for section in (BUILT, "Yours", "Of this project", *AGENTS):
             for one in profiles:
-                if place == (2 if one.project else one.source != BUILT_IN):
+                if section == _section(one):
                     mode = one.permission_mode.value if one.permission_mode is not None else ""
                     used = "in use" if one.name == (self._in_use or GENERAL) else ""
                     yield SheetRow(section, one.name, one.name, one.description, " · ".join(filter(None, (mode, used))))
@@ -164,6 +166,13 @@ class ProfilesSheet(RowsSheet):
         if chosen or entry.section != TROUBLE:
             return lines
         return [line.stylize(Tone.BAD.value) for line in lines]
+
+
+def _section(one: Profile) -> str:
+    """Heading of the rows of its kind."""
+    if is_agent_file(one):
+        return AGENTS[not Path(one.source).is_relative_to(Path.home() / ".claude")]
+    return "Of this project" if one.project else BUILT if one.source == BUILT_IN else "Yours"
 
 
 def _keys() -> str:
@@ -193,6 +202,6 @@ def _time(seconds: float) -> str:
 
 
 def _sentence(trouble: ProfileTrouble) -> str:
-    """Text of a fault without the path before it; the line stays."""
+    """Text of a fault without the path before it; the line stays, where there is one."""
     bare = trouble.text.removeprefix(f"{clean_line(str(trouble.path))}:")
-    return bare if bare == trouble.text else f"line {bare}"
+    return bare.lstrip() if bare == trouble.text or bare.startswith(" ") else f"line {bare}"

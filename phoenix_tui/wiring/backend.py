@@ -47,6 +47,7 @@ from phoenix_tui.lifecycle.memory_limit import MemoryLimit
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.offers import LISTS_FILE, KeptLists
 from phoenix_tui.models.own_file import own_file
+from phoenix_tui.wiring.agent_profiles import AgentProfiles
 from phoenix_tui.wiring.formatters import UserFormatters
 from phoenix_tui.wiring.hooks import OpenedHooks, file_hooks
 from phoenix_tui.wiring.invocable_source import InvocableSource
@@ -92,7 +93,7 @@ class Backend(Struct, frozen=True):
     providers: ProviderRegistry
     models: ModelFiles
     processes: Processes
-    profiles: ProfileFiles
+    profiles: AgentProfiles
     events: EventLog
     sources: ProjectSources
     hooks: OpenedHooks
@@ -152,8 +153,8 @@ async def _backend(
     paths = setup.paths
     models, registry = _models(setup, environment, processes.runner, strict_guide=strict_guide)
     images = ImageDecoder(processes.runner)
-    profiles = ProfileFiles(paths.profiles, trust := TrustFile(paths.trust_file))
-    sources = project_sources(setup)
+    trust, sources = TrustFile(paths.trust_file), project_sources(setup)
+    profiles = AgentProfiles(ProfileFiles(paths.profiles, trust), sources)
     invocables = _invocables(setup, sources, processes.runner, attended=not strict_guide)
     keep = keeps_in(store)
     allowed = allowed_folders(setup)
@@ -178,7 +179,7 @@ async def _backend(
         profiles=profiles,
         runs=store.runs,
         hooks=((hooks := file_hooks(setup, sources, processes.services, store)).runner,),
-        extensions=(invocables, hub),
+        extensions=(invocables, profiles, hub),  # the first looks at files, for the second too
         invocables=invocables,
         server_texts=hub.texts,
         probe=processes,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
@@ -15,24 +16,32 @@ from engine.records.effort import Effort
 from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.profile_files import ProfileFiles, ProfileTrouble
+from phoenix_tui.config.profile_layer import instructed
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.features.profiles_api import ProfileChoice
+from phoenix_tui.wiring.agent_profiles import AgentProfiles
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
 from phoenix_tui.wiring.settings_board import caps_with
+from phoenix_tui.wiring.trust_board import project_sources
 from tools.contract import SandboxMode
+from tools.wording import counted, one_line
+
+MOST_NAMES: Final = 300
+"""Characters of the names of agents in one finding."""
 
 
-def profile_files(setup: Setup) -> ProfileFiles:
-    """The user's profiles, and those of trusted projects."""
-    return ProfileFiles(setup.paths.profiles, TrustFile(setup.paths.trust_file))
+def profile_files(setup: Setup) -> AgentProfiles:
+    """The user's profiles, those of trusted projects, and agents; `--trust` plays no part."""
+    own = ProfileFiles(setup.paths.profiles, TrustFile(setup.paths.trust_file))
+    return AgentProfiles(own, project_sources(setup, may_give=False))
 
 
 class ProfileBoard(Struct, frozen=True):
     """The profiles of this start's folder."""
 
     setup: Setup
-    profiles: ProfileFiles
+    profiles: AgentProfiles
 
     @property
     def own_mode(self) -> PermissionMode:
@@ -99,7 +108,8 @@ class ProfileBoard(Struct, frozen=True):
         """Options of a new conversation with it, as with `--profile NAME`. Raises EngineError."""
         try:
             found = self.profiles.resolve(name, self.setup.cwd)
-            settings = self.setup.settings_now(name)
+            is_agent = found in self.profiles.agents(self.setup.cwd)
+            settings = instructed(self.setup.settings_now(""), found) if is_agent else self.setup.settings_now(name)
         except (ProfileError, ConfigError) as error:
             raise EngineError(str(error)) from error
         changes_nothing = (found.name, found.source) == (GENERAL, BUILT_IN)
@@ -113,12 +123,15 @@ class ProfileBoard(Struct, frozen=True):
         )
 
 
-def profile_findings(profiles: ProfileFiles, cwd: Path) -> Iterator[Finding]:
+def profile_findings(profiles: AgentProfiles, cwd: Path) -> Iterator[Finding]:
     """Findings about profiles, and about files that cannot be used."""
-    found = profiles.names(cwd)
+    found, agents = profiles.own.names(cwd), profiles.agents(cwd)
     yield Finding("profiles", Health.OK, ", ".join(one.name for one in found if one.source == BUILT_IN))
     for one in found:
         if one.source != BUILT_IN:
             yield Finding("profiles", Health.OK, f"{one.name}, {one.source}")
+    if agents:
+        names = one_line(", ".join(one.name for one in agents), MOST_NAMES)
+        yield Finding("agents", Health.OK, f"{counted(len(agents), 'agent')} of .claude/agents: {names}")
     for trouble in profiles.troubles(cwd):
         yield Finding("profiles", Health.BAD if trouble.path.parent == profiles.folder else Health.NOTE, trouble.text)

@@ -55,12 +55,13 @@ class HostAgents:
     def names(self, cwd: Path) -> Sequence[Profile]:
         """Profiles that can be used in this folder."""
         base = self.base.names(cwd) if self.base is not None else ()
-        own = {profile.name for profile in self.added()}
-        return (*(one for one in base if one.name not in own), *self.added())
+        own = self._plugins | self._agents
+        return (*(one for one in base if one.name not in own), *own.values())
 
-    def added(self) -> Sequence[Profile]:
-        """Profiles of plugins and of the host."""
-        return tuple((self._plugins | self._agents).values())
+    def added(self, cwd: Path) -> Sequence[Profile]:
+        """Profiles of files, of plugins and of the host."""
+        files = {one.name: one for one in self.base.added(cwd)} if self.base is not None else {}
+        return tuple((files | self._plugins | self._agents).values())
 
     def resolve(self, name: str, cwd: Path) -> Profile:
         """The profile called `name`. Raises ProfileError."""

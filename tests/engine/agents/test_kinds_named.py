@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import cast
 
 from engine.agents.manager import SubAgents
@@ -14,7 +15,7 @@ from tests.support.engine import BuiltIn
 class Added(BuiltIn):
     """More profiles than there is room for."""
 
-    def added(self) -> tuple[Profile, ...]:
+    def added(self, cwd: Path) -> tuple[Profile, ...]:
         many = [Profile(f"p{number}", "x" * 400) for number in range(60)]
         return (Profile("tools:reviewer", "Reviews\x1b[2J\n code"), Profile("bare"), *many)
 

@@ -9,11 +9,12 @@ import pytest
 from engine.executor.requests import EngineError, RunCaps
 from engine.records import PermissionMode
 from phoenix_tui.cli.arguments import run_arguments
+from phoenix_tui.cli.findings import Health
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.cli.setup import prepare
 from phoenix_tui.config.project import find_project
 from phoenix_tui.config.trust import TrustFile
-from phoenix_tui.wiring.profile_board import ProfileBoard, profile_files
+from phoenix_tui.wiring.profile_board import ProfileBoard, profile_files, profile_findings
 from tools.contract import SandboxMode
 
 MINE = "---\nmodel: a/b\npermission_mode: auto\nsandbox: read-only\n---\nBe kind.\n"
@@ -89,3 +90,23 @@ def test_what_cannot_be_used_or_made_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match=r"config\.toml:1: unknown key 'modell'"):
         start.chosen("mine")
     assert (start.own_model, start.own_mode) == ("", PermissionMode.ASK)
+
+
+def test_an_agent_of_the_user_is_listed_chosen_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    text = "---\nname: reviewer\nmodel: sonnet\npermissionMode: plan\n---\nReview it.\n"
+    put(tmp_path / "user/.claude/agents", "first", text)
+    put(tmp_path / "user/.claude/agents", "explore", "Hidden by the built-in one.\n")
+    start = board(tmp_path, "--append-system-prompt", "In French.")
+    assert [one.name for one in start.all()][-1] == "reviewer"
+    assert [trouble.path.name for trouble in start.troubles()] == ["explore.md"]
+    choice = start.chosen("reviewer")
+    assert (choice.profile, choice.model, choice.mode, choice.append_system_prompt) == (
+        "reviewer",
+        "anthropic/claude-sonnet-5-5",
+        PermissionMode.PLAN,
+        "Review it.\n\nIn French.",
+    )
+    found = [(one.topic, one.health, one.text) for one in profile_findings(start.profiles, tmp_path / "work")]
+    assert ("agents", Health.OK, "1 agent of .claude/agents: reviewer") in found
+    assert found[-1][:2] == ("profiles", Health.NOTE)
