@@ -189,7 +189,8 @@ def _shown(tasks: Sequence[TaskRequest], profiles: Sequence[Profile], how: str) 
 
 def _freedom(profile: Profile) -> str:
     """Mode and sandbox that a profile sets, in words."""
-    mode = f"mode {profile.permission_mode.value}" if profile.permission_mode is not None else ""
+    narrows = " or narrower" if profile.project else ""
+    mode = f"mode {profile.permission_mode.value}{narrows}" if profile.permission_mode is not None else ""
     sandbox = f"sandbox {profile.sandbox} or narrower" if profile.sandbox else ""
     words = ", ".join(filter(None, (mode, sandbox)))
     return f" ({words})" if words else ""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.executor.requests import EngineError, RunCaps
 from engine.ports import Profile, ProfileError
@@ -102,7 +103,11 @@ class ProfileBoard(Struct, frozen=True):
 
     def caps(self, name: str, cwd: Path) -> RunCaps | None:
         """Limits of a run in a conversation of this profile and folder; None where the profile is gone or broken."""
-        return caps_with(self.setup, name, cwd)
+        found = next((one for one in self.profiles.agents(cwd) if one.name == name), None) if name else None
+        caps = caps_with(self.setup, name if found is None else "", cwd)
+        if found is None or caps is None or not found.max_turns:
+            return caps
+        return replace(caps, max_turns=min(caps.max_turns or found.max_turns, found.max_turns))
 
     def chosen(self, name: str) -> ProfileChoice:
         """Options of a new conversation with it, as with `--profile NAME`. Raises EngineError."""

@@ -9,6 +9,7 @@ import asyncio
 import importlib
 import json
 import os
+import pathlib
 import sys
 from typing import Any
 
@@ -127,6 +128,25 @@ async def structured(caller: Caller) -> None:
 async def agents(caller: Caller) -> None:
     reviewer = sdk.AgentDefinition(description="Reviews code", prompt="You review.", tools=["Read"], model="haiku")
     await caller.one(agents={"reviewer": reviewer})
+
+
+def write_agent(folder: pathlib.Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / "any.md").write_text("---\nname: test-agent\ndescription: Tests\ntools: Read\n---\nYou test.\n")
+
+
+async def agent_files(caller: Caller) -> None:
+    write_agent(pathlib.Path(caller.common["cwd"], ".claude", "agents"))
+    caller.found["agents"] = []
+    for sources in (["project"], ["user"]):
+        async with sdk.ClaudeSDKClient(caller.options(setting_sources=sources)) as connected:
+            await connected.query("Say hello in exactly 3 words")
+            async for message in connected.receive_messages():
+                if isinstance(message, sdk.SystemMessage) and message.subtype == "init":
+                    caller.found["agents"].append("test-agent" in message.data["agents"])
+                if isinstance(message, sdk.ResultMessage):
+                    caller.found |= {"result": message.result, "subtype": message.subtype, "is_error": message.is_error}
+                    break
 
 
 async def client(caller: Caller) -> None:

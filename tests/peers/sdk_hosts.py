@@ -47,12 +47,14 @@ SCENARIOS: Final[Scenarios] = {
         {"structured": {"city": "Basel"}, "subtype": "success"},
     ),
     "agents": ((DONE,), SUCCESS),
+    "agent_files": ((DONE,), SUCCESS | {"agents": [True, False]}),
     "failure": ((refuses(401, "authentication_error", "invalid x-api-key"),), {"raised": "success"}),
     "client": ((says("One."), DONE), SUCCESS | {"first": "One.", "model": "claude-haiku-5-5"}),
     "interruption": ((never_ends, DONE), SUCCESS | {"stopped": "aborted_streaming"}),
 }
 STOPPED: Final = {"subtype": "error_during_execution", "stopped": "aborted_tools", "made": None}
-NODE_SCENARIOS: Final[Scenarios] = {name: SCENARIOS[name] for name in SCENARIOS if name != "failure"} | {
+PYTHON_ALONE: Final = frozenset({"failure", "agent_files"})
+NODE_SCENARIOS: Final[Scenarios] = {name: SCENARIOS[name] for name in SCENARIOS if name not in PYTHON_ALONE} | {
     "streaming": ((says("One."), DONE), {"results": ["One.", "Done."]}),
     "refusal": ((RUNS, DONE), STOPPED),
     "prompt": ((DONE,), SUCCESS),

@@ -94,7 +94,7 @@ def test_what_cannot_be_used_or_made_is_one_sentence(tmp_path: Path) -> None:
 
 def test_an_agent_of_the_user_is_listed_chosen_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "user"))
-    text = "---\nname: reviewer\nmodel: sonnet\npermissionMode: plan\n---\nReview it.\n"
+    text = "---\nname: reviewer\nmodel: sonnet\npermissionMode: plan\nmaxTurns: 7\n---\nReview it.\n"
     put(tmp_path / "user/.claude/agents", "first", text)
     put(tmp_path / "user/.claude/agents", "explore", "Hidden by the built-in one.\n")
     start = board(tmp_path, "--append-system-prompt", "In French.")
@@ -107,6 +107,7 @@ def test_an_agent_of_the_user_is_listed_chosen_and_counted(tmp_path: Path, monke
         PermissionMode.PLAN,
         "Review it.\n\nIn French.",
     )
+    assert start.caps("reviewer", tmp_path / "work") == RunCaps(7)
     found = [(one.topic, one.health, one.text) for one in profile_findings(start.profiles, tmp_path / "work")]
     assert ("agents", Health.OK, "1 agent of .claude/agents: reviewer") in found
     assert found[-1][:2] == ("profiles", Health.NOTE)
