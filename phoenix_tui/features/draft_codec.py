@@ -23,6 +23,15 @@ class Unsent(Struct, frozen=True):
     folds: tuple[tuple[int, int], ...] = ()
 
 
+def ahead_of(unsent: Unsent, draft: Unsent) -> Unsent:
+    """A message that was not sent, and behind it the draft that was written since."""
+    if not draft.text:
+        return Unsent(unsent.text, (*unsent.image_ids, *draft.image_ids), unsent.folds)
+    by = len(unsent.text) + 1
+    folds = (*unsent.folds, *((start + by, length) for start, length in draft.folds))
+    return Unsent(f"{unsent.text}\n{draft.text}", (*unsent.image_ids, *draft.image_ids), folds)
+
+
 def joined(text: str, image_ids: Sequence[str], folds: Sequence[tuple[int, int]] = ()) -> str:
     """The form that is stored."""
     pastes = f"{PRIVATE}{PASTES}{' '.join(f'{start}+{length}' for start, length in folds)}" if folds else ""

@@ -98,6 +98,14 @@ class Composer(Still, ShellKeys, TextArea):
         self.load_text(self.bulk.refold(text, folds))
         self.move_cursor(self.document.end)
 
+    def give_back(self, text: str) -> None:
+        """Show a text that was not sent before what was typed meanwhile; the cursor stays at its letter."""
+        if not self.text:
+            self.load(text)
+            return
+        self.answering.begin(by_hand=False)
+        self.insert(f"{self.bulk.fold(text)}\n", (0, 0), maintain_selection_offset=True)
+
     def put(self, text: str) -> None:
         """Show another text in place of the draft; undo brings the draft back."""
         self.draft.put(text)

@@ -221,6 +221,10 @@ class ActiveConversation:
             elif self.beside is None or not self.beside.keeps(visible):
                 visible.stop()
 
+    def forget_images(self, conversation_id: str) -> None:
+        """Take the images of its next message from its stored draft when it comes into view again."""
+        self._images_kept.pop(conversation_id, None)
+
     def _select(self, conversation_id: str) -> None:
         """Note which conversation is on the screen: in the list, for a start after a crash, and for the toasts."""
         if conversation_id != self.index.current:

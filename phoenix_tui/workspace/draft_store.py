@@ -11,7 +11,7 @@ from textual.timer import Timer
 from engine.api.conversation import ConversationApi
 from engine.api.errors import ENGINE_ERRORS
 from engine.ports import ConversationChanges
-from phoenix_tui.features.draft_codec import Unsent, joined, parsed
+from phoenix_tui.features.draft_codec import Unsent, ahead_of, joined, parsed
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.notices import Notifier
 
@@ -112,6 +112,17 @@ class Drafting:
         if key in self._unstored:
             self._changed_at = time.monotonic()  # it is tried again
         return parsed(self._unstored.pop(key, stored))
+
+    async def add(self, conversation: ConversationApi, unsent: Unsent) -> None:
+        """Put a message that was not sent before the draft of its conversation, which is out of view."""
+        before = parsed(self._unstored.pop(conversation.id, conversation.record.draft))
+        both = ahead_of(unsent, before)
+        draft = joined(both.text, both.image_ids, both.folds)
+        try:
+            await conversation.change(ConversationChanges(draft=draft))
+        except ENGINE_ERRORS as error:
+            self._unstored[conversation.id] = draft
+            self._toasts.tell(str(error), bad=True)
 
     def is_unstored(self, conversation_id: str) -> bool:
         """True for a conversation whose draft is here alone."""

@@ -14,10 +14,8 @@ from engine.api.conversation import ConversationApi
 from engine.api.errors import ENGINE_ERRORS
 from engine.executor.requests import Accepted, ApprovalAnswer, NeedsYes, Receipt, Refused, shell_line
 from engine.machine.states import Errored, Idle, is_busy
-from engine.ports import ConversationChanges
-from engine.records import Delivery
+from engine.records import Attachment, Delivery
 from engine.updates import Noticed
-from phoenix_tui.features.draft_codec import Unsent, joined
 from phoenix_tui.features.image_files import attach_image
 from phoenix_tui.features.jobs import send_to_background
 from phoenix_tui.features.prompt_history import remember
@@ -27,6 +25,7 @@ from phoenix_tui.text.refusals import in_keys
 from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.workspace.active_conversation import ActiveConversation
 from phoenix_tui.workspace.pending_text import waiting_words
+from phoenix_tui.workspace.returned_text import give_back
 from phoenix_tui.workspace.shell_size import terminal_size
 from tools.clean import clean_line
 from tools.wording import one_line
@@ -56,7 +55,8 @@ class Sending:
         """Send or queue a message, with `steer` for the running turn; a refused text returns to the composer."""
         active = self._active
         chips = active.parts.dock.chips
-        images = tuple(image.id for image in chips.images)
+        attached, chips.images = chips.images, ()  # what is attached from now on belongs to the next message
+        images = tuple(image.id for image in attached)
         conversation: ConversationApi | None = None
         self._calls += text.startswith("/")
         try:
@@ -78,18 +78,17 @@ class Sending:
             receipt = Refused(str(error))
         finally:
             self._calls -= text.startswith("/")
-        if conversation is not None and conversation is not active.conversation:
-            await _keep_draft(conversation, Unsent(text, images), receipt, self._toasts)
+        if isinstance(receipt, Refused):
+            in_view = await self._refused(conversation, text, receipt.reason, attached)
+            if in_view and images and active.conversation is not None and not is_busy(active.conversation.state):
+                chips.trouble = receipt.reason
             return
-        if not isinstance(receipt, Refused):
-            chips.images = ()
-            if conversation is not None and conversation.record.agent is not None:
-                # Until it is read no message of the transcript contains it.
-                words = one_line(clean_line(text), SHOWN_OF_HINT)
-                active.parts.transcript.apply(Noticed(f"your hint will be read with the next step: {words}"))
-        elif images and active.conversation is not None and not is_busy(active.conversation.state):
-            chips.trouble = receipt.reason
-        await self._sent(text, receipt)
+        in_view = conversation is active.conversation
+        if in_view and conversation is not None and conversation.record.agent is not None:
+            # Until it is read no message of the transcript contains it.
+            words = one_line(clean_line(text), SHOWN_OF_HINT)
+            active.parts.transcript.apply(Noticed(f"your hint will be read with the next step: {words}"))
+        await self._sent(text, in_view=in_view)
 
     async def shell(self, line: str, *, now: bool = False) -> None:
         """Run the user's own command, after the current run, or `now` in its place."""
@@ -104,17 +103,27 @@ class Sending:
                     stop_in_view(active.services.engine, conversation)
         except ENGINE_ERRORS as error:
             receipt = Refused(str(error))
-        if conversation is not None and conversation is not active.conversation:
-            await _keep_draft(conversation, Unsent(line), receipt, self._toasts)
-            return
-        await self._sent(line, receipt)
-
-    async def _sent(self, text: str, receipt: Receipt) -> None:
-        composer = self._active.parts.dock.composer
         if isinstance(receipt, Refused):
-            self.give_back(text)
-            self._toasts.tell(in_keys(receipt.reason), bad=True)
+            await self._refused(conversation, line, receipt.reason)
+        else:
+            await self._sent(line, in_view=conversation is active.conversation)
+
+    async def _refused(
+        self, conversation: ConversationApi | None, text: str, reason: str, images: Sequence[Attachment] = ()
+    ) -> bool:
+        """Give a message back and say why; True where its conversation is in view."""
+        in_view = await give_back(self._active, conversation, text, images)
+        if in_view or conversation is None:
+            self._toasts.tell(in_keys(reason), bad=True)
+        else:
+            title = clean_line(conversation.record.title) or "the new conversation"
+            self._toasts.tell(f"{title}: {reason} The message is kept as its draft.", bad=True)
+        return in_view
+
+    async def _sent(self, text: str, *, in_view: bool) -> None:
+        if not in_view:
             return
+        composer = self._active.parts.dock.composer
         self._active.drafts.sent()
         if trouble := remember(composer.draft.prompts, text):  # at once: a user who quits with the next key finds it
             self._toasts.tell(trouble, bad=True)
@@ -126,15 +135,14 @@ class Sending:
 
         A reason that came too late goes into the composer: it is no message before it is sent.
         """
-        active = self._active
+        active, conversation = self._active, self._active.conversation
         taken = await active.accepts(lambda one: asked_by(active.services.engine, one, call_id).answer(call_id, answer))
         if not taken and answer.reason:
-            self.give_back(answer.reason)
+            await give_back(active, conversation, answer.reason)
 
     def give_back(self, text: str) -> None:
-        """Put a text that was not sent back into the composer, before what was typed meanwhile."""
-        composer = self._active.parts.dock.composer
-        composer.load(f"{text}\n{composer.content}" if composer.content else text)
+        """Put a text that belongs to no conversation back into the composer, before what was typed meanwhile."""
+        self._active.parts.dock.composer.give_back(text)
 
     async def attach(self, images: Sequence[Path | bytes]) -> None:
         """Add images to the next message."""
@@ -195,16 +203,3 @@ async def _run_line(conversation: ConversationApi, line: str, *, now: bool) -> R
     if now and isinstance(receipt, Accepted) and queue.waiting:
         await queue.send_now(queue.waiting[-1].id)
     return receipt
-
-
-async def _keep_draft(conversation: ConversationApi, unsent: Unsent, receipt: Receipt, toasts: Notifier) -> None:
-    """Keep a refused message as the draft of its conversation when the user has left that."""
-    if not isinstance(receipt, Refused):
-        return
-    title = clean_line(conversation.record.title) or "the new conversation"
-    try:
-        await conversation.change(ConversationChanges(draft=joined(unsent.text, unsent.image_ids)))
-    except ENGINE_ERRORS as error:
-        toasts.tell(f"{title}: {receipt.reason} {error}", bad=True)
-        return
-    toasts.tell(f"{title}: {receipt.reason} The message is kept as its draft.", bad=True)
