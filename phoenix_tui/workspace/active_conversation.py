@@ -134,10 +134,16 @@ class ActiveConversation:
         Raises:
             EngineError: there is no such conversation.
         """
-        if self.beside is not None and await self.beside.bring(conversation_id):
-            return
-        conversation = await self.services.engine.open(conversation_id)
-        await self.show(conversation)
+        async with self.changing:
+            self._set_aside()
+            try:
+                if self.beside is not None and await self.beside.bring(conversation_id):
+                    return
+                conversation = await self.services.engine.open(conversation_id)
+            except BaseException:
+                self._take_back()
+                raise
+            await self.show(conversation)
 
     async def show(self, conversation: ConversationApi) -> None:
         """Show an opened conversation, with its draft in the composer."""
@@ -205,13 +211,14 @@ class ActiveConversation:
     async def put_away(self) -> None:
         """Keep the draft and follow the conversation no longer; an empty one vanishes."""
         async with self.changing:
+            self._set_aside()
             await self.drafts.put_away()
             visible, self.visible = self.visible, None
             if visible is None:
                 return
             await keep_place(visible.conversation, self.parts.transcript)
-            record, images = visible.conversation.record, self.parts.dock.chips.images
-            self._images_kept[record.id] = images
+            record = visible.conversation.record
+            images = self._images_kept.get(record.id, ())
             written = images or self.drafts.is_unstored(record.id)
             if not written and not self.in_flight.waiting and _is_empty(visible):
                 visible.stop()
@@ -224,6 +231,20 @@ class ActiveConversation:
     def forget_images(self, conversation_id: str) -> None:
         """Take the images of its next message from its stored draft when it comes into view again."""
         self._images_kept.pop(conversation_id, None)
+
+    def _set_aside(self) -> None:
+        """Take draft and images out of the dock: what comes into it from now on is for the next conversation."""
+        chips, conversation = self.parts.dock.chips, self.conversation
+        self.drafts.set_aside()
+        if conversation is not None:
+            self._images_kept[conversation.id] = (*self._images_kept.get(conversation.id, ()), *chips.images)
+            chips.images = ()
+
+    def _take_back(self) -> None:
+        """Put them into the dock again, as the next conversation does not come."""
+        self.drafts.take_back()
+        if self.conversation is not None:
+            self.parts.dock.chips.images = self._images_kept.pop(self.conversation.id, ())
 
     def _select(self, conversation_id: str) -> None:
         """Note which conversation is on the screen: in the list, for a start after a crash, and for the toasts."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import AbstractAsyncContextManager
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from textual.timer import Timer
 
@@ -41,6 +41,14 @@ class DraftOwner(Protocol):
         ...
 
 
+class SetAside(NamedTuple):
+    """A draft that left the composer and is not stored yet."""
+
+    conversation: ConversationApi | None
+    draft: str
+    changed: bool
+
+
 class Drafting:
     """Stores the unsent text and images of the dock."""
 
@@ -51,6 +59,7 @@ class Drafting:
         self._timer: Timer | None = None
         self._changed_at = 0.0
         """Monotonic time of the first change that is not stored; 0 when everything is."""
+        self._aside: SetAside | None = None
         self._unstored: dict[str, str] = {}
         """Drafts that could not be stored when their conversation left the view, by its id; "" for a new one."""
         self._warmed = ""
@@ -86,6 +95,8 @@ class Drafting:
     async def keep(self) -> bool:
         """Store the draft now, where it was changed; False where that cannot be."""
         self._stop_timer()
+        if self._aside is not None:
+            return await self._store_aside()
         if not self._changed_at or not self._dock.is_loaded:
             return True
         if self._active.conversation is not None:
@@ -93,18 +104,37 @@ class Drafting:
         async with self._active.changing:  # or a conversation that comes meanwhile would get this draft
             return await self._kept()
 
-    async def put_away(self) -> None:
-        """Store the draft, as another conversation comes into view; what is typed from now on is for that one."""
+    def set_aside(self) -> None:
+        """Take the draft out of the composer: what is typed from now on is for the conversation that comes."""
+        if not self._dock.is_loaded:
+            return
         conversation, draft = self._active.conversation, self._written
         # Removals by a command are not reported yet.
         changed = bool(self._changed_at) or conversation is not None
         self._stop_timer()
         self._changed_at = 0.0
-        if not self._dock.is_loaded:
-            return
         self._dock.expect()
-        if changed and not await self._stored(conversation, draft):
-            self._unstored[conversation.id if conversation is not None else ""] = draft
+        self._aside = SetAside(conversation, draft, changed)
+
+    def take_back(self) -> None:
+        """Show the draft again, before what was typed meanwhile: no other conversation comes."""
+        aside, self._aside = self._aside, None
+        if aside is not None:
+            unsent = parsed(aside.draft)
+            self._dock.load(unsent.text, unsent.folds)
+            self._changed_at = time.monotonic() if aside.changed else 0.0
+
+    async def put_away(self) -> None:
+        """Store the draft, as another conversation comes into view; what is typed from now on is for that one."""
+        self.set_aside()
+        await self._store_aside()
+
+    async def _store_aside(self) -> bool:
+        aside, self._aside = self._aside, None
+        if aside is None or not aside.changed or await self._stored(aside.conversation, aside.draft):
+            return True
+        self._unstored[aside.conversation.id if aside.conversation is not None else ""] = aside.draft
+        return False
 
     def of(self, conversation: ConversationApi | None) -> Unsent:
         """The draft to show with a conversation that comes into view."""

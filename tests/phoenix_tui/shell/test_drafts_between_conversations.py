@@ -76,3 +76,54 @@ async def test_an_unknown_command_returns_before_what_was_typed_meanwhile(open_s
         shell.composer.load("now")
         await shell.command("/nothing-like-it")
         assert shell.composer.text == "/nothing-like-it\nnow"
+
+
+def slow_to_open(engine: FakeEngine, error: Exception | None = None) -> asyncio.Event:
+    """Let the opening of conversations wait for the event, then fail with `error` where there is one."""
+    released, open_now = asyncio.Event(), engine.open
+
+    async def slowly(conversation_id: str) -> FakeConversation:
+        await released.wait()
+        if error is not None:
+            raise error
+        return await open_now(conversation_id)
+
+    setattr(engine, "open", slowly)  # noqa: B010 - as above
+    return released
+
+
+async def test_a_message_sent_while_another_conversation_is_opened_goes_to_that_one_alone(
+    open_shell: Any, engine: FakeEngine
+) -> None:
+    first, second = engine.seed("first", messages=2), engine.seed("second", messages=2)
+    async with open_shell() as shell:
+        await shell.open(first)
+        await shell.type("half")
+        before = shell.conversation
+        released = slow_to_open(engine)
+        opening = asyncio.ensure_future(shell.active.open(second.id))
+        assert await poll(lambda: shell.composer.text == "")
+        await shell.type("now")
+        await shell.pilot.press("enter")
+        released.set()
+        await opening
+        await shell.until(lambda: shell.conversation.said)
+        assert ([text for text, _ in shell.conversation.said], before.said) == (["now"], [])
+        assert before.record.draft == "half"
+
+
+async def test_a_conversation_that_cannot_be_opened_leaves_the_draft_and_what_was_typed_meanwhile(
+    open_shell: Any, engine: FakeEngine
+) -> None:
+    async with open_shell() as shell:
+        await shell.open(engine.seed("first", messages=2))
+        await shell.type("half")
+        released = slow_to_open(engine, StorageError("The disk is gone."))
+        opening = asyncio.ensure_future(shell.active.open("another"))
+        assert await poll(lambda: shell.composer.text == "")
+        await shell.type("now")
+        released.set()
+        await asyncio.wait([opening])
+        assert (type(opening.exception()), shell.composer.text) == (StorageError, "halfnow")
+        assert await shell.active.drafts.keep()
+        assert shell.conversation.record.draft == "halfnow"
