@@ -10,12 +10,15 @@ from typing import Any, Final, TypeAlias
 from textual import events
 from textual.app import App
 from textual.dom import DOMNode
+from textual.screen import ModalScreen
 from textual.timer import Timer
 
 from phoenix_tui.keys.key_gate import SETTLE, KeyGate, KeyOutcome, KeyTaker, KeyVerdict, TypedEvent
 
 LONGEST_WAIT: Final = 1.0
 """Seconds that a key is held back by those before it."""
+NAPS: Final = 10
+"""Parts of that wait."""
 HandOn: TypeAlias = Callable[[events.Event], Awaitable[None]]
 
 
@@ -43,7 +46,7 @@ class KeyOrder:
         """Let the keys behind the one under way wait until `release`: it opens a sheet, whose module may be loaded."""
         if self._under_way is not None:
             self._opens = self._under_way
-            self._app.set_timer(LONGEST_WAIT, partial(self._release, self._under_way))
+            self._not_for_ever(self._release, self._under_way)
 
     def release(self) -> None:
         """Continue with the next key: the widget that the key opened has the focus, or it opened none."""
@@ -60,7 +63,7 @@ class KeyOrder:
         if self._under_way is not None:
             self._held.append(event)
             if len(self._held) == 1:
-                self._not_for_ever()
+                self._not_for_ever(self._done, self._under_way)
         elif self._waits is not None:
             await self._decide(self._waits, event)
         else:
@@ -141,13 +144,18 @@ class KeyOrder:
 
     def _follow(self, event: TypedEvent, node: DOMNode | None) -> None:
         """Queue behind a key in the message pumps it still passes."""
-        if node is None or node is self._app or not node.call_later(self._passed, event, node):
+        if node is None or node is self._app or not node.call_later(self._reached, event, node):
+            self._app.call_later(self._done, event)
+
+    async def _reached(self, event: TypedEvent, node: DOMNode) -> None:
+        """Let messages go first that the key's action sent through this widget: such as the line that Enter accepts."""
+        if not node.call_later(self._passed, event, node):
             self._app.call_later(self._done, event)
 
     async def _passed(self, event: TypedEvent, node: DOMNode) -> None:
         """Continue after the key has been through this widget, postponed priority bindings included."""
-        goes_up = event.is_forwarded and not event._stop_propagation  # pyright: ignore[reportPrivateUsage] - not told otherwise
-        if goes_up:
+        is_text = event._stop_propagation  # pyright: ignore[reportPrivateUsage] - not told otherwise
+        if not is_text or isinstance(self._app.screen, ModalScreen):  # there it also filters the rows
             self._follow(event, node.parent)
         elif self._opens is event:
             pass  # continues with its release
@@ -172,10 +180,15 @@ class KeyOrder:
                 await self.take(held)
             else:
                 held()
-        if self._held:
-            self._not_for_ever()
+        if self._held and self._under_way is not None:
+            self._not_for_ever(self._done, self._under_way)
 
-    def _not_for_ever(self) -> None:
-        """Continue with the next key after `LONGEST_WAIT`, whatever keeps the current one."""
-        if self._under_way is not None:
-            self._app.set_timer(LONGEST_WAIT, partial(self._done, self._under_way))
+    def _not_for_ever(self, go_on: Callable[[TypedEvent], Awaitable[None]], event: TypedEvent, slept: int = 0) -> None:
+        """Continue with the next key after `LONGEST_WAIT`, whatever keeps this one.
+
+        Counted in naps: time in which Phoenix itself was stopped, or waited for the processor, is one of them at most.
+        """
+        if slept == NAPS:
+            self._app.call_later(go_on, event)
+        elif event is self._under_way:
+            self._app.set_timer(LONGEST_WAIT / NAPS, partial(self._not_for_ever, go_on, event, slept + 1))

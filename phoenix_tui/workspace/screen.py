@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
+from phoenix_tui.features.catalogue import is_command
 from phoenix_tui.keys.esc_hint import BACK, CLOSES
 from phoenix_tui.keys.keymap import bindings
 from phoenix_tui.keys.scopes import Scope
@@ -125,7 +126,9 @@ class WorkspaceScreen(PhoenixScreen[None]):
 
     @on(Composer.Submitted)
     def _submit(self, asked: Composer.Submitted) -> None:
-        """Enter."""
+        """Enter; keys behind a command are meant for the sheet, or the conversation, that it opens."""
+        if is_command(asked.text):
+            self._hold_keys()
         self.writing.submit(asked.text)
 
     @on(Composer.QueueWanted)
@@ -157,6 +160,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
     @on(Dock.Chosen)
     def _run_completed(self, asked: Dock.Chosen) -> None:
         """A command was chosen from the completions."""
+        self._hold_keys()
         self.startup.command(asked.text)
 
     @on(Dock.Edited)

@@ -82,3 +82,36 @@ async def test_two_escapes_with_another_key_between_are_no_pair(open_shell: Open
         await shell.until(lambda: shell.composer.text == "dr")
         await shell.press_at_once("escape", "escape")
         await shell.until(lambda: not shell.composer.text)
+
+
+@pytest.mark.parametrize(("key", "line", "shown"), [("ctrl+r", "", "go"), ("ctrl+p", "/btw", "/btw ")])
+async def test_what_is_typed_behind_enter_in_a_sheet_stands_behind_what_that_chose(
+    open_shell: OpenShell, key: str, line: str, shown: str
+) -> None:
+    async with open_shell() as shell:
+        (await shell.say("go")).answer_with("done")
+        await shell.pilot.press(key)
+        await shell.until(lambda: len(shell.app.screen_stack) == 2)
+        in_one_read(shell, *line.replace("/", ""), "enter", *"abcdefgh")
+        await shell.until(lambda: shell.composer.text.endswith("h"))
+        assert shell.composer.text == f"{shown}abcdefgh"
+
+
+async def test_what_is_typed_behind_a_command_reaches_the_sheet_that_it_opens(open_shell: OpenShell) -> None:
+    async with open_shell() as shell:
+        (await shell.say("go")).answer_with("done")
+        await shell.pilot.pause()
+        in_one_read(shell, "/", *"rename", "enter", *"x", "enter")
+        await shell.until(lambda: shell.conversation.record.title.endswith("x"))
+        assert shell.conversation.said == [("go", ())]
+
+
+async def test_an_arrow_behind_letters_moves_among_the_rows_that_these_have_left(open_shell: OpenShell) -> None:
+    async with open_shell() as shell:
+        for title in ("pear", "pear two", "apple"):
+            shell.engine.seed(title, messages=2)
+        await shell.pilot.press("ctrl+p")
+        await shell.until(lambda: "Everything" in shell.text)
+        in_one_read(shell, *"pear", "down", "enter")
+        await shell.until(lambda: shell.in_view)
+        assert shell.conversation.record.title == "pear two"  # the better match is above it
