@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, assert_never
 
+from engine.ports import ConversationChanges
 from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.features.catalogue import as_message
 from phoenix_tui.keys.active_keys import key
@@ -61,9 +62,12 @@ async def fork_at(ctx: CommandContext, conversation_id: str, last_seq: int) -> N
 
 async def edit_again(ctx: CommandContext, prompt: Target) -> None:
     """A copy that ends before a prompt, with the prompt and its images in the composer."""
-    images = await ctx.active.services.engine.attachments(prompt.image_ids)
-    await fork_at(ctx, prompt.conversation_id, prompt.seq - 1)
-    ctx.dock.composer.load(as_message(prompt.text))
+    engine = ctx.active.services.engine
+    images = await engine.attachments(prompt.image_ids)
+    copy = await engine.fork(prompt.conversation_id, prompt.seq - 1)
+    await copy.change(ConversationChanges(draft=as_message(prompt.text)))  # shown before what is typed meanwhile
+    await ctx.active.show(copy)
+    await ctx.active.index.reload()
     await ctx.sending.attach([image.path for image in images])
     ctx.dock.composer.focus()
     ctx.tell("Edit and resend. The original conversation is kept.")

@@ -73,12 +73,13 @@ class ScreenFrontEnd(FrontEnd):
     async def begin_anew(self) -> None:
         """Replace an empty conversation by a new one; the text in the dock stays."""
         dock = self._ctx.dock
-        text, folds, images = dock.composer.content, dock.composer.folds, dock.chips.images
-        dock.load("")
-        dock.chips.images = ()
-        await self._ctx.active.begin()
-        dock.composer.load(text + dock.composer.content, folds)
-        dock.chips.images = images
+        async with self._ctx.active.changing:
+            text, folds, images = dock.composer.content, dock.composer.folds, dock.chips.images
+            dock.load("")
+            dock.chips.images = ()
+            await self._ctx.active.begin()
+            dock.composer.load(text + dock.composer.content, folds)
+            dock.chips.images = images
 
     def stop(self) -> bool:
         """Stop the run in view; False where there was none."""

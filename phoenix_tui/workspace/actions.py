@@ -21,7 +21,8 @@ from phoenix_tui.terminal.clipboard import ClipboardImage, ClipboardText, Clipbo
 from phoenix_tui.terminal.lending import hand_over
 from phoenix_tui.text.job_text import leaving_question, running
 from phoenix_tui.widgets.welcome_panel import GUIDE
-from phoenix_tui.workspace.external_editor import edit_outside
+from phoenix_tui.workspace.external_editor import edit_outside, with_changes
+from phoenix_tui.workspace.returned_text import give_back
 from phoenix_tui.workspace.shell_size import fit_running_line
 from tools.files.own_files import write_file
 from tools.files.spills import spills_of
@@ -177,12 +178,15 @@ class Actions:
 
     async def _edit(self) -> None:
         """Write the draft in $EDITOR."""
-        composer = self._ctx.dock.composer
-        text = await edit_outside(self._ctx.screen.app, composer.content)
+        active, composer = self._ctx.active, self._ctx.dock.composer
+        conversation, before = active.conversation, composer.content
+        text = await edit_outside(self._ctx.screen.app, before)
         if text is None:
             self._ctx.tell("The editor cannot be started; set VISUAL or EDITOR.", bad=True)
+        elif conversation is not None and conversation is not active.conversation:
+            await give_back(active, conversation, text)
         else:
-            composer.load(text)
+            composer.load(with_changes(before, composer.content, text))
 
     async def _edit_queued(self, message: QueuedMessage) -> None:
         text = await self._ctx.sheets.show(EditSheet("Queued message", message.text))

@@ -46,6 +46,15 @@ async def edit_outside(app: App[object], text: str, environment: Mapping[str, st
             await asyncio.to_thread(path.unlink)
 
 
+def with_changes(before: str, now: str, edited: str) -> str:
+    """The edited draft with what came before or behind it meanwhile: a message that was refused, keys typed ahead."""
+    if now.startswith(before):
+        return edited + now[len(before) :]
+    if now.endswith(before):
+        return now[: len(now) - len(before)] + edited
+    return f"{edited}\n{now}" if now else edited
+
+
 async def open_outside(app: App[object], path: Path, line: int, environment: Mapping[str, str] = os.environ) -> bool:
     """Show a file in the user's own editor at a line; False when it could not be started or failed."""
     editor = _editor(environment)

@@ -5,8 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from engine.ports import ConversationChanges, StorageError
+from phoenix_tui.commands.blocks import edit_again
+from phoenix_tui.widgets.transcript.targets import Target
 from phoenix_tui.workspace.actions import LOST_DRAFT, Actions
+from phoenix_tui.workspace.external_editor import with_changes
 from tests.support.fake_engine import FakeConversation, FakeEngine
 from tests.support.waiting import poll
 
@@ -127,3 +132,48 @@ async def test_a_conversation_that_cannot_be_opened_leaves_the_draft_and_what_wa
         assert (type(opening.exception()), shell.composer.text) == (StorageError, "halfnow")
         assert await shell.active.drafts.keep()
         assert shell.conversation.record.draft == "halfnow"
+
+
+async def test_letters_typed_while_the_copy_of_an_edited_prompt_comes_into_view_stand_behind_the_prompt(
+    open_shell: Any, engine: FakeEngine
+) -> None:
+    async with open_shell() as shell:
+        source = engine.seed("first", messages=2)
+        await shell.open(source)
+        released, reload_now = asyncio.Event(), shell.active.index.reload
+
+        async def slowly() -> None:
+            await released.wait()
+            await reload_now()
+
+        shell.active.index.reload = slowly
+        prompt = Target(source.id, "prompt", seq=1, text="and now?")
+        editing = asyncio.ensure_future(edit_again(shell.ctx, prompt))
+        await shell.until(lambda: shell.in_view is not None and shell.in_view.id != source.id and shell.dock.is_loaded)
+        await shell.type("x")
+        released.set()
+        await editing
+        assert shell.composer.text == "and now?x"
+
+
+async def test_letters_that_came_while_the_editor_had_the_draft_stand_behind_it(
+    open_shell: Any, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_shell() as shell:
+        await shell.open(engine.seed("first", messages=2))
+        await shell.type("half")
+
+        async def edits(app: object, text: str) -> str:
+            await shell.type("x")
+            return f"{text} a draft"
+
+        monkeypatch.setattr("phoenix_tui.workspace.actions.edit_outside", edits)
+        await Actions(shell.ctx).by_key["editor"]()
+        assert shell.composer.text == "half a draftx"
+
+
+@pytest.mark.parametrize(
+    ("now", "shown"), [("half", "whole"), ("halfx", "wholex"), ("refused\nhalf", "refused\nwhole"), ("", "whole")]
+)
+def test_an_edited_draft_keeps_what_came_meanwhile(now: str, shown: str) -> None:
+    assert with_changes("half", now, "whole") == shown
