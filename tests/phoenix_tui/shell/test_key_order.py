@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
@@ -115,3 +116,24 @@ async def test_an_arrow_behind_letters_moves_among_the_rows_that_these_have_left
         in_one_read(shell, *"pear", "down", "enter")
         await shell.until(lambda: shell.in_view)
         assert shell.conversation.record.title == "pear two"  # the better match is above it
+
+
+async def test_a_moment_in_which_phoenix_was_stopped_does_not_let_keys_overtake_what_they_wait_for(
+    open_shell: OpenShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_shell() as shell:
+        await shell.open(shell.engine.seed("first", messages=2))
+        over, timers = asyncio.Event(), list[Callable[[], object]]()
+
+        async def begins() -> None:
+            await over.wait()
+
+        monkeypatch.setattr(shell.active, "begin", begins)
+        monkeypatch.setattr(shell.app, "set_timer", lambda _, callback: timers.append(callback))
+        in_one_read(shell, "ctrl+n", "h")
+        await shell.until(lambda: timers)
+        timers.pop(0)()  # late by any time
+        await shell.pilot.pause()
+        assert shell.composer.text == ""
+        over.set()
+        await shell.until(lambda: shell.composer.text == "h")
