@@ -14,10 +14,13 @@ from textual.widgets import Static
 
 from engine.api.conversation import ConversationApi, Unsubscribe
 from engine.api.engine import EngineApi
+from engine.api.errors import ENGINE_ERRORS
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice, Receipt, Refused
 from engine.machine.states import Errored, Idle, is_busy
+from engine.ports import ConversationChanges
 from engine.records import ConversationSummary, StoredMessage
 from engine.updates import LiveTextDropped, MessageSaved, Question, Snapshot, StateChanged, TextArrived, Update
+from phoenix_tui.features.draft_codec import Unsent, ahead_of, joined, parsed
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.keys.keymap import bindings
 from phoenix_tui.keys.scopes import Scope
@@ -79,6 +82,8 @@ class PeekSheet(Sheet[str]):
         self._row = row
         self._toasts = toasts
         self._line = LineInput()
+        self._replies = 0
+        """Replies that are being sent."""
         self._conversation: ConversationApi | None = None
         self._leave: Unsubscribe | None = None
         self._messages: list[StoredMessage] = []
@@ -252,15 +257,36 @@ class PeekSheet(Sheet[str]):
         if self._question is not None:
             self.run_worker(self._answer(self._question, written_answer(self._question, event.text)))
         elif event.text:
-            self.run_worker(self._reply(event.text))
-        else:
+            self._line.fill("")  # at once: a second Enter sends no second one, and letters behind it stay
+            self._replies += 1
+            self.app.run_worker(self._reply(event.text), group="replies")  # outlives the sheet
+        elif not self._replies:
             self.dismiss(OPEN)
 
     async def _reply(self, text: str) -> None:
-        conversation = await self._engine.open(self._row.id)
-        busy = is_busy(conversation.state)
-        receipt = await (conversation.queue.add(text) if busy else conversation.say(text))
+        busy = False
+        try:
+            conversation = await self._engine.open(self._row.id)
+            busy = is_busy(conversation.state)
+            receipt = await (conversation.queue.add(text) if busy else conversation.say(text))
+        except ENGINE_ERRORS as error:
+            receipt = Refused(str(error))
+        self._replies -= 1
+        if isinstance(receipt, Refused) and self.is_drawable:
+            self._line.insert(f"{text} " if self._line.text else text, (0, 0), maintain_selection_offset=True)
+        elif isinstance(receipt, Refused):
+            await self._keep(text)
         self._told(receipt, "queued" if busy else "sent")
+
+    async def _keep(self, text: str) -> None:
+        """Keep a refused reply before the draft of its conversation: the sheet was closed meanwhile."""
+        try:
+            conversation = await self._engine.open(self._row.id)
+            unsent = ahead_of(Unsent(text), parsed(conversation.record.draft))
+            draft = joined(unsent.text, unsent.image_ids, unsent.folds)
+            await conversation.change(ConversationChanges(draft=draft))
+        except ENGINE_ERRORS as error:
+            self._toasts.tell(str(error), bad=True)
 
     def _told(self, receipt: Receipt, done: str) -> None:
         title = clean_line(self._row.title) or "the new conversation"
@@ -268,4 +294,5 @@ class PeekSheet(Sheet[str]):
             self._toasts.tell(f"{title}: {receipt.reason}", bad=True)
         else:
             self._toasts.tell(f"{title}: {done}.")
-            self.dismiss(None)
+            if self.is_current and not self._line.text:
+                self.dismiss(None)
