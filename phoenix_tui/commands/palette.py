@@ -38,14 +38,13 @@ async def palette(ctx: CommandContext) -> None:
     recent = Recent(ctx.active.launch.state_folder / RECENT_FILE)
     sheet = RowsSheet("Everything", await _entries(ctx, recent.keys()), "Enter runs")
     chosen = await ctx.sheets.show(sheet)
-    name = chosen.removeprefix("command:") if chosen else ""
-    needs_more = name in BY_NAME and bool(BY_NAME[name].required)
-    if needs_more:  # at once: what is typed behind Enter is its argument
-        ctx.dock.composer.put(f"/{name} ")
-    if chosen:
-        await asyncio.to_thread(recent.add, chosen)
-    if chosen and not needs_more:
-        await _do(ctx, chosen)
+    if not chosen:
+        return
+    remembering = asyncio.create_task(asyncio.to_thread(recent.add, chosen))
+    try:
+        await _do(ctx, chosen)  # at once: what is typed behind Enter is meant for that
+    finally:
+        await remembering
 
 
 async def _entries(ctx: CommandContext, recent: Sequence[str]) -> list[SheetRow]:
@@ -99,6 +98,8 @@ def _settings(settings: Sequence[Setting]) -> list[SheetRow]:
 async def _do(ctx: CommandContext, chosen: str) -> None:
     kind, _, name = chosen.partition(":")
     match kind:
+        case "command" if BY_NAME[name].required:
+            ctx.dock.composer.put(f"/{name} ")
         case "command":
             await run_command(ctx, name, "")
         case "key":

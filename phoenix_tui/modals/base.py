@@ -7,6 +7,7 @@ from typing import ClassVar, Final, Generic, TypeVar, cast
 from textual import events, on
 from textual._types import CallbackType
 from textual.app import App
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.geometry import Offset, Size
 from textual.message_pump import MessagePump
@@ -107,6 +108,7 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
     ]
     WHOLE: ClassVar[bool] = False
     """True when it needs all the width there is, such as for code side by side."""
+    _was_covered = False
     esc_hint: str = CLOSES
     """Action of Esc here, shown only in the status line."""
 
@@ -119,6 +121,21 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
             sheet.styles.margin = (0, 0, 1, self._left)
         if self.key_order is not None:
             self.call_later(self.key_order.release)  # after the change of focus to its line
+
+    @on(events.ScreenSuspend)
+    @on(events.ScreenResume)
+    def continue_keys(self, event: events.Event) -> None:
+        """Take keys again after a sheet above this one; the first time `stand` lets them in."""
+        if isinstance(event, events.ScreenSuspend):
+            self._was_covered = True
+        elif self._was_covered and self.key_order is not None:
+            self.key_order.release()
+
+    def dismiss(self, result: Result | None = None) -> AwaitComplete:
+        """Close; keys behind the one that chose something wait for what that opens, a sheet or a conversation."""
+        if result and self.key_order is not None:
+            self.key_order.hold()
+        return super().dismiss(result)
 
     @property
     def _left(self) -> int:

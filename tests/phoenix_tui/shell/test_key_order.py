@@ -137,3 +137,26 @@ async def test_a_moment_in_which_phoenix_was_stopped_does_not_let_keys_overtake_
         assert shell.composer.text == ""
         over.set()
         await shell.until(lambda: shell.composer.text == "h")
+
+
+async def test_what_is_typed_behind_a_choice_reaches_the_sheet_that_this_opens(open_shell: OpenShell) -> None:
+    async with open_shell() as shell:
+        (await shell.say("go")).answer_with("done")
+        await shell.pilot.press("ctrl+p")
+        await shell.until(lambda: "Everything" in shell.text)
+        in_one_read(shell, *"rename", "enter", *"abc", "enter")
+        await shell.until(lambda: shell.conversation.record.title.endswith("abc"))
+        assert (shell.composer.text, shell.conversation.said) == ("", [("go", ())])
+
+
+async def test_what_is_typed_behind_a_choice_is_written_in_the_conversation_that_this_opens(
+    open_shell: OpenShell,
+) -> None:
+    async with open_shell() as shell:
+        first, _ = shell.engine.seed("first", messages=2), shell.engine.seed("pear", messages=2)
+        await shell.open(first)
+        await shell.pilot.press("ctrl+p")
+        await shell.until(lambda: "Everything" in shell.text)
+        in_one_read(shell, *"pear", "enter", *"abcd")
+        await shell.until(lambda: shell.composer.text.endswith("d") and shell.in_view is not first)
+        assert (shell.composer.text, first.record.draft) == ("abcd", "")
