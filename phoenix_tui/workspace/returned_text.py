@@ -13,9 +13,9 @@ from phoenix_tui.workspace.active_conversation import ActiveConversation
 async def give_back(
     active: ActiveConversation, conversation: ConversationApi | None, text: str, images: Sequence[Attachment] = ()
 ) -> bool:
-    """Give it back before what was written since; True where that is the composer.
+    """Put a text before the one written since; True if that is in the composer.
 
-    Decided once no other conversation is on its way into view: until then the composer may belong to that one.
+    Decided while no other conversation comes into view: the composer would belong to that one.
     """
     with active.in_flight.one():  # a conversation without anything else stays until it has this
         async with active.changing:
