@@ -13,12 +13,14 @@ from textual.dom import DOMNode
 from textual.screen import ModalScreen
 from textual.timer import Timer
 
-from phoenix_tui.keys.key_gate import SETTLE, KeyGate, KeyOutcome, KeyTaker, KeyVerdict, TypedEvent
+from phoenix_tui.keys.key_gate import CANCELS, SETTLE, KeyGate, KeyOutcome, KeyTaker, KeyVerdict, TypedEvent
 
 LONGEST_WAIT: Final = 1.0
 """Seconds that a key is held back by those before it."""
 NAPS: Final = 10
 """Parts of that wait."""
+NAPS_OF_WORK: Final = 3
+"""Parts of it where the key may have begun work instead: letters typed behind it shall be seen."""
 HandOn: TypeAlias = Callable[[events.Event], Awaitable[None]]
 
 
@@ -41,12 +43,16 @@ class KeyOrder:
         self._timer: Timer | None = None
         self._opens: TypedEvent | None = None
         """A current key that opens the target of those behind it."""
+        self._may_work = False
 
-    def hold(self) -> None:
-        """Let the keys behind the one under way wait until `release`: it opens a sheet, whose module may be loaded."""
+    def hold(self, *, may_work: bool = False) -> None:
+        """Let the keys behind the one under way wait until `release`: it opens a sheet, whose module may be loaded.
+
+        `may_work`: or it begins work, such as a summary; a key that stops work does not wait then.
+        """
         if self._under_way is not None:
-            self._opens = self._under_way
-            self._not_for_ever(self._release, self._under_way)
+            self._opens, self._may_work = self._under_way, may_work
+            self._not_for_ever(self._release, self._under_way, NAPS - NAPS_OF_WORK if may_work else 0)
 
     def release(self) -> None:
         """Continue with the next key: the widget that the key opened has the focus, or it opened none."""
@@ -62,7 +68,9 @@ class KeyOrder:
         """Hand a key on, or hold it until its turn comes."""
         if self._under_way is not None:
             self._held.append(event)
-            if len(self._held) == 1:
+            if self._may_work and isinstance(event, events.Key) and event.key in CANCELS:
+                self.release()
+            elif len(self._held) == 1:
                 self._not_for_ever(self._done, self._under_way)
         elif self._waits is not None:
             await self._decide(self._waits, event)

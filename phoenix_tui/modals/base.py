@@ -134,7 +134,7 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
         """Close; keys behind the one that chose something wait for what that opens, a sheet or a conversation."""
         if result and self.key_order is not None:
-            self.key_order.hold()
+            self.key_order.hold(may_work=True)
         return super().dismiss(result)
 
     @property

@@ -128,7 +128,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
     def _submit(self, asked: Composer.Submitted) -> None:
         """Enter; keys behind a command are meant for the sheet, or the conversation, that it opens."""
         if is_command(asked.text):
-            self._hold_keys()
+            self._hold_keys(may_work=True)
         self.writing.submit(asked.text)
 
     @on(Composer.QueueWanted)
@@ -160,7 +160,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
     @on(Dock.Chosen)
     def _run_completed(self, asked: Dock.Chosen) -> None:
         """A command was chosen from the completions."""
-        self._hold_keys()
+        self._hold_keys(may_work=True)
         self.startup.command(asked.text)
 
     @on(Dock.Edited)
@@ -313,9 +313,9 @@ class WorkspaceScreen(PhoenixScreen[None]):
         """The conversation at this place of the list."""
         self.sidebar.go(number)
 
-    def _hold_keys(self) -> None:
+    def _hold_keys(self, *, may_work: bool = False) -> None:
         if self.key_order is not None:
-            self.key_order.hold()
+            self.key_order.hold(may_work=may_work)
 
     def action_command(self, line: str) -> None:
         """Run a command by key; later keys are meant for the sheet that it opens."""

@@ -15,6 +15,7 @@ from phoenix_tui.modals.diff_sheet import DiffSheet
 from phoenix_tui.modals.help_sheet import HelpSheet
 from tests.support.fake_rewinding import FakeRewinding, change, point
 from tests.support.shell import Shell
+from tests.support.waiting import poll
 
 OpenShell = Callable[..., AbstractAsyncContextManager[Shell]]
 
@@ -160,3 +161,22 @@ async def test_what_is_typed_behind_a_choice_is_written_in_the_conversation_that
         in_one_read(shell, *"pear", "enter", *"abcd")
         await shell.until(lambda: shell.composer.text.endswith("d") and shell.in_view is not first)
         assert (shell.composer.text, first.record.draft) == ("abcd", "")
+
+
+async def test_esc_does_not_wait_for_a_command_that_works(
+    open_shell: OpenShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_shell() as shell:
+        await shell.open(shell.engine.seed("first", messages=2))
+        over = asyncio.Event()
+
+        async def begins() -> None:
+            await over.wait()
+
+        monkeypatch.setattr(shell.active, "begin", begins)
+        monkeypatch.setattr(shell.app, "set_timer", lambda *_: None)  # no wait ends by itself
+        in_one_read(shell, "/", *"new", "enter", "h")
+        assert not await poll(lambda: shell.composer.text == "h", 0.2)
+        in_one_read(shell, "escape")
+        await shell.until(lambda: shell.composer.text == "h")
+        over.set()
