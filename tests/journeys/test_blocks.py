@@ -85,7 +85,7 @@ async def test_a_fork_at_an_answer_goes_on_from_there(tmp_path: Path) -> None:
         async with program(phoenix) as running:
             await running.ready()
             await running.send("one")
-            await running.shows("First answer.")
+            await running.shows("First answer.", "○ ready")
             await running.send("two")
             await running.shows("Second answer.")
             running.type(ALT_UP + b"gj")

@@ -35,7 +35,7 @@ async def test_own_words_on_the_screen_reach_the_server_and_esc_cancels(tmp_path
             running.type("o")
             await running.shows("Enter takes your words")
             running.type("Ada\r")
-            await running.shows("Hello Ada.")
+            await running.shows("Hello Ada.", "○ ready")
             running.type("again\r")
             await running.shows("Esc cancels")
             running.type(ESC)

@@ -80,7 +80,7 @@ async def test_an_older_prompt_is_found_by_a_few_letters_in_another_session(tmp_
         async with program(phoenix) as running:
             await running.ready()
             await running.send("explain the parser")
-            await running.shows("One.")
+            await running.shows("One.", "○ ready")
             await running.send("now the lexer")
             await running.shows("Two.", "○ ready")
             running.type(CTRL_Q)
