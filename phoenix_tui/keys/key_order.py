@@ -68,7 +68,8 @@ class KeyOrder:
         """Hand a key on, or hold it until its turn comes."""
         if self._under_way is not None:
             self._held.append(event)
-            if self._may_work and isinstance(event, events.Key) and event.key in CANCELS:
+            stops = isinstance(event, events.Key) and event.key in CANCELS
+            if stops and self._may_work and self._opens is not None:
                 self.release()
             elif len(self._held) == 1:
                 self._not_for_ever(self._done, self._under_way)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from textual import events
 
 from engine.rewind.values import PreviewFile
+from phoenix_tui.keys.key_order import LONGEST_WAIT, NAPS
 from phoenix_tui.modals.diff_sheet import DiffSheet
 from phoenix_tui.modals.help_sheet import HelpSheet
 from tests.support.fake_rewinding import FakeRewinding, change, point
@@ -180,3 +181,19 @@ async def test_esc_does_not_wait_for_a_command_that_works(
         in_one_read(shell, "escape")
         await shell.until(lambda: shell.composer.text == "h")
         over.set()
+
+
+async def test_esc_behind_a_key_that_hangs_waits_no_longer_than_any_other_after_a_command_that_worked(
+    open_shell: OpenShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_shell() as shell:
+        await shell.open(shell.engine.seed("first", messages=2))
+        in_one_read(shell, "/", *"vim", "enter", "h")
+        await shell.until(lambda: shell.composer.text == "h")
+        naps = list[float]()
+        monkeypatch.setattr(shell.app, "set_timer", lambda seconds, _: naps.append(seconds))
+        order = shell.screen.key_order
+        assert order is not None
+        order._under_way = events.Key("x", "x")  # a key that is never done
+        await order.take(events.Key("escape", None))
+        assert naps == [LONGEST_WAIT / NAPS]
