@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from msgspec import Struct
-
 from engine.permissions.denials import DENY, parse_denial
 from engine.permissions.foreign_rules import native_rules
 from engine.permissions.rules import KeptRule, RuleBook, parse_rule, why_nothing_matches
 from engine.permissions.tool_names import CLASSES, is_server_tool, why_no_name
 from engine.ports.profiles import KNOWN_TOOLS
+from phoenix_tui.config.rule_layer import RuleLayer
 from tools.contract import ToolClass
 from tools.foreign_names import FOREIGN, NATIVE, WITHOUT
 
@@ -20,31 +19,16 @@ DENIED: Final = "--disallowedTools"
 GIVEN: Final = "This rule was given on the command line with {flag}; start Phoenix without it."
 
 
-class FlagRules(Struct, frozen=True):
+class FlagRules(RuleLayer):
     """The rules of the user's file, with those of the command line before them."""
 
-    book: RuleBook
-    given: tuple[KeptRule, ...]
+    def __init__(self, book: RuleBook, given: tuple[KeptRule, ...]) -> None:
+        super().__init__(book)
+        self._given = given
 
     def rules(self) -> Sequence[KeptRule]:
         """All that can be read."""
-        return (*self.given, *self.book.rules())
-
-    def trouble(self) -> str:
-        """Error of reading the file, in one sentence; empty without one."""
-        return self.book.trouble()
-
-    def unreadable(self) -> str:
-        """The file if rules that deny may stand in it and cannot be read, else an empty text."""
-        return self.book.unreadable()
-
-    def add(self, rule: KeptRule) -> None:
-        """Keep one more in the file.
-
-        Raises:
-            OSError: it cannot be written.
-        """
-        self.book.add(rule)
+        return (*self._given, *super().rules())
 
     def remove(self, rule: KeptRule) -> None:
         """Keep a rule of the file no longer.
@@ -52,10 +36,10 @@ class FlagRules(Struct, frozen=True):
         Raises:
             OSError: it cannot be written, or the rule is one of the command line.
         """
-        for one in self.given:
+        for one in self._given:
             if (one.text, one.project) == (rule.text, rule.project):
                 raise OSError(GIVEN.format(flag=one.source))
-        self.book.remove(rule)
+        super().remove(rule)
 
 
 def with_flags(book: RuleBook, allowed: Sequence[str], denied: Sequence[str]) -> RuleBook:

@@ -9,6 +9,7 @@ from typing import Final
 
 from engine.permissions.denials import DENY
 from engine.permissions.rules import KeptRule, RuleBook, parse_rule
+from phoenix_tui.config.rule_layer import RuleLayer
 from tools.clean import clean_line
 from tools.contract import JsonObject, JsonValue
 
@@ -24,32 +25,16 @@ _WITHOUT_PATTERN: Final = re.compile(r"[^()]*")
 _SERVER: Final = re.compile(r"mcp__(?:(?!__).)+")
 
 
-class HostRules:
+class HostRules(RuleLayer):
     """The rules of the user, and those of the host; the host's last as long as its connection."""
 
-    def __init__(self, base: RuleBook) -> None:
-        self._base = base
+    def __init__(self, book: RuleBook) -> None:
+        super().__init__(book)
         self._rules: list[KeptRule] = []
 
     def rules(self) -> Sequence[KeptRule]:
         """All rules in force."""
-        return (*self._rules, *self._base.rules())
-
-    def trouble(self) -> str:
-        """Error of reading the user's rules."""
-        return self._base.trouble()
-
-    def unreadable(self) -> str:
-        """The user's file, if rules that deny may stand in it and cannot be read."""
-        return self._base.unreadable()
-
-    def add(self, rule: KeptRule) -> None:
-        """Keep one for the user. Raises OSError."""
-        self._base.add(rule)
-
-    def remove(self, rule: KeptRule) -> None:
-        """Keep one of the user no longer. Raises OSError."""
-        self._base.remove(rule)
+        return (*self._rules, *super().rules())
 
     def allow(self, text: str) -> None:
         """Let what `text` names run without a question, such as `Bash(git log:*)` or `Read`."""
