@@ -23,13 +23,15 @@ class Unsent(Struct, frozen=True):
     folds: tuple[tuple[int, int], ...] = ()
 
 
-def ahead_of(unsent: Unsent, draft: Unsent) -> Unsent:
-    """A message that was not sent, and behind it the draft that was written since."""
-    if not draft.text:
-        return Unsent(unsent.text, (*unsent.image_ids, *draft.image_ids), unsent.folds)
+def ahead_of(unsent: Unsent, draft: str) -> str:
+    """The stored form of a message that was not sent, and behind it the stored draft that was written since."""
+    since = parsed(draft)
+    image_ids = (*unsent.image_ids, *since.image_ids)
+    if not since.text:
+        return joined(unsent.text, image_ids, unsent.folds)
     by = len(unsent.text) + 1
-    folds = (*unsent.folds, *((start + by, length) for start, length in draft.folds))
-    return Unsent(f"{unsent.text}\n{draft.text}", (*unsent.image_ids, *draft.image_ids), folds)
+    folds = (*unsent.folds, *((start + by, length) for start, length in since.folds))
+    return joined(f"{unsent.text}\n{since.text}", image_ids, folds)
 
 
 def joined(text: str, image_ids: Sequence[str], folds: Sequence[tuple[int, int]] = ()) -> str:

@@ -20,7 +20,7 @@ from engine.machine.states import Errored, Idle, is_busy
 from engine.ports import ConversationChanges
 from engine.records import ConversationSummary, StoredMessage
 from engine.updates import LiveTextDropped, MessageSaved, Question, Snapshot, StateChanged, TextArrived, Update
-from phoenix_tui.features.draft_codec import Unsent, ahead_of, joined, parsed
+from phoenix_tui.features.draft_codec import Unsent, ahead_of
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.keys.keymap import bindings
 from phoenix_tui.keys.scopes import Scope
@@ -282,8 +282,7 @@ class PeekSheet(Sheet[str]):
         """Keep a refused reply before the draft of its conversation: the sheet was closed meanwhile."""
         try:
             conversation = await self._engine.open(self._row.id)
-            unsent = ahead_of(Unsent(text), parsed(conversation.record.draft))
-            draft = joined(unsent.text, unsent.image_ids, unsent.folds)
+            draft = ahead_of(Unsent(text), conversation.record.draft)
             await conversation.change(ConversationChanges(draft=draft))
         except ENGINE_ERRORS as error:
             self._toasts.tell(str(error), bad=True)

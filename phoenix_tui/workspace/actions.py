@@ -55,7 +55,7 @@ class Actions:
     async def command(self, text: str) -> None:
         """Run a slash command with its argument; an unknown one stays in the box."""
         if not await run_line(self._ctx, text):
-            self._ctx.sending.give_back(text)
+            self._ctx.dock.composer.give_back(text)  # before what was typed meanwhile
 
     async def rows(self, action: str, ids: tuple[str, ...]) -> None:
         """Archive, delete, pin … rows of the list."""

@@ -145,9 +145,7 @@ class Drafting:
 
     async def add(self, conversation: ConversationApi, unsent: Unsent) -> None:
         """Put a message that was not sent before the draft of its conversation, which is out of view."""
-        before = parsed(self._unstored.pop(conversation.id, conversation.record.draft))
-        both = ahead_of(unsent, before)
-        draft = joined(both.text, both.image_ids, both.folds)
+        draft = ahead_of(unsent, self._unstored.pop(conversation.id, conversation.record.draft))
         try:
             await conversation.change(ConversationChanges(draft=draft))
         except ENGINE_ERRORS as error:

@@ -140,10 +140,6 @@ class Sending:
         if not taken and answer.reason:
             await give_back(active, conversation, answer.reason)
 
-    def give_back(self, text: str) -> None:
-        """Put a text that belongs to no conversation back into the composer, before what was typed meanwhile."""
-        self._active.parts.dock.composer.give_back(text)
-
     async def attach(self, images: Sequence[Path | bytes]) -> None:
         """Add images to the next message."""
         active = self._active

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from engine.machine.messages import ImageBlock, ToolCall, ToolResult, ToolResultBlock, ToolStatus, ToolUseBlock
 from engine.records import StoredMessage, ToolCallRecord
 from engine.updates import RunningCall
-from phoenix_tui.widgets.blocks.tool_view import ToolView, display_of, queued_call, stored_call, with_output
-from tools.call_titles import SERVER_TOOL, arguments_of
+from phoenix_tui.widgets.blocks.tool_view import ToolView, display_of, queued_call, stored_call, summary_of, with_output
+from tools.call_titles import SERVER_TOOL
 from tools.clean import clean
 from tools.contract import OutputChunk, OutputSoFar, ProcessesEnded, ProcessStarted, Progress, ToolRequest
 from tools.terminal.values import TerminalRows
@@ -90,10 +90,8 @@ class CallBook:
     def start(self, call: ToolCall, request: ToolRequest | None, now: float) -> None:
         """A call is about to run."""
         view = self._views.get(call.id) or queued_call(call)
-        if call.name.startswith(SERVER_TOOL):
-            summary = arguments_of(call.input_json)
-        else:
-            summary = request.summary if request and request.summary else view.summary
+        told = "" if request is None or call.name.startswith(SERVER_TOOL) else request.summary
+        summary = told or summary_of(call.input_json, call.name)
         self._put(replace(view, summary=summary, status=ToolStatus.RUNNING, since=now, tail=""))
 
     def mark(self, call_id: str, status: ToolStatus, since: float) -> None:
