@@ -47,7 +47,8 @@ async def test_a_plan_is_made_changed_in_the_editor_and_carried_out(tmp_path: Pa
             running.type("1")
             await running.shows("On it.", "todo 0/2 Change delay")
             running.type(CTRL_T)
-            await running.shows("1 [>] Change delay", "2 [ ] Run the tests")
+            # The hint comes with the focus: without it Esc and the "/" behind it would be one write, which is Alt+/.
+            await running.shows("1 [>] Change delay", "2 [ ] Run the tests", "Space done")
             running.type(ESC)
             await running.lacks("Space done")
             await running.send("/plan")
