@@ -76,6 +76,8 @@ class Completer:
         self._programs: ProgramNames | None = None
         self._looking: asyncio.Task[None] | None = None
         self._looked_at = ""
+        self._offered_for: str | None = None
+        """Text that the offered completions complete; None while none of them can be taken."""
         self.mentions: Mentions = no_mentions
         """Conversations for the text after an `@`; set when the services are open."""
         self._custom_source: CustomSource | None = None
@@ -104,7 +106,7 @@ class Completer:
         from phoenix_tui.widgets import completions  # noqa: PLC0415 - the first frame needs none of it
 
         self._stop()
-        self._looked_at = self._composer.text
+        self._offered_for, self._looked_at = None, self._composer.text
         token = token_of(self._composer)
         line = self._composer.document.get_line(token.row)
         if token.text.startswith("@") and self._files is not None:
@@ -124,10 +126,10 @@ class Completer:
             self.look()
 
     async def settled(self) -> bool:
-        """Wait until the offered completions match the text; False where that takes longer than `SETTLES`."""
+        """Wait until the newest completions are offered; False where none match the text after `SETTLES`."""
         if self._looking is not None:
             await asyncio.wait((self._looking,), timeout=SETTLES)
-        return self._looking is None or self._looking.done()
+        return self._looking is None or self._looking.done() or self._offered_for == self._composer.text
 
     def close(self) -> None:
         """Offer nothing."""
@@ -215,6 +217,7 @@ class Completer:
         if any(one.text == token.text and not one.goes_on for one in found):
             found = [one for one in found if one.text == token.text and not token.text.startswith("@")]
         self._offer(found)
+        self._offered_for = self._composer.text
 
 
 def _ended(looking: asyncio.Task[None]) -> None:

@@ -32,6 +32,10 @@ class SlowSource:
     async def values(self, line: str) -> Sequence[Completion]:
         return ()
 
+    async def mentions(self, query: str) -> Sequence[Completion]:
+        await self.released.wait()
+        return ()
+
 
 async def test_letters_typed_before_the_files_were_looked_at_leave_no_command_out(open_shell: Any) -> None:
     async with open_shell() as shell:
@@ -56,15 +60,26 @@ async def test_letters_behind_tab_stay_behind_what_it_puts_in(open_shell: Any) -
         await shell.until(lambda: shell.composer.text == "/fix-issue 12")
 
 
-async def test_completions_that_do_not_come_hold_neither_tab_nor_the_letters_behind_it(
-    open_shell: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("typed", "becomes"),
+    [
+        pytest.param("/renam", "/rename es", id="a command on offer is taken"),
+        pytest.param("/fix", "/fix-issue es", id="a command file on offer is taken"),
+        pytest.param("/none", "/nonees", id="nothing is on offer"),
+        pytest.param("@none", "@nonees", id="files are still listed"),
+    ],
+)
+async def test_newer_completions_that_do_not_come_hold_neither_tab_nor_the_letters_behind_it(
+    open_shell: Any, monkeypatch: pytest.MonkeyPatch, typed: str, becomes: str
 ) -> None:
     monkeypatch.setattr(completer, "SETTLES", 0.05)
     async with open_shell() as shell:
-        shell.dock.completer.offer_custom(SlowSource(custom(one("fix-issue", "Fixes it."))))
-        await shell.type("/fix")
+        source = SlowSource(custom(one("fix-issue", "Fixes it.")))
+        shell.dock.completer.offer_custom(source)
+        shell.dock.completer.mentions = source.mentions
+        await shell.type(typed)
         await shell.pilot.press("tab", "e", "s")
-        await shell.until(lambda: shell.composer.text == "/fixes")
+        await shell.until(lambda: shell.composer.text == becomes)
 
 
 async def test_tab_puts_nothing_into_another_draft_that_came_into_view(open_shell: Any) -> None:
