@@ -47,6 +47,12 @@ class LastingFile:
         """Number of writes that have left the thread's queue."""
         self.when_empty: Callable[[], None] | None = None
         """Called once, on the writer's thread, when the queue is empty."""
+        self._is_over = False
+
+    def successor(self) -> LastingFile:
+        """Return the file of the next writer thread; text that still waits for this one is dropped."""
+        self._is_over = True
+        return LastingFile(self._file)
 
     def fileno(self) -> int:
         """The terminal's."""
@@ -54,8 +60,9 @@ class LastingFile:
 
     def write(self, text: str) -> None:
         """Write; nothing happens once the terminal is gone."""
-        with contextlib.suppress(OSError):
-            self._file.write(text)
+        if not self._is_over:
+            with contextlib.suppress(OSError):
+                self._file.write(text)
         self.writes += 1
 
     def flush(self) -> None:
@@ -174,7 +181,7 @@ class QuietDriver(LinuxDriver):
     def start_application_mode(self) -> None:
         """Take the screen."""
         self._wake = os.pipe()
-        self._put = self._file.writes = 0
+        self._file, self._put = self._file.successor(), 0
         self.shadow.forget()
         super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual left it untyped
         if not self._listening:

@@ -17,6 +17,7 @@ from phoenix_tui.lifecycle.stop_signals import handle, hang_up
 from phoenix_tui.terminal import foreground_programs, state
 from phoenix_tui.terminal.output_thread import OutputThread
 from phoenix_tui.terminal.size import terminal_size
+from phoenix_tui.terminal.suspended import suspended
 from tools.terminal.values import TerminalSize
 
 if TYPE_CHECKING:
@@ -25,11 +26,14 @@ if TYPE_CHECKING:
 
 READ_SIZE: Final = 4096
 TAKEN_WITHIN: Final = 0.5
-"""Seconds for the last output, where the terminal takes nothing."""
+"""Seconds for the last output at Phoenix's end, where the terminal takes nothing."""
+AT_ONCE: Final = 4096
+"""Bytes of one system call: what is still written of a flood when the user takes the terminal back."""
 REMINDED_AFTER: Final = 0.5
 """Seconds behind the alternate screen after which a program that runs on is no longer about to end."""
 REMINDER: Final = f"\r\n[phoenix: {NAME} returns]\r\n".encode()
-_GIVEN_BACK: Final = (state.FROM_PROGRAMS + state.RESTORE).encode()
+_GIVEN_BACK: Final = ("\x18" + state.FROM_PROGRAMS + state.RESTORE).encode()
+"""CAN first: the program's output may end amidst a sequence."""
 GIVEN: Final = 0
 """Descriptor of the terminal's keys."""
 
@@ -42,14 +46,13 @@ async def hand_over(app: App[object], terminal: TerminalApi) -> bool:
     if foreground_programs.borrower() is not None or terminal.modes is None:
         return True
     try:
-        with app.batch_update(), app.suspend():
+        async with suspended(app):
             if (lent := terminal.lend(_size())) is not None:
                 await Lending(lent).run()
     except (OSError, termios.error):
         return True  # the terminal is gone, and Phoenix ends
     except SuspendNotSupported:
         return False
-    app.refresh(layout=True)
     return True
 
 
@@ -60,11 +63,12 @@ class Lending:
         self._lent = lent
         self._loop = asyncio.get_running_loop()
         self._over = asyncio.Event()
+        self._phoenix_ends = asyncio.Event()
         self._ended = asyncio.Event()
         self._return_key = ReturnKey()
         self._before = termios.tcgetattr(GIVEN)
         self._shown = 1 if os.isatty(1) else 2  # as the screen is drawn
-        self._output = OutputThread(lambda: self._loop.call_soon_threadsafe(self._over.set), self._shown)
+        self._output = OutputThread(lambda: self._loop.call_soon_threadsafe(self._over.set), self._shown, AT_ONCE)
 
     async def run(self) -> None:
         """Copy until the program ends, the user takes the terminal back, or it is gone.
@@ -85,7 +89,7 @@ class Lending:
                 end.cancel()
             await asyncio.wait(ends)
             self._lent.give_back()
-            self._give_up()
+            await self._give_up()
 
     def pause(self) -> None:
         """Give the terminal to the shell: Phoenix is about to be stopped."""
@@ -102,20 +106,36 @@ class Lending:
     async def end(self) -> None:
         """End the loan: Phoenix is about to end."""
         self._over.set()
+        self._phoenix_ends.set()
         await self._ended.wait()
 
-    def _give_up(self) -> None:
-        """Put the terminal into the state in which Phoenix takes its screen."""
+    async def _give_up(self) -> None:
+        """Put the terminal into the state in which Phoenix takes its screen, once it has taken all that was written."""
         self._loop.remove_reader(GIVEN)
         try:
             with contextlib.suppress(OSError):
+                if self._over.is_set():
+                    self._output.drop()
                 self._output.write(self._shown, _GIVEN_BACK)
-            self._output.finish(TAKEN_WITHIN)
+            await self._written()
             termios.tcsetattr(GIVEN, termios.TCSANOW, self._before)
             state.screen_entered(False)
         finally:
             foreground_programs.borrow(None)
             self._ended.set()
+
+    async def _written(self) -> None:
+        """Wait for a terminal that takes nothing, until Phoenix ends."""
+        written = asyncio.create_task(self._output.drained())
+        ends = asyncio.create_task(self._phoenix_ends.wait())
+        try:
+            await asyncio.wait((written, ends), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((written,), timeout=TAKEN_WITHIN)
+        finally:
+            for task in (written, ends):
+                task.cancel()
+            await asyncio.gather(written, ends, return_exceptions=True)  # lost output ends the loan, too
+            self._output.close()
 
     async def _copy(self) -> None:
         drew = self._lent.is_drawing

@@ -26,15 +26,21 @@ class OutputFull(OSError):
 class OutputThread:
     """Takes text at once; a daemon thread hands it on, in order, as fast as it is read."""
 
-    def __init__(self, lost: Callable[[], object], stdout: int = 1) -> None:
-        """`lost` is called by the thread once stdout takes nothing more; the next `write` raises why."""
+    def __init__(self, lost: Callable[[], object], stdout: int = 1, at_once: int = AT_ONCE) -> None:
+        """`lost` is called by the thread once stdout takes nothing more; the next `write` raises why.
+
+        `at_once`: bytes of one system call; what is under way when the queue is dropped is still written.
+        """
         self._lost = lost
         self._stdout = stdout
+        self._at_once = at_once
         self._waiting: deque[tuple[int, bytes]] = deque()
         self._size = 0
         self._changed = threading.Condition()
         self._errors: dict[int, OSError] = {}
         self._is_closed = False
+        self._drops = False
+        """True when the rest of the write under way is dropped."""
         self._thread = threading.Thread(target=self._run, name="output", daemon=True)
         self._thread.start()
 
@@ -54,6 +60,13 @@ class OutputThread:
             self._waiting.append((number, content))
             self._size += len(content)
             self._changed.notify_all()
+
+    def drop(self) -> None:
+        """Drop everything that is not written yet; what is written from now on follows at once."""
+        with self._changed:
+            self._size -= sum(len(content) for _, content in self._waiting)
+            self._waiting.clear()
+            self._drops = True
 
     @property
     def waits(self) -> int:
@@ -93,6 +106,7 @@ class OutputThread:
                 if not self._waiting:
                     return
                 number, content = self._waiting.popleft()
+                self._drops = False
             self._hand_on(number, content)
             with self._changed:
                 self._size -= len(content)
@@ -102,7 +116,7 @@ class OutputThread:
         if number in self._errors:
             return
         try:
-            write_all(number, content)
+            write_all(number, content, self._at_once, lambda: self._drops)
         except OSError as error:
             self._errors[number] = error
             if number == self._stdout:
@@ -110,16 +124,20 @@ class OutputThread:
                     self._lost()
 
 
-def write_all(number: int, content: bytes) -> None:
+def write_all(
+    number: int, content: bytes, at_once: int = AT_ONCE, is_dropped: Callable[[], bool] = lambda: False
+) -> None:
     """Write all of it, waiting where the descriptor would block, as pipes of other programs may.
+
+    `is_dropped` is asked between two system calls of `at_once` bytes; once it is true the rest is not written.
 
     Raises:
         OSError: it takes nothing more.
     """
     view = memoryview(content)
-    while view:
+    while view and not is_dropped():
         try:
-            view = view[os.write(number, view[:AT_ONCE]) :]
+            view = view[os.write(number, view[:at_once]) :]
         except BlockingIOError:
             poll = select.poll()
             poll.register(number, select.POLLOUT)

@@ -10,7 +10,10 @@ import os
 import sys
 import termios
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from threading import Thread
 
 WRITER: Final = "textual-output"
 """Textual's name for its writing thread."""
@@ -110,7 +113,7 @@ def say(words: str, output: int = 2) -> None:
 
 def leave(code: int) -> None:
     """End the process at once where a thread still writes to the terminal: Python waits for it, or aborts over it."""
-    if not within(TAKEN_WITHIN, _flush) or _writes():
+    if not within(TAKEN_WITHIN, _flush) or writer() is not None:
         os._exit(code)
 
 
@@ -124,11 +127,11 @@ def within(seconds: float, work: Callable[[], object]) -> bool:
     return not thread.is_alive()
 
 
-def _writes() -> bool:
-    """True while Textual's writing thread exists: as Python ends, a stream that it holds is a fatal error."""
-    import threading  # noqa: PLC0415 - the end alone needs it
+def writer() -> Thread | None:
+    """Textual's writing thread, while there is one: as Python ends, a stream that it holds is a fatal error."""
+    import threading  # noqa: PLC0415 - needed after the first frame alone
 
-    return any(thread.name == WRITER for thread in threading.enumerate())
+    return next((thread for thread in threading.enumerate() if thread.name == WRITER), None)
 
 
 def _flush() -> None:

@@ -15,6 +15,7 @@ from typing import Final
 from textual.app import App, SuspendNotSupported
 
 from phoenix_tui.terminal import foreground_programs
+from phoenix_tui.terminal.suspended import suspended
 from tools.process.environment import without_keys
 
 SAVING: Final = 1.0
@@ -80,13 +81,12 @@ async def _with_terminal(app: App[object], argv: Sequence[str]) -> bool:
     """Run a program that takes the terminal; False where it could not be started, or failed by itself."""
     begun = succeeded = False
     try:
-        with app.batch_update(), app.suspend():
+        async with suspended(app):
             process = await asyncio.create_subprocess_exec(*argv, env=without_keys(os.environ))
             begun = True
             succeeded = await _ended(process)
     except (OSError, termios.error, SuspendNotSupported):
         return begun and succeeded  # the terminal is gone, and Phoenix ends
-    app.refresh(layout=True)
     return succeeded
 
 

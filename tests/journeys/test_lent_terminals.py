@@ -37,14 +37,14 @@ draw()
 while (key := os.read(0, 1)) != b"q":
     if key == b"f":
         os.execlp("yes", "yes", "flood")
-    if key == b"k":
+    if key == b"d":
         os.kill(os.getpid(), signal.SIGKILL)
     keys += key
     draw()
 os.write(1, b"\\x1b[?1000l\\x1b[?1003l\\x1b[?25h\\x1b[r\\x1b[?1049l")
 print("after\\r")
 """
-"""Draws its size and keys; q ends it properly, f floods, k dies as it is."""
+"""Draws its size and keys; q ends it properly, f floods, d dies as it is."""
 
 
 def with_guest(phoenix: Phoenix, guest: str = GUEST) -> Phoenix:
@@ -117,12 +117,14 @@ async def test_other_conversations_go_on_while_it_is_lent(tmp_path: Path) -> Non
             await running.shows("│ after", "ready")
 
 
-@pytest.mark.parametrize("key", ["f", "k"], ids=["floods", "dies on the alternate screen"])
-async def test_the_screen_comes_back_from_a_program_that(tmp_path: Path, key: str) -> None:
+@pytest.mark.parametrize("does", ["floods", "floods a slow line", "dies on the alternate screen"])
+async def test_the_screen_comes_back_from_a_program_that(tmp_path: Path, does: str) -> None:
     async with waiting(tmp_path) as running:
         await lent(running)
-        running.type(key)
-        if key == "f":
+        if "slow" in does:
+            running.slow_down()
+        running.type(does[0])
+        if does.startswith("floods"):
             await running.shows("flood flood flood")
             running.type(RETURNS)
             await running.shows("before", NEEDS, "bash")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import select
 import threading
 from collections.abc import Iterator
 
@@ -10,6 +12,7 @@ import pytest
 
 from phoenix_tui.terminal import output_thread
 from phoenix_tui.terminal.output_thread import OutputFull, OutputThread, write_all
+from tests.support.waiting import poll
 
 
 @pytest.fixture
@@ -37,6 +40,26 @@ async def test_what_nobody_reads_waits_up_to_a_limit_and_then_goes_out_in_order(
     await thread.drained()
     thread.close()
     assert read == b"0" * 100_000 + b"1" * 100_000 + b"2" * 100_000
+
+
+async def test_what_is_dropped_ends_within_one_system_call_and_what_comes_behind_it_follows(
+    pipe: tuple[int, int],
+) -> None:
+    reading, writing = pipe
+    room = fcntl.fcntl(writing, fcntl.F_GETPIPE_SZ)
+    thread = OutputThread(lambda: None, writing, 4096)
+    thread.write(writing, b"x" * 10 * room)
+    thread.write(writing, b"y" * room)
+    assert await poll(lambda: select.select([], [writing], [], 0)[1] == [])
+    thread.drop()
+    thread.write(writing, b"end")
+    read = b""
+    while not read.endswith(b"end"):
+        read += os.read(reading, 65_536)
+    await thread.drained()
+    thread.close()
+    assert set(read[:-3]) == {ord("x")}
+    assert room <= len(read) - 3 <= room + 4096
 
 
 async def test_a_reader_that_is_gone_is_told_to_whoever_writes_next_and_at_once() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import select
 import signal
 import sys
 import termios
@@ -24,7 +25,7 @@ from tests.support.waiting import PATIENCE
 DEADLINE = PATIENCE
 LAST_WORDS = 2.0
 """Seconds in which what a program wrote before its end comes through the pty."""
-READ = 1 << 16
+READ, SLOW_READ = 1 << 16, 1 << 10
 MOST_DRAWN = 5_000
 """Columns and rows of the screen that is looked at; a terminal may say that it has more, or none."""
 UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>=][0-9;]*[a-z]|\x1b\[\?[0-9;]*\$p|\x1b\[\?u")
@@ -93,6 +94,11 @@ class Program:
         self.screen.resize(rows, columns)
         self.process.setwinsize(rows, columns)
 
+    def slow_down(self) -> None:
+        """Read as over a line of 50 KB a second from now on."""
+        self._loop.remove_reader(self.process.fd)
+        self._loop.call_later(0.02, self._read_slowly)
+
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the program alone."""
         os.kill(self.pid, number)
@@ -153,9 +159,16 @@ class Program:
         self.process.fileobj.close()
         self.process.fd, self.process.closed = -1, True
 
-    def _drain(self) -> None:
+    def _read_slowly(self) -> None:
+        if self.process.closed or self._over.is_set():
+            return
+        if select.select([self.process.fd], [], [], 0)[0]:
+            self._drain(SLOW_READ)
+        self._loop.call_later(0.02, self._read_slowly)
+
+    def _drain(self, most: int = READ) -> None:
         try:
-            data = os.read(self.process.fd, READ)
+            data = os.read(self.process.fd, most)
         except (OSError, ValueError):
             data = b""
         if not data:

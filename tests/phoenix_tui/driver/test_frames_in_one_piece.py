@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
+import os
+import select
+import threading
 
 from textual.drivers._writer_thread import WriterThread
 
 from phoenix_tui.terminal.driver import LastingFile, QuietDriver
 from phoenix_tui.terminal.shadow import ShadowScreen
+from tests.support.waiting import poll_blocking
 
 BEGIN, END = "\x1b[?2026h", "\x1b[?2026l"
 
@@ -60,3 +65,27 @@ def test_what_the_terminal_has_no_room_for_is_dropped_and_drawn_again_once_it_ha
         made.write(f"{number} ")
     assert pieces == [f"{number} " for number in range(24)]
     assert made._file.when_empty is not None
+
+
+def write_each(file: LastingFile, *texts: str) -> None:
+    for text in texts:
+        file.write(text)
+
+
+def test_writes_that_wait_while_the_screen_is_taken_again_are_dropped() -> None:
+    reading, writing = os.pipe()
+    long = "x" * 4 * fcntl.fcntl(writing, fcntl.F_GETPIPE_SZ)
+    with os.fdopen(writing, "w") as terminal:
+        stalled = LastingFile(terminal)
+        writer = threading.Thread(target=write_each, args=(stalled, long, "frame", "leaves"))
+        writer.start()
+        assert poll_blocking(lambda: not select.select([], [writing], [], 0)[1])
+        again = stalled.successor()
+        read = b""
+        while len(read) < len(long):
+            read += os.read(reading, len(long))
+        writer.join()
+        again.write("taken")
+        again.flush()
+        assert (read + os.read(reading, 100)).decode() == f"{long}taken"
+    os.close(reading)
