@@ -116,7 +116,7 @@ async def test_a_locked_database_is_said_and_the_message_goes_out_later(tmp_path
         async with program(phoenix) as running:
             await running.ready()
             await running.send("one")
-            await running.shows("First.")
+            await running.shows("First.", "○ ready")
             with closing(sqlite3.connect(phoenix.home / "phoenix.db", isolation_level=None)) as locker:
                 locker.execute("BEGIN EXCLUSIVE")
                 running.type("precious words")

@@ -35,7 +35,7 @@ async def test_a_prompt_with_its_image_is_edited_and_sent_again_from_where_it_st
         async with program(phoenix) as running:
             await running.ready()
             await running.send("hello")
-            await running.shows("First answer.")
+            await running.shows("First answer.", "ready")
             running.paste(str(path))
             await running.shows("[image 1: 320×160]")
             await running.send("what is it?")

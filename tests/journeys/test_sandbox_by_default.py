@@ -64,7 +64,7 @@ async def test_sandbox_off_asks_as_before_and_the_wider_sandbox_is_confirmed(tmp
             await asked(running)
             await running.shows("in ask mode, commands need approval")
             running.type("y")
-            await running.shows("First.")
+            await running.shows("First.", "○ ready")
             await running.send("/sandbox read-only")
             await running.shows("Sandbox read-only:")
             await running.send("/sandbox off")

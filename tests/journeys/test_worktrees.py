@@ -26,7 +26,7 @@ async def test_a_worktree_beside_the_repository(size: tuple[int, int], tmp_path:
         async with program(phoenix, columns=size[0], rows=size[1]) as running:
             await running.ready()
             await running.send("hello here")
-            await running.shows("Here.")
+            await running.shows("Here.", "○ ready")
             await running.send("/worktree fix")
             await running.lacks("Here.")
             await running.until(lambda: (tree / "README").exists(), "the worktree")
@@ -65,7 +65,7 @@ async def test_a_copy_of_a_conversation_works_in_a_worktree(tmp_path: Path) -> N
             await running.send("/fork --worktree none")
             await running.shows("nothing to fork")
             await running.send("hello here")
-            await running.shows("Here.")
+            await running.shows("Here.", "○ ready")
             await running.send("/fork --worktree fix")
             await running.until(lambda: (home / "fix" / "README").exists(), "the worktree")
             await running.shows("phoenix/fix", "1 file in", "not committed")
