@@ -38,7 +38,7 @@ async def test_tab_behind_a_text_leaves_the_list_alone(tmp_path: Path, pace: flo
     async with serve(says("One."), says("Two.")) as server, program(with_claude(tmp_path, server.url)) as running:
         await running.ready()
         await running.send("first")
-        await running.shows("One.")
+        await running.shows("One.", "○ ready")
         await keys_at(running.type, "fix it \tand add a test", pace)
         await running.shows("fix it and add a test")
         running.type(ENTER)
