@@ -49,7 +49,7 @@ async def test_requests_become_tasks_while_one_looks_and_lead_back_to_their_mess
         async with program(phoenix, rows=30, columns=100) as running:
             await running.ready()
             await running.send("find the slow query")
-            await running.shows("Line 59.")
+            await running.shows("Line 59.", "○ ready")
             await running.send("then write release notes")
             await running.until(lambda: "then write release notes" in running.text and "Line 59." in running.text)
             await running.until(lambda: rows(phoenix, "SELECT count(*) FROM messages") == [(4,)])
