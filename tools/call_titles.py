@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tools.clean import reveal_line
-from tools.contract import JsonObject, JsonValue
+
+if TYPE_CHECKING:
+    from tools.contract import JsonObject, JsonValue
 
 SERVER_TOOL: Final = "mcp__"
 """Beginning of the name of an MCP tool: `mcp__SERVER__TOOL`."""

@@ -10,9 +10,9 @@ from typing import Final, Protocol, TypeAlias, runtime_checkable
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
+from tools.agent_end import AgentEnd as AgentEnd
 from tools.asked_questions import AskedQuestion
 from tools.clean import reveal_line
-from tools.displays import AgentEnd as AgentEnd
 from tools.displays import AgentsDisplay as AgentsDisplay
 from tools.displays import DiffDisplay as DiffDisplay
 from tools.displays import Display as Display
@@ -22,6 +22,7 @@ from tools.displays import TerminalDisplay as TerminalDisplay
 from tools.images.contract import ImageReader as ImageReader
 from tools.images.contract import ImageRejected as ImageRejected
 from tools.images.contract import PreparedImage as PreparedImage
+from tools.sandbox_mode import SandboxMode as SandboxMode
 from tools.terminal.values import ShellTerminal, TerminalFacts, TerminalRows
 from tools.todo_items import TodoItem
 from tools.web.contract import WebModel
@@ -39,14 +40,6 @@ class ToolClass(StrEnum):
     SPAWN = "spawn"
     NET = "net"
     """Reads from the web: what it asks for can carry data out."""
-
-
-class SandboxMode(StrEnum):
-    """Sandbox of a call (CONTRACT 6)."""
-
-    OFF = "off"
-    WORKSPACE = "workspace"
-    READ_ONLY = "read-only"
 
 
 class Access(StrEnum):

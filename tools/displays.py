@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from tools.agent_end import AgentEnd
 from tools.edit_checks import EditCheck
 from tools.terminal.values import TextRun
 
@@ -52,20 +53,6 @@ class ImageDisplay(Struct, frozen=True, tag="image"):
     name: str
     width: int
     height: int
-
-
-class AgentEnd(Struct, frozen=True):
-    """End of one sub-agent of a call; `status` is that of its outcome."""
-
-    id: str
-    task: str
-    status: str
-    reason: str = ""
-    """Reason of a failure; empty for a success."""
-    text: str = ""
-    """The beginning of what it found, or had written."""
-    turns: int = 0
-    seconds: float = 0.0
 
 
 class AgentsDisplay(Struct, frozen=True, tag="agents"):

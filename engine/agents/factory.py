@@ -16,13 +16,13 @@ from engine.agents.spawn_requests import TaskRequest
 from engine.agents.views import AgentBoard, view_of
 from engine.context.agent_prompt import snapshot
 from engine.conversation import Conversation
+from engine.effort import Effort
 from engine.executor.engine_settings import EngineSettings
 from engine.open_conversations import OpenConversations
 from engine.ports import ProviderError, StorageError
 from engine.ports.agent_store import AgentStore
 from engine.ports.profiles import Profile, ProfileError
 from engine.records import AgentFacts, ConversationRecord, NewConversation, SpawnMode, StoredConversation
-from engine.records.effort import Effort
 from tools.contract import ToolInputError
 from tools.wording import one_line
 

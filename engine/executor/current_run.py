@@ -7,12 +7,12 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from engine.effort import Effort
 from engine.executor.inbox import Inbox, InboxEntry, Priority
 from engine.executor.loop_guard import LoopGuard
 from engine.executor.requests import RunCaps
 from engine.permissions.rules import Rule
 from engine.ports.instructions import PromptFile
-from engine.records.effort import Effort
 from tools.todo_items import TodoList
 
 

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from engine.machine.states import State
-from engine.records import ConversationSummary, PermissionMode
-from engine.records.effort import Effort
-from tools.asked_questions import Answers
-from tools.contract import JsonObject, SandboxMode
+from engine.effort import Effort
+from engine.permission_mode import PermissionMode
+from tools.sandbox_mode import SandboxMode
 
 if TYPE_CHECKING:
+    from engine.machine.states import State
     from engine.permissions.rules import Rule
+    from engine.records import ConversationSummary
+    from tools.asked_questions import Answers
+    from tools.contract import JsonObject
 
 
 class Accepted(Struct, frozen=True):

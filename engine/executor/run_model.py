@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from engine.effort import Effort
 from engine.executor.session import Session
 from engine.machine.messages import Usage
 from engine.ports import ProviderError
-from engine.records.effort import Effort
 from tools.clean import clean_line
 from tools.wording import one_line
 

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from tools.contract import AgentEnd
+from tools.agent_end import AgentEnd
 
 
 class TextBlock(Struct, frozen=True, tag="text", omit_defaults=True):

@@ -9,6 +9,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.effort import Effort
 from engine.machine.views import ContextView
 from engine.ports.database_waits import DatabaseWaits
 from engine.ports.moves import Committed, Move, RecordCompaction, RecordEvent
@@ -30,7 +31,6 @@ from engine.records import (
     TitleBy,
     ToolCallRecord,
 )
-from engine.records.effort import Effort
 from engine.records.forks import ForkPlace
 from engine.records.model_calls import CallSum, ModelCall
 from engine.records.runs import RunRecord

@@ -8,25 +8,15 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from engine.effort import Effort
 from engine.machine.messages import Block, Origin, Role, ToolStatus, Usage
 from engine.machine.states import AgentOutcome, State
 from engine.machine.views import CompactionFacts, ContextView, EarlierView, Omission
-from engine.records.effort import Effort
+from engine.permission_mode import PermissionMode as PermissionMode
 from engine.records.totals import Totals
 from engine.search import Speaker
 from tools.contract import SandboxMode
 from tools.todo_items import TodoList
-
-
-class PermissionMode(StrEnum):
-    """Permission mode: how freely tools run (CONTRACT 6)."""
-
-    ASK = "ask"
-    ACCEPT_EDITS = "accept-edits"
-    AUTO = "auto"
-    PLAN = "plan"
-    DENY = "deny"
-
 
 COMMAND_TITLE: Final = "! "
 """Prefix of a command that serves as title; no message begins with it, since `!` runs the rest."""

@@ -21,6 +21,7 @@ from engine.codec import (
     encode_usage,
     storable,
 )
+from engine.effort import Effort
 from engine.machine.states import STATE_NAMES, Completed, Failed, Idle, State
 from engine.machine.views import ContextView
 from engine.ports import ConversationChanges, NoConversation, SetContext, StorageError
@@ -33,7 +34,6 @@ from engine.records import (
     StoredConversation,
     TitleBy,
 )
-from engine.records.effort import Effort
 from engine.records.totals import Totals
 from engine.store import agent_rows, compactions, planning, task_progress
 from engine.store.names import decode_names, encode_names

@@ -19,10 +19,10 @@ from engine.codec import (
     decode_usage,
     storable,
 )
+from engine.effort import Effort
 from engine.machine.messages import Usage
 from engine.machine.views import EarlierView, Omission
 from engine.ports import ImportRefused
-from engine.records.effort import Effort
 from engine.records.totals import Totals
 from engine.store.attachments import is_name
 from engine.store.copying import ColumnValue

@@ -15,9 +15,9 @@ from acp.schema import (
     SessionModeState,
 )
 
+from engine.effort import Effort
 from engine.ports import ConversationChanges, ModelInfo
 from engine.records import ConversationRecord, PermissionMode
-from engine.records.effort import Effort
 from phoenix_tui.acp.dispatch import invalid
 from phoenix_tui.text.labels import MODE_MEANINGS
 from tools.clean import clean_line

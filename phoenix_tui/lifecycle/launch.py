@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
+from engine.effort import Effort
 from engine.executor.requests import ConversationOptions, RunCaps
-from engine.records import PermissionMode
-from engine.records.effort import Effort
+from engine.permission_mode import PermissionMode
 from phoenix_tui.config.status_line import StatusLineSettings
-from tools.contract import SandboxMode
+from tools.sandbox_mode import SandboxMode
 
 if TYPE_CHECKING:
     from engine.api.engine import EngineApi, LibraryApi, RewindApi

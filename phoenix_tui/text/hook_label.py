@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from engine.machine.states import Cancelling, Idle, State
-from engine.updates import HookEnded, HookStarted
 from phoenix_tui.text.labels import RUNNING, Label
 from tools.clean import clean_line
 from tools.wording import one_line
+
+if TYPE_CHECKING:
+    from engine.updates import HookEnded, HookStarted
 
 SLOW: Final = 0.3
 """Seconds from which a hook beside a run is shown."""
@@ -32,6 +34,8 @@ class HookInView(Struct, frozen=True):
 
 def hook_in_view(update: HookStarted | HookEnded) -> HookInView | None:
     """The hook that runs from now on."""
+    from engine.updates import HookStarted  # noqa: PLC0415 - not for the first frame, which shows no hook
+
     if isinstance(update, HookStarted):
         return HookInView(update.name, time.monotonic(), update.status)
     return None

@@ -29,10 +29,10 @@ from engine.machine.states import (
     ToolExecuting,
     ToolRound,
 )
-from engine.records import PermissionMode
+from engine.permission_mode import PermissionMode
 from tools.call_titles import tool_label
 from tools.clean import clean_line
-from tools.contract import SandboxMode
+from tools.sandbox_mode import SandboxMode
 from tools.wording import counted
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.style import Style
 from textual import events, on
@@ -15,7 +15,6 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from engine.records import ConversationSummary
 from phoenix_tui.keys.keymap import bindings
 from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.text.labels import AGES_EVERY, Tone
@@ -25,6 +24,9 @@ from phoenix_tui.widgets.opened import Opened
 from phoenix_tui.widgets.roster import Group, Live
 from phoenix_tui.widgets.still import Still, Ticker
 from tools.clean import clean_line
+
+if TYPE_CHECKING:
+    from engine.records import ConversationSummary
 
 TONE_CLASSES: Final[dict[Tone, str]] = {tone: f"list--{tone.name.lower().replace('_', '-')}" for tone in Tone}
 SHOWS_ALL: Final = "Esc shows all"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from textual import events
 from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from engine.records import Attachment
 from phoenix_tui.text.labels import Tone
 from tools.clean import clean_line
+
+if TYPE_CHECKING:
+    from engine.records import Attachment
 
 
 class ImageChips(Widget):

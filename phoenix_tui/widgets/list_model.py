@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct, field
 
 from engine.machine.states import is_busy
-from engine.records import ConversationSummary
 from phoenix_tui.text.labels import money
 from phoenix_tui.widgets.roster import Group, Here, Live, PlacedRow, RosterRow, arrange, compose, put_away
 from tools.clock import SYSTEM_CLOCK, Clock
 from tools.wording import counted
+
+if TYPE_CHECKING:
+    from engine.records import ConversationSummary
 
 FEW_SLOTS: Final = 9
 """Conversations that Alt and a digit reach."""
@@ -45,7 +47,7 @@ class ListModel(Struct, eq=False):
     signs: dict[Path, str] = field(default_factory=dict[Path, str])
     """Last known signs of worktrees, by their folder."""
     _cursor: int = 0
-    _summaries: dict[str, ConversationSummary] = field(default_factory=dict[str, ConversationSummary])
+    _summaries: dict[str, ConversationSummary] = field(default_factory=dict[str, "ConversationSummary"])
     _live: Mapping[str, Live] = field(default_factory=dict[str, Live])
     _lines: list[PlacedRow | Group] = field(default_factory=list["PlacedRow | Group"])
 

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from engine.machine.states import STATE_NAMES, AwaitingApproval, Completed, Errored, Failed, Idle, State, is_busy
-from engine.records import ConversationSummary
 from phoenix_tui.text.labels import (
     AGENTS,
     ASKING,
@@ -30,6 +29,9 @@ from phoenix_tui.text.labels import (
 from phoenix_tui.text.worktree_text import place_words
 from phoenix_tui.widgets.context_meter import NEAR
 from tools.clean import clean_line
+
+if TYPE_CHECKING:
+    from engine.records import ConversationSummary
 
 TITLE_LENGTH: Final = 50
 """Characters of a title that are kept (SPEC STM-11)."""

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from textual.content import Content
 from textual.reactive import reactive
 
+from engine.effort import Effort
 from engine.machine.states import AwaitingApproval, AwaitingLlm, Idle, RetryWait, State, is_busy
-from engine.records import PermissionMode
-from engine.records.effort import Effort
+from engine.permission_mode import PermissionMode
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.esc_hint import background_hint, state_hint, vim_hint
 from phoenix_tui.text.hook_label import HookInView, hook_label
@@ -38,7 +38,7 @@ from phoenix_tui.widgets.meter_click import MeterRow
 from phoenix_tui.widgets.still import Still, Ticker
 from tools.clean import clean_line
 from tools.clock import SYSTEM_CLOCK, Clock
-from tools.contract import SandboxMode
+from tools.sandbox_mode import SandboxMode
 
 TICK: Final = 0.25
 """Seconds between two faces of the spinner."""

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from engine.api.conversation import ConversationApi, Unsubscribe
 from engine.conversation import Conversation
+from engine.effort import Effort
 from engine.engine import ConversationOptions, Engine
 from engine.executor.requests import RunCaps
 from engine.ports import ModelInfo, ProviderError, StorageError
 from engine.ports.mcp import ServerOrigin, ServerState, ServerView
 from engine.records import ConversationRecord, PermissionMode
-from engine.records.effort import Effort
 from engine.updates import Update
 from phoenix_tui.acp.services import AcpServices, AgentFollower, NewSession
 from phoenix_tui.acp.unsaved import UnsavedTexts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from phoenix_tui.config.settings import Settings
-from tools.contract import SandboxMode
+from tools.sandbox_mode import SandboxMode
 
 if TYPE_CHECKING:
     from engine.ports import ConversationChanges

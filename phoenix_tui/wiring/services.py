@@ -10,10 +10,10 @@ from typing import ClassVar
 
 from msgspec import Struct
 
+from engine.effort import Effort
 from engine.engine import Engine, EngineError
 from engine.ports import ProviderError, StorageError
 from engine.ports.files import FilesError
-from engine.records.effort import Effort
 from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.lifecycle.launch import CannotOpen, Services

@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from engine.activities import ActivityReporter
+from engine.effort import Effort
 from engine.engine import Activity, ConversationOptions, EngineError
 from engine.executor.history import MessageRange
 from engine.executor.hook_facts import HookFacts
@@ -41,7 +42,6 @@ from engine.records import (
     SideExchange,
     StoredMessage,
 )
-from engine.records.effort import Effort
 from engine.records.forks import ForkPlace
 from engine.records.model_calls import CallSum
 from engine.records.runs import RunRecord

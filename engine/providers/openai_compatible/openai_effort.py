@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Final, TypeAlias, assert_never
 from urllib.parse import urlsplit
 
+from engine.effort import Effort, nearest
 from engine.providers.catalogue import Thinking, known_model
 from engine.providers.names import bare_name
-from engine.records.effort import Effort, nearest
 from tools.contract import JsonObject
 
 Words: TypeAlias = Mapping[Effort, str]

@@ -7,9 +7,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from engine.effort import Effort
 from engine.executor.requests import Accepted
 from engine.ports import ConversationChanges, ProviderError, StorageError
-from engine.records.effort import Effort
 from phoenix_tui.cli.control.flags import effort_of
 from phoenix_tui.cli.control.handshake import LONGEST_TITLE
 from phoenix_tui.cli.control.host_commands import HostCommands
