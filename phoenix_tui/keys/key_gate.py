@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from textual import events
 from textual.app import App
-from textual.widgets import Input, TextArea
+from textual.widgets import TextArea
 
 if TYPE_CHECKING:
     from textual.binding import Binding
@@ -207,4 +207,4 @@ def _name(binding: Binding) -> str:
 
 def _takes_text(focused: object) -> bool:
     """True when letters are written there, and have no action."""
-    return isinstance(focused, TextArea | Input) or bool(getattr(focused, "takes_text", False))
+    return isinstance(focused, TextArea) or bool(getattr(focused, "takes_text", False))

@@ -22,6 +22,7 @@ from phoenix_tui.lifecycle.crash_marker import left_open
 from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.lifecycle.loading import load
 from phoenix_tui.lifecycle.memory_limit import MemoryLimit
+from phoenix_tui.lifecycle.no_palette import leave_out_palette
 from phoenix_tui.lifecycle.stop_signals import END_SIGNALS, IN_A_TAB
 from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.choice import DEFAULT_MODELS, ModelChoice, choose_model, needs_servers
@@ -67,6 +68,7 @@ def run_screen(arguments: RunArguments, setup: Setup) -> int:
 
 
 def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink, notice: str) -> int:
+    leave_out_palette()
     from phoenix_tui.app import PhoenixApp  # noqa: PLC0415 - Textual, after the arguments were found good
 
     services = LateServices(setup, link, choice, notice)
