@@ -82,7 +82,7 @@ ANSWER: Final = Chain(
         Step(f"{V}/answer_keys.py", "Answering.press", "host.answer"),
         Step(f"{V}/dock.py", "Dock.answer", "question"),
         Step(f"{V}/question_panel.py", "QuestionPanel.press", "_answer("),
-        Step(f"{W}/screen.py", "WorkspaceScreen._answer", "sending.answer"),
+        Step(f"{W}/screen.py", "WorkspaceScreen.on_question_panel_answered", "sending.answer"),
         Step(f"{W}/startup.py", "Startup.then", "_then"),
         Step(f"{W}/sending.py", "Sending.answer", "active.accepts"),
         Step(f"{W}/active_conversation.py", "ActiveConversation.accepts", "request("),

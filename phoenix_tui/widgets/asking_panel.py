@@ -15,13 +15,14 @@ from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.updates import Question
 from phoenix_tui.keys.keymap import bindings
 from phoenix_tui.keys.scopes import Scope
-from phoenix_tui.text.ask_form import NO_ROW, SEND, AskForm, FormOutcome
+from phoenix_tui.text.ask_form import CHOOSE, CHOOSE_ONLY, NO_ROW, SEND, AskForm, FormOutcome
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.answer_line import AnswerLine
 from phoenix_tui.widgets.flowing import Flowing
 from phoenix_tui.widgets.opened import Opened
 from phoenix_tui.widgets.question_panel import QuestionPanel
 
+FINISH: Final = "Finish the line above"
 OWN_WORDS: Final = "Enter takes your words as the answer."
 DECLINES: Final = "Esc declines to answer"
 PUTS_AWAY: Final = "Esc cancels the server's question"
@@ -62,9 +63,13 @@ class AskingPanel(QuestionPanel):
         return action not in ASK_ACTIONS or self.form is not None
 
     @property
-    def is_left_open(self) -> bool:
-        """True for questions whose run has ended."""
-        return self._question is not None and self._question.left_open
+    def invitation(self) -> str:
+        """Words for the empty composer below; empty where it has its own."""
+        if self.line.is_open:
+            return FINISH
+        if self.form is None or (self._question is not None and self._question.left_open):
+            return ""
+        return CHOOSE_ONLY if self.form.question.only_options else CHOOSE
 
     @property
     def declines(self) -> bool:

@@ -12,26 +12,25 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import TextArea
 
-from engine.records import QueuedMessage
-from engine.updates import Question
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.text.plan_text import PLAN_WORDS
 from phoenix_tui.text.shown_paths import shell_place
 from phoenix_tui.widgets import completing, opened
 from phoenix_tui.widgets.answer_keys import ANSWERS, ASK_ANSWERS, PLAN_ANSWERS, WORDS, answers_to
-from phoenix_tui.widgets.asking_panel import AskingPanel
 from phoenix_tui.widgets.completer import Completer
 from phoenix_tui.widgets.completion_popup import CompletionPopup
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.composer_keys import is_prose
 from phoenix_tui.widgets.image_chips import ImageChips
+from phoenix_tui.widgets.late_panels import LatePanels
 from phoenix_tui.widgets.notices import NoticeBar
-from phoenix_tui.widgets.question_panel import QuestionPanel, goes_on
-from phoenix_tui.widgets.queue_panel import QueuePanel
 from phoenix_tui.widgets.still import StillColumn
 
 if TYPE_CHECKING:
+    from engine.records import QueuedMessage
+    from engine.updates import Question
     from phoenix_tui.widgets.agent_panel import AgentPanel
+    from phoenix_tui.widgets.question_panel import QuestionPanel
     from phoenix_tui.widgets.route_panel import RoutePanel
     from phoenix_tui.widgets.todo_panel import TodoPanel
 
@@ -47,7 +46,7 @@ TO_MODEL: Final = "the model reads the output"
 TO_YOU: Final = "only you see the output"
 
 
-class Dock(completing.Completing, StillColumn):
+class Dock(completing.Completing, LatePanels, StillColumn):
     """Column of all that grows upwards from the composer; the composer's last row never moves."""
 
     DEFAULT_CSS = """
@@ -77,9 +76,7 @@ class Dock(completing.Completing, StillColumn):
         """The todo list; made with the first of them."""
         self.route: RoutePanel | None = None
         """The supervisor's decision; made with the first of them."""
-        self.question = AskingPanel(plain=plain)
         self.notice = NoticeBar()
-        self.queue = QueuePanel()
         self.popup = CompletionPopup()
         self.chips = ImageChips()
         self.composer = Composer()
@@ -97,10 +94,6 @@ class Dock(completing.Completing, StillColumn):
         with StillColumn(id="rule"):
             yield self.chips
             yield self.composer
-
-    async def furnish(self) -> None:
-        """Mount the widgets hidden at first: they would make the first frame 20 ms later."""
-        await self.mount(self.question, self.notice, self.queue, self.popup, before="#rule")
 
     def on_resize(self) -> None:
         """A third of another height."""
@@ -138,8 +131,9 @@ class Dock(completing.Completing, StillColumn):
     def is_open(self) -> bool:
         """True while `close` has something to close."""
         decides = self.route is not None and self.route.is_open
-        focused = self.queue.has_focus or (self.todos is not None and self.todos.has_focus)
-        return self.composer.keys.completing or focused or self.question.line.is_open or decides
+        focused = any(one is not None and one.has_focus for one in (self.queued, self.todos))
+        writes = self.asking is not None and self.asking.line.is_open
+        return self.composer.keys.completing or focused or writes or decides
 
     def close(self) -> bool:
         """Close the innermost open thing; False when nothing was open."""
@@ -149,7 +143,9 @@ class Dock(completing.Completing, StillColumn):
         if self.todos is not None and self.todos.has_focus:
             self.screen.set_focus(self.composer)
             return True
-        if self.queue.has_focus or self.question.close_line():
+        if self.queued is not None and self.queued.has_focus:
+            return True
+        if self.asking is not None and self.asking.close_line():
             return True
         return self.route is not None and self.route.decide(alone=True)
 
@@ -158,6 +154,8 @@ class Dock(completing.Completing, StillColumn):
         had_focus, shown = self.question.has_focus_within, self._asked
         self.question.show(question, folder, place)
         self._asked = question
+        from phoenix_tui.widgets.question_panel import goes_on  # noqa: PLC0415 - loaded with the panel
+
         if question is None or not goes_on(question, shown) or self.composer.answering.since is None:
             self.composer.answering.since = since if question is not None else None
         self.composer.answering.letters = answers_to(question)
@@ -197,10 +195,10 @@ class Dock(completing.Completing, StillColumn):
 
     def below(self) -> Widget | None:
         """Widget that gets the focus by Down on an empty line: the question, from its first answer on."""
-        if not self.question.is_asking:
+        if self.asking is None or not self.asking.is_asking:
             return None
-        self.question.enter(from_below=False)
-        return self.question
+        self.asking.enter(from_below=False)
+        return self.asking
 
     def answer(self, letter: str) -> None:
         """Answer the open question, or the supervisor's decision where no tool asks."""
@@ -246,14 +244,15 @@ class Dock(completing.Completing, StillColumn):
 
     def _answer_words(self, text: str) -> str:
         """Action of Enter on a text while a question is open."""
-        if not self.question.is_asking or not is_prose(text) or "answer_reason" not in self.composer.answering.letters:
+        answering, asks = self.composer.answering, self.asking is not None and self.asking.is_asking
+        if not asks or not is_prose(text) or "answer_reason" not in answering.letters:
             return ""
-        if not self.composer.answering.is_own_text:
+        if not answering.is_own_text:
             return hint(("complete", "queues this message"), "the question above is open")
-        if self.composer.answering.letters is ASK_ANSWERS:
+        if answering.letters is ASK_ANSWERS:
             return f"{key('send')}: {ENTER_ANSWERS}"
         word = WORDS.get(text.strip().lower(), "r")
-        plans = self.composer.answering.letters is PLAN_ANSWERS
+        plans = answering.letters is PLAN_ANSWERS
         return f"{key('send')}: {(ENTER_GIVES_A_PLAN if plans else ENTER_GIVES)[word]}"
 
     def use_vim(self, wanted: bool) -> None:

@@ -10,7 +10,6 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from phoenix_tui.features.image_files import dropped_images
 from phoenix_tui.keys.active_keys import hint
 from tools.clean import clean
 from tools.wording import counted
@@ -144,6 +143,8 @@ def _size(text: str) -> str:
 
 async def paste_of(text: str, *, into_empty: bool) -> Paste:
     """Classify a paste: images, a key in an empty composer, else text."""
+    from phoenix_tui.features.image_files import dropped_images  # noqa: PLC0415 - not for the first frame
+
     if paths := dropped_images(text):
         return PastedImages(paths)
     word = text.strip()

@@ -13,7 +13,6 @@ from phoenix_tui.features.catalogue import BY_NAME, is_command, is_shell_line, s
 from phoenix_tui.features.prompt_history import ENTRY_LIMIT, remember
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.text.ask_form import CHOOSE, CHOOSE_ONLY
 from phoenix_tui.text.labels import invitation
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.composer_keys import is_prose
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from phoenix_tui.workspace.widgets import WorkspaceWidgets
 
 READ_ONLY: Final = "Read-only: messages cannot be sent here"
-ABOVE: Final = "Finish the line above"
 IN_A_PROGRAM: Final = "Your keys go to the command above"
 
 
@@ -119,7 +117,7 @@ class ComposerEvents:
             self._ready.then(lambda ctx: ctx.sending.shell(text, now=True))
         elif text.strip():
             self._ready.then(lambda ctx: ctx.sending.send(text, interrupt=True))
-        elif self._parts.dock.queue.waiting:
+        elif self._composer.keys.has_queue:
             self._ready.then(lambda ctx: ctx.active.attempt(partial(_send_queued, ctx.active)))
 
     def clear(self) -> None:
@@ -177,11 +175,9 @@ class ComposerEvents:
         words = invitation(status.state, begun=begun, agent_counts=status.agent_counts)
         if status.read_only and not status.agent_counts.is_agent:
             words = READ_ONLY
-        question = self._parts.dock.question
-        if question.form is not None and not question.is_left_open:
-            words = CHOOSE_ONLY if question.form.question.only_options else CHOOSE
-        if question.line.is_open:
-            words = ABOVE
+        question = self._parts.dock.asking
+        if question is not None:
+            words = question.invitation or words
         if self._parts.dock.typing:
             words = IN_A_PROGRAM
         self._composer.keys.suggested = suggestion = status.details.suggestion

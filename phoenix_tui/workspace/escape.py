@@ -232,7 +232,7 @@ class EscapeHandler:
             in_blocks=view is not None and view.canvas.cursor.is_on,
             installing=welcoming is not None and welcoming.is_installing,
             inserting=dock.composer.vim.takes_escape,
-            asked=dock.question.declines,
+            asked=dock.asking is not None and dock.asking.declines,
             running=self._startup.may_stop,
             in_list=self._sidebar.rows.has_focus,
             shows_sub_agent=status.agent_counts.is_agent,

@@ -24,8 +24,6 @@ from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.image_chips import ImageChips
 from phoenix_tui.widgets.latest_work import run_latest
-from phoenix_tui.widgets.question_panel import QuestionPanel
-from phoenix_tui.widgets.queue_panel import QueuePanel
 from phoenix_tui.widgets.status_line import Status, StatusLine
 from phoenix_tui.widgets.still import StillRow
 from phoenix_tui.widgets.title_row import Heading, TitleRow
@@ -39,6 +37,8 @@ from phoenix_tui.workspace.widgets import WorkspaceWidgets
 
 if TYPE_CHECKING:
     from phoenix_tui.lifecycle.launch import Launch
+    from phoenix_tui.widgets.question_panel import QuestionPanel
+    from phoenix_tui.widgets.queue_panel import QueuePanel
     from phoenix_tui.widgets.route_panel import RoutePanel
     from phoenix_tui.workspace.shell_typing import ShellTyping
 
@@ -193,18 +193,15 @@ class WorkspaceScreen(PhoenixScreen[None]):
         """An image of the next message."""
         self.startup.command(f"images {asked.number}")
 
-    @on(QueuePanel.Left)
-    def _leave_queue(self, asked: QueuePanel.Left) -> None:
-        """Back to the composer."""
+    def on_queue_panel_left(self, asked: QueuePanel.Left) -> None:
+        """Back to the composer; by name, as the panel is loaded behind the first frame."""
         self.writing.take_focus(older=asked.older)
 
-    @on(QueuePanel.Wanted)
-    def _change_queue(self, asked: QueuePanel.Wanted) -> None:
+    def on_queue_panel_wanted(self, asked: QueuePanel.Wanted) -> None:
         """Run an action on a queued message."""
         self.startup.act(lambda actions: actions.change_queue(asked))
 
-    @on(QuestionPanel.Answered)
-    def _answer(self, asked: QuestionPanel.Answered) -> None:
+    def on_question_panel_answered(self, asked: QuestionPanel.Answered) -> None:
         """The user decided about a tool call."""
         self.startup.then(lambda ctx: ctx.sending.answer(asked.call_id, asked.answer))
 
@@ -285,8 +282,8 @@ class WorkspaceScreen(PhoenixScreen[None]):
 
     def action_view(self, what: str) -> None:
         """Move or unfold the transcript from any focus; a question in focus scrolls itself."""
-        question = self.parts.dock.question
-        if question.has_focus_within and what in PAGES:
+        question = self.parts.dock.asking
+        if question is not None and question.has_focus_within and what in PAGES:
             question.action_scroll_asked(PAGES[what])
         elif self.parts.view is not None:
             self.parts.view.action_view(what)

@@ -51,12 +51,15 @@ class Startup:
             self.paint_pause.begin()
         await self._parts.dock.furnish()
         module = await load("phoenix_tui.widgets.transcript.view")
+        await load("phoenix_tui.widgets.queue_panel")
+        await load("phoenix_tui.widgets.asking_panel")
         if not self._screen.is_running:  # Phoenix was ended meanwhile
             return
         self._parts.view = view = module.TranscriptView()
         self._parts.status.beside = lambda: self._parts.transcript.frames.catch_up()
         blank = self._screen.query_one("#blank")
         with self._screen.app.batch_update():
+            await self._parts.dock.furnish_panels()
             await self._screen.query_one("#conversation").mount(view, self._parts.welcome, after=blank)
             await blank.remove()
 
