@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct, field
 
 from engine.effort import Effort
-from engine.executor.requests import ConversationOptions, RunCaps
 from engine.permission_mode import PermissionMode
+from engine.run_caps import RunCaps
 from phoenix_tui.config.status_line import StatusLineSettings
 from tools.sandbox_mode import SandboxMode
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from engine.api.notes import NotesApi
     from engine.api.statistics import StatisticsApi
     from engine.diagnostics import Diagnostics
+    from engine.executor.requests import ConversationOptions
     from engine.ports.edit_checks import LanguageServers
     from engine.ports.mcp import McpServers
     from engine.ports.services import ServiceRunner
@@ -146,6 +147,8 @@ class Launch(Struct, frozen=True):
 
     def options(self, model: str, mode: PermissionMode, sandbox: SandboxMode | None = None) -> ConversationOptions:
         """Options of a new conversation; `sandbox` where one was chosen for it."""
+        from engine.executor.requests import ConversationOptions  # noqa: PLC0415 - not for the first frame
+
         return ConversationOptions(
             cwd=self.cwd,
             model=model,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from phoenix_tui.models.servers import ENDPOINTS, LocalServer
 from tools.clean import clean_line
+
+if TYPE_CHECKING:
+    from phoenix_tui.models.servers import LocalServer
 
 GUIDE = "demo/guide"
 LONGEST_NAME = 100
@@ -137,6 +140,8 @@ def _of_waiting(servers: Sequence[LocalServer]) -> str:
     """One sentence about the first; the names come from an unknown server."""
     if not servers:
         return ""
+    from phoenix_tui.models.servers import ENDPOINTS  # noqa: PLC0415 - where servers were looked for, it is loaded
+
     server, words = servers[0], {one.kind: one.words for one in ENDPOINTS}
     reference = clean_line(server.reference[:LONGEST_NAME])
     return (

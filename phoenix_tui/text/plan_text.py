@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from engine.executor.requests import ApprovalAnswer, ApprovalChoice, PlanChoice
+if TYPE_CHECKING:
+    from engine.executor.requests import ApprovalAnswer
+
 
 PLAN_LETTERS: Final = "aysrn"
 """The letters of the answers to a plan, in the order of their numbers."""
@@ -17,17 +19,15 @@ PLAN_WORDS: Final = {
 }
 EDITS_PLAN: Final = "edit the plan first"
 PROPOSES: Final = " proposes a plan"
-_CHOICES: Final = {
-    "a": PlanChoice.ACCEPT_EDITS,
-    "y": PlanChoice.ASK,
-    "s": PlanChoice.FRESH,
-}
 
 
 def plan_answer(letter: str, plan: str = "", remarks: str = "") -> ApprovalAnswer | None:
     """The answer of a letter, with the plan as the user changed it; None for a letter without an answer."""
-    if letter in _CHOICES:
-        return ApprovalAnswer(ApprovalChoice.ONCE, plan_choice=_CHOICES[letter], plan=plan)
+    from engine.executor.requests import ApprovalAnswer, ApprovalChoice, PlanChoice  # noqa: PLC0415 - not for the words
+
+    yes = {"a": PlanChoice.ACCEPT_EDITS, "y": PlanChoice.ASK, "s": PlanChoice.FRESH}
+    if letter in yes:
+        return ApprovalAnswer(ApprovalChoice.ONCE, plan_choice=yes[letter], plan=plan)
     if letter == "n":
         return ApprovalAnswer(ApprovalChoice.DENY, plan_choice=PlanChoice.LEAVE)
     if letter == "r" and remarks.strip():

@@ -39,7 +39,7 @@ from phoenix_tui.wiring.backend import Backend, Outside, open_backend
 from phoenix_tui.wiring.choice import choose
 from phoenix_tui.wiring.mcp import UNATTENDED_WAIT
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
-from phoenix_tui.wiring.settings_board import caps_of, caps_with
+from phoenix_tui.wiring.start_facts import caps_of, caps_with
 from phoenix_tui.wiring.trust_board import project_sources
 from tools.clean import clean_line
 

@@ -15,7 +15,7 @@ from phoenix_tui.models.choice import ModelChoice, choose_model, needs_servers
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.servers import discover_local_servers
 from phoenix_tui.wiring.providers import ProviderRegistry
-from phoenix_tui.wiring.settings_board import facts_of
+from phoenix_tui.wiring.start_facts import facts_of
 
 SERVER_PATIENCE = 5.0
 """Seconds a server named by the user has to list its models before the screen opens."""

@@ -38,7 +38,7 @@ from phoenix_tui.wiring.mcp_headless import started_servers
 from phoenix_tui.wiring.providers import why_no_budget
 from phoenix_tui.wiring.resume_at import place_of
 from phoenix_tui.wiring.sandboxes import chosen_sandbox, widened
-from phoenix_tui.wiring.settings_board import caps_of, caps_with
+from phoenix_tui.wiring.start_facts import caps_of, caps_with
 from phoenix_tui.wiring.waits import waits_on_stderr
 from tools.clean import reveal_name
 from tools.contract import SandboxMode

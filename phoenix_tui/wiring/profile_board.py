@@ -23,7 +23,7 @@ from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.features.profiles_api import ProfileChoice
 from phoenix_tui.wiring.agent_profiles import AgentProfiles
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
-from phoenix_tui.wiring.settings_board import caps_with
+from phoenix_tui.wiring.start_facts import caps_with
 from phoenix_tui.wiring.trust_board import project_sources
 from tools.contract import SandboxMode
 from tools.wording import counted, one_line

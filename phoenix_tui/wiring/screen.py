@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,15 +23,11 @@ from phoenix_tui.lifecycle.loading import load
 from phoenix_tui.lifecycle.memory_limit import MemoryLimit
 from phoenix_tui.lifecycle.no_palette import leave_out_palette
 from phoenix_tui.lifecycle.stop_signals import END_SIGNALS, IN_A_TAB
-from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.choice import DEFAULT_MODELS, ModelChoice, choose_model, needs_servers
-from phoenix_tui.models.known import KNOWN_MODELS
-from phoenix_tui.models.own_file import own_file
-from phoenix_tui.models.servers import ENDPOINTS, discover_local_servers
 from phoenix_tui.terminal import state
 from phoenix_tui.terminal.attention.background import remembered_light
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
-from phoenix_tui.wiring.settings_board import caps_of, caps_with, facts_of
+from phoenix_tui.wiring.start_facts import caps_of, caps_with, facts_of
 from tools.process.link import ZygoteLink, spawn_zygote
 
 if TYPE_CHECKING:
@@ -42,8 +37,6 @@ if TYPE_CHECKING:
 
 CRASHED = 1
 """Textual's return code after an unhandled exception."""
-KNOCK = 0.02
-"""Seconds for a connection on loopback; a closed port refuses at once."""
 
 
 def run_screen(arguments: RunArguments, setup: Setup) -> int:
@@ -183,36 +176,18 @@ def resumed_conversation(arguments: RunArguments, setup: Setup) -> tuple[str, st
 
 
 def chosen_model(setup: Setup) -> ModelChoice:
-    """The model of a new conversation; servers are queried only when a port is open."""
+    """The model of a new conversation."""
     facts = facts_of(setup, os.environ)
     if needs_servers(facts):
-        found = asyncio.run(discover_local_servers()) if any(_listens(one.host, one.port) for one in ENDPOINTS) else ()
-        embedded = _embedded(setup.paths.models)
-        servers, waiting = AcceptedServers(setup.paths.servers_file).split(found)
-        facts = replace(facts, servers=servers, waiting=waiting, embedded=embedded)
+        from phoenix_tui.wiring.nearby_models import with_nearby  # noqa: PLC0415 - only where no model or key is set
+
+        facts = with_nearby(facts, setup.paths)
     choice = choose_model(facts)
     if "/" in choice.reference or choice.reference in DEFAULT_MODELS:
         return choice
     from phoenix_tui.wiring.choice import named_by_server  # noqa: PLC0415 - HTTP, only for a server without a model
 
     return replace(choice, reference=asyncio.run(named_by_server(choice.reference, setup, os.environ)))
-
-
-def _embedded(folder: Path) -> tuple[str, ...]:
-    """Models that can be used, without reading one: the user's own file first, unchecked downloads left out."""
-    own = own_file(os.environ)
-    names = sorted(path.stem for path in folder.glob("*.gguf") if path.is_file())
-    unchecked = {one.name for one in KNOWN_MODELS if not (folder / f".{one.file_name}.verified").exists()}
-    first = (own.stem,) if own is not None and own.is_file() else ()
-    return (*first, *(name for name in names if name not in {*unchecked, *first}))
-
-
-def _listens(host: str, port: int) -> bool:
-    try:
-        with socket.create_connection((host, port), timeout=KNOCK):
-            return True
-    except OSError:
-        return False
 
 
 def launch_of(arguments: RunArguments, setup: Setup, choice: ModelChoice, conversation_id: str) -> Launch:

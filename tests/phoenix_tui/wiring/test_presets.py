@@ -20,7 +20,7 @@ from phoenix_tui.config.load import parse_layer
 from phoenix_tui.config.presets import PRESETS
 from phoenix_tui.config.settings import BUILT_IN_KINDS, ConfigError
 from phoenix_tui.models.choice import ChosenBy, ModelFacts, choose_model, needs_servers
-from phoenix_tui.wiring.settings_board import only_service
+from phoenix_tui.wiring.start_facts import only_service
 from tests.phoenix_tui.wiring.test_provider_registry import registry
 from tests.support.cli import phoenix_in
 from tests.support.loopback import serve
