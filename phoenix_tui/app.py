@@ -39,7 +39,6 @@ from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.latest_work import run_latest
 from phoenix_tui.widgets.notices import DockNotice
 from phoenix_tui.workspace.screen import WorkspaceScreen
-from phoenix_tui.workspace.slow_start import SlowStart
 from phoenix_tui.workspace.startup import Startup
 
 log = logging.getLogger(__name__)
@@ -55,6 +54,8 @@ class PhoenixApp(App[None]):
     ENABLE_COMMAND_PALETTE = False
     CSS_PATH = "styles/workspace.tcss"
     TITLE = "Phoenix"
+    _has_theme = False
+    """True once the theme of the first frame was chosen."""
 
     def __init__(
         self,
@@ -100,12 +101,16 @@ class PhoenixApp(App[None]):
 
     def _take_theme(self, name: str) -> None:
         """The theme of the first frame; watchers would parse every style a second time for it, 8 ms."""
-        theme = self.get_theme(name)
+        theme, self._has_theme = self.get_theme(name), True
         if theme is not None and theme.dark == self.current_theme.dark:
             self.set_reactive(App.theme, name)
-            self.stylesheet.set_variables(self.get_css_variables())
         else:
             self.theme = name
+        self.stylesheet.set_variables(self.get_css_variables())
+
+    def get_css_variables(self) -> dict[str, str]:
+        """The colours of the theme; none while Textual makes the app, for a theme that is not shown."""
+        return super().get_css_variables() if self._has_theme else {}
 
     def set_keymap(self, keymap: Mapping[str, str]) -> None:
         """Bind the user's keys, and name them in every hint."""
@@ -199,6 +204,8 @@ class PhoenixApp(App[None]):
         self.run_worker(self._open(), group="open")
 
     async def _open(self) -> None:
+        from phoenix_tui.workspace.slow_start import SlowStart  # noqa: PLC0415 - behind the first frame
+
         keymap = self._keymap_of_user()
         workspace = self._workspace
         late = workspace.startup.slow_start = SlowStart(workspace, self._launch, workspace.parts.dock)
