@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -39,6 +38,8 @@ def call_title(name: str, input_json: str, summary: str = "", gap: str = " ") ->
 
 def arguments_of(input_json: str) -> str:
     """Arguments of a call of an MCP tool on one line, nothing hidden; the text itself where it is no object."""
+    import json  # noqa: PLC0415 - not for the first frame
+
     try:
         args: JsonValue = json.loads(input_json or "{}") if len(input_json) <= LONGEST_READ else None
         words = named_arguments(args) if isinstance(args, dict) else input_json
@@ -57,6 +58,8 @@ def named_arguments(args: JsonObject) -> str:
 
 
 def _shown(value: JsonValue) -> str:
+    import json  # noqa: PLC0415 - not for the first frame
+
     if isinstance(value, str) and _PLAIN.fullmatch(value):
         return value
     return json.dumps(value, ensure_ascii=False)

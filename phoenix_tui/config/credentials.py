@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -77,11 +76,14 @@ def load_credentials(path: Path, environment: Mapping[str, str]) -> Credentials:
     try:
         close_to_others(path)
         text = read_text(path, MOST_SETTINGS)
-        document = tomllib.loads(text)
     except FileNotFoundError:
         return Credentials(environment, {})
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
+    import tomllib  # noqa: PLC0415 - where there is such a file
+
+    try:
+        document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from None
     return Credentials(environment, {name: _key_in(table, name, text, path) for name, table in document.items()})

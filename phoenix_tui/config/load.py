@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar, cast
@@ -89,6 +88,8 @@ def parse_layer(text: str, path: Path, *, project: bool) -> Layer:
     Raises:
         ConfigError: not TOML, an unknown key, or a value that is not allowed.
     """
+    import tomllib  # noqa: PLC0415 - where there is such a file
+
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

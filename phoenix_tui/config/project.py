@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from phoenix_tui.config.imports import DEPTH, MOST_IMPORTS, import_names, import_path, imported
 from tools.files.own_files import read_regular
 from tools.secret_fields import SecretFields
 
@@ -126,11 +125,13 @@ class _Search:
 
     def _import(self, file: ProjectFile, depth: int) -> None:
         """Add the files that one names, depth first; each real file once."""
-        for name in import_names(file.text):
-            if depth > DEPTH or sum(one.imported_by is not None for one in self.files) >= MOST_IMPORTS:
+        from phoenix_tui.config import imports  # noqa: PLC0415 - most folders have no such file
+
+        for name in imports.import_names(file.text):
+            if depth > imports.DEPTH or sum(one.imported_by is not None for one in self.files) >= imports.MOST_IMPORTS:
                 return
-            path = import_path(name, file.path)
-            found = imported(path, self._root, FILE_LIMIT) if path is not None else None
+            path = imports.import_path(name, file.path)
+            found = imports.imported(path, self._root, FILE_LIMIT) if path is not None else None
             if found is None:
                 self.left_out += [path] if path is not None and os.path.lexists(path) else []
             elif found[0] not in self._seen:

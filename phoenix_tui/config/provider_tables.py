@@ -5,7 +5,6 @@ Only the user's own file may hold them: a project's could lead keys elsewhere.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Final, cast
@@ -80,6 +79,8 @@ def _check_text(key: str, name: str, entry: object, where: str) -> None:
 
 
 def _check_field(key: str, name: str, entry: object, where: str) -> None:
+    import json  # noqa: PLC0415 - not for the first frame
+
     if name in _OWN_FIELDS:
         raise ConfigError(f"{where}: '{key}' cannot set '{name}', which Phoenix sets itself.")
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import cast
@@ -135,11 +134,15 @@ class TrustFile(Struct, frozen=True):
         return "\n".join(lines)
 
     def _write(self, entries: dict[str, _Entry]) -> None:
+        import json  # noqa: PLC0415 - most folders need no trust, and the first frame no JSON
+
         folders = {name: _document(entry) for name, entry in entries.items()}
         write_file(self.path, json.dumps({"folders": folders}, indent=1, sort_keys=True) + "\n")
 
     def _entries(self) -> dict[str, _Entry]:
         """Entries of the file; an invalid file trusts nothing."""
+        import json  # noqa: PLC0415 - as above
+
         try:
             document: object = json.loads(read_file(self.path, MOST_KEPT))
         except (OSError, ValueError, RecursionError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -62,25 +61,28 @@ class ConversationList(Still, Widget):
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.LIST)
     HELP = "All conversations. Enter opens, p previews, / filters, space marks; F1 lists every key."
 
-    @dataclass
     class Opened(Message):
         """Posted to open this conversation."""
 
-        conversation_id: str
+        def __init__(self, conversation_id: str) -> None:  # a dataclass takes five times as long to define
+            super().__init__()
+            self.conversation_id = conversation_id
 
-    @dataclass
     class Wanted(Message):
         """Posted for an action: `rename`, `archive`, `delete`, `pin`, `stop`, `fork`, `peek`, `restore`..."""
 
-        action: str
-        ids: tuple[str, ...]
-        """Ids of everything marked, else of the one under the cursor."""
+        def __init__(self, action: str, ids: tuple[str, ...]) -> None:
+            super().__init__()
+            self.action = action
+            self.ids = ids
+            """Ids of everything marked, else of the one under the cursor."""
 
-    @dataclass
     class EndedUnseen(Message):
         """A run ended in a conversation that is not on the screen."""
 
-        conversation_id: str
+        def __init__(self, conversation_id: str) -> None:
+            super().__init__()
+            self.conversation_id = conversation_id
 
     def __init__(
         self,

@@ -28,10 +28,11 @@ CHARACTERS_PER_TOKEN: Final = 4
 BINARY_SHARE: Final = 20
 """Divisor: a paste is a binary when one character in this many is no text."""
 
-_LINE_END: Final = re.compile("\r\n?")
-_MARK: Final = re.compile(r"\[pasted \d+: [^\]\n]*\]")
-_NUMBER: Final = re.compile(r"\d+")
-_NO_TEXT: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
+_LINE_END: Final = "\r\n?"
+_MARK: Final = r"\[pasted \d+: [^\]\n]*\]"
+_NUMBER: Final = r"\d+"
+_NO_TEXT: Final = "[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\ud800-\udfff]"
+"""Patterns, compiled with the first paste: this module is loaded with the first frame."""
 
 
 def provider_of(key: str) -> str:
@@ -82,11 +83,11 @@ class PasteStore:
 
     def unfold(self, text: str) -> str:
         """Replace every mark in `text` by its text."""
-        return _MARK.sub(lambda mark: self._texts.get(mark[0], mark[0]), text) if self._texts else text
+        return re.sub(_MARK, lambda mark: self._texts.get(mark[0], mark[0]), text) if self._texts else text
 
     def marks(self, line: str) -> list[tuple[int, int]]:
         """Spans of the marks in a line."""
-        return [mark.span() for mark in _MARK.finditer(line) if mark[0] in self._texts] if self._texts else []
+        return [mark.span() for mark in re.finditer(_MARK, line) if mark[0] in self._texts] if self._texts else []
 
     def at(self, line: str, column: int) -> str:
         """The mark under the cursor; empty where there is none."""
@@ -98,7 +99,7 @@ class PasteStore:
 
     def change(self, mark: str, text: str) -> str:
         """Replacement of this mark for another text: a mark of the same number, or the text if it is short."""
-        number = next(iter(_NUMBER.findall(mark)), "1")
+        number = next(iter(re.findall(_NUMBER, mark)), "1")
         is_long = len(text) > FOLD_ABOVE or text.count("\n") >= FOLD_LINES
         return self._mark(text, int(number)) if is_long else text
 
@@ -106,7 +107,7 @@ class PasteStore:
         """Position and length, in the whole text, of the text of each mark in `text`."""
         found: list[tuple[int, int]] = []
         grown = 0
-        for mark in _MARK.finditer(text):
+        for mark in re.finditer(_MARK, text):
             if mark[0] in self._texts:
                 length = len(self._texts[mark[0]])
                 found.append((mark.start() + grown, length))
@@ -162,10 +163,10 @@ async def pasted(text: str) -> Pasted:
     start = removed = 0
     while start < len(text):
         end = len(text) if len(text) - start <= SLICE else text.rfind("\n", start, start + SLICE) + 1 or start + SLICE
-        part = _LINE_END.sub("\n", text[start:end])
+        part = re.sub(_LINE_END, "\n", text[start:end])
         parts.append(clean(part))
         if parts[-1] is not part:
-            removed += len(_NO_TEXT.findall(part))
+            removed += len(re.findall(_NO_TEXT, part))
         start = end
         if start < len(text):
             await asyncio.sleep(0)

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from engine.machine.states import is_busy
 from phoenix_tui.features.catalogue import BY_NAME, is_command, is_shell_line, split_command
-from phoenix_tui.features.prompt_history import ENTRY_LIMIT, remember
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.text.labels import invitation
@@ -122,6 +121,8 @@ class ComposerEvents:
 
     def clear(self) -> None:
         """Empty the composer; its text goes into the history."""
+        from phoenix_tui.features.prompt_history import ENTRY_LIMIT  # noqa: PLC0415 - not for the first frame
+
         text = self._composer.take()
         if len(text) > ENTRY_LIMIT:
             self._words.tell(f"Too long for the history; {hint(('undo', 'restores it'))}.")
@@ -129,6 +130,8 @@ class ComposerEvents:
             self._remember(text)
 
     def _remember(self, text: str) -> None:
+        from phoenix_tui.features.prompt_history import remember  # noqa: PLC0415 - as above
+
         if trouble := remember(self._composer.draft.prompts, text):
             self._words.tell(trouble, bad=True)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from phoenix_tui.features.prompt_history import PromptHistory
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.notices import DockNotice
@@ -50,6 +49,8 @@ class SlowStart:
 
     def keep(self) -> None:
         """Phoenix is left before they are there: Up finds the words at the next start."""
+        from phoenix_tui.features.prompt_history import PromptHistory  # noqa: PLC0415 - not for the first frame
+
         history = PromptHistory(self._launch.state_folder, self._launch.cwd)
         for text in (*self.sent, self._composer.content):
             with suppress(OSError):  # no other action is possible for them
