@@ -7,11 +7,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import atexit
+import gc
 import logging
+import os
 import socket
 import sys
 import warnings
 from pathlib import Path
+
+
+COLLECTOR_THRESHOLDS = (50_000, 10, 50)
+"""Those of Python collect a hundred times while the SDK loads."""
 
 
 def main() -> None:
@@ -23,6 +30,9 @@ def main() -> None:
     parser.add_argument("--spill", type=Path, required=True, help="folder for large payloads")
     arguments = parser.parse_args()
     _harden()
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
+    atexit.register(gc.freeze)  # Python collects the SDK three times as it ends: a third of the helper's work
+    os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"  # it would search all packages and load theirs beside the tokens
     logging.disable(logging.CRITICAL)  # the SDK logs what servers send; their log has a ring of its own
     warnings.simplefilter("ignore", DeprecationWarning)
     control = _connected(arguments.connect) if arguments.connect else socket.socket(fileno=arguments.socket)
