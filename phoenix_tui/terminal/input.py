@@ -8,7 +8,7 @@ from typing import Final
 
 from textual import events
 from textual._xterm_parser import XTermParser
-from textual.keys import _character_to_key  # pyright: ignore[reportPrivateUsage] - the names that Textual gives
+from textual.keys import Keys, _character_to_key  # pyright: ignore[reportPrivateUsage] - the names that Textual gives
 
 from tools.clock import SYSTEM_CLOCK, Clock
 
@@ -36,12 +36,18 @@ _ALT_KEYS: Final = {
     "\x1b\x08": "alt+backspace",
 }
 """ESC b and ESC f are Ctrl+Left and Ctrl+Right to Textual already: words left and right everywhere."""
+_UNKNOWN_KEY: Final = re.compile(r"\x1b\[[\d:;]*[ -/]*(?![\[Mm])[@-~]")
+"""A complete sequence, but no report of the mouse and no key of the Linux console."""
+_FUNCTION_KEY: Final = "\x1bO"
+"""Beginning of a function key of three characters: Alt+Shift+O, unless one of those comes behind it."""
 
 
 class QuietParser(XTermParser):
     """Reads ESC CR as alt+enter and ESC with a digit or sign as Alt with it, which stock Textual reads as text.
 
-    With them come the Alt keys of readline.
+    With them come the Alt keys of readline. ESC and a letter is complete at once: stock Textual waits for more, and
+    reads a letter that comes within its delay, and all behind it, as text that begins with `^`. So it does behind the
+    sequence of a key that it does not know, which is dropped here.
     """
 
     def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[events.Key]:
@@ -49,7 +55,15 @@ class QuietParser(XTermParser):
             return (events.Key("alt+enter", None),)
         if sequence in _ALT_KEYS:
             return (events.Key(_ALT_KEYS[sequence], None),)
-        return super()._sequence_to_key_events(sequence, alt)
+        keys = tuple(super()._sequence_to_key_events(sequence, alt))
+        if keys or alt:
+            return keys
+        if len(sequence) == 2 and sequence[1].isalpha() and sequence != _FUNCTION_KEY:
+            return tuple(super()._sequence_to_key_events(sequence[1], alt=True))
+        if len(sequence) == 3 and sequence.startswith(_FUNCTION_KEY):
+            first = super()._sequence_to_key_events("O", alt=True)
+            return (*first, *super()._sequence_to_key_events(sequence[2]))
+        return (events.Key(Keys.Ignore, sequence),) if _UNKNOWN_KEY.fullmatch(sequence) else ()
 
     @property
     def due(self) -> float | None:

@@ -153,6 +153,26 @@ def test_alt_with_a_letter_or_sign_is_read_from_legacy_bytes(typed: str, key: st
     assert [event.key for event in QuietParser().feed(typed) if hasattr(event, "key")] == [key]
 
 
+@pytest.mark.parametrize(
+    ("typed", "keys"),
+    [
+        ("\x1bqwords", ["alt+q", *"words"]),
+        ("\x1bWx", ["alt+shift+w", "x"]),
+        ("\x1büx", ["alt+ü", "x"]),
+        ("\x1bi\x1bw", ["alt+i", "alt+w"]),
+        ("\x1bOP", ["f1"]),
+        ("\x1bOg", ["alt+shift+o", "g"]),
+    ],
+)
+def test_alt_with_a_letter_is_a_key_of_its_own_whatever_is_typed_behind_it_at_once(typed: str, keys: list[str]) -> None:
+    assert [event.key for event in QuietParser().feed(typed) if hasattr(event, "key")] == keys
+
+
+@pytest.mark.parametrize("unknown", ["\x1b[99;9X", "\x1b[5n", "\x1b[1;1$y"])
+def test_a_key_that_no_table_knows_takes_nothing_typed_behind_it_along(unknown: str) -> None:
+    assert [event.key for event in QuietParser().feed(f"{unknown}hi") if hasattr(event, "key")] == ["h", "i"]
+
+
 def test_a_terminal_that_some_program_left_broken_is_made_sane() -> None:
     master, slave = pty.openpty()
     try:
