@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -22,6 +23,14 @@ NAPS: Final = 10
 NAPS_OF_WORK: Final = 3
 """Parts of it where the key may have begun work instead: letters typed behind it shall be seen."""
 HandOn: TypeAlias = Callable[[events.Event], Awaitable[None]]
+
+
+class Opener:
+    """Work that a key began, and the sheets it shows: they alone let the keys in that wait for what it opens."""
+
+
+OPENER: Final[ContextVar[Opener | None]] = ContextVar("opener", default=None)
+"""The work that this task belongs to."""
 
 
 class KeyOrder:
@@ -43,25 +52,42 @@ class KeyOrder:
         self._timer: Timer | None = None
         self._opens: TypedEvent | None = None
         """A current key that opens the target of those behind it."""
+        self._opener: Opener | None = None
+        """Work that it began; None until that is known."""
         self._may_work = False
 
-    def hold(self, *, may_work: bool = False) -> None:
+    def hold(self, opener: Opener | None = None, *, may_work: bool = False) -> None:
         """Let the keys behind the one under way wait until `release`: it opens a sheet, whose module may be loaded.
 
-        `may_work`: or it begins work, such as a summary; a key that stops work does not wait then.
+        `opener`: the work that goes on with this key; without one the next work that begins is meant. `may_work`: or
+        it begins work, such as a summary; a key that stops work does not wait then.
         """
         if self._under_way is not None:
-            self._opens, self._may_work = self._under_way, may_work
-            self._not_for_ever(self._release, self._under_way, NAPS - NAPS_OF_WORK if may_work else 0)
+            self._opens, self._opener, self._may_work = self._under_way, opener, may_work
+            self._not_for_ever(self._release_always, self._under_way, NAPS - NAPS_OF_WORK if may_work else 0)
 
-    def release(self) -> None:
-        """Continue with the next key: the widget that the key opened has the focus, or it opened none."""
-        if self._opens is not None:
-            self._app.call_later(self._release, self._opens)
+    def begin_work(self) -> Opener:
+        """Begin work; the keys that are held without an opener wait for this one from now on."""
+        opener = Opener()
+        if self._opens is not None and self._opener is None:
+            self._opener = opener
+        return opener
 
-    async def _release(self, event: TypedEvent) -> None:
+    def release(self, opener: Opener | None) -> None:
+        """Continue with the next key: what its work opened has the focus, or it opened nothing.
+
+        Nothing happens for other work, such as a message sent before that is accepted now.
+        """
+        if self._opens is not None and self._opener is opener:
+            self._app.call_later(self._release, self._opens, opener)
+
+    async def _release(self, event: TypedEvent, opener: Opener | None) -> None:
+        if self._opener is opener:
+            await self._release_always(event)
+
+    async def _release_always(self, event: TypedEvent) -> None:
         if self._opens is event:
-            self._opens = None
+            self._opens = self._opener = None
             await self._done(event)
 
     async def take(self, event: TypedEvent) -> None:
@@ -70,7 +96,7 @@ class KeyOrder:
             self._held.append(event)
             stops = isinstance(event, events.Key) and event.key in CANCELS
             if stops and self._may_work and self._opens is not None:
-                self.release()
+                self.release(self._opener)
             elif len(self._held) == 1:
                 self._not_for_ever(self._done, self._under_way)
         elif self._waits is not None:

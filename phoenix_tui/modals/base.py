@@ -15,7 +15,7 @@ from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 
 from phoenix_tui.keys.esc_hint import CLOSES
-from phoenix_tui.keys.key_order import KeyOrder
+from phoenix_tui.keys.key_order import OPENER, KeyOrder, Opener
 from phoenix_tui.keys.keymap import bindings
 from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.lifecycle.removal_faults import is_being_removed, unless_removed
@@ -109,8 +109,17 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
     WHOLE: ClassVar[bool] = False
     """True when it needs all the width there is, such as for code side by side."""
     _was_covered = False
+    _opener: Opener | None = None
+    """Work that shows this sheet, and goes on with its result."""
     esc_hint: str = CLOSES
     """Action of Esc here, shown only in the status line."""
+
+    @on(events.Mount)
+    def let_keys_in(self) -> None:
+        """Take the keys that waited for this sheet, after the change of focus to its line."""
+        self._opener = OPENER.get()
+        if self.key_order is not None:
+            self.call_later(self.key_order.release, self._opener)
 
     @on(events.Mount)
     @on(events.Resize)
@@ -119,22 +128,20 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
         self.set_class(self.WHOLE, "-whole")
         for sheet in self.query(".sheet"):
             sheet.styles.margin = (0, 0, 1, self._left)
-        if self.key_order is not None:
-            self.call_later(self.key_order.release)  # after the change of focus to its line
 
     @on(events.ScreenSuspend)
     @on(events.ScreenResume)
     def continue_keys(self, event: events.Event) -> None:
-        """Take keys again after a sheet above this one; the first time `stand` lets them in."""
+        """Take keys again after a sheet above this one; the first time `let_keys_in` does."""
         if isinstance(event, events.ScreenSuspend):
             self._was_covered = True
         elif self._was_covered and self.key_order is not None:
-            self.key_order.release()
+            self.key_order.release(self._opener)
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
         """Close; keys behind the one that chose something wait for what that opens, a sheet or a conversation."""
-        if result and self.key_order is not None:
-            self.key_order.hold(may_work=True)
+        if result and self._opener is not None and self.key_order is not None:
+            self.key_order.hold(self._opener, may_work=True)
         return super().dismiss(result)
 
     @property

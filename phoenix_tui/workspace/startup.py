@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from phoenix_tui.keys.key_order import OPENER, Opener
 from phoenix_tui.lifecycle.loading import load
 from phoenix_tui.workspace.paint_pause import PaintPause
 
@@ -96,7 +97,9 @@ class Startup:
             self._parts.welcome.held = True
             if self._frame_stands:
                 self.paint_pause.begin()
-        self._screen.run_worker(self._then(work, early=early), group="work")
+        order = self._screen.key_order
+        opener = order.begin_work() if order is not None else None
+        self._screen.run_worker(self._then(work, opener, early=early), group="work")
 
     def act(self, work: Callable[[Actions], Awaitable[object]]) -> None:
         """Do one of the actions as soon as the services are open."""
@@ -109,7 +112,10 @@ class Startup:
             self._actions = Actions(ctx)
         return self._actions
 
-    async def _then(self, work: Callable[[CommandContext], Awaitable[object]], *, early: bool) -> None:
+    async def _then(
+        self, work: Callable[[CommandContext], Awaitable[object]], opener: Opener | None, *, early: bool
+    ) -> None:
+        OPENER.set(opener)
         await self._ready.wait()
         if self.ctx is None:
             return
@@ -122,7 +128,7 @@ class Startup:
             self._toasts.tell(str(error), bad=True)
         finally:
             if self._screen.key_order is not None:
-                self._screen.key_order.release()
+                self._screen.key_order.release(opener)
         if early and self._stopped_early:
             self.ctx.sending.stop()
         if was_early:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 
 import pytest
 from msgspec.structs import replace
 from textual import events
 
+from engine.records import ConversationQuery, ConversationSummary
 from engine.rewind.values import PreviewFile
+from phoenix_tui.commands.command_context import CommandContext
 from phoenix_tui.keys.key_order import LONGEST_WAIT, NAPS
 from phoenix_tui.modals.diff_sheet import DiffSheet
 from phoenix_tui.modals.help_sheet import HelpSheet
@@ -197,3 +199,33 @@ async def test_esc_behind_a_key_that_hangs_waits_no_longer_than_any_other_after_
         order._under_way = events.Key("x", "x")  # a key that is never done
         await order.take(events.Key("escape", None))
         assert naps == [LONGEST_WAIT / NAPS]
+
+
+async def test_keys_behind_the_key_of_a_sheet_are_not_let_in_by_the_end_of_work_that_began_before(
+    open_shell: OpenShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_shell() as shell:
+        before, over, asked, listed = (asyncio.Event() for _ in range(4))
+        list_now = shell.engine.list
+
+        async def slowly(query: ConversationQuery) -> Sequence[ConversationSummary]:
+            asked.set()
+            await listed.wait()
+            return await list_now(query)
+
+        async def works(_: CommandContext) -> None:
+            await before.wait()
+            over.set()
+
+        monkeypatch.setattr(shell.engine, "list", slowly)
+        monkeypatch.setattr(shell.app, "set_timer", lambda *_: None)  # no wait ends by itself
+        shell.screen.startup.then(works)  # such as a message that is being sent
+        in_one_read(shell, "ctrl+p", *"abc")
+        await shell.until(asked.is_set)
+        before.set()
+        await shell.until(over.is_set)
+        await shell.pilot.pause()
+        assert shell.composer.text == ""
+        listed.set()
+        await shell.shows("abc")
+        assert shell.composer.text == ""
