@@ -51,10 +51,11 @@ async def split_with(ctx: CommandContext, conversation_id: str) -> None:
     if active.conversation is not None and active.conversation.id == conversation_id:
         ctx.tell("This conversation is already open in a pane.")
         return
-    if panes is not None and conversation_id and await panes.bring(conversation_id):
-        return
-    conversation = await active.services.engine.open(conversation_id) if conversation_id else None
-    await (panes or _first(ctx)).add(conversation)
+    async with active.leaving():
+        if panes is not None and conversation_id and await panes.bring(conversation_id):
+            return
+        conversation = await active.services.engine.open(conversation_id) if conversation_id else None
+        await (panes or _first(ctx)).add(conversation)
 
 
 def _first(ctx: CommandContext) -> Split:

@@ -55,7 +55,7 @@ class Split:
 
     async def add(self, conversation: ConversationApi | None) -> None:
         """One more pane right of the one in focus, which gets the dock; empty without a conversation."""
-        async with self._active.changing:
+        async with self._active.leaving():
             if self.count == MOST:
                 self._toasts.tell(f"{MOST} panes are already open; /close closes one.", bad=True)
                 return
@@ -77,18 +77,18 @@ class Split:
 
     async def go(self, place: int) -> None:
         """Give the dock to this pane."""
-        async with self._active.changing:
+        async with self._active.leaving():
             if place != self.row.focus and place < self.count:
                 await self._turn(place, self.shown[place])
 
     async def step(self, by: int) -> None:
         """Give the dock to the next pane, or to the one before."""
-        async with self._active.changing:
+        async with self._active.leaving():
             await self.go((self.row.focus + by) % self.count)
 
     async def close(self) -> None:
         """Put the pane in focus away; its conversation runs on."""
-        async with self._active.changing:
+        async with self._active.leaving():
             gone = self.row.panes[self.row.focus]
             place = self.row.focus + 1 if self.row.focus + 1 < self.count else self.row.focus - 1
             await self._turn(place, self.shown[place])
@@ -96,7 +96,7 @@ class Split:
 
     async def bring(self, conversation_id: str) -> bool:
         """Go to the pane that shows this conversation; False where none does."""
-        async with self._active.changing:
+        async with self._active.leaving():
             for place, one in enumerate(self.shown):
                 if place != self.row.focus and one is not None and one.id == conversation_id:
                     await self.go(place)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -27,6 +28,7 @@ from phoenix_tui.widgets.context_meter import ContextUse
 from phoenix_tui.widgets.status_line import Status
 from phoenix_tui.workspace.conversation_index import ConversationIndex
 from phoenix_tui.workspace.conversation_view import ConversationView
+from phoenix_tui.workspace.departures import Departure
 from phoenix_tui.workspace.draft_store import Drafting
 from phoenix_tui.workspace.in_flight import InFlight
 from phoenix_tui.workspace.reentrant_lock import OneAtATime
@@ -82,7 +84,6 @@ class ActiveConversation:
         """Mode and chosen sandbox of the empty conversation in view; the one after it begins as `launch` says."""
         self.parts = parts
         self._toasts = toasts
-        self._toasts = toasts
         self._crash_marker = crash_marker
         self.visible: ConversationView | None = None
         """Subscription to the open conversation."""
@@ -134,29 +135,42 @@ class ActiveConversation:
         Raises:
             EngineError: there is no such conversation.
         """
-        async with self.changing:
-            self._set_aside()
-            try:
-                if self.beside is not None and await self.beside.bring(conversation_id):
-                    return
-                conversation = await self.services.engine.open(conversation_id)
-            except BaseException:
-                self._take_back()
-                raise
-            await self.show(conversation)
+        async with self.leaving():
+            if self.beside is not None and await self.beside.bring(conversation_id):
+                return
+            await self.show(await self.services.engine.open(conversation_id))
+
+    @asynccontextmanager
+    async def leaving(self) -> AsyncGenerator[None]:
+        """Change the conversation in view within: takes the draft out of the composer at once, then waits for its turn.
+
+        What is typed from then on is for the conversation that comes. The draft returns where none came.
+        """
+        if self.changing.is_mine:
+            yield
+            return
+        departure = self.drafts.depart()
+        try:
+            async with self.changing:
+                self._leave(departure)
+                try:
+                    yield
+                finally:
+                    back = self.conversation if self.drafts.is_aside else None
+                    self.drafts.take_back(self._images_kept.pop(back.id, ()) if back is not None else ())
+        finally:
+            self.drafts.departures.cancel(departure)
 
     async def show(self, conversation: ConversationApi) -> None:
         """Show an opened conversation, with its draft in the composer."""
-        async with self.changing:
+        async with self.leaving():
             if conversation.record.agent is not None:
                 await self.services.engine.open(conversation.record.agent.parent_id)  # it has the others
             await self.put_away()
             unsent = self.drafts.of(conversation)
             images = await self.services.engine.attachments(unsent.image_ids)
             visible = self._follow(conversation)
-            dock = self.parts.dock
-            dock.load(unsent.text, unsent.folds)
-            dock.chips.images = dock.chips.images or tuple(images)
+            self.drafts.departures.give(unsent, self._images_kept.pop(conversation.id, ()) or images)
             await visible.start(self.parts)
             self._select(family_of(conversation))
             if not conversation.read_only and conversation.record.agent is None:
@@ -168,12 +182,11 @@ class ActiveConversation:
 
     async def begin(self) -> None:
         """Clear the view: nothing is created before something is written."""
-        async with self.changing:
+        async with self.leaving():
             await self.put_away()
             self._reset()
-            dock, unsent = self.parts.dock, self.drafts.of(None)
-            dock.load(unsent.text, unsent.folds)
-            dock.chips.images = ()
+            dock = self.parts.dock
+            self.drafts.departures.give(self.drafts.of(None))
             dock.completer.look_in(self.launch.cwd)
             dock.composer.draft.prompts = PromptHistory(self.launch.state_folder, self.launch.cwd)
             if dock.route is not None:
@@ -211,7 +224,8 @@ class ActiveConversation:
     async def put_away(self) -> None:
         """Keep the draft and follow the conversation no longer; an empty one vanishes."""
         async with self.changing:
-            self._set_aside()
+            if self.parts.dock.is_loaded:
+                self._leave(self.drafts.depart())
             await self.drafts.put_away()
             visible, self.visible = self.visible, None
             if visible is None:
@@ -232,19 +246,12 @@ class ActiveConversation:
         """Take the images of its next message from its stored draft when it comes into view again."""
         self._images_kept.pop(conversation_id, None)
 
-    def _set_aside(self) -> None:
-        """Take draft and images out of the dock: what comes into it from now on is for the next conversation."""
-        chips, conversation = self.parts.dock.chips, self.conversation
-        self.drafts.set_aside()
+    def _leave(self, departure: Departure) -> None:
+        """Keep draft and images of a departure for the conversation in view."""
+        conversation = self.conversation
+        self.drafts.set_aside(departure)
         if conversation is not None:
-            self._images_kept[conversation.id] = (*self._images_kept.get(conversation.id, ()), *chips.images)
-            chips.images = ()
-
-    def _take_back(self) -> None:
-        """Put them into the dock again, as the next conversation does not come."""
-        self.drafts.take_back()
-        if self.conversation is not None:
-            self.parts.dock.chips.images = self._images_kept.pop(self.conversation.id, ())
+            self._images_kept[conversation.id] = (*self._images_kept.get(conversation.id, ()), *departure.images)
 
     def _select(self, conversation_id: str) -> None:
         """Note which conversation is on the screen: in the list, for a start after a crash, and for the toasts."""
@@ -259,7 +266,6 @@ class ActiveConversation:
         dock = self.parts.dock
         dock.completer.look_in(conversation.record.cwd, conversation.terminal)
         dock.composer.draft.prompts = PromptHistory(self.launch.state_folder, conversation.record.cwd)
-        dock.chips.images = self._images_kept.pop(conversation.id, ())
         return visible
 
     async def current(self) -> ConversationApi:
@@ -274,9 +280,7 @@ class ActiveConversation:
             conversation = await self.services.engine.create(self.launch.options(self.model, self.mode, self.sandbox))
             self._reset()
             self._shown.add(conversation.id)
-            images = self.parts.dock.chips.images
             visible = self._follow(conversation)
-            self.parts.dock.chips.images = images
             await visible.start()
             await self.index.reload()
             self._select(conversation.id)

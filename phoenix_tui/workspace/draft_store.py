@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Final, NamedTuple, Protocol
 
@@ -11,9 +12,11 @@ from textual.timer import Timer
 from engine.api.conversation import ConversationApi
 from engine.api.errors import ENGINE_ERRORS
 from engine.ports import ConversationChanges
+from engine.records import Attachment
 from phoenix_tui.features.draft_codec import Unsent, ahead_of, joined, parsed
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.notices import Notifier
+from phoenix_tui.workspace.departures import Departure, Departures
 
 PAUSE: Final = 0.3
 """Seconds without typing after which a draft is stored."""
@@ -59,6 +62,7 @@ class Drafting:
         self._timer: Timer | None = None
         self._changed_at = 0.0
         """Monotonic time of the first change that is not stored; 0 when everything is."""
+        self.departures = Departures(dock)
         self._aside: SetAside | None = None
         self._unstored: dict[str, str] = {}
         """Drafts that could not be stored when their conversation left the view, by its id; "" for a new one."""
@@ -95,6 +99,9 @@ class Drafting:
     async def keep(self) -> bool:
         """Store the draft now, where it was changed; False where that cannot be."""
         self._stop_timer()
+        if self.departures.are_waiting:
+            async with self._active.changing:
+                pass  # each takes its draft along
         if self._aside is not None:
             return await self._store_aside()
         if not self._changed_at or not self._dock.is_loaded:
@@ -104,30 +111,38 @@ class Drafting:
         async with self._active.changing:  # or a conversation that comes meanwhile would get this draft
             return await self._kept()
 
-    def set_aside(self) -> None:
-        """Take the draft out of the composer: what is typed from now on is for the conversation that comes."""
-        if not self._dock.is_loaded:
-            return
-        conversation, draft = self._active.conversation, self._written
-        # Removals by a command are not reported yet.
-        changed = bool(self._changed_at) or conversation is not None
+    def depart(self) -> Departure:
+        """Take the draft out of the composer, as another conversation is asked for."""
+        changed = bool(self._changed_at)
         self._stop_timer()
         self._changed_at = 0.0
-        self._dock.expect()
-        self._aside = SetAside(conversation, draft, changed)
+        return self.departures.take(changed=changed)
 
-    def take_back(self) -> None:
-        """Show the draft again, before what was typed meanwhile: no other conversation comes."""
+    def set_aside(self, departure: Departure) -> None:
+        """Keep what a departure took along as the draft of the conversation in view, whose turn to leave it is."""
+        self.departures.begin(departure)
+        if departure.unsent is not None:
+            conversation = self._active.conversation
+            # Removals by a command are not reported yet.
+            changed = departure.changed or conversation is not None
+            self._aside = SetAside(conversation, departure.draft, changed)
+
+    def take_back(self, images: Sequence[Attachment]) -> None:
+        """Show the draft again, before what was typed meanwhile, where no other conversation came."""
         aside, self._aside = self._aside, None
         if aside is not None:
-            unsent = parsed(aside.draft)
-            self._dock.load(unsent.text, unsent.folds)
+            self.departures.give(parsed(aside.draft), images)
             self._changed_at = time.monotonic() if aside.changed else 0.0
+        self.departures.end()
 
     async def put_away(self) -> None:
-        """Store the draft, as another conversation comes into view; what is typed from now on is for that one."""
-        self.set_aside()
+        """Store the draft that was set aside."""
         await self._store_aside()
+
+    @property
+    def is_aside(self) -> bool:
+        """True while a draft is set aside and not stored."""
+        return self._aside is not None
 
     async def _store_aside(self) -> bool:
         aside, self._aside = self._aside, None
@@ -163,7 +178,7 @@ class Drafting:
 
     async def _kept(self) -> bool:
         """Store it in the conversation in view, unless that was done meanwhile."""
-        if not self._changed_at:
+        if not self._changed_at or not self._dock.is_loaded:
             return True
         self._changed_at = 0.0
         if await self._stored(self._active.conversation, self._written):

@@ -14,12 +14,16 @@ class OneAtATime:
         self._owner: asyncio.Task[object] | None = None
         self._depth = 0
 
+    @property
+    def is_mine(self) -> bool:
+        """True within it."""
+        return self._owner is not None and self._owner is asyncio.current_task()
+
     async def __aenter__(self) -> None:
         """Wait until no other task is inside."""
-        task = asyncio.current_task()
-        if self._owner is None or self._owner is not task:
+        if not self.is_mine:
             await self._lock.acquire()
-            self._owner = task
+            self._owner = asyncio.current_task()
         self._depth += 1
 
     async def __aexit__(

@@ -20,7 +20,10 @@ async def give_back(
     with active.in_flight.one():  # a conversation without anything else stays until it has this
         async with active.changing:
             if conversation is None or conversation is active.conversation:
-                dock = active.parts.dock
+                dock, departures = active.parts.dock, active.drafts.departures
+                if departures.are_waiting:  # the composer belongs to a conversation that comes next
+                    departures.give_back(Unsent(text), images)
+                    return False
                 dock.composer.give_back(text)
                 dock.chips.images = (*images, *dock.chips.images)
                 return True

@@ -12,6 +12,7 @@ from phoenix_tui.commands.blocks import edit_again
 from phoenix_tui.widgets.transcript.targets import Target
 from phoenix_tui.workspace.actions import LOST_DRAFT, Actions
 from phoenix_tui.workspace.external_editor import with_changes
+from phoenix_tui.workspace.returned_text import give_back
 from tests.support.fake_engine import FakeConversation, FakeEngine
 from tests.support.waiting import poll
 
@@ -177,3 +178,68 @@ async def test_letters_that_came_while_the_editor_had_the_draft_stand_behind_it(
 )
 def test_an_edited_draft_keeps_what_came_meanwhile(now: str, shown: str) -> None:
     assert with_changes("half", now, "whole") == shown
+
+
+async def test_each_of_several_conversations_that_are_asked_for_gets_what_is_typed_behind_it(
+    open_shell: Any, engine: FakeEngine
+) -> None:
+    first, second, third = (engine.seed(title, messages=2) for title in ("first", "second", "third"))
+    async with open_shell() as shell:
+        await shell.open(first)
+        await shell.type("one")
+        released = slow_to_open(engine)
+        opening = [asyncio.ensure_future(shell.active.open(second.id))]
+        assert await poll(lambda: shell.composer.text == "")
+        await shell.type("two")
+        opening.append(asyncio.ensure_future(shell.active.open(third.id)))
+        assert await poll(lambda: shell.composer.text == "")
+        await shell.type("three")
+        opening.append(asyncio.ensure_future(shell.active.begin()))
+        assert await poll(lambda: shell.composer.text == "")
+        await shell.type("new")
+        released.set()
+        await asyncio.gather(*opening)
+        assert (first.record.draft, second.record.draft, third.record.draft) == ("one", "two", "three")
+        assert (shell.in_view, shell.composer.text) == (None, "new")
+
+
+async def test_what_is_typed_for_conversations_that_cannot_be_opened_stays_with_the_one_in_view(
+    open_shell: Any, engine: FakeEngine
+) -> None:
+    first = engine.seed("first", messages=2)
+    async with open_shell() as shell:
+        await shell.open(first)
+        await shell.type("one")
+        released = slow_to_open(engine, StorageError("The disk is gone."))
+        failing = asyncio.ensure_future(shell.active.open("gone"))
+        assert await poll(lambda: shell.composer.text == "")
+        await shell.type("two")
+        cancelled = asyncio.ensure_future(shell.active.open("never"))
+        assert await poll(lambda: shell.composer.text == "")
+        await shell.type("three")
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+        assert shell.composer.text == "twothree"
+        beginning = asyncio.ensure_future(shell.active.begin())
+        assert await poll(lambda: shell.composer.text == "")
+        await shell.type("four")
+        released.set()
+        await asyncio.wait([failing, beginning])
+        assert (first.record.draft, shell.composer.text) == ("onetwothree", "four")
+
+
+async def test_a_message_that_returns_while_its_conversation_is_about_to_be_left_goes_before_that_draft(
+    open_shell: Any, engine: FakeEngine
+) -> None:
+    first, second = engine.seed("first", messages=2), engine.seed("second", messages=2)
+    async with open_shell() as shell:
+        await shell.open(first)
+        await shell.type("draft")
+        async with shell.active.changing:  # as while it is being stored
+            returning = asyncio.ensure_future(give_back(shell.active, shell.in_view, "refused"))
+            await asyncio.sleep(0)
+            opening = asyncio.ensure_future(shell.active.open(second.id))
+            assert await poll(lambda: shell.composer.text == "")
+            await shell.type("next")
+        await asyncio.gather(returning, opening)
+        assert (first.record.draft, shell.composer.text) == ("refused\ndraft", "next")
