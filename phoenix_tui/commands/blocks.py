@@ -68,7 +68,7 @@ async def edit_again(ctx: CommandContext, prompt: Target) -> None:
     await copy.change(ConversationChanges(draft=as_message(prompt.text)))  # shown before what is typed meanwhile
     await ctx.active.show(copy)
     await ctx.active.index.reload()
-    await ctx.sending.attach([image.path for image in images])
+    await ctx.sending.attaching.attach([image.path for image in images])
     ctx.dock.composer.focus()
     ctx.tell("Edit and resend. The original conversation is kept.")
 

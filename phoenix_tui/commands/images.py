@@ -22,7 +22,7 @@ async def images(ctx: CommandContext, argument: str) -> None:
 
 async def image(ctx: CommandContext, argument: str) -> None:
     """Attach a file, named as it is dropped or by its path from the working directory."""
-    await ctx.sending.attach(await asked_images(ScreenFrontEnd(ctx), argument))
+    await ctx.sending.attaching.attach(await asked_images(ScreenFrontEnd(ctx), argument))
 
 
 RUNS: Final[dict[str, CommandFunction]] = {"image": image, "images": images}

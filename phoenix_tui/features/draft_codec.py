@@ -27,8 +27,9 @@ def ahead_of(unsent: Unsent, draft: str) -> str:
     """The stored form of a message that was not sent, and behind it the stored draft that was written since."""
     since = parsed(draft)
     image_ids = (*unsent.image_ids, *since.image_ids)
-    if not since.text:
-        return joined(unsent.text, image_ids, unsent.folds)
+    if not since.text or not unsent.text:
+        only = unsent if unsent.text else since
+        return joined(only.text, image_ids, only.folds)
     by = len(unsent.text) + 1
     folds = (*unsent.folds, *((start + by, length) for start, length in since.folds))
     return joined(f"{unsent.text}\n{since.text}", image_ids, folds)

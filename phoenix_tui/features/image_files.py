@@ -19,8 +19,9 @@ from tools.images.contract import IMAGE_SUFFIXES
 from tools.wording import number_within
 
 if TYPE_CHECKING:
+    from engine.api.conversation import ConversationApi
     from engine.records import Attachment
-    from phoenix_tui.features.front_end import FrontEnd, InView
+    from phoenix_tui.features.front_end import FrontEnd
 
 LARGEST_IMAGE: Final = 64_000_000
 """Bytes of a file or of a clipboard's image; it is shrunk before sending."""
@@ -44,15 +45,15 @@ def read_image(path: Path) -> bytes:
     return content
 
 
-async def attach_image(in_view: InView, image: Path | bytes) -> Attachment:
-    """Attach a file, or an image of a clipboard, to the next message of the conversation in view.
+async def attach_image(conversation: ConversationApi, image: Path | bytes) -> Attachment:
+    """Attach a file, or an image of a clipboard, to the next message of a conversation.
 
     Raises:
         EngineError: in one sentence, why not.
     """
     try:
         content = image if isinstance(image, bytes) else await asyncio.to_thread(read_image, image)
-        return await (await in_view.current()).attach(content)
+        return await conversation.attach(content)
     except OSError as error:
         name = "The image" if isinstance(image, bytes) else clean_line(image.name)
         raise EngineError(f"{name} cannot be read: {error.strerror}.") from error

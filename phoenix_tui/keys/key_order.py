@@ -190,7 +190,8 @@ class KeyOrder:
     async def _passed(self, event: TypedEvent, node: DOMNode) -> None:
         """Continue after the key has been through this widget, postponed priority bindings included."""
         is_text = event._stop_propagation  # pyright: ignore[reportPrivateUsage] - not told otherwise
-        if not is_text or isinstance(self._app.screen, ModalScreen):  # there it also filters the rows
+        # A letter in a sheet also filters its rows, and a paste may be the path of an image.
+        if not is_text or isinstance(event, events.Paste) or isinstance(self._app.screen, ModalScreen):
             self._follow(event, node.parent)
         elif self._opens is event:
             pass  # continues with its release

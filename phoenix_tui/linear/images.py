@@ -24,7 +24,7 @@ async def attach_all(ctx: LinearContext, images: Sequence[Path | bytes]) -> None
     for image in images:
         name = "the clipboard" if isinstance(image, bytes) else clean_line(image.name)
         try:
-            attachment = await attach_image(ctx.active, image)
+            attachment = await attach_image(await ctx.active.current(), image)
         except ENGINE_ERRORS as error:
             ctx.say(f"Refused: {clean_line(str(error))}")
         else:

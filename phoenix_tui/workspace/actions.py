@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 OPENED_LINKS: Final = ("http://", "https://", "mailto:")
 CANNOT_LEND: Final = "This program needs a whole terminal, which a browser cannot give it. Esc stops it."
+PASTE_AGAIN: Final = "Another conversation was opened before the clipboard was read; paste again."
 LOST_DRAFT: Final = "The draft cannot be saved. Quit and lose it?"
 
 
@@ -168,9 +169,15 @@ class Actions:
 
     async def _paste(self) -> None:
         """An image or text from the clipboard."""
-        match await self._ctx.clipboard.paste():
+        departures = self._ctx.active.drafts.departures
+        before = departures.count
+        pasted = await self._ctx.clipboard.paste()
+        if departures.count != before:
+            self._ctx.tell(PASTE_AGAIN, bad=True)
+            return
+        match pasted:
             case ClipboardImage(content=content):
-                await self._ctx.sending.attach([content])
+                await self._ctx.sending.attaching.attach([content])
             case ClipboardText(text=text):
                 await self._ctx.dock.composer.insert_pasted(text)
             case ClipboardTrouble(reason=reason):
@@ -179,6 +186,7 @@ class Actions:
     async def _edit(self) -> None:
         """Write the draft in $EDITOR."""
         active, composer = self._ctx.active, self._ctx.dock.composer
+        await active.settle()
         conversation, before = active.conversation, composer.content
         text = await edit_outside(self._ctx.screen.app, before)
         if text is None:
@@ -190,8 +198,11 @@ class Actions:
 
     async def _edit_queued(self, message: QueuedMessage) -> None:
         text = await self._ctx.sheets.show(EditSheet("Queued message", message.text))
-        if text is not None and text != message.text:
-            await self._ctx.active.attempt(lambda one: one.queue.edit(message.id, text))
+        if text is None or text == message.text:
+            return
+        active, conversation = self._ctx.active, self._ctx.active.conversation
+        if not await active.accepts(lambda one: one.queue.edit(message.id, text)):
+            await give_back(active, conversation, text)  # it was sent meanwhile
 
 
 def spill_paste(folder: Path, text: str) -> Path:

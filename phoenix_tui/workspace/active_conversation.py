@@ -246,6 +246,14 @@ class ActiveConversation:
         """Take the images of its next message from its stored draft when it comes into view again."""
         self._images_kept.pop(conversation_id, None)
 
+    async def settle(self) -> None:
+        """Wait until the conversation that the composer belongs to is in view."""
+        async with self.changing:
+            pass
+        while self.drafts.departures.are_waiting:
+            async with self.changing:
+                pass
+
     def _leave(self, departure: Departure) -> None:
         """Keep draft and images of a departure for the conversation in view."""
         conversation = self.conversation

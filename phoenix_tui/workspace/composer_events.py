@@ -49,7 +49,7 @@ class ComposerEvents:
             self._ready.ctx_in_use.active.drafts.typed("")  # the message about the empty box takes the long way
         elif self._ready.slow_start is not None:
             self._ready.slow_start.send(text)
-        if not text.strip() and not self._parts.dock.chips.images:
+        if not text.strip() and not self._has_images:
             self._say_yes()
         elif is_command(text):
             self._remember(text)
@@ -58,6 +58,12 @@ class ComposerEvents:
             self._ready.then(lambda ctx: self._handed_over(ctx.sending.shell(text)))
         else:
             self._ready.then(lambda ctx: self._handed_over(ctx.sending.send(text)))
+
+    @property
+    def _has_images(self) -> bool:
+        """True when images go with the message, read or not."""
+        reading = self._ready.ctx_in_use is not None and self._ready.ctx_in_use.sending.attaching.place.under_way
+        return bool(self._parts.dock.chips.images or reading)
 
     async def _handed_over(self, sending: Awaitable[None]) -> None:
         """Wait until a message is accepted; until then Tab queues, as while the agent works."""

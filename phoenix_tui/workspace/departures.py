@@ -38,6 +38,8 @@ class Departures:
     def __init__(self, dock: Dock) -> None:
         self._dock = dock
         self._waiting: deque[Departure] = deque()
+        self.count = 0
+        """Number of them since the start: what a key began belongs to the same message while it is the same."""
         self._under_way = False
         """True while the conversation of a departure comes into view."""
 
@@ -49,6 +51,7 @@ class Departures:
     def take(self, *, changed: bool) -> Departure:
         """Take the draft out of the composer: what is typed from now on is for the conversation that comes."""
         dock = self._dock
+        self.count += 1
         is_early = not dock.is_loaded and not self._waiting and not self._under_way
         if is_early:
             departure = Departure(None, (), changed=False)

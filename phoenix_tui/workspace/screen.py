@@ -171,7 +171,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
     @on(Composer.ImagesDropped)
     def _attach_images(self, asked: Composer.ImagesDropped) -> None:
         """Paths of images were pasted."""
-        self.startup.then(lambda ctx: ctx.sending.attach(asked.paths))
+        self.startup.then(lambda ctx: ctx.sending.attaching.attach(asked.paths))
 
     @on(Composer.KeyPasted)
     def _keep_key(self, asked: Composer.KeyPasted) -> None:

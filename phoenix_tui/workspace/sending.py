@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
@@ -16,7 +15,6 @@ from engine.executor.requests import Accepted, ApprovalAnswer, NeedsYes, Receipt
 from engine.machine.states import Errored, Idle, is_busy
 from engine.records import Attachment, Delivery
 from engine.updates import Noticed
-from phoenix_tui.features.image_files import attach_image
 from phoenix_tui.features.jobs import send_to_background
 from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.features.run_limits import caps_for
@@ -24,6 +22,7 @@ from phoenix_tui.features.sub_agents import Hinting, asked_by, runs_in_view, sto
 from phoenix_tui.text.refusals import in_keys
 from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.workspace.active_conversation import ActiveConversation
+from phoenix_tui.workspace.attaching import Attaching, images_of
 from phoenix_tui.workspace.pending_text import waiting_words
 from phoenix_tui.workspace.returned_text import give_back
 from phoenix_tui.workspace.shell_size import terminal_size
@@ -46,6 +45,7 @@ class Sending:
     def __init__(self, active: ActiveConversation, toasts: Notifier) -> None:
         self._active = active
         self._toasts = toasts
+        self.attaching = Attaching(active, toasts)
         self._calls = 0
         """Messages being sent that call a skill or command, maybe with shell lines."""
         self.agrees: Callable[[NeedsYes], Awaitable[bool]] = _never
@@ -54,14 +54,15 @@ class Sending:
     async def send(self, text: str, *, interrupt: bool = False, queue: bool = False, steer: bool = False) -> None:
         """Send or queue a message, with `steer` for the running turn; a refused text returns to the composer."""
         active = self._active
-        chips = active.parts.dock.chips
-        attached, chips.images = chips.images, ()  # what is attached from now on belongs to the next message
-        images = tuple(image.id for image in attached)
+        place = self.attaching.take()  # what is attached from now on belongs to the next message
+        attached: tuple[Attachment, ...] = tuple(place.attached)
         conversation: ConversationApi | None = None
         self._calls += text.startswith("/")
         try:
             with active.in_flight.one() as stopped, waiting_words(active.parts.dock, text):
                 conversation = await active.current()
+                attached = await images_of(place)
+                images = tuple(image.id for image in attached)
                 ask = conversation.interrupt_and_say if interrupt else conversation.say
                 chosen = BUSY_ENTER.get(active.launch.busy_enter) if is_busy(conversation.state) else None
                 if queue or (chosen is not None and not interrupt):
@@ -80,8 +81,8 @@ class Sending:
             self._calls -= text.startswith("/")
         if isinstance(receipt, Refused):
             in_view = await self._refused(conversation, text, receipt.reason, attached)
-            if in_view and images and active.conversation is not None and not is_busy(active.conversation.state):
-                chips.trouble = receipt.reason
+            if in_view and attached and active.conversation is not None and not is_busy(active.conversation.state):
+                active.parts.dock.chips.trouble = receipt.reason
             return
         in_view = conversation is active.conversation
         if in_view and conversation is not None and conversation.record.agent is not None:
@@ -139,17 +140,6 @@ class Sending:
         taken = await active.accepts(lambda one: asked_by(active.services.engine, one, call_id).answer(call_id, answer))
         if not taken and answer.reason:
             await give_back(active, conversation, answer.reason)
-
-    async def attach(self, images: Sequence[Path | bytes]) -> None:
-        """Add images to the next message."""
-        active = self._active
-        for image in images:
-            try:
-                attachment = await attach_image(active, image)
-            except ENGINE_ERRORS as error:
-                self._toasts.tell(str(error), bad=True)
-            else:
-                active.parts.dock.chips.images = (*active.parts.dock.chips.images, attachment)
 
     @property
     def may_stop(self) -> bool:

@@ -133,7 +133,7 @@ class WorkspaceServices:
         if self._services.warning:
             self.ctx.tell(self._services.warning, bad=True)
         if launch.images:
-            await self.ctx.sending.attach(launch.images)
+            await self.ctx.sending.attaching.attach(launch.images)
         if launch.prompt:
             await self.ctx.sending.send(launch.prompt)
         if launch.pick:

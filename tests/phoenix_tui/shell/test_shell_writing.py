@@ -211,7 +211,7 @@ async def test_a_file_that_is_no_image_is_refused_in_words(open_shell: Any, tmp_
 
 async def test_an_unsent_image_keeps_its_conversation_and_is_there_again(open_shell: Any, tmp_path: Path) -> None:
     async with open_shell() as shell:
-        await shell.ctx.sending.attach([PNG])
+        await shell.ctx.sending.attaching.attach([PNG])
         conversation = shell.conversation
         await shell.pilot.press("ctrl+n")
         await shell.until(lambda: shell.in_view is None)
