@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Final, cast
 
 from engine.records import ConversationQuery
@@ -79,6 +81,21 @@ async def _choose(ctx: CommandContext) -> str | None:
 
 async def pane(ctx: CommandContext, where: str) -> None:
     """Go to another pane: next, previous or its number."""
+    async with _behind_changes(ctx):
+        await _go(ctx, where)
+
+
+@asynccontextmanager
+async def _behind_changes(ctx: CommandContext) -> AsyncGenerator[None]:
+    """Take the composer at once while panes or conversations come and go: what is typed is for the pane to come."""
+    if ctx.active.is_changing:
+        async with ctx.active.leaving():
+            yield
+    else:
+        yield
+
+
+async def _go(ctx: CommandContext, where: str) -> None:
     panes = panes_of(ctx)
     if panes is None:
         ctx.tell(NO_PANES)
@@ -94,11 +111,12 @@ async def pane(ctx: CommandContext, where: str) -> None:
 
 async def close(ctx: CommandContext, _: str) -> None:
     """Put the pane in view away."""
-    panes = panes_of(ctx)
-    if panes is None:
-        ctx.tell(NO_PANES)
-        return
-    await panes.close()
+    async with _behind_changes(ctx):
+        panes = panes_of(ctx)
+        if panes is None:
+            ctx.tell(NO_PANES)
+        else:
+            await panes.close()
 
 
 async def restore(ctx: CommandContext) -> bool:

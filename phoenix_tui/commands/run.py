@@ -12,6 +12,7 @@ from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.features.catalogue import closest, split_command
 from phoenix_tui.features.custom_commands import is_custom
 from phoenix_tui.keys.active_keys import key
+from phoenix_tui.keys.key_order import keys_wait, let_keys_in
 
 MODULES: Final[dict[str, tuple[str, ...]]] = {
     "conversations": ("archive", "delete", "fork", "new", "rename", "resume", "retry", "stop", "stopall"),
@@ -62,6 +63,10 @@ NOT_IN_SUB_AGENTS: Final = frozenset({
     "undo",
 })
 """Commands that would change a transcript that belongs to a parent's call."""
+AT_ONCE: Final = frozenset({"background", "close", "help", "new", "pane", "quit", "resume", "split", "stop", "stopall"})
+"""Commands that do not wait for the conversation that is on its way into view."""
+WORKING: Final = frozenset({"compact", "init", "retry"})
+"""Commands that begin long work: what is typed behind them is for the composer."""
 PROMPTS: Final = "mcp__"
 """Beginning of the names of servers' prompts."""
 _MODULE_OF: Final = {name: module for module, names in MODULES.items() for name in names}
@@ -75,6 +80,7 @@ async def run_line(ctx: CommandContext, line: str) -> bool:
     active = ctx.active
     is_prompt = name.startswith(PROMPTS)
     if name not in _MODULE_OF and (is_prompt or await is_custom(active.services.invocables, active.folder, line)):
+        let_keys_in()
         await ctx.sending.send(line)
         return True
     return await run_command(ctx, name, argument)
@@ -82,7 +88,12 @@ async def run_line(ctx: CommandContext, line: str) -> bool:
 
 async def run_command(ctx: CommandContext, name: str, argument: str) -> bool:
     """Do it; an unknown name is answered with the nearest one. False when there is no such command."""
+    if name not in AT_ONCE and ctx.active.is_changing:
+        with keys_wait():
+            await ctx.active.settle()
     run = await _run_of(name)
+    if name in WORKING:
+        let_keys_in()
     if run is None:
         near = closest(name)
         ctx.tell(f"There is no /{name}.{f' Did you mean /{near}?' if near else ' /help lists all.'}", bad=True)

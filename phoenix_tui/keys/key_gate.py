@@ -131,8 +131,8 @@ class KeyGate:
         """Let the composer answer with this letter; elsewhere run its binding."""
         self._composer.answering.settled = letter
 
-    def to_text(self, letter: events.Key) -> bool:
-        """Give the focus to the composer for a letter of a text; False when a sheet covers it, and the letter is
+    def to_text(self, letter: TypedEvent) -> bool:
+        """Give the focus to the composer for a letter of a text, or a paste; False when a sheet covers it, and that is
         dropped.
         """
         self._text_at = letter.time
@@ -157,7 +157,8 @@ class KeyGate:
         self._redirected = self._redirected and typing
         if isinstance(event, events.Paste):
             self._text_at = event.time
-            return KeyVerdict.NOW
+            is_lost = self._in_workspace and not _takes_text(self._app.focused)
+            return KeyVerdict.TEXT if is_lost else KeyVerdict.NOW
         if not event.is_printable:
             return self._special(event)
         verdict = self._letter(event, typing=typing)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -20,17 +21,45 @@ LONGEST_WAIT: Final = 1.0
 """Seconds that a key is held back by those before it."""
 NAPS: Final = 10
 """Parts of that wait."""
-NAPS_OF_WORK: Final = 3
-"""Parts of it where the key may have begun work instead: letters typed behind it shall be seen."""
+LONGEST_CHANGE: Final = 30
+"""Such waits while another conversation comes into view, which a command behind it is meant for."""
 HandOn: TypeAlias = Callable[[events.Event], Awaitable[None]]
 
 
 class Opener:
     """Work that a key began, and the sheets it shows: they alone let the keys in that wait for what it opens."""
 
+    def __init__(self, order: KeyOrder) -> None:
+        self._order = order
+        self.waits = False
+        """True while it waits itself, for the conversation that it is meant for: the keys wait with it."""
+
+    def release(self) -> None:
+        """Let the keys in: what it opened has the focus, or it opens nothing."""
+        self._order.release(self)
+
 
 OPENER: Final[ContextVar[Opener | None]] = ContextVar("opener", default=None)
 """The work that this task belongs to."""
+
+
+@contextmanager
+def keys_wait() -> Generator[None]:
+    """Let the keys behind the work of this task wait longer, as it waits itself for what it is meant for."""
+    opener = OPENER.get()
+    if opener is not None:
+        opener.waits = True
+    try:
+        yield
+    finally:
+        if opener is not None:
+            opener.waits = False
+
+
+def let_keys_in() -> None:
+    """Let the keys in that wait for the work of this task: it opens nothing, or not soon."""
+    if (opener := OPENER.get()) is not None:
+        opener.release()
 
 
 class KeyOrder:
@@ -55,6 +84,8 @@ class KeyOrder:
         self._opener: Opener | None = None
         """Work that it began; None until that is known."""
         self._may_work = False
+        self._rounds = 0
+        """Waits of `LONGEST_WAIT` for that work."""
 
     def hold(self, opener: Opener | None = None, *, may_work: bool = False) -> None:
         """Let the keys behind the one under way wait until `release`: it opens a sheet, whose module may be loaded.
@@ -64,11 +95,12 @@ class KeyOrder:
         """
         if self._under_way is not None:
             self._opens, self._opener, self._may_work = self._under_way, opener, may_work
-            self._not_for_ever(self._release_always, self._under_way, NAPS - NAPS_OF_WORK if may_work else 0)
+            self._rounds = 0
+            self._not_for_ever(self._release_late, self._under_way)
 
     def begin_work(self) -> Opener:
         """Begin work; the keys that are held without an opener wait for this one from now on."""
-        opener = Opener()
+        opener = Opener(self)
         if self._opens is not None and self._opener is None:
             self._opener = opener
         return opener
@@ -85,6 +117,14 @@ class KeyOrder:
         if self._opener is opener:
             await self._release_always(event)
 
+    async def _release_late(self, event: TypedEvent) -> None:
+        waits = self._opens is event and self._opener is not None and self._opener.waits
+        if waits and self._rounds < LONGEST_CHANGE:
+            self._rounds += 1
+            self._not_for_ever(self._release_late, event)
+        else:
+            await self._release_always(event)
+
     async def _release_always(self, event: TypedEvent) -> None:
         if self._opens is event:
             self._opens = self._opener = None
@@ -95,7 +135,7 @@ class KeyOrder:
         if self._under_way is not None:
             self._held.append(event)
             stops = isinstance(event, events.Key) and event.key in CANCELS
-            if stops and self._may_work and self._opens is not None:
+            if stops and self._opens is not None and (self._may_work or (self._opener and self._opener.waits)):
                 self.release(self._opener)
             elif len(self._held) == 1:
                 self._not_for_ever(self._done, self._under_way)
@@ -130,7 +170,7 @@ class KeyOrder:
             case KeyVerdict.WAIT if isinstance(event, events.Key):
                 self._waits = event
                 self._timer = self._app.set_timer(SETTLE, self.settle)
-            case KeyVerdict.TEXT if isinstance(event, events.Key) and not self._gate.to_text(event):
+            case KeyVerdict.TEXT if not self._gate.to_text(event):
                 pass  # dropped without a reader
             case KeyVerdict.DROP:
                 pass

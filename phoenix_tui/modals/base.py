@@ -118,8 +118,8 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
     def let_keys_in(self) -> None:
         """Take the keys that waited for this sheet, after the change of focus to its line."""
         self._opener = OPENER.get()
-        if self.key_order is not None:
-            self.call_later(self.key_order.release, self._opener)
+        if self._opener is not None:
+            self.call_later(self._opener.release)
 
     @on(events.Mount)
     @on(events.Resize)
@@ -135,8 +135,8 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
         """Take keys again after a sheet above this one; the first time `let_keys_in` does."""
         if isinstance(event, events.ScreenSuspend):
             self._was_covered = True
-        elif self._was_covered and self.key_order is not None:
-            self.key_order.release(self._opener)
+        elif self._was_covered and self._opener is not None:
+            self._opener.release()
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
         """Close; keys behind the one that chose something wait for what that opens, a sheet or a conversation."""

@@ -248,11 +248,14 @@ class ActiveConversation:
 
     async def settle(self) -> None:
         """Wait until the conversation that the composer belongs to is in view."""
-        async with self.changing:
-            pass
-        while self.drafts.departures.are_waiting:
+        while self.is_changing:
             async with self.changing:
                 pass
+
+    @property
+    def is_changing(self) -> bool:
+        """True while another conversation comes into view, or the one in view is created."""
+        return (self.changing.is_taken and not self.changing.is_mine) or self.drafts.departures.are_waiting
 
     def _leave(self, departure: Departure) -> None:
         """Keep draft and images of a departure for the conversation in view."""

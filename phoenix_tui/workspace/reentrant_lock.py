@@ -15,6 +15,11 @@ class OneAtATime:
         self._depth = 0
 
     @property
+    def is_taken(self) -> bool:
+        """True while a task is inside."""
+        return self._owner is not None
+
+    @property
     def is_mine(self) -> bool:
         """True within it."""
         return self._owner is not None and self._owner is asyncio.current_task()

@@ -36,6 +36,7 @@ from phoenix_tui.workspace.toasts import Toasts
 from phoenix_tui.workspace.widgets import WorkspaceWidgets
 
 if TYPE_CHECKING:
+    from phoenix_tui.commands.command_context import CommandContext
     from phoenix_tui.lifecycle.launch import Launch
     from phoenix_tui.widgets.question_panel import QuestionPanel
     from phoenix_tui.widgets.queue_panel import QueuePanel
@@ -133,7 +134,8 @@ class WorkspaceScreen(PhoenixScreen[None]):
 
     @on(Composer.QueueWanted)
     def _queue(self, asked: Composer.QueueWanted) -> None:
-        """Tab, or the key that steers, while the agent works."""
+        """Tab, or the key that steers, while the agent works; Up behind it is meant for the queue."""
+        self._hold_keys(may_work=True)
         self.writing.queue(asked.text, steer=asked.steer)
 
     @on(Composer.HelpWanted)
@@ -290,10 +292,20 @@ class WorkspaceScreen(PhoenixScreen[None]):
 
     def action_shell_keys(self) -> None:
         """Type into the running shell line, or no longer; one that needs the whole terminal gets that."""
-        shell = self.parts.dock.completer.shell
+        shell, writing = self.parts.dock.completer.shell, self.shell_typing
         if shell is not None and shell.wants_screen:
             self.startup.act(lambda actions: actions.lend_terminal(shell))
-            return
+        elif (writing is not None and writing.is_on) or (shell is not None and shell.modes is not None):
+            self._type_into_shell()
+        else:
+            self._hold_keys(may_work=True)
+            self.startup.then(self._type_once_it_runs)
+
+    async def _type_once_it_runs(self, ctx: CommandContext) -> None:
+        await ctx.sending.line_runs()
+        self._type_into_shell()
+
+    def _type_into_shell(self) -> None:
         if self.shell_typing is None:
             from phoenix_tui.workspace.shell_typing import ShellTyping  # noqa: PLC0415 - loaded with the first use
 

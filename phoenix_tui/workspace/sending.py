@@ -19,6 +19,7 @@ from phoenix_tui.features.jobs import send_to_background
 from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.features.sub_agents import Hinting, asked_by, runs_in_view, stop_in_view
+from phoenix_tui.keys.key_order import keys_wait, let_keys_in
 from phoenix_tui.text.refusals import in_keys
 from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.workspace.active_conversation import ActiveConversation
@@ -35,6 +36,9 @@ REQUEST_FIRST: Final = 0.05
 
 BUSY_ENTER: Final = {"queue": Delivery.IDLE, "steer": Delivery.TOOL}
 """Enter while the agent works, by the setting `busy_enter`; any other value refuses."""
+LINE_SOON: Final = 1.0
+"""Seconds in which a line that was taken has begun to run, or waits behind a run."""
+LOOKS_FOR_LINE: Final = 20
 SHOWN_OF_HINT: Final = 200
 """Characters of a hint in the row about it."""
 
@@ -79,6 +83,7 @@ class Sending:
             receipt = Refused(str(error))
         finally:
             self._calls -= text.startswith("/")
+        let_keys_in()
         if isinstance(receipt, Refused):
             in_view = await self._refused(conversation, text, receipt.reason, attached)
             if in_view and attached and active.conversation is not None and not is_busy(active.conversation.state):
@@ -108,6 +113,19 @@ class Sending:
             await self._refused(conversation, line, receipt.reason)
         else:
             await self._sent(line, in_view=conversation is active.conversation)
+
+    async def line_runs(self) -> None:
+        """Wait for the user's line that was sent before: until it runs in its terminal, or waits behind a run."""
+        active, looks = self._active, 0
+        with keys_wait():
+            while looks < LOOKS_FOR_LINE:
+                await active.settle()
+                conversation = active.conversation
+                if not active.in_flight.waiting:  # it was taken
+                    if conversation is None or not is_busy(conversation.state) or conversation.terminal.modes:
+                        return
+                    looks += 1
+                await asyncio.sleep(LINE_SOON / LOOKS_FOR_LINE)
 
     async def _refused(
         self, conversation: ConversationApi | None, text: str, reason: str, images: Sequence[Attachment] = ()

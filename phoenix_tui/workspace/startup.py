@@ -127,8 +127,8 @@ class Startup:
         except ENGINE_ERRORS as error:
             self._toasts.tell(str(error), bad=True)
         finally:
-            if self._screen.key_order is not None:
-                self._screen.key_order.release(opener)
+            if opener is not None:
+                opener.release()
         if early and self._stopped_early:
             self.ctx.sending.stop()
         if was_early:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from engine.api.errors import EngineError
+from engine.executor.requests import EngineError
 from engine.records import Attachment
 from phoenix_tui.features.draft_codec import parsed
 from phoenix_tui.workspace.actions import PASTE_AGAIN
