@@ -44,7 +44,8 @@ from phoenix_tui.cli.control.server_requests import ServerRequests
 from phoenix_tui.cli.control.session import ControlSession, InitPart
 from phoenix_tui.cli.control.session_requests import SessionRequests
 from phoenix_tui.cli.control.session_store import store_notice
-from phoenix_tui.cli.control.turns import Turns, TurnSettings
+from phoenix_tui.cli.control.turn_settings import TurnSettings
+from phoenix_tui.cli.control.turns import Turns
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.outcome import RunOutcome
 from phoenix_tui.cli.output import behind_the_loop, write_progress

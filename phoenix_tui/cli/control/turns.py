@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final
@@ -19,7 +19,6 @@ from engine.machine.states import is_busy
 from engine.updates import ApprovalAsked, CallEnded, MessageSaved, RunEnded, Snapshot, StateChanged, Update
 from phoenix_tui.cli.agent_reports import Used
 from phoenix_tui.cli.control.approvals import HostApprovals
-from phoenix_tui.cli.control.fallback import Fallback
 from phoenix_tui.cli.control.reporter import INTERRUPTED, INTERRUPTED_TOOL, ControlReporter
 from phoenix_tui.cli.control.results import (
     deferred_fields,
@@ -29,10 +28,10 @@ from phoenix_tui.cli.control.results import (
     result_frame,
 )
 from phoenix_tui.cli.control.steering import SteeredMessages
+from phoenix_tui.cli.control.turn_settings import TurnSettings, TurnStart
 from phoenix_tui.cli.control.user_message import HostMessage
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.outcome import RunOutcome
-from phoenix_tui.cli.structured import StructuredAnswer
 from tools.contract import ImageRejected, JsonObject
 
 MOST_WAITING: Final = 1_000
@@ -42,28 +41,8 @@ MOST_BYTES: Final = 64 << 20
 STOPPING: Final = 2.0
 """Seconds a stopped run gets to end properly."""
 IMAGE_LEFT_OUT: Final = "[an image was left out: {reason}]"
+EMPTY: Final = "The message is empty: send a text or an image."
 NO_MORE_BUDGET: Final = "The --max-budget-usd limit is used up."
-
-
-async def _at_once() -> str:
-    """Wait for nothing."""
-    return ""
-
-
-@dataclass(slots=True)
-class TurnSettings:
-    """Choices of the host that hold for every turn."""
-
-    caps: RunCaps
-    replay: bool = False
-    waits_for_agents: bool = True
-    structured: StructuredAnswer | None = None
-    """The answer of `--json-schema`; None without that flag."""
-    fallback: Fallback | None = None
-    notices: tuple[JsonObject, ...] = ()
-    """Frames behind the first init frame."""
-    ready: Callable[[], Awaitable[str]] = _at_once
-    """Waits until a turn may begin; returns why it cannot."""
 
 
 @dataclass(slots=True)
@@ -85,6 +64,7 @@ class Turns:
     seqs: dict[str, int] = field(default_factory=dict[str, int])
     """Places of the host's messages in the conversation, by their ids."""
     steered: SteeredMessages = field(init=False)
+    _start: TurnStart = field(default_factory=TurnStart)
     _waiting: deque[HostMessage] = field(default_factory=deque[HostMessage])
     _bytes: int = 0
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -128,6 +108,7 @@ class Turns:
             self._waiting.clear()
             self._changed.set()
             asyncio.get_running_loop().call_later(STOPPING, self._over.set)
+        self._start.interrupted.set()
         self.conversation.cancel()
 
     @property
@@ -166,6 +147,7 @@ class Turns:
             leave()
             leave_agents()
             self.approvals.close()
+            self._start.close()
 
     def tell_state(self, state: str) -> None:
         """Report a state of the session once."""
@@ -181,14 +163,16 @@ class Turns:
 
     async def _turn(self, message: HostMessage) -> None:
         self._bytes -= message.size
+        if self.stopped_by is None:
+            self._start.interrupted.clear()
         self.tell_state("running")
         self._begin((message.uuid,))
-        why_not = await self.settings.ready()
+        why_not = await self._start.wait(self.settings.ready)
         for frame in (self.init(), *self.settings.notices):
             self.reporter.tell(frame)
         self.settings.notices = ()
         self._replay(message)
-        await (self._refuse(why_not) if why_not else self._say(message))
+        await (self._refuse(Refused(why_not)) if why_not else self._say(message))
         await self._owed()
         if self.settings.fallback is not None:
             await self.settings.fallback.leave(self.conversation)
@@ -196,8 +180,8 @@ class Turns:
         if not self._waiting:
             self.tell_state("idle")
 
-    async def _refuse(self, reason: str) -> None:
-        self.outcome.refused = Refused(reason)
+    async def _refuse(self, refused: Refused) -> None:
+        self.outcome.refused = refused
         await self._end()
 
     def _replay(self, message: HostMessage) -> None:
@@ -218,17 +202,18 @@ class Turns:
     async def _say(self, message: HostMessage) -> None:
         text, image_ids = await self._attached(message)
         caps = self._caps()
-        if isinstance(caps, Refused):
-            self.outcome.refused = caps
-            await self._end()
+        if isinstance(caps, Refused) or not (text.strip() or image_ids):
+            await self._refuse(caps if isinstance(caps, Refused) else Refused(EMPTY))
             return
         caps = replace(caps, expands=not message.is_composed)
-        while text:
+        while (text or image_ids) and not self._start.interrupted.is_set():
             self._over.clear()
             receipt = await self.conversation.say(text, image_ids, caps)
             if isinstance(receipt, Refused):
-                self.outcome.refused = receipt
+                self.outcome.refused = None if self._start.interrupted.is_set() else receipt
                 break
+            if self._start.interrupted.is_set():  # while it was stored
+                self.conversation.cancel()
             await self._run_over(caps)
             while await self._falls_back(caps):
                 await self._run_over(caps)
