@@ -18,6 +18,7 @@ from phoenix_tui.cli.control.host import Host, HostError
 from phoenix_tui.cli.control.host_rules import suggestion
 from phoenix_tui.cli.control.names import foreign_call, native_call
 from phoenix_tui.cli.control.permission_updates import PermissionUpdates
+from phoenix_tui.cli.control.plan_approvals import approved_plan
 from phoenix_tui.cli.headless import why_denied
 from tools.asked_questions import AskedQuestion
 from tools.contract import JsonObject, JsonValue, ToolClass, ToolInputError
@@ -68,7 +69,7 @@ class HostApprovals(Struct, eq=False):
             log.error("a question to the host failed", exc_info=error)
 
     async def _settle(self, conversation: Conversation, question: Question) -> None:
-        answer = await self._answer(conversation, question)
+        answer, later = await self._answer(conversation, question)
         task = asyncio.current_task()
         if task is not None:
             self._answering.add(task)
@@ -78,25 +79,33 @@ class HostApprovals(Struct, eq=False):
         receipt = await conversation.answer(question.call.id, answer)
         if isinstance(receipt, Refused) and answer.choice is ApprovalChoice.ONCE:
             await conversation.answer(question.call.id, _no(question, receipt.reason))
+            return
+        await self.updates.apply(later)
+        accepts = question.request.plan and answer.choice is ApprovalChoice.ONCE
+        if accepts and conversation.record.agent is None and self.updates.mode_of(later) is None:
+            await self.updates.change_mode(conversation.record.permission_mode)  # reports the mode of the answer
 
-    async def _answer(self, conversation: Conversation, question: Question) -> ApprovalAnswer | None:
-        """The answer; None where the host ends the run with it."""
+    async def _answer(self, conversation: Conversation, question: Question) -> tuple[ApprovalAnswer | None, JsonValue]:
+        """The answer, None where the host ends the run with it; and permission updates to apply behind it."""
         if not self.asks or self.host.is_gone:
-            return _no(question, why_denied(conversation.record, question.tool_class))
+            return _no(question, why_denied(conversation.record, question.tool_class)), None
         request, sent = can_use_tool(conversation, question)
         self.says_waiting(True)
         try:
             given = await self.host.ask(request, ANSWER_WITHIN)
         except HostError as error:
-            return _no(question, str(error))
+            return _no(question, str(error)), None
         finally:
             self.says_waiting(False)
         if given.get("behavior") != "allow":
             message = given.get("message")
             told = message if isinstance(message, str) and message else "The host denied it without a reason."
-            return None if given.get("interrupt") is True else _no(question, told)
-        await self.updates.apply(given.get("updatedPermissions"))
-        return self._allowed(conversation, question, sent, given.get("updatedInput"))
+            return (None if given.get("interrupt") is True else _no(question, told)), None
+        updates, updated = given.get("updatedPermissions"), given.get("updatedInput")
+        if question.request.plan:  # the answer itself sets a mode
+            return approved_plan(question, updated, self.updates.mode_of(updates)), updates
+        await self.updates.apply(updates)
+        return self._allowed(conversation, question, sent, updated), None
 
     @staticmethod
     def _allowed(
@@ -105,7 +114,7 @@ class HostApprovals(Struct, eq=False):
         if question.request.questions:
             return _told(question, updated)
         if not isinstance(updated, dict) or updated == sent:
-            return _yes(question)
+            return _yes()
         if "phoenix_left_out" in sent:
             return _no(question, TOO_LARGE_TO_CHANGE)
         foreign, _ = _foreign(conversation, question)
@@ -115,7 +124,7 @@ class HostApprovals(Struct, eq=False):
             return _no(question, f"The host changed the input, and {error}")
         if name != question.call.name:
             return _no(question, f"The host changed the input to one of {name}, which is another tool.")
-        return _yes(question, args)
+        return _yes(args)
 
 
 def can_use_tool(conversation: Conversation, question: Question) -> tuple[JsonObject, JsonObject]:
@@ -137,6 +146,8 @@ def can_use_tool(conversation: Conversation, question: Question) -> tuple[JsonOb
         "decision_reason": question.reason,
         "permission_suggestions": suggestions,
     }
+    if question.request.questions or question.request.plan:
+        request["requires_user_interaction"] = True
     if conversation.record.agent is not None:
         request["agent_id"] = conversation.id
     outside = [path for path in question.request.paths if not path.is_relative_to(conversation.record.cwd)]
@@ -160,9 +171,8 @@ def _foreign(conversation: Conversation, question: Question) -> tuple[str, JsonO
         return question.call.name, args
 
 
-def _yes(question: Question, args: JsonObject | None = None) -> ApprovalAnswer:
-    plan = PlanChoice.ASK if question.request.plan else None
-    return ApprovalAnswer(ApprovalChoice.ONCE, plan_choice=plan, input=args)
+def _yes(args: JsonObject | None = None) -> ApprovalAnswer:
+    return ApprovalAnswer(ApprovalChoice.ONCE, input=args)
 
 
 def _told(question: Question, updated: JsonValue) -> ApprovalAnswer:

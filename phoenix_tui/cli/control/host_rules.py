@@ -31,10 +31,13 @@ class HostRules(RuleLayer):
     def __init__(self, book: RuleBook) -> None:
         super().__init__(book)
         self._rules: list[KeptRule] = []
+        """Rules of flags and folders."""
+        self._answered: list[KeptRule] = []
+        """Rules of answers to questions, which a later answer may replace."""
 
     def rules(self) -> Sequence[KeptRule]:
         """All rules in force."""
-        return (*self._rules, *super().rules())
+        return (*self._rules, *self._answered, *super().rules())
 
     def allow(self, text: str) -> None:
         """Let what `text` names run without a question, such as `Bash(git log:*)` or `Read`."""
@@ -42,16 +45,29 @@ class HostRules(RuleLayer):
 
     def deny(self, text: str) -> None:
         """Refuse what `text` names, in every mode."""
-        self._keep(KeptRule(f"{DENY}{whole_rule(text)}", source=ALLOWED))
+        self._keep(KeptRule(_text(text, denies=True), source=ALLOWED))
 
-    def withdraw(self, text: str) -> None:
+    def answer(self, texts: Iterable[str], *, denies: bool, replaces: bool = False) -> None:
+        """Add rules of an answer, in the place of all earlier ones of its kind where it `replaces` them."""
+        if replaces:
+            self._answered = [one for one in self._answered if one.text.startswith(DENY) is not denies]
+        for text in texts:
+            self._keep(KeptRule(_text(text, denies), source=ALLOWED), self._answered)
+
+    def withdraw(self, text: str, *, denies: bool = False) -> None:
         """Forget a rule of the host."""
-        rule = whole_rule(text)
-        self._rules = [one for one in self._rules if one.text not in {rule, f"{DENY}{rule}"}]
+        gone = _text(text, denies)
+        for kept in (self._rules, self._answered):
+            kept[:] = [one for one in kept if one.text != gone]
 
-    def _keep(self, rule: KeptRule) -> None:
-        if rule not in self._rules and len(self._rules) < MOST_RULES:
-            self._rules.append(rule)
+    def _keep(self, rule: KeptRule, kept: list[KeptRule] | None = None) -> None:
+        kept = self._rules if kept is None else kept
+        if rule not in kept and len(kept) < MOST_RULES:
+            kept.append(rule)
+
+
+def _text(text: str, denies: bool) -> str:
+    return f"{DENY if denies else ''}{whole_rule(text)}"
 
 
 def whole_rule(text: str) -> str:

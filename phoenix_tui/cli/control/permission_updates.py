@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
@@ -12,6 +13,7 @@ from phoenix_tui.cli.control.host_rules import HostRules, folder_rules, rule_tex
 from phoenix_tui.config.claude_words import FOREIGN_MODES
 from tools.contract import JsonObject, JsonValue
 
+ADDING: Final = frozenset({"addRules", "replaceRules"})
 ChangeMode = Callable[[PermissionMode], Awaitable[None]]
 
 
@@ -27,31 +29,46 @@ class PermissionUpdates(Struct, eq=False):
 
     async def apply(self, entries: JsonValue) -> None:
         """Make the changes, or none of them and a line on stderr."""
-        if entries is None:
-            return
         try:
-            steps = [_step(entry, self.cwd) for entry in entries] if isinstance(entries, list) else None
-            if steps is None:
-                raise ValueError("updatedPermissions must be a list")  # noqa: TRY301 - as below
+            steps = _steps(entries, self.cwd)
         except ValueError as error:
             self.say(f"phoenix: The host's permission updates were not applied: {error}.")
             return
         for entry, texts in steps:
             await self._apply(entry, texts)
 
+    def mode_of(self, entries: JsonValue) -> PermissionMode | None:
+        """The mode that a list of changes sets last; None where it sets none, or is rejected."""
+        try:
+            modes = [str(entry["mode"]) for entry, _ in _steps(entries, self.cwd) if entry["type"] == "setMode"]
+        except ValueError:
+            return None
+        return PermissionMode(FOREIGN_MODES[modes[-1]]) if modes else None
+
     async def _apply(self, entry: JsonObject, texts: list[str]) -> None:
-        match entry["type"], entry.get("behavior"):
-            case "setMode", _:
-                await self.change_mode(PermissionMode(FOREIGN_MODES[str(entry["mode"])]))
-            case (("addRules" | "replaceRules"), "allow") | ("addDirectories", _):
-                for text in texts:
-                    self.rules.allow(text)
-            case (("addRules" | "replaceRules"), "deny"):
-                for text in texts:
-                    self.rules.deny(text)
-            case _:
-                for text in texts:
-                    self.rules.withdraw(text)
+        kind, denies = entry["type"], entry.get("behavior") == "deny"
+        if kind == "setMode":
+            await self.change_mode(PermissionMode(FOREIGN_MODES[str(entry["mode"])]))
+        elif kind == "addDirectories":
+            for text in texts:
+                self.rules.allow(text)
+        elif kind in ADDING and entry.get("behavior") != "ask":
+            self.rules.answer(texts, denies=denies, replaces=kind == "replaceRules")
+        elif (kind, entry.get("behavior")) != (
+            "removeRules",
+            "ask",
+        ):  # what is to be asked about is not allowed any more
+            for text in texts:
+                self.rules.withdraw(text, denies=denies)
+
+
+def _steps(entries: JsonValue, cwd: Path) -> list[tuple[JsonObject, list[str]]]:
+    """The entries of a list and their rules. Raises ValueError."""
+    if entries is None:
+        return []
+    if not isinstance(entries, list):
+        raise ValueError("updatedPermissions must be a list")  # noqa: TRY004 - a fault of the host's data
+    return [_step(entry, cwd) for entry in entries]
 
 
 def _step(entry: JsonValue, cwd: Path) -> tuple[JsonObject, list[str]]:
