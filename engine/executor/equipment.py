@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engine.executor.session import Session
@@ -18,12 +18,18 @@ def tools_of(session: Session) -> Mapping[str, Tool]:
     sources, own = session.ports.extensions, _own_tools(session)
     if not sources:
         return own
-    found, profile = dict(own), session.profile
+    found, profile, left_out = dict(own), session.profile, session.settings.left_out
     for source in sources:
         for name, tool in source.tools(session.record).items():
-            if name not in session.ports.tools and (profile is None or profile.allows(name)):
+            allowed = profile is None or profile.allows(name)
+            if name not in session.ports.tools and allowed and not is_left_out(name, left_out):
                 found.setdefault(name, tool)
     return found
+
+
+def is_left_out(tool: str, names: Sequence[str]) -> bool:
+    """True for a tool that is named, or is of a server that is."""
+    return any(tool == name or tool.startswith(f"{name}__") for name in names)
 
 
 def own_tool_names(session: Session) -> tuple[str, ...]:

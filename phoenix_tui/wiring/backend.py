@@ -83,6 +83,8 @@ class Outside(Struct, frozen=True):
     """True where the host can be asked questions: its models may then ask the user."""
     leaves_out: Callable[[str], bool] = lambda _: False
     """True for tools that no model is given."""
+    left_out: tuple[str, ...] = ()
+    """Tools of servers, and servers as `mcp__SERVER`, that no model is given."""
 
 
 class Backend(Struct, frozen=True):
@@ -229,7 +231,8 @@ def _engine(ports: Ports, settings: EngineSettings, outside: Outside | None) -> 
     extensions, hooks = (*ports.extensions, *outside.extensions), (*ports.hooks, *outside.hooks)
     profiles = outside.profiles_over(ports.profiles) if ports.profiles is not None else None
     with_host = replace(ports, rules=rules, extensions=extensions, hooks=hooks, profiles=profiles)
-    engine = Engine(with_host, replace(settings, attended=settings.attended or outside.attended))
+    settings = replace(settings, attended=settings.attended or outside.attended, left_out=outside.left_out)
+    engine = Engine(with_host, settings)
     engine.leave_out(outside.leaves_out)
     return engine
 

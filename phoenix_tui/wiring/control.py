@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from engine.conversation import Conversation
 from engine.engine import EngineError
+from engine.executor.equipment import is_left_out
 from engine.executor.requests import MemoryShort
 from engine.permissions.rules import RuleBook
 from engine.ports import ConversationChanges, DatabaseBusy, OwnedElsewhere
@@ -22,7 +23,7 @@ from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.control.approvals import HostApprovals
 from phoenix_tui.cli.control.connection import Connection, FrameWriter
 from phoenix_tui.cli.control.fallback import Fallback
-from phoenix_tui.cli.control.flags import ControlFlags
+from phoenix_tui.cli.control.flags import SERVED, STDIO, ControlFlags
 from phoenix_tui.cli.control.handshake import handshake_of
 from phoenix_tui.cli.control.host import Host
 from phoenix_tui.cli.control.host_agents import HostAgents
@@ -38,6 +39,7 @@ from phoenix_tui.cli.control.inspection import Inspection
 from phoenix_tui.cli.control.lines import EndOfInput, HostLines
 from phoenix_tui.cli.control.names import native_tools
 from phoenix_tui.cli.control.permission_updates import PermissionUpdates
+from phoenix_tui.cli.control.prompt_tool import PromptTool
 from phoenix_tui.cli.control.reporter import ControlReporter
 from phoenix_tui.cli.control.requests import HostRequests
 from phoenix_tui.cli.control.server_requests import ServerRequests
@@ -156,9 +158,10 @@ class ControlRun:
                 self._sources,
                 (self._hooks,),
                 self._agents.over,
-                attended=self._flags.prompt_tool == "stdio",
+                attended=self._flags.prompt_tool == STDIO,
                 rules_over=self._rules_over,
                 leaves_out=self._leaves_out,
+                left_out=left_out(self._flags),
             )
             backend = await open_backend(
                 setup, os.environ, strict_guide=True, waits=waits_on_stderr(setup), outside=outside
@@ -197,14 +200,15 @@ class ControlRun:
         caps = await limits_of_runs(backend, self._setup, record)
         if not flags.run.permission_mode and not flags.run.resumes and record.permission_mode is PermissionMode.DENY:
             await conversation.change(ConversationChanges(permission_mode=PermissionMode.ASK))
-        asks = flags.prompt_tool == "stdio"
+        asks = bool(flags.prompt_tool)
+        tool = PromptTool(flags.prompt_tool, conversation, backend.mcp, self._servers)
         turns: Turns
 
         async def change_mode(mode: PermissionMode) -> None:
             await session.change_mode(mode)
 
         approvals = HostApprovals(
-            self._host,
+            self._host if flags.prompt_tool == STDIO else tool,
             PermissionUpdates(self._own_rules, change_mode, write_progress, record.cwd),
             lambda waits: turns.tell_waiting(waits),
             asks and not flags.unasked,
@@ -237,7 +241,12 @@ class ControlRun:
             asks=asks,
             launch=self._launch,
         )
-        settings.ready, self._agents.cwd = session.ready, record.cwd
+
+        async def ready() -> str:
+            why_not = await session.ready()
+            return why_not if why_not or flags.prompt_tool in {"", STDIO} else await tool.ready()
+
+        settings.ready, self._agents.cwd = ready, record.cwd
         self._servers.images, self._turns = backend.engine.ports.images, turns
         backend.mcp.asks.host = HostQuestions(self._host, backend.engine, turns.tell_waiting)
         self._open(session, Inspection(backend.engine, turns), SessionRequests(turns, commands))
@@ -283,7 +292,9 @@ class ControlRun:
     def _tools(self, backend: Backend, conversation: Conversation) -> list[str]:
         """Names of the tools that the model is offered."""
         offers: tuple[ExtensionSource, ...] = (backend.invocables, backend.mcp, *self._sources)
-        return [*conversation.tool_names(), *(name for one in offers for name in one.tools(conversation.record))]
+        served = (name for one in offers for name in one.tools(conversation.record))
+        gone = left_out(self._flags)
+        return [*conversation.tool_names(), *(name for name in served if not is_left_out(name, gone))]
 
     def _rules_over(self, book: RuleBook) -> RuleBook:
         self._rules = HostRules(book)
@@ -325,6 +336,12 @@ class ControlRun:
         elif self._stopped_by is None:
             self._stopped_by = code
             self._connection.take(EndOfInput())
+
+
+def left_out(flags: ControlFlags) -> tuple[str, ...]:
+    """Tools of servers that no model is offered: those that are denied whole, and the one that is asked about calls."""
+    denied = (name.strip() for name in flags.disallowed if name.startswith(SERVED) and is_whole(name))
+    return (*denied, *((flags.prompt_tool,) if flags.prompt_tool.startswith(SERVED) else ()))
 
 
 def _commands(backend: Backend, record: ConversationRecord) -> HostCommands:

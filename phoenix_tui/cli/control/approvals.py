@@ -14,7 +14,7 @@ from engine.executor.call_arguments import parse_arguments
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice, PlanChoice, Refused
 from engine.updates import Question
 from phoenix_tui.cli.control.frames import is_too_large
-from phoenix_tui.cli.control.host import Host, HostError
+from phoenix_tui.cli.control.host import Asker, HostError
 from phoenix_tui.cli.control.host_rules import suggestion
 from phoenix_tui.cli.control.names import foreign_call, native_call
 from phoenix_tui.cli.control.permission_updates import PermissionUpdates
@@ -38,7 +38,7 @@ TOO_LARGE_TO_CHANGE: Final = "The input is too large for a frame, so the host ca
 class HostApprovals(Struct, eq=False):
     """Answers the questions of a conversation and of its sub-agents."""
 
-    host: Host
+    asker: Asker
     updates: PermissionUpdates
     says_waiting: Callable[[bool], None]
     """Callback for True while the host is asked."""
@@ -87,12 +87,12 @@ class HostApprovals(Struct, eq=False):
 
     async def _answer(self, conversation: Conversation, question: Question) -> tuple[ApprovalAnswer | None, JsonValue]:
         """The answer, None where the host ends the run with it; and permission updates to apply behind it."""
-        if not self.asks or self.host.is_gone:
+        if not self.asks or self.asker.is_gone:
             return _no(question, why_denied(conversation.record, question.tool_class)), None
         request, sent = can_use_tool(conversation, question)
         self.says_waiting(True)
         try:
-            given = await self.host.ask(request, ANSWER_WITHIN)
+            given = await self.asker.ask(request, ANSWER_WITHIN)
         except HostError as error:
             return _no(question, str(error)), None
         finally:

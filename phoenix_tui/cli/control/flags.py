@@ -24,6 +24,10 @@ from phoenix_tui.config.file_sources import check_sources
 from phoenix_tui.config.flag_rules import listed
 from tools.contract import JsonObject, JsonValue
 
+STDIO: Final = "stdio"
+SERVED: Final = "mcp__"
+"""`--permission-prompt-tool` for a host that is asked itself, and the begin of the name of an MCP tool."""
+NO_PROMPT_TOOL: Final = "--permission-prompt-tool needs stdio, or the tool of an MCP server as mcp__SERVER__TOOL."
 BUDGETS: Final = ((0, "off"), (4_096, "low"), (12_288, "medium"), (24_576, "high"))
 """Most tokens of reasoning and the effort for them; beyond the last it is max (docs/decisions/effort.md)."""
 _IGNORED: Final = {
@@ -51,7 +55,7 @@ class ControlFlags(Struct, frozen=True):
     allowed: tuple[str, ...] = ()
     disallowed: tuple[str, ...] = ()
     prompt_tool: str = ""
-    """`stdio`: questions go to the host; empty: every question is a no."""
+    """`stdio`: questions go to the host; a tool of an MCP server: to it; empty: every question is a no."""
     in_host: tuple[str, ...] = ()
     """Names of the MCP servers inside the host."""
     setting_sources: str | None = None
@@ -108,7 +112,7 @@ def control_flags(argv: Sequence[str]) -> ControlFlags:
         tools=own["tools"],
         allowed=_rules(own["allowed_tools"]),
         disallowed=_rules(own["disallowed_tools"]),
-        prompt_tool=own["prompt_tool"] or "",
+        prompt_tool=_prompt_tool(own["prompt_tool"] or ""),
         in_host=tuple(in_host),
         setting_sources=own["setting_sources"],
         settings=own["settings_given"] or "",
@@ -132,6 +136,12 @@ def _resumed(run: RunArguments, own: dict[str, Any]) -> RunArguments:
     if drops and not at:
         raise CommandError("--resume-drops-turn needs --resume-session-at.")
     return replace(run, resume_at=at or None, drops_one_turn=bool(drops))
+
+
+def _prompt_tool(name: str) -> str:
+    if name not in {"", STDIO} and not name.startswith(SERVED):
+        raise CommandError(NO_PROMPT_TOOL)
+    return name
 
 
 def _rules(texts: Sequence[str]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from phoenix_tui.cli.control.frames import cancel_frame, request_frame
 from tools.contract import JsonObject, JsonValue
@@ -28,6 +28,19 @@ class HostSilence(HostError):
     """Raised when the host gave no answer in time."""
 
     is_silence = True
+
+
+class Asker(Protocol):
+    """Answers questions about calls."""
+
+    @property
+    def is_gone(self) -> bool:
+        """True where it can answer nothing any more."""
+        ...
+
+    async def ask(self, request: JsonObject, seconds: float) -> JsonObject:
+        """Answer one. Raises HostError."""
+        ...
 
 
 class Host:
