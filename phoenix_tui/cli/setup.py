@@ -60,6 +60,8 @@ class Setup(Struct, frozen=True):
     strict_mcp_config: bool = False
     plugins: tuple[Plugin, ...] = ()
     """Folders whose files count in this run beside the user's."""
+    hooks: bytes = b""
+    """Hooks of this run's own settings, as a document; empty: none."""
     files: FileSources | None = None
     """Files that count in this run; None: the user's, and those of trusted folders."""
 

@@ -31,6 +31,8 @@ class HookFiles(Struct, eq=False):
     sources: ProjectSources
     off: str = ""
     """Reason why no hook runs in this process; empty where they do."""
+    given: HookFile = HookFile()
+    """Hooks of the command line."""
     _found: dict[Path, tuple[TrustedSources, HookSet]] = field(
         default_factory=dict[Path, tuple[TrustedSources, HookSet]]
     )
@@ -63,7 +65,7 @@ class HookFiles(Struct, eq=False):
         known = self._found.get(folder)
         if known is not None and known[0] is sources:
             return known[1]
-        found = _hooks_of(sources, self.off)
+        found = _hooks_of(sources, self.given, self.off)
         if keeps:
             if len(self._found) >= MOST_FOLDERS:
                 self._found.clear()
@@ -71,8 +73,8 @@ class HookFiles(Struct, eq=False):
         return found
 
 
-def _hooks_of(sources: TrustedSources, off: str) -> HookSet:
-    files = tuple(_read(file) for file in sources.of(SourceKind.HOOKS))
+def _hooks_of(sources: TrustedSources, given: HookFile, off: str) -> HookSet:
+    files = given, *(_read(file) for file in sources.of(SourceKind.HOOKS))
     waiting = tuple(str(file.path) for file in sources.waiting if file.kind is SourceKind.HOOKS)
     return joined_files(files, waiting, is_off=off)
 

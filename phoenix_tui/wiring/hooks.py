@@ -12,11 +12,14 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from engine.extensions.hooks.definitions import HookFile
 from engine.extensions.hooks.file_hooks import FileHooks
+from engine.extensions.hooks.reading import read_hooks
 from engine.ports import StorageError, Store
 from engine.ports.services import ServiceRunner
 from engine.records import ConversationRecord, StoredMessage
 from phoenix_tui.cli.blocks import block_object, encode
+from phoenix_tui.cli.output import write_progress
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.hook_files import HookFiles
 from phoenix_tui.config.sources.project_sources import ProjectSources
@@ -27,6 +30,7 @@ from tools.files.own_files import make_folder, open_file, write_file
 log = logging.getLogger(__name__)
 
 SWITCHED_OFF: Final = "--no-hooks switches them off"
+GIVEN: Final = "--settings"
 LEFT_AFTER: Final = 24 * 3600.0
 """Seconds after which a transcript that a crash left behind is removed."""
 
@@ -40,9 +44,19 @@ class OpenedHooks(Struct, frozen=True):
 
 def file_hooks(setup: Setup, sources: ProjectSources, services: ServiceRunner, store: Store) -> OpenedHooks:
     """Hooks of all folders; nothing is looked at before a message is sent. No transcript where nothing is kept."""
-    files = HookFiles(sources, SWITCHED_OFF if setup.no_hooks else "")
+    files = HookFiles(sources, SWITCHED_OFF if setup.no_hooks else "", given_hooks(setup))
     transcripts = None if setup.ephemeral else TranscriptFiles(setup.paths.state / "transcripts", store)
     return OpenedHooks(files, FileHooks(files, services, SYSTEM_CLOCK, transcripts))
+
+
+def given_hooks(setup: Setup) -> HookFile:
+    """Hooks of the settings on the command line; what is wrong with them goes to stderr."""
+    if not setup.hooks:
+        return HookFile()
+    found = read_hooks(setup.hooks, GIVEN)
+    for problem in found.problems:
+        write_progress(f"phoenix: {problem.sentence}")
+    return found
 
 
 class TranscriptFiles(Struct, eq=False):

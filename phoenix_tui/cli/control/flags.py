@@ -61,6 +61,10 @@ class ControlFlags(Struct, frozen=True):
     setting_sources: str | None = None
     settings: str = ""
     """JSON, or the path of a file with it."""
+    hooks: bytes = b""
+    """Hooks of these settings, as a document."""
+    variables: dict[str, str] = field(default_factory=dict[str, str])
+    """Variables of the environment that they set."""
     replay: bool = False
     add_dirs: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()

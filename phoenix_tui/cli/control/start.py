@@ -31,12 +31,13 @@ def start_control(argv: Sequence[str]) -> int:
 
         flags = launched(flags, first_line())
     flags = with_settings(flags)
+    os.environ.update(flags.variables)
     if flags.run.model:
         flags = replace(flags, run=replace(flags.run, model=known_model(flags.run.model)))
     harden(debuggable=flags.run.allow_debugger)
     setup = prepare(flags.run, os.environ, flags.setting_sources)
     plugins = host_plugins(flags.plugin_dirs, setup.cwd, flags.plugin_dirs_no_mcp)
-    setup = replace(setup, plugins=plugins.found)
+    setup = replace(setup, plugins=plugins.found, hooks=flags.hooks)
     import asyncio  # noqa: PLC0415 - 30 ms, not for a wrong command line
 
     from phoenix_tui.cli.control.session_store import explained  # noqa: PLC0415 - as above

@@ -113,11 +113,11 @@ async def test_a_background_agent_keeps_the_session_running_and_can_be_stopped(t
 def test_settings_of_the_host_add_rules_a_mode_and_a_model() -> None:
     given = {"permissions": {"allow": ["Read", 7], "deny": ["Bash(rm:*)"], "defaultMode": "plan"}, "model": "opus"}
     flags = with_settings(
-        control_flags([*FLAGS, "--settings", json.dumps(given | {"env": {}, "sandbox": {"enabled": True}})])
+        control_flags([*FLAGS, "--settings", json.dumps(given | {"outputStyle": "x", "sandbox": {"enabled": True}})])
     )
     assert (flags.allowed, flags.disallowed) == (("Read",), ("Bash(rm:*)",))
     assert (flags.run.permission_mode, flags.run.model, flags.run.sandbox) == ("plan", "opus", "workspace")
-    assert flags.notices == ("The setting env of --settings has no effect here.",)
+    assert flags.notices == ("The setting outputStyle of --settings has no effect here.",)
     chosen = with_settings(control_flags([*FLAGS, "--model", "haiku", "--settings", json.dumps(given)]))
     assert chosen.run.model == "haiku"
     for wrong in ("{", "/nowhere", '["a"]'):
