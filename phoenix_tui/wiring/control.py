@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from engine.conversation import Conversation
 from engine.engine import EngineError
 from engine.executor.equipment import is_left_out
-from engine.executor.requests import MemoryShort
+from engine.executor.requests import MemoryShort, RunCaps
 from engine.permissions.rules import RuleBook
 from engine.ports import ConversationChanges, DatabaseBusy, OwnedElsewhere
 from engine.ports.extensions import ExtensionSource
@@ -37,6 +37,7 @@ from phoenix_tui.cli.control.host_servers import HostServers
 from phoenix_tui.cli.control.host_skills import HostSkills
 from phoenix_tui.cli.control.inspection import Inspection
 from phoenix_tui.cli.control.lines import EndOfInput, HostLines
+from phoenix_tui.cli.control.model_finder import ModelFinder
 from phoenix_tui.cli.control.names import native_tools
 from phoenix_tui.cli.control.permission_updates import PermissionUpdates
 from phoenix_tui.cli.control.prompt_tool import PromptTool
@@ -214,9 +215,7 @@ class ControlRun:
             asks and not flags.unasked,
         )
         find_model = partial(full_reference, providers=backend.providers)
-        settings = TurnSettings(caps, flags.replay, flags.run.wait_agents, self._structured)
-        settings.notices = (store_notice(record.id),) if flags.mirrors else ()
-        settings.fallback = Fallback(flags.fallback_model, find_model, write_progress)
+        settings = self._turn_settings(caps, record, find_model)
         turns = Turns(
             backend.engine,
             conversation,
@@ -241,16 +240,18 @@ class ControlRun:
             asks=asks,
             launch=self._launch,
         )
-
-        async def ready() -> str:
-            why_not = await session.ready()
-            return why_not if why_not or flags.prompt_tool in {"", STDIO} else await tool.ready()
-
-        settings.ready, self._agents.cwd = ready, record.cwd
+        settings.ready, self._agents.cwd = partial(_ready, session, tool), record.cwd
         self._servers.images, self._turns = backend.engine.ports.images, turns
         backend.mcp.asks.host = HostQuestions(self._host, backend.engine, turns.tell_waiting)
         self._open(session, Inspection(backend.engine, turns), SessionRequests(turns, commands))
         return turns
+
+    def _turn_settings(self, caps: RunCaps, record: ConversationRecord, find_model: ModelFinder) -> TurnSettings:
+        flags = self._flags
+        settings = TurnSettings(caps, flags.replay, flags.run.wait_agents, self._structured)
+        settings.notices = (store_notice(record.id),) if flags.mirrors else ()
+        settings.fallback = Fallback(flags.fallback_model, find_model, write_progress)
+        return settings
 
     def _open(self, session: ControlSession, *more: Inspection | SessionRequests) -> None:
         """Answer the host's requests from now on."""
@@ -336,6 +337,11 @@ class ControlRun:
         elif self._stopped_by is None:
             self._stopped_by = code
             self._connection.take(EndOfInput())
+
+
+async def _ready(session: ControlSession, tool: PromptTool) -> str:
+    """Wait until a turn may begin; returns why it cannot."""
+    return await session.ready() or await tool.ready()
 
 
 def left_out(flags: ControlFlags) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ class PromptTool(Struct, eq=False):
     """Asks the tool in the place of the host; no model is offered it."""
 
     name: str
+    """Value of the flag; one that names no such tool is never asked."""
     conversation: Conversation
     hub: McpHub
     inside: HostServers
@@ -35,6 +36,8 @@ class PromptTool(Struct, eq=False):
 
     async def ready(self) -> str:
         """Load its definition where it is deferred; reason why it cannot be asked, empty where it can."""
+        if not self.name.startswith(SERVED):
+            return ""
         record = self.conversation.record
         if any(one.spec.name == self.name for one in self.hub.deferred_tools(record)):
             await self.hub.load(record, [self.name])
@@ -50,7 +53,7 @@ class PromptTool(Struct, eq=False):
         return f"There is no tool {self.name[:128]} for --permission-prompt-tool: {there}."
 
     async def ask(self, request: JsonObject, seconds: float) -> JsonObject:
-        """Its answer to a `can_use_tool`.
+        """Answer a `can_use_tool`.
 
         Raises:
             HostError: it failed, or gave none in `seconds`.

@@ -42,7 +42,7 @@ class TurnStart:
     _ready: asyncio.Future[str] | None = None
 
     async def wait(self, ready: Callable[[], Awaitable[str]]) -> str:
-        """Why the turn cannot begin; empty where it can, or is interrupted.
+        """Reason why the turn cannot begin; empty where it can, or is interrupted.
 
         What an interruption leaves unready goes on: the next turn waits for the same.
         """

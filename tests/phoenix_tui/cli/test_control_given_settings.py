@@ -1,4 +1,4 @@
-"""`--settings` of a host: hooks that run, variables of the environment, further folders, and what is wrong with them."""
+"""`--settings` of a host: hooks that run, variables, further folders, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -43,9 +43,11 @@ async def test_a_hook_of_the_settings_denies_a_call_with_its_reason(tmp_path: Pa
 
 async def test_a_hook_that_cannot_be_used_is_named_with_its_line_and_the_run_goes_on(tmp_path: Path) -> None:
     given = json.dumps({"hooks": {"PreToolUse": [{"hooks": [{"type": "fax"}]}]}}, indent=0)
-    async with serve(says("Hello.")) as server:
-        async with hosted(with_claude(tmp_path, server.url), "--settings", given) as host:
-            frames = await host.turn("Go")
+    async with (
+        serve(says("Hello.")) as server,
+        hosted(with_claude(tmp_path, server.url), "--settings", given) as host,
+    ):
+        frames = await host.turn("Go")
     assert frames[-1]["result"] == "Hello."
     assert b"phoenix: --settings:6: " in host.err
     assert b"Traceback" not in host.err
