@@ -47,6 +47,8 @@ class AgentView(Struct, frozen=True):
     """True while its reply arrives."""
     asked: float = 0.0
     """Time at which its question was asked."""
+    call_id: str = ""
+    """Call of the parent that began it."""
 
 
 class Snapshot(Struct, frozen=True):

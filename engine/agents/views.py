@@ -145,4 +145,5 @@ def view_of(row: AgentRow) -> AgentView:
         cost_usd=row.totals.cost_usd,
         last_output=row.ended_at or row.started_at,
         outcome=row.outcome,
+        call_id=row.facts.call_id,
     )

@@ -276,7 +276,7 @@ async def _without_images(session: Session, error: ProviderError) -> ProviderErr
     session.record = with_view(session.record, after, tokens)
     what = "It is" if len(refused) == 1 else f"Its {len(refused)} images are"
     message = f"{error.message.rstrip('.')}. {LEFT_OUT.format(what=what)}."
-    return ProviderError(message, kind=error.kind, retryable=error.retryable)
+    return ProviderError(message, kind=error.kind, retryable=error.retryable, status=error.status)
 
 
 def _failed(session: Session, ask: RequestLlm, error: ProviderError, message_id: str, written: str = "") -> None:
@@ -289,6 +289,7 @@ def _failed(session: Session, ask: RequestLlm, error: ProviderError, message_id:
         error.context_overflow,
         message_id,
         written,
+        error.status,
     )
     session.post(lambda: event)
 

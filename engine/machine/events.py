@@ -156,6 +156,8 @@ class LlmFailed(Struct, frozen=True):
     """Names the message that `written` may become."""
     written: str = ""
     """Text on the screen when the call failed."""
+    status: int = 0
+    """HTTP status of the server's refusal; 0 where there was none."""
 
 
 class StopDecided(Struct, frozen=True):

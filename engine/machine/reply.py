@@ -233,7 +233,7 @@ def _failed(state: AwaitingLlm, event: LlmFailed) -> Step:
     elif event.retryable:
         text = texts.retries_spent(event.message)
     finish = FinishRun(run.id, RunStatus.FAILURE, run.iteration, text, event.kind, event.retryable)
-    return Step(Errored(gen, event.kind, text, event.retryable, run.id), (*saves, finish))
+    return Step(Errored(gen, event.kind, text, event.retryable, run.id, event.status), (*saves, finish))
 
 
 def _routed(state: AwaitingLlm, event: RouteDecided) -> Step:

@@ -245,6 +245,8 @@ class Errored(Struct, frozen=True, tag="error"):
     message: str
     retryable: bool
     run_id: str
+    status: int = 0
+    """HTTP status of the server's refusal; 0 where there was none."""
 
 
 class Completed(Struct, frozen=True, tag="completed"):

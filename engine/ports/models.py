@@ -124,6 +124,7 @@ class ProviderError(Exception):
         retry_after: float = 0.0,
         context_overflow: bool = False,
         limits: tuple[RateLimit, ...] = (),
+        status: int = 0,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -134,6 +135,8 @@ class ProviderError(Exception):
         self.context_overflow = context_overflow
         self.limits = limits
         """Rate limits in the head of the refusal."""
+        self.status = status
+        """HTTP status of the refusal; 0 where there was none."""
 
 
 class ModelInfo(Struct, frozen=True):

@@ -146,6 +146,7 @@ def refused(service: Service, refusal: ServerRefusal) -> ProviderError:
         retryable=retryable,
         retry_after=refusal.retry_after or (seconds_named(refusal.text) if waits else 0.0),
         context_overflow=overflow,
+        status=refusal.status if refusal.status >= 400 else 0,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, cast
 
@@ -11,10 +11,11 @@ from msgspec import Struct, field
 
 from engine.machine.messages import Origin
 from engine.records import AgentFacts, ConversationRecord
-from engine.updates import AgentsChanged, AgentView, MessageSaved, Update
+from engine.updates import AgentsChanged, MessageSaved, Update
 from phoenix_tui.cli.agent_sdk import framed
 from phoenix_tui.cli.blocks import user_object
 from phoenix_tui.cli.control.names import bare_model, foreign_call, foreign_name
+from phoenix_tui.cli.control.task_frames import TaskFrames
 from phoenix_tui.cli.partials import Partials
 from phoenix_tui.cli.reporters import StreamReporter
 from tools.contract import JsonObject, JsonValue, ToolInputError
@@ -22,8 +23,6 @@ from tools.fresh_ids import fresh_id
 
 INTERRUPTED: Final = "[Request interrupted by user]"
 INTERRUPTED_TOOL: Final = "[Request interrupted by user for tool use]"
-STATUSES: Final = {"success": "completed", "failure": "failed", "timeout": "failed", "cancelled": "stopped"}
-"""Outcomes of sub-agents as hosts know them."""
 SYNTHETIC: Final = "<synthetic>"
 """Model of a message that no model wrote."""
 
@@ -40,10 +39,7 @@ class ControlReporter(Struct, eq=False):
     """Makes the lines in Phoenix's own words."""
     forwards_text: bool = False
     """True when text of sub-agents is reported, and not only their calls."""
-    tasks: dict[str, bool] = field(default_factory=dict[str, bool])
-    """Reported sub-agents, and True for those whose end is reported."""
-    agent_calls: dict[str, str] = field(default_factory=dict[str, str])
-    """Call that began each sub-agent."""
+    tasks: TaskFrames = field(default_factory=TaskFrames)
     _open: dict[str, str] = field(default_factory=dict[str, str])
     """Tool whose input is streamed now, by conversation."""
 
@@ -53,12 +49,12 @@ class ControlReporter(Struct, eq=False):
         for line in self.stream.objects(update, self.stream.partials, self.model, self.session_id):
             self.tell(line, own if line["type"] in {"assistant", "user"} else "")
         if isinstance(update, AgentsChanged):
-            for line in self._tasks(update.agents):
+            for line in self.tasks.of(update.agents):
                 self.tell(line)
 
     def follow_agent(self, agent: ConversationRecord, facts: AgentFacts, update: Update) -> None:
         """Report an update of a sub-agent, under the call that began it."""
-        self.agent_calls[agent.id] = facts.call_id
+        self.tasks.note(agent.id, update)
         whose: JsonObject = {"parent_tool_use_id": facts.call_id}
         partials = self.stream.partials
         if partials is not None:
@@ -98,23 +94,6 @@ class ControlReporter(Struct, eq=False):
         message: JsonObject = {"id": fresh_id(), "type": "message", "role": "assistant", "model": SYNTHETIC}
         message |= {"content": content, "stop_reason": "stop_sequence", "stop_sequence": "", "usage": {}}
         self.tell({"type": "assistant", "message": message, "parent_tool_use_id": None, "error": kind})
-
-    def _tasks(self, views: Sequence[AgentView]) -> Iterator[JsonObject]:
-        for view in views:
-            about: JsonObject = {"task_id": view.id, "tool_use_id": self.agent_calls.get(view.id)}
-            if view.id not in self.tasks and view.outcome is None:
-                self.tasks[view.id] = False
-                started: JsonObject = {"type": "system", "subtype": "task_started", "task_type": "local_agent"}
-                yield _with(started | about, "description", view.task)
-            if view.outcome is not None and self.tasks.get(view.id) is False:
-                self.tasks[view.id] = True
-                ended: JsonObject = {"type": "system", "subtype": "task_notification"}
-                status = STATUSES.get(view.outcome.status.value, "failed")
-                usage: JsonObject = {"total_tokens": view.tokens, "tool_uses": 0}
-                usage["duration_ms"] = max(0, round((view.ended - view.started) * 1000)) if view.started else 0
-                summary = view.outcome.reason or view.task
-                ended |= {"status": status, "summary": summary, "output_file": "", "usage": usage}
-                yield ended | about
 
 
 def translated(line: JsonObject, cwd: Path) -> JsonObject:

@@ -64,7 +64,8 @@ def result_frame(outcome: RunOutcome, whole: Used, cost: float | None, uuids: tu
         result["terminal_reason"] = HOOK_STOPPED
     elif failed and is_api_failure(outcome):
         nothing = list[JsonValue]()
-        result |= {"subtype": "success", "result": outcome.error, "errors": nothing, "api_error_status": None}
+        status = outcome.failed.status if outcome.failed is not None else 0
+        result |= {"subtype": "success", "result": outcome.error, "errors": nothing, "api_error_status": status or None}
         result["terminal_reason"] = "api_error"
     return result
 

@@ -61,8 +61,12 @@ async def test_an_agent_of_the_host_works_under_the_call_that_began_it(tmp_path:
     assert listed["reviewer"]
     assert all(listed.values())
     assert "reviewer" in frames[0]["agents"]
-    told = [(one["subtype"], one.get("status")) for one in frames if str(one.get("subtype")).startswith("task_")]
-    assert told == [("task_started", None), ("task_notification", "completed")]
+    told = [one for one in frames if str(one.get("subtype")).startswith("task_")]
+    assert [one["subtype"] for one in (told[0], *told[-2:])] == ["task_started", "task_updated", "task_notification"]
+    assert {one["subtype"] for one in told[1:-2]} == {"task_progress"}
+    assert {one["tool_use_id"] for one in told} == {"toolu_spawn"}
+    assert (told[-2]["patch"]["status"], told[-1]["status"]) == ("completed", "completed")
+    assert told[-1]["usage"]["total_tokens"] == told[1]["usage"]["total_tokens"] > 0
     [own] = [one for one in bodies if "You review." in json.dumps(one["system"])]
     assert own["model"] == "claude-haiku-5-5"
     assert {one["name"] for one in own["tools"]} >= {"read_file", "submit_result"}
@@ -104,6 +108,8 @@ async def test_a_background_agent_keeps_the_session_running_and_can_be_stopped(t
         stopped = await host.ask("stop_task", task_id=started["task_id"])
         ended = await host.wait(lambda one: one.get("subtype") == "task_notification")
         await host.wait(lambda one: one.get("state") == "idle")
+        [patched] = [one["patch"] for one in host.frames if one.get("subtype") == "task_updated"]
+    assert (patched["status"], patched["end_time"] > 0) == ("killed", True)
     assert frames[-1]["result"] == "It watches."
     assert states == ["running"]
     assert (unknown["error"], stopped["response"]) == ("There is no task none.", {})
