@@ -36,6 +36,8 @@ class PromptFacts(Struct, frozen=True):
     """Files of the user and of a trusted project."""
     replacement: str = ""
     """`--system-prompt`: replaces everything built here."""
+    keeps_instructions: bool = False
+    """True where instructions of files stay behind a replacement."""
     extra: tuple[PromptSection, ...] = ()
     """Sections of this conversation alone: appended text, the task of a sub-agent."""
     history_turns: int = 0
@@ -96,7 +98,8 @@ _Sections: TypeAlias = "Iterator[PromptSection]"
 def sections(facts: PromptFacts) -> tuple[PromptSection, ...]:
     """Sections of the static part, in order; empty ones are left out."""
     if facts.replacement:
-        return (PromptSection("System prompt", facts.replacement, "--system-prompt"), *facts.extra)
+        kept = _project(facts) if facts.keeps_instructions else ()
+        return (PromptSection("System prompt", facts.replacement, "--system-prompt"), *kept, *facts.extra)
     built = (one for build in _BUILDERS for one in build(facts))
     return tuple(one for one in built if facts.mode in one.modes)
 

@@ -26,6 +26,7 @@ from engine.ports import ConversationChanges, RecordCompaction
 from engine.ports.files import CheckpointUse
 from engine.records import StoredCompaction, StoredMessage
 from engine.updates import ConversationChanged
+from tools.contract import ToolSpec
 
 NOTHING_TO_SHORTEN = "There are no old tool results to shorten; the newest are always kept."
 NOT_A_RESULT = "Only tool results and images can be removed one by one; /compact summarizes messages."
@@ -84,6 +85,8 @@ class SystemPrompt(Struct, frozen=True):
     """Sections in the order of the request; the last one changes between calls and ends the newest message."""
     tools: tuple[str, ...]
     tools_tokens: int
+    specs: tuple[ToolSpec, ...] = ()
+    """Definitions of these tools."""
 
 
 class ContextManager:
@@ -136,8 +139,9 @@ class ContextManager:
     async def prompt(self) -> SystemPrompt:
         """System prompt of the next request, with the token counts of `report`."""
         measured = (await self.report()).measured
-        tools = tuple(tool.name for tool in prompt_facts(self._session).tools)
-        return SystemPrompt(measured.prompt, tools, dict(measured.shares)[Filling.TOOLS])
+        specs = tuple(prompt_facts(self._session).tools)
+        tools = tuple(tool.name for tool in specs)
+        return SystemPrompt(measured.prompt, tools, dict(measured.shares)[Filling.TOOLS], specs)
 
     @property
     def kept_messages(self) -> int:

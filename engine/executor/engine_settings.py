@@ -61,6 +61,8 @@ class EngineSettings(Struct, frozen=True):
     """True when remains of a model's format are removed from the text of its replies (SPEC CLAW-12)."""
     attended: bool = True
     """True where a user can be asked: `ask_user` is offered (SPEC REQ-ASK)."""
+    keeps_instructions: bool = False
+    """True where instruction files count beside a given system prompt, as programs that drive an agent expect."""
     left_out: tuple[str, ...] = ()
     """Tools of servers that no model is offered; `mcp__SERVER` means all of a server."""
     may_defer: bool = False

@@ -34,6 +34,7 @@ def prompt_facts(session: Session) -> PromptFacts:
         mode=PromptMode.MINIMAL if record.agent is not None else PromptMode.FULL,
         files=_files(session),
         replacement=record.system_prompt,
+        keeps_instructions=session.settings.keeps_instructions,
         extra=_extra(session),
         history_turns=session.settings.history_turns,
         extensions=extension_prompts(session),

@@ -231,7 +231,8 @@ def _engine(ports: Ports, settings: EngineSettings, outside: Outside | None) -> 
     extensions, hooks = (*ports.extensions, *outside.extensions), (*ports.hooks, *outside.hooks)
     profiles = outside.profiles_over(ports.profiles) if ports.profiles is not None else None
     with_host = replace(ports, rules=rules, extensions=extensions, hooks=hooks, profiles=profiles)
-    settings = replace(settings, attended=settings.attended or outside.attended, left_out=outside.left_out)
+    attended = settings.attended or outside.attended
+    settings = replace(settings, attended=attended, left_out=outside.left_out, keeps_instructions=True)
     engine = Engine(with_host, settings)
     engine.leave_out(outside.leaves_out)
     return engine

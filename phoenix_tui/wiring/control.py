@@ -243,7 +243,7 @@ class ControlRun:
         settings.ready, self._agents.cwd = partial(_ready, session, tool), record.cwd
         self._servers.images, self._turns = backend.engine.ports.images, turns
         backend.mcp.asks.host = HostQuestions(self._host, backend.engine, turns.tell_waiting)
-        self._open(session, Inspection(backend.engine, turns), SessionRequests(turns, commands))
+        self._open(session, Inspection(backend.engine, turns, self._agents), SessionRequests(turns, commands))
         return turns
 
     def _turn_settings(self, caps: RunCaps, record: ConversationRecord, find_model: ModelFinder) -> TurnSettings:

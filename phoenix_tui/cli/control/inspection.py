@@ -13,9 +13,11 @@ from engine.ports import StorageError
 from engine.ports.files import FilesError
 from engine.rewind.rewind import CannotRewind
 from engine.rewind.values import Preview, RewindScope
+from phoenix_tui.cli.control.host_agents import HostAgents
 from phoenix_tui.cli.control.names import bare_model
 from phoenix_tui.cli.control.requests import Handler, RequestError, text_of
 from phoenix_tui.cli.control.turns import Turns
+from phoenix_tui.cli.control.window_lists import agent_types, mcp_tools, memory_files
 from tools.clean import clean_line
 from tools.contract import JsonObject, JsonValue
 
@@ -29,6 +31,7 @@ class Inspection(Struct, eq=False):
 
     engine: Engine
     turns: Turns
+    agents: HostAgents
 
     def handlers(self) -> Mapping[str, Handler]:
         """The requests that it answers."""
@@ -40,7 +43,8 @@ class Inspection(Struct, eq=False):
 
     async def _context_usage(self, request: JsonObject) -> JsonObject:
         del request
-        report = await self.turns.conversation.context.report()
+        conversation = self.turns.conversation
+        report, prompt = await conversation.context.report(), await conversation.context.prompt()
         shares = [(filling, tokens) for filling, tokens in report.measured.shares if tokens]
         categories: list[JsonValue] = [
             {"name": _name(filling), "tokens": tokens, "color": COLORS[number % len(COLORS)]}
@@ -54,12 +58,12 @@ class Inspection(Struct, eq=False):
             "maxTokens": report.window,
             "rawMaxTokens": report.window,
             "percentage": round(report.tokens * 100 / report.window) if report.window else 0,
-            "model": bare_model(self.turns.conversation.record.model),
+            "model": bare_model(conversation.record.model),
             "isAutoCompactEnabled": report.compact_percent <= 100,
             "autoCompactThreshold": threshold if report.compact_percent <= 100 else None,
-            "memoryFiles": nothing,
-            "mcpTools": nothing,
-            "agents": nothing,
+            "memoryFiles": memory_files(prompt, conversation.record.cwd),
+            "mcpTools": mcp_tools(prompt),
+            "agents": agent_types(self.agents.added(conversation.record.cwd)),
             "gridRows": nothing,
         }
 

@@ -12,6 +12,7 @@ from phoenix_tui.cli.control.flags import control_flags
 from phoenix_tui.cli.control.given_settings import with_settings
 from phoenix_tui.cli.control.host_rules import whole_rule
 from phoenix_tui.cli.exits import CommandError
+from tests.phoenix_tui.cli.test_control_servers import CONFIG, adds, server_with
 from tests.support.cli import with_claude
 from tests.support.control_host import FLAGS, hosted
 from tests.support.loopback import serve
@@ -27,6 +28,23 @@ async def test_the_window_is_reported_in_shares(tmp_path: Path) -> None:
     assert sum(one["tokens"] for one in usage["categories"]) == pytest.approx(usage["totalTokens"], rel=0.05)
     assert (usage["model"], usage["maxTokens"] > 100_000) == ("claude-sonnet-5-5", True)
     assert 0 < usage["autoCompactThreshold"] < usage["maxTokens"]
+
+
+async def test_the_window_names_instruction_files_tools_of_servers_and_agents(tmp_path: Path) -> None:
+    agents = {"reviewer": {"description": "Reviews changes", "prompt": "You review."}}
+    async with serve(says("Hello.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        (phoenix.cwd / "CLAUDE.md").write_text("Be brief.")
+        flags = ("--setting-sources", "project", *CONFIG)
+        async with hosted(phoenix, *flags, mcp_message=server_with(adds)) as host:
+            await host.ask("initialize", agents=agents)
+            await host.turn("Hi")
+            usage = (await host.ask("get_context_usage"))["response"]
+    assert [(one["path"], one["type"]) for one in usage["memoryFiles"]] == [(str(phoenix.cwd / "CLAUDE.md"), "Project")]
+    assert [(one["name"], one["serverName"], one["tokens"] > 0) for one in usage["mcpTools"]] == [
+        ("mcp__calc__add", "calc", True)
+    ]
+    assert [(one["agentType"], one["tokens"] > 0) for one in usage["agents"]] == [("reviewer", True)]
 
 
 async def test_files_go_back_to_before_a_message_and_the_conversation_stays(tmp_path: Path) -> None:

@@ -92,6 +92,18 @@ async def test_files_count_as_the_host_says(
     assert (init["asked"], "not trusted" in err) == (asked, False)
 
 
+async def test_instructions_count_beside_the_prompt_that_the_sdk_gives(tmp_path: Path) -> None:
+    async with serve(says("Done.")) as server:
+        phoenix = filled(tmp_path, server.url)
+        for flags in (("--setting-sources", "project"), ("--setting-sources", "")):
+            async with hosted(phoenix, *flags) as host:
+                await host.turn("Go")
+        with_files, without = map(system_of, bodies(server))
+    assert [text.count("You are a helpful agent.") for text in (with_files, without)] == [1, 1]
+    assert ["Rule of the project." in text for text in (with_files, without)] == [True, False]
+    assert "Rule of the user." not in with_files + without
+
+
 async def test_trust_by_a_host_is_not_kept(tmp_path: Path) -> None:
     async with serve(RUNS, says("Done."), RUNS, says("Done.")) as server:
         phoenix = filled(tmp_path, server.url)
