@@ -41,6 +41,7 @@ from phoenix_tui.cli.control.model_finder import ModelFinder
 from phoenix_tui.cli.control.names import native_tools
 from phoenix_tui.cli.control.permission_updates import PermissionUpdates
 from phoenix_tui.cli.control.prompt_tool import PromptTool
+from phoenix_tui.cli.control.reader_watch import reader_watched
 from phoenix_tui.cli.control.reporter import ControlReporter
 from phoenix_tui.cli.control.requests import HostRequests
 from phoenix_tui.cli.control.server_requests import ServerRequests
@@ -92,7 +93,8 @@ async def run_control(flags: ControlFlags, setup: Setup, plugins: HostPlugins) -
     writer.lost = served.lost
     with behind_the_loop(lambda: loop.call_soon_threadsafe(served.lost)) as written:
         HostLines(connection.take, ahead=flags.ahead)
-        code = await served.perform()
+        with reader_watched(served.lost):
+            code = await served.perform()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS if served.is_stopped else None):
                 await written()
