@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.cli.names import ELSEWHERE
 from phoenix_tui.lifecycle.process_start import WORKING_DIRECTORY, lacking
 
 if TYPE_CHECKING:
@@ -155,6 +156,8 @@ def command_arguments(parsed: Namespace) -> CommandArguments:
 
 def _check_headless(arguments: RunArguments) -> None:
     if not arguments.headless:
+        if arguments.prompt in ELSEWHERE:
+            raise CommandError(f"There is no command {arguments.prompt}: {ELSEWHERE[arguments.prompt]}.")
         if arguments.output_format is not None:
             raise CommandError("--output-format works with -p; add -p.")
         if arguments.prompt == "-":

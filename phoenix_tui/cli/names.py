@@ -25,6 +25,12 @@ COMMANDS = (
     "man",
 )
 
+ELSEWHERE = {
+    "resume": "`phoenix -r` opens an earlier conversation, `phoenix -c` the latest one of this folder",
+    "login": "`/key` in Phoenix stores a key, and ANTHROPIC_API_KEY or OPENAI_API_KEY sets one",
+}
+"""Words that are commands of other agents and no prompts, and what does the same here."""
+
 LOOK_UP = "__complete"
 """First argument by which a completion script of a shell asks for values; no command for people."""
 

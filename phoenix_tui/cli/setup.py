@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,6 +27,10 @@ from tools.clean import clean_line, reveal_name
 if TYPE_CHECKING:
     from phoenix_tui.config.sources.kinds import Plugin
     from phoenix_tui.config.sources.project_sources import ProjectSources
+
+
+LONGEST_NAMED: Final = 200
+"""Characters of a path in an error."""
 
 
 class SettingsNow(Protocol):
@@ -202,6 +206,15 @@ def checked_folder(folder: Path) -> Path:
     Raises:
         CommandError: it does not exist, is no folder or cannot be read; the sentence names it.
     """
+    try:
+        return _checked(folder)
+    except OSError as error:
+        name, why = reveal_name(folder)[:LONGEST_NAMED], error.strerror or "it cannot be reached"
+        raise CommandError(f"The folder {name} cannot be used: {why}; choose another one with --cwd.") from error
+
+
+def _checked(folder: Path) -> Path:
+    """The real path. Raises CommandError, OSError."""
     if not folder.exists():
         raise CommandError(f"The folder {folder} does not exist; create it or choose another one with --cwd.")
     if not folder.is_dir():

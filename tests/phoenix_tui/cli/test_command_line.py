@@ -146,6 +146,8 @@ def test_everything_of_the_contract_is_a_flag() -> None:
         ("-c --system-prompt x", "--system-prompt can only be set for a new conversation"),
         ("-c --ephemeral", "--ephemeral starts with an empty database"),
         ("-", "works with -p; add -p."),
+        ("resume", "There is no command resume: `phoenix -r` opens an earlier conversation"),
+        ("login", "There is no command login: `/key` in Phoenix stores a key"),
     ],
 )
 def test_bad_usage_is_one_sentence_that_names_the_fix(argv: str, sentence: str) -> None:
@@ -165,6 +167,13 @@ async def test_a_traceback_appears_only_with_debug(tmp_path: Path) -> None:
     phoenix = phoenix_in(tmp_path)
     assert "Traceback" not in (await phoenix.run("-p", "-C", "/nowhere", "x")).err
     assert "Traceback" in (await phoenix.run("-p", "-C", "/nowhere", "x", "--debug")).err
+
+
+@pytest.mark.parametrize("flags", [("-p", "x", "-C"), ("x", "-C")])
+async def test_a_folder_that_cannot_be_reached_is_named_with_the_reason(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    ran = await phoenix_in(tmp_path).run(*flags, "/" + "x" * 5_000)
+    assert ran.code == 2
+    assert ran.err.endswith("x cannot be used: File name too long; choose another one with --cwd.\n")
 
 
 async def test_without_a_terminal_the_screen_is_refused(tmp_path: Path) -> None:
