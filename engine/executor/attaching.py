@@ -14,6 +14,7 @@ from typing import Final
 
 from engine.executor.approving import denials_of, limits_of, place_of, rules_of
 from engine.executor.equipment import extension_folders
+from engine.executor.folder_instructions import attached_instructions
 from engine.executor.session import Session
 from engine.machine.messages import Block, ImageBlock, TextBlock
 from engine.permissions.denials import verdict_on
@@ -57,6 +58,7 @@ async def attachments(session: Session, text: str) -> tuple[Block, ...]:
         for block in await _attached(session, path, room, deadline):
             room -= len(block.text) if isinstance(block, TextBlock) else 0
             blocks.append(block)
+    blocks += await attached_instructions(session, found[:MOST_FILES])
     if (left := len(found) - MOST_FILES) > 0:
         blocks.append(not_attached(f"{counted(left, 'more file')}, since a message attaches {MOST_FILES}"))
     return tuple(sorted(blocks, key=lambda block: not isinstance(block, ImageBlock)))

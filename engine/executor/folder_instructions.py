@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,16 +16,19 @@ from msgspec.structs import replace
 from engine.executor.equipment import note_read
 from engine.executor.instruction_hooks import hear_folder_file
 from engine.executor.session import Session
-from engine.machine.messages import ToolResultBlock, text_in
+from engine.machine.messages import Block, TextBlock, ToolResultBlock, text_in
 from engine.machine.views import Omission, OmissionKind
 from engine.ports.instructions import PromptFile
 from engine.records import StoredMessage
 from tools.clean import reveal_name
 from tools.contract import ToolClass, ToolOutput, ToolRequest, ToolSpec
+from tools.files.location import shown
+from tools.wording import one_line
 
 MOST_CHARACTERS: Final = 40_000
 """Characters of these files that a model sees at one time."""
 _HEADING: Final = "[Instructions for files in {folder}, from {path}: {size:,} characters]"
+LONGEST_SCOPE: Final = 300
 _FOUND: Final = re.compile(
     r"^\[Instructions for files in [^\n]*, from ([^\n]*): ([\d,]{1,9}) characters\]$", re.MULTILINE
 )
@@ -65,12 +68,31 @@ async def with_folder_instructions(
     return replace(output, text="\n\n".join([output.text, *added])) if added else output
 
 
+async def attached_instructions(session: Session, paths: Sequence[Path]) -> tuple[TextBlock, ...]:
+    """The same files for a message that attaches `paths`: those that the model does not see yet."""
+    cwd = session.record.cwd
+    found = [file for path in paths for file in await asyncio.to_thread(_beside, session, cwd, path)]
+    if not found:
+        return ()
+    seen = _seen(await session.rows(), session.record.view.omitted)
+    room, blocks = MOST_CHARACTERS - sum(seen.values()), dict[str, TextBlock]()
+    for file in found:
+        path = reveal_name(str(file.path))
+        if path not in seen and path not in blocks and len(file.text) <= room:
+            room -= len(file.text)
+            blocks[path] = TextBlock(_written(file), f"instructions of {reveal_name(shown(file.path, cwd))}")
+            hear_folder_file(session, file, paths[0])
+    return tuple(blocks.values())
+
+
 def _beside(session: Session, cwd: Path, path: Path) -> tuple[PromptFile, ...]:
     return session.settings.instructions.beside(cwd, path)
 
 
 def _written(file: PromptFile) -> str:
     folder, path = reveal_name(str(file.path.parent)), reveal_name(str(file.path))
+    if file.scope:
+        folder = one_line(reveal_name(", ".join(file.scope)), LONGEST_SCOPE)
     heading = _HEADING.format(folder=folder, path=path, size=len(file.text))
     return f"{heading}\n{file.text}"
 
@@ -81,7 +103,13 @@ def _seen(rows: Iterable[StoredMessage], omitted: Iterable[Omission]) -> Mapping
     found: dict[str, int] = {}
     for row in rows:
         for place, block in enumerate(row.blocks):
-            if isinstance(block, ToolResultBlock) and (row.seq, place) not in hidden:
-                text = text_in(block.content)
+            if (row.seq, place) not in hidden and (text := _from_phoenix(block)):
                 found |= {name: int(size.replace(",", "")) for name, size in _FOUND.findall(text)}
     return found
+
+
+def _from_phoenix(block: Block) -> str:
+    """Text that Phoenix has put together: a result, or what a message attaches; empty for words of others."""
+    if isinstance(block, ToolResultBlock):
+        return text_in(block.content)
+    return block.text if isinstance(block, TextBlock) and block.attached else ""

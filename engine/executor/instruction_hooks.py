@@ -12,7 +12,7 @@ from engine.ports.hooks import HookEvent
 from engine.ports.instructions import PromptFile
 from tools.contract import JsonObject
 
-BEGINNING, INCLUDED, NESTED = "session_start", "include", "nested_traversal"
+BEGINNING, INCLUDED, NESTED, NAMED = "session_start", "include", "nested_traversal", "path_glob_match"
 """Reasons for which a file is read."""
 
 
@@ -27,26 +27,18 @@ def hear_prompt_files(session: Session, files: Iterable[PromptFile]) -> None:
 
 
 def hear_folder_file(session: Session, file: PromptFile, read: Path) -> None:
-    """Tell of the file of a subfolder that a model reads because of `read`."""
+    """Tell of the file of a subfolder, or of the rule, that a model reads because of `read`."""
     if wants_hooks(session, HookEvent.INSTRUCTIONS_LOADED):
-        _tell(session, file, NESTED, trigger_file_path=str(read))
+        _tell(session, file, NAMED if file.scope else NESTED, trigger_file_path=str(read))
 
 
 def _tell(session: Session, file: PromptFile, reason: str, **more: str) -> None:
-    owner = file.imported_by or file.path
     fields: JsonObject = {
         "file_path": str(file.path),
-        "memory_type": _owner_of(session.record.cwd, owner),
+        "memory_type": file.owner.value,
         "load_reason": reason,
         **more,
     }
     if file.imported_by is not None:
         fields["parent_file_path"] = str(file.imported_by)
     tell_hooks(session, HookEvent.INSTRUCTIONS_LOADED, reason, fields)
-
-
-def _owner_of(cwd: Path, path: Path) -> str:
-    """The project where the file is in the working directory, below it or above it; else the user."""
-    folder = path.parent
-    places = {folder.parent, folder} if folder.name == ".phoenix" else {folder}
-    return "Project" if any(cwd.is_relative_to(place) or place.is_relative_to(cwd) for place in places) else "User"

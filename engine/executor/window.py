@@ -64,10 +64,11 @@ def _summarizes(session: Session) -> bool:
 
 def _files(session: Session) -> tuple[PromptFile, ...]:
     """Files of the prompt, read once for a run (SPEC UNI-30): no provider caches a system prompt that changes."""
+    record = session.record
     if not is_busy(session.state):
-        return session.settings.instructions.of(session.record.cwd)
+        return session.settings.instructions.of(record.cwd, record.context_window)
     if session.run.prompt_files is None:
-        session.run.prompt_files = session.settings.instructions.of(session.record.cwd)
+        session.run.prompt_files = session.settings.instructions.of(record.cwd, record.context_window)
     return session.run.prompt_files
 
 

@@ -15,7 +15,7 @@ DEPTH: Final = 5
 """Files from an instruction file to the last one that is read."""
 MOST_IMPORTS: Final = 50
 """Imported files of one folder."""
-SCANNED: Final = 20_000
+SCANNED: Final = 40_000
 """Characters of a file that are searched for imports: as many as are sent."""
 _NAME: Final = re.compile(r"(?<!\S)@([^\s`<>\"'()\[\]]{1,1000})")
 _CODE: Final = re.compile(r"`[^`]*`")

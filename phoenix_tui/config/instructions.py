@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from engine.ports.instructions import PromptFile, PromptFileKind
+from engine.ports.instructions import FileOwner, PromptFile, PromptFileKind
 from phoenix_tui.config.imports import DEPTH, MOST_IMPORTS, import_names, import_path, imported
 from phoenix_tui.config.project import FILE_LIMIT, Project, ProjectFile, find_project, instructions_path, places_of
 from phoenix_tui.config.trust import Trust, TrustFile
 from tools.files.own_files import read_regular
 
-MOST_CHARACTERS: Final = 20_000
+if TYPE_CHECKING:
+    from phoenix_tui.config.rule_texts import RuleText
+    from phoenix_tui.config.sources.project_sources import ProjectSources
+
+MOST_CHARACTERS: Final = 40_000
 """Characters of one file that are sent (SPEC CLAW-17)."""
-TOTAL_CHARACTERS: Final = 40_000
-"""Characters of all files of a prompt together, about 10,000 tokens."""
+TOTAL_CHARACTERS: Final = 100_000
+"""Characters of all files of a prompt together, about 25,000 tokens."""
+LEAST_CHARACTERS: Final = 12_000
+"""Characters of all files in the smallest window."""
+SHARE: Final = 0.1
+CHARACTERS_A_TOKEN: Final = 4
+"""Part of a model's window that all files may take, in tokens of so many characters."""
 CUT: Final = "[Cut: {room:,} of {all} characters are shown; a file has at most {each:,}, all together {total:,}.]"
+_LATER: Final = 100_000
+"""More than there are files."""
 _PERSONA: Final = (PromptFileKind.BOOTSTRAP, PromptFileKind.SOUL, PromptFileKind.IDENTITY, PromptFileKind.USER)
 _TEXTS: Final = frozenset({".md", ".txt"})
 """Files that may be imported from the user's folder, where keys and records are, too."""
 _FOREIGN: Final = frozenset({"node_modules", "site-packages", "vendor", "third_party"})
 """Folders with code of others, whose instructions are for their authors."""
+
+
+class _Named(Struct, frozen=True):
+    """One file with what is known of it beside its text."""
+
+    kind: PromptFileKind
+    file: ProjectFile
+    owner: FileOwner = FileOwner.PROJECT
+    scope: tuple[str, ...] = ()
+    is_rule: bool = False
 
 
 class Instructions(Struct, frozen=True):
@@ -33,23 +54,47 @@ class Instructions(Struct, frozen=True):
     own: Path
     """The user's config folder."""
     trust: TrustFile
+    sources: ProjectSources | None = None
+    """Files of a project that were found after the first frame; None: none of them count."""
 
-    def of(self, folder: Path) -> tuple[PromptFile, ...]:
-        """Files for the prompt of a conversation in `folder`."""
+    def of(self, folder: Path, window: int = 0) -> tuple[PromptFile, ...]:
+        """Files for the prompt of a conversation in `folder`, weak before strong."""
         project = self._trusted(folder) or Project(folder)
-        named = [(kind, file) for kind in _PERSONA for file in self._nearest(kind, project)]
-        named += [(PromptFileKind.INSTRUCTIONS, file) for file in (*self._own_instructions(), *project.instructions())]
+        named = [_Named(kind, file, self._owner(file)) for kind in _PERSONA for file in self._nearest(kind, project)]
+        named += [_Named(PromptFileKind.INSTRUCTIONS, file, FileOwner.USER) for file in self._own_instructions()]
+        named += _with_rules(project, self._rules(folder))
         tools = (*self._own_file(PromptFileKind.TOOLS), *project.below_phoenix(PromptFileKind.TOOLS))
-        named += [(PromptFileKind.TOOLS, file) for file in tools]
-        return _within_budget([pair for pair in named if _text(pair[1])])
+        named += [_Named(PromptFileKind.TOOLS, file, self._owner(file)) for file in tools]
+        return _within_budget([one for one in named if _text(one.file)], _total(window))
 
     def beside(self, folder: Path, path: Path) -> tuple[PromptFile, ...]:
-        """Instruction files of the folders below the working directory's that lead to `path`, of a trusted project."""
+        """Instruction files of the folders below the working directory's that lead to `path`, of a trusted project,
+        then the rules that name it.
+        """
         places = places_of(folder.resolve())
         files = [file for place in _between(places, path) if (file := _regular(instructions_path(place), places[0]))]
-        if not files or self._trusted(folder) is None:
+        named = [_Named(PromptFileKind.INSTRUCTIONS, file) for file in files if _text(file)]
+        if named and self._trusted(folder) is None:
+            named = []
+        real = path.resolve()
+        named += [_of_rule(rule) for rule in self._rules(folder) if rule.globs and rule.is_for(real)]
+        return _within_budget([one for one in named if _text(one.file)], TOTAL_CHARACTERS)
+
+    def _rules(self, folder: Path) -> Sequence[RuleText]:
+        """Rules and CLAUDE.local.md as they were accepted, of a folder whose other files wait for no answer."""
+        if self.sources is None:
             return ()
-        return _within_budget([(PromptFileKind.INSTRUCTIONS, file) for file in files if _text(file)])
+        from phoenix_tui.config.sources.kinds import SourceKind  # noqa: PLC0415 - loaded with the services
+
+        found = [file for file in self.sources.current(folder).of(SourceKind.INSTRUCTIONS) if not file.is_users]
+        if not found or self.trust.status(find_project(folder)).trust not in {Trust.GIVEN, Trust.NOT_NEEDED}:
+            return ()
+        from phoenix_tui.config.rule_texts import read_rules  # noqa: PLC0415 - only where there are such files
+
+        return read_rules(found, places_of(folder.resolve()))
+
+    def _owner(self, file: ProjectFile) -> FileOwner:
+        return FileOwner.USER if file.path.is_relative_to(self.own) else FileOwner.PROJECT
 
     def _trusted(self, folder: Path) -> Project | None:
         """The project of a folder; None while it is not trusted, then its files are not even read."""
@@ -67,23 +112,54 @@ class Instructions(Struct, frozen=True):
         return (ProjectFile(self.own / name, content),) if content is not None else ()
 
     def _own_instructions(self) -> list[ProjectFile]:
-        files = list(self._own_file(instructions_path(self.own).name))
+        """AGENTS.md or CLAUDE.md of the config folder, else the CLAUDE.md that another program reads; its imports."""
+        files, root = list(self._own_file(instructions_path(self.own).name)), self.own
+        if not files and self.sources is not None:
+            root = self.sources.home / ".claude"
+            content = read_regular(root / "CLAUDE.md", FILE_LIMIT)
+            files = [ProjectFile(root / "CLAUDE.md", content)] if content is not None else []
         if files:
-            self._import(files, files[0], {files[0].path.resolve()}, 1)
+            self._import(files, files[0], {files[0].path.resolve()}, 1, root.resolve())
         return files
 
-    def _import(self, files: list[ProjectFile], file: ProjectFile, seen: set[Path], depth: int) -> None:
+    def _import(self, files: list[ProjectFile], file: ProjectFile, seen: set[Path], depth: int, root: Path) -> None:
         for name in import_names(file.text):
             if depth > DEPTH or len(files) > MOST_IMPORTS:
                 return
             path = import_path(name, file.path)
             if path is None or path.suffix not in _TEXTS:
                 continue
-            found = imported(path, self.own.resolve(), FILE_LIMIT)
+            found = imported(path, root, FILE_LIMIT)
             if found is not None and found[0].suffix in _TEXTS and found[0] not in seen:
                 seen.add(found[0])
                 files.append(ProjectFile(*found, imported_by=file.path))
-                self._import(files, files[-1], seen, depth + 1)
+                self._import(files, files[-1], seen, depth + 1, root)
+
+
+def _with_rules(project: Project, rules: Sequence[RuleText]) -> Iterator[_Named]:
+    """Instruction files of a project, those of each folder before its rules, the outer folders first."""
+    always = [rule for rule in rules if not rule.globs]
+    groups: dict[Path, list[ProjectFile]] = {}
+    place = project.folder
+    for file in project.instructions():
+        place = file.path.parent if file.imported_by is None else place
+        groups.setdefault(place, []).append(file)
+    for one in places_of(project.folder.resolve()):
+        for file in groups.get(one, ()):
+            yield _Named(PromptFileKind.INSTRUCTIONS, file)
+        yield from (_of_rule(rule) for rule in always if rule.place == one)
+
+
+def _of_rule(rule: RuleText) -> _Named:
+    file, owner = ProjectFile(rule.path, rule.content), FileOwner.LOCAL if rule.is_local else FileOwner.PROJECT
+    return _Named(PromptFileKind.INSTRUCTIONS, file, owner, rule.globs, not rule.is_local)
+
+
+def _total(window: int) -> int:
+    """Characters of all files for a model with this window in tokens; 0: it is not known."""
+    if window <= 0:
+        return TOTAL_CHARACTERS
+    return min(max(int(window * SHARE) * CHARACTERS_A_TOKEN, LEAST_CHARACTERS), TOTAL_CHARACTERS)
 
 
 def _between(places: list[Path], path: Path) -> list[Path]:
@@ -110,23 +186,29 @@ def _text(file: ProjectFile) -> str:
     return file.text.replace("\0", "").removeprefix("\ufeff").strip()
 
 
-def _within_budget(named: list[tuple[PromptFileKind, ProjectFile]]) -> tuple[PromptFile, ...]:
-    """All files in their order, each cut to what is left: imported ones get what the others leave."""
-    left, texts = TOTAL_CHARACTERS, dict[int, str]()
-    for place in sorted(range(len(named)), key=lambda place: named[place][1].imported_by is not None):
-        text = _text(named[place][1])
+def _within_budget(named: list[_Named], total: int) -> tuple[PromptFile, ...]:
+    """All files in their order, each cut to what is left: the strongest have room first, imported ones last."""
+    left, texts = total, dict[int, str]()
+    for place in sorted(range(len(named)), key=lambda place: _turn(named[place], place)):
+        text = _text(named[place].file)
         room = min(MOST_CHARACTERS, left)
-        texts[place] = text if len(text) <= room else _cut(text, room, named[place][1])
+        texts[place] = text if len(text) <= room else _cut(text, room, named[place].file, total)
         left -= min(len(text), room)
     return tuple(_prompt_files(named, texts))
 
 
-def _prompt_files(named: list[tuple[PromptFileKind, ProjectFile]], texts: dict[int, str]) -> Iterator[PromptFile]:
-    for place, (kind, file) in enumerate(named):
-        yield PromptFile(kind, file.path, texts[place], file.imported_by)
+def _turn(one: _Named, place: int) -> tuple[bool, bool, int]:
+    """Place in the order in which files get their room: many rules leave enough for the file of their folder."""
+    is_instructions = one.kind is PromptFileKind.INSTRUCTIONS
+    return one.file.imported_by is not None, one.is_rule, -place if is_instructions else place - _LATER
 
 
-def _cut(text: str, room: int, file: ProjectFile) -> str:
+def _prompt_files(named: list[_Named], texts: dict[int, str]) -> Iterator[PromptFile]:
+    for place, one in enumerate(named):
+        yield PromptFile(one.kind, one.file.path, texts[place], one.file.imported_by, one.owner, one.scope)
+
+
+def _cut(text: str, room: int, file: ProjectFile, total: int) -> str:
     more = "more than " if len(file.content) >= FILE_LIMIT else ""
-    note = CUT.format(room=room, all=f"{more}{len(text):,}", each=MOST_CHARACTERS, total=TOTAL_CHARACTERS)
+    note = CUT.format(room=room, all=f"{more}{len(text):,}", each=MOST_CHARACTERS, total=total)
     return f"{text[:room].rstrip()}\n{note}".strip()

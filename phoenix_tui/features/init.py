@@ -34,6 +34,11 @@ once, and invent nothing.
 <project_facts>
 {facts}
 </project_facts>"""
+IMPORT: Final = """
+
+CLAUDE.md in the same folder has instructions too, and counts only where there is no AGENTS.md. Begin AGENTS.md with \
+the line `@CLAUDE.md`, which adds that file to it, and do not repeat what it says."""
+OTHER: Final = "CLAUDE.md"
 WRITE: Final = "Write"
 IMPROVE: Final = "Improve the existing"
 
@@ -59,13 +64,16 @@ async def request_text(folder: Path, facts: str = "") -> str:
     facts = facts or (await asyncio.to_thread(gather, folder)).markdown
     exists = await asyncio.to_thread((folder / NAME).exists)
     inside = facts.replace("</project_facts", "< /project_facts")
-    return REQUEST.format(order=IMPROVE if exists else WRITE, facts=inside)
+    text = REQUEST.format(order=IMPROVE if exists else WRITE, facts=inside)
+    return text if exists or not await asyncio.to_thread((folder / OTHER).exists) else text + IMPORT
 
 
 async def _write_facts(front: FrontEnd, folder: Path, facts: str) -> None:
     """Show the new file, or what changes in the one that exists; write it after a yes."""
     location = await asyncio.to_thread(_location, folder)
     before = await asyncio.to_thread(_present, location)
+    if before is None and await asyncio.to_thread((folder / OTHER).exists):
+        facts = f"@{OTHER}\n\n{facts}"  # it counts only where there is no AGENTS.md
     if before == facts:
         front.tell(NOTHING_NEW)
         return

@@ -188,7 +188,7 @@ async def _backend(
         trace_export=export,
         edit_checks=(checks := open_checks(setup, environment, processes, allowed)),
     )
-    engine = _engine(ports, engine_settings(setup, trust, unwatched=strict_guide), outside)
+    engine = _engine(ports, engine_settings(setup, sources, unwatched=strict_guide), outside)
     opened = engine, store.library, registry, models, processes, profiles
     return Backend(*opened, store.events, sources, hooks, invocables, hub, notice, checks)
 
@@ -259,11 +259,11 @@ def diagnostics_of(setup: Setup) -> Diagnostics:
     return Diagnostics(setup.paths.log_file.parent, level, setup.credentials.secrets)
 
 
-def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> EngineSettings:
+def engine_settings(setup: Setup, sources: ProjectSources, *, unwatched: bool) -> EngineSettings:
     """The numbers and choices of this setup that hold for every conversation."""
     paths, settings = setup.paths, setup.settings
     return EngineSettings(
-        instructions=Instructions(setup.users_folder, trust),
+        instructions=Instructions(setup.users_folder, sources.trust, sources),
         spills=(paths.outputs,),
         own=own_paths(paths, setup.cwd),
         home=Path.home(),

@@ -13,7 +13,8 @@ from msgspec import Struct, field
 from engine.executor.requests import EngineError
 from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.config.project import Project, find_project
+from phoenix_tui.config.project import Project, find_project, places_of
+from phoenix_tui.config.sources.kinds import SourceKind
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.sources.report import SourceEntry, SourceReport, SourceState, report_of
 from phoenix_tui.config.sources.source_trust import TrustedSources
@@ -118,8 +119,11 @@ def _digests(project: Project) -> dict[str, str]:
 
 def source_findings(sources: ProjectSources, cwd: Path) -> Iterator[Finding]:
     """Findings about the files that extend Phoenix in a folder, and whether they are used."""
+    from phoenix_tui.config.rule_texts import rule_faults  # noqa: PLC0415 - for the doctor alone
+
     try:
-        report = report_of(sources.look(cwd), cwd.resolve())
+        found, real = sources.look(cwd), cwd.resolve()
+        report, faults = report_of(found, real), rule_faults(found.of(SourceKind.INSTRUCTIONS), places_of(real))
     except OSError as error:
         yield Finding("extensions", Health.NOTE, f"The folder cannot be looked at: {error.strerror or error}.")
         return
@@ -135,5 +139,7 @@ def source_findings(sources: ProjectSources, cwd: Path) -> Iterator[Finding]:
         yield Finding("extensions", Health.NOTE, f"{short_name(entry.name)} is not used: {entry.why}.")
     if len(out) > 3:
         yield Finding("extensions", Health.NOTE, f"{counted(len(out) - 3, 'more file')} not used.")
+    for fault in faults[:3]:
+        yield Finding("extensions", Health.NOTE, fault)
     if not report.entries:
         yield Finding("extensions", Health.OK, "none in this folder")

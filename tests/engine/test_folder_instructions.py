@@ -9,7 +9,7 @@ import pytest
 from msgspec import Struct
 
 from engine.executor.engine_settings import EngineSettings
-from engine.machine.messages import ToolResultBlock, text_in
+from engine.machine.messages import TextBlock, ToolResultBlock, text_in
 from engine.ports.instructions import PromptFile, PromptFileKind
 from tests.support.engine import EngineHarness, engine_harness
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
@@ -24,7 +24,7 @@ class Below(Struct, frozen=True):
 
     size: int = 9
 
-    def of(self, folder: Path) -> tuple[PromptFile, ...]:
+    def of(self, folder: Path, window: int = 0) -> tuple[PromptFile, ...]:
         del folder
         return ()
 
@@ -88,4 +88,20 @@ async def test_no_more_is_added_than_there_is_room_for(tmp_path: Path, work: Pat
         conversation = await harness.conversation()
         await conversation.say("go")
         await conversation.wait_idle()
+        assert await results(harness, conversation.id) == ["     1\tpass"]
+
+
+async def test_an_attached_file_brings_them_along_and_no_later_result_repeats_them(tmp_path: Path, work: Path) -> None:
+    replies = (DONE, read("sub/c.py"), DONE, DONE)
+    async with engine_harness(tmp_path, *replies, tools=(ReadFile(ReadLedger()),), settings=settings()) as harness:
+        conversation = await harness.conversation()
+        for text in ("see @sub/b.py and @sub/c.py", "go", "again @sub/b.py"):
+            await conversation.say(text)
+            await conversation.wait_idle()
+        rows = await harness.store.messages(conversation.id)
+        attached = [[block.attached for block in row.blocks if isinstance(block, TextBlock)] for row in rows]
+        names = ["", "sub/b.py: 1 line", "sub/c.py: 1 line", "instructions of sub/AGENTS.md"]
+        assert [one for one in attached if len(one) > 1] == [names, ["", "sub/b.py: 1 line"]]
+        heading = f"[Instructions for files in {work}/sub, from {work}/sub/AGENTS.md: 9 characters]\nxxxxxxxxx"
+        assert [block.text for block in rows[0].blocks if isinstance(block, TextBlock)][-1] == heading
         assert await results(harness, conversation.id) == ["     1\tpass"]

@@ -20,7 +20,7 @@ class Rules:
 
     read: list[Path] = field(default_factory=list[Path])
 
-    def of(self, folder: Path) -> tuple[PromptFile, ...]:
+    def of(self, folder: Path, window: int = 0) -> tuple[PromptFile, ...]:
         self.read.append(folder)
         text = f"Version {len(self.read)} of the rules."
         return (PromptFile(PromptFileKind.INSTRUCTIONS, folder / "AGENTS.md", text),)

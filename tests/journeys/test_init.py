@@ -16,6 +16,7 @@ async def test_the_guide_writes_the_facts_after_a_yes(tmp_path: Path) -> None:
     (phoenix.cwd / "go.mod").write_text("module x\n")
     async with program(phoenix) as running:
         await running.ready()
+        (phoenix.cwd / "CLAUDE.md").write_text("Use tabs.\n")
         await running.send("/init")
         await running.shows("New AGENTS.md", "go test ./...")
         running.type(ESC)
@@ -24,7 +25,8 @@ async def test_the_guide_writes_the_facts_after_a_yes(tmp_path: Path) -> None:
         await typing_guard()
         running.type("y")
         await running.shows("AGENTS.md is written.")
-    assert (phoenix.cwd / "AGENTS.md").read_text() == "# work\n\n## Commands\n\n- `go build ./...`\n- `go test ./...`\n"
+    written = "# work\n\n## Commands\n\n- `go build ./...`\n- `go test ./...`\n"
+    assert (phoenix.cwd / "AGENTS.md").read_text() == f"@CLAUDE.md\n\n{written}"
 
 
 async def test_a_model_writes_it_with_its_tools_and_asks(tmp_path: Path) -> None:
@@ -33,9 +35,11 @@ async def test_a_model_writes_it_with_its_tools_and_asks(tmp_path: Path) -> None
         phoenix = with_claude(tmp_path, server.url)
         async with program(phoenix) as running:
             await running.ready()
+            (phoenix.cwd / "CLAUDE.md").write_text("Use tabs.\n")
             await running.send("/init")
             await running.shows("wants to create AGENTS.md", "y once")
             await typing_guard()
             running.type("y")
             await running.shows("Written.")
         assert (phoenix.cwd / "AGENTS.md").read_text() == "# Work\n"
+        assert "line `@CLAUDE.md`, which adds that file to it" in str(server.requests[0].json["messages"])

@@ -123,8 +123,8 @@ def test_a_file_of_100_megabytes_is_cut_with_both_numbers(work: Path) -> None:
         file.truncate(100 * 2**20)
     (found,) = texts(work)
     assert found == (
-        "x" * MOST_CHARACTERS + "\n[Cut: 20,000 of more than 1,048,576 characters are shown; "
-        "a file has at most 20,000, all together 40,000.]"
+        "x" * MOST_CHARACTERS + "\n[Cut: 40,000 of more than 1,048,576 characters are shown; "
+        "a file has at most 40,000, all together 100,000.]"
     )
 
 
@@ -136,7 +136,7 @@ def test_a_sparse_file_of_100_megabytes_is_read_to_its_bound_alone(work: Path) -
     assert len(find_project(work).files[0].content) == 2**20
 
 
-def test_direct_files_have_room_before_imported_ones(work: Path) -> None:
+def test_direct_files_have_room_before_imported_ones_and_near_ones_before_far_ones(work: Path) -> None:
     inner = work / "inner"
     inner.mkdir()
     (work / "AGENTS.md").write_text("a" * 15_000 + " @more.md")
@@ -144,10 +144,16 @@ def test_direct_files_have_room_before_imported_ones(work: Path) -> None:
     (inner / "AGENTS.md").write_text("i" * 15_000)
     trust = TrustFile(work.parent / "trust.json")
     trust.answer(find_project(inner), trusted=True)
-    found = Instructions(work.parent / "config", trust).of(inner)
+    instructions = Instructions(work.parent / "config", trust)
+    found = instructions.of(inner, 100_000)
     assert [file.path.name for file in found] == ["AGENTS.md", "more.md", "AGENTS.md"]
     assert found[2].text == "i" * 15_000
-    assert "[Cut: 9,991 of 15,000 characters are shown" in found[1].text
+    assert (
+        "[Cut: 9,991 of 15,000 characters are shown; a file has at most 40,000, all together 40,000.]" in found[1].text
+    )
+    outer, _, near = instructions.of(inner, 10_000)
+    assert near.text.startswith("i" * 12_000 + "\n[Cut: 12,000 of 15,000 ")
+    assert outer.text == "[Cut: 0 of 15,009 characters are shown; a file has at most 40,000, all together 12,000.]"
 
 
 def test_nul_and_invalid_utf8_are_harmless(work: Path) -> None:

@@ -15,9 +15,9 @@ class FixedInstructions(Struct, frozen=True):
     text: str
     path: Path = Path("/work/AGENTS.md")
 
-    def of(self, folder: Path) -> tuple[PromptFile, ...]:
+    def of(self, folder: Path, window: int = 0) -> tuple[PromptFile, ...]:
         """The file."""
-        del folder
+        del folder, window
         return (PromptFile(PromptFileKind.INSTRUCTIONS, self.path, self.text),)
 
     def beside(self, folder: Path, path: Path) -> tuple[PromptFile, ...]:
