@@ -35,7 +35,7 @@ def framed(line: JsonObject) -> JsonObject:
 
 
 def session_fields(permission_mode: str) -> JsonObject:
-    """Fields of an init line besides the run's own settings: Phoenix has none of these extensions."""
+    """Fields of an init line besides the run's own settings, as they are without extensions."""
     nothing: list[JsonValue] = []
     return {
         "permissionMode": MODES.get(permission_mode, permission_mode),

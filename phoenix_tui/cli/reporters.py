@@ -161,10 +161,13 @@ class StreamReporter(Struct, frozen=True):
 
     hook_events: bool = False
     """True where runs of hooks are written too."""
+    fields: JsonObject = field(default_factory=dict[str, JsonValue])
+    """Tools, commands, skills and agents for the init object; `tools` of this reporter join them."""
 
     def begin(self) -> None:
         """The init object."""
-        names: list[JsonValue] = list(self.tools)
+        known = self.fields.get("tools")
+        names: list[JsonValue] = [*dict.fromkeys([*(known if isinstance(known, list) else ()), *self.tools])]
         init: JsonObject = {
             "type": "system",
             "subtype": "init",
@@ -176,7 +179,8 @@ class StreamReporter(Struct, frozen=True):
             "sandbox": self.sandbox,
             "mcp_servers": list(self.mcp_servers),
         }
-        write_json_line(framed(init | session_fields(self.permission_mode)))
+        tools: JsonObject = {"tools": names}
+        write_json_line(framed(init | session_fields(self.permission_mode) | self.fields | tools))
 
     def follow(self, update: Update) -> None:
         """Write every update as a line, in order."""

@@ -37,6 +37,7 @@ from phoenix_tui.wiring.event_retention import remove_now
 from phoenix_tui.wiring.mcp_headless import started_servers
 from phoenix_tui.wiring.providers import why_no_budget
 from phoenix_tui.wiring.resume_at import place_of
+from phoenix_tui.wiring.run_extensions import extension_fields, name_faults
 from phoenix_tui.wiring.sandboxes import chosen_sandbox, widened
 from phoenix_tui.wiring.start_facts import caps_of, caps_with
 from phoenix_tui.wiring.waits import waits_on_stderr
@@ -69,7 +70,7 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
             write_progress(said)
         await name_untrusted(backend, setup, record.cwd)
         servers = await started_servers(backend.mcp, record)
-        reporter = _reporter(arguments, conversation, conversation.tool_names(), servers)
+        reporter = await _reporter(arguments, backend, conversation, servers)
         await remove_old_events(backend, setup)
         limit, link = MemoryLimit.of(setup.settings), backend.processes.link
         run = HeadlessRun(
@@ -94,13 +95,14 @@ async def remove_old_events(backend: Backend, setup: Setup) -> None:
 
 
 async def name_untrusted(backend: Backend, setup: Setup, cwd: Path) -> None:
-    """Look at the files that extend Phoenix, once, and say on stderr which of them are left out."""
+    """Look at the files that extend Phoenix, once, and say on stderr which are left out, and which wrong."""
     try:
         found = await asyncio.to_thread(backend.sources.look, cwd)
     except OSError as error:
         raise CommandError(f"{reveal_name(cwd)} cannot be trusted: {error.strerror or error}.", Exit.FAILED) from error
     if found.waiting:
         write_progress(untrusted(await asyncio.to_thread(report_of, found, cwd)))
+    await name_faults(found, cwd)
 
 
 async def check_ids(backend: Backend, arguments: RunArguments) -> None:
@@ -236,8 +238,8 @@ def _refused(error: ProviderError) -> CommandError:
     return CommandError(error.message, Exit.RETRYABLE if error.retryable else Exit.USAGE)
 
 
-def _reporter(
-    arguments: RunArguments, conversation: Conversation, tools: tuple[str, ...], servers: Sequence[ServerView]
+async def _reporter(
+    arguments: RunArguments, backend: Backend, conversation: Conversation, servers: Sequence[ServerView]
 ) -> Reporter:
     match arguments.output_format:
         case "json":
@@ -246,9 +248,10 @@ def _reporter(
             record = conversation.record
             partials = Partials(record.model) if arguments.include_partial_messages else None
             mode, sandbox = record.permission_mode.value, record.sandbox.value
-            names = (*tools, *(name for server in servers for name in server.tools))
+            names = tuple(name for server in servers for name in server.tools)
             frames = tuple(server_frame(server) for server in servers)
             shown = record.id, record.cwd, record.model, mode, sandbox, names, partials, frames
-            return StreamReporter(*shown, hook_events=arguments.include_hook_events)
+            fields = await extension_fields(backend, conversation)
+            return StreamReporter(*shown, hook_events=arguments.include_hook_events, fields=fields)
         case _:
             return TextReporter()

@@ -13,8 +13,7 @@ from msgspec import Struct, field
 from engine.executor.requests import EngineError
 from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.config.project import Project, find_project, places_of
-from phoenix_tui.config.sources.kinds import SourceKind
+from phoenix_tui.config.project import Project, find_project
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.sources.report import SourceEntry, SourceReport, SourceState, report_of
 from phoenix_tui.config.sources.source_trust import TrustedSources
@@ -24,6 +23,8 @@ from phoenix_tui.text.trust_text import counts, listed, short_name, untrusted
 from tools.clean import reveal_name
 from tools.wording import counted
 
+MOST_FAULTS: Final = 20
+"""Files that the doctor names."""
 MOST_KEPT: Final = 20
 """Reports in memory; there is one per folder in view."""
 
@@ -119,11 +120,11 @@ def _digests(project: Project) -> dict[str, str]:
 
 def source_findings(sources: ProjectSources, cwd: Path) -> Iterator[Finding]:
     """Findings about the files that extend Phoenix in a folder, and whether they are used."""
-    from phoenix_tui.config.rule_texts import rule_faults  # noqa: PLC0415 - for the doctor alone
+    from phoenix_tui.config.sources.source_faults import file_faults, shortened  # noqa: PLC0415 - for the doctor alone
 
     try:
-        found, real = sources.look(cwd), cwd.resolve()
-        report, faults = report_of(found, real), rule_faults(found.of(SourceKind.INSTRUCTIONS), places_of(real))
+        found = sources.look(cwd)
+        report, faults = report_of(found, cwd.resolve()), file_faults(found, cwd)
     except OSError as error:
         yield Finding("extensions", Health.NOTE, f"The folder cannot be looked at: {error.strerror or error}.")
         return
@@ -139,7 +140,7 @@ def source_findings(sources: ProjectSources, cwd: Path) -> Iterator[Finding]:
         yield Finding("extensions", Health.NOTE, f"{short_name(entry.name)} is not used: {entry.why}.")
     if len(out) > 3:
         yield Finding("extensions", Health.NOTE, f"{counted(len(out) - 3, 'more file')} not used.")
-    for fault in faults[:3]:
+    for fault in shortened(faults, MOST_FAULTS, "the sheet of each kind"):
         yield Finding("extensions", Health.NOTE, fault)
     if not report.entries:
         yield Finding("extensions", Health.OK, "none in this folder")

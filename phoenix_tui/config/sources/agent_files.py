@@ -32,6 +32,8 @@ class AgentTrouble(Struct, frozen=True):
     path: Path
     clause: str
     line: int = 0
+    is_fault: bool = False
+    """True where the file is wrong, and not just hidden or waiting."""
 
 
 class FolderAgents(Struct, frozen=True):
@@ -57,7 +59,7 @@ class AgentReader(Struct, eq=False):
             if isinstance(made, AgentTrouble):
                 troubles.append(made)
                 continue
-            troubles += (AgentTrouble(file.path, note) for note in made.notes)
+            troubles += (AgentTrouble(file.path, note, is_fault=True) for note in made.notes)
             first = found.setdefault(made.profile.name, made.profile)
             if first is not made.profile:
                 shown = reveal_name(first.source)
@@ -79,11 +81,11 @@ def _read(file: SourceFile) -> AgentFile | AgentTrouble:
     content = read_source(file, MOST_BYTES)
     if content is None:
         why = f"it is larger than {MOST_BYTES // 1024} KB, or changed while it was read"
-        return AgentTrouble(file.path, why)
+        return AgentTrouble(file.path, why, is_fault=True)
     try:
         return agent_in(content, file.path)
     except AgentError as error:
-        return AgentTrouble(file.path, error.clause, error.line)
+        return AgentTrouble(file.path, error.clause, error.line, is_fault=True)
 
 
 def _waiting(sources: TrustedSources) -> Iterator[AgentTrouble]:
