@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -18,13 +19,14 @@ from phoenix_tui.config.credentials import Credentials, load_credentials
 from phoenix_tui.config.file_sources import FileSources, file_sources
 from phoenix_tui.config.load import Layer, environment_layer, flag_layer, merge, parse_layer, user_layer
 from phoenix_tui.config.paths import Paths, find_paths
-from phoenix_tui.config.profile_layer import chosen_profile, instructed, open_profiles, with_profile
+from phoenix_tui.config.profile_layer import Agents, chosen_profile, instructed, open_profiles, with_profile
 from phoenix_tui.config.project import Project, find_project
 from phoenix_tui.config.settings import ConfigError, Settings, SettingValue
 from phoenix_tui.config.trust import Trust, TrustFile, TrustStatus
 from tools.clean import clean_line, reveal_name
 
 if TYPE_CHECKING:
+    from engine.ports.profiles import Profile
     from phoenix_tui.config.sources.kinds import Plugin
     from phoenix_tui.config.sources.project_sources import ProjectSources
 
@@ -132,7 +134,8 @@ def prepare(arguments: RunArguments, environment: Mapping[str, str], setting_sou
         trust = _trust(paths, project, give=arguments.trust or files is not None)
         asked = (environment_layer(environment), flag_layer(_flags(arguments)))
         narrowing = _project_layer(project) if trust.trust is Trust.GIVEN else Layer()
-        settings_now = partial(_merged, paths, project.folder, narrowing, asked)
+        agents = partial(_agents, paths, files, arguments.trust)
+        settings_now = partial(_merged, paths, project.folder, narrowing, asked, agents)
         settings = settings_now()
         credentials = load_credentials(paths.credentials_file, environment)
     except ConfigError as error:
@@ -164,14 +167,26 @@ def _merged(
     own: Path,
     narrowing: Layer,
     asked: tuple[Layer, Layer],
+    agents: Agents,
     profile: str | None = None,
     cwd: Path | None = None,
 ) -> Settings:
     user = user_layer(paths.config_file)
     name = merge(user, Layer(), *asked).text("profile") if profile is None else profile
     profiles = open_profiles(paths.profiles, TrustFile(paths.trust_file)) if name else None
-    chosen = chosen_profile(profiles, name, cwd or own) if profiles is not None else None
+    chosen = chosen_profile(profiles, name, cwd or own, agents) if profiles is not None else None
     return instructed(merge(*with_profile(user, narrowing, chosen), *asked), chosen)
+
+
+def _agents(paths: Paths, files: FileSources | None, gives_trust: bool, folder: Path) -> Sequence[Profile]:
+    """Agents in `.claude/agents` that count in a folder; looked for where no profile has a name that was asked for."""
+    from phoenix_tui.config.sources.start_agents import StartAgents  # noqa: PLC0415 - few starts name one
+
+    trust = TrustFile(paths.trust_file)
+    if files is None:
+        return StartAgents(paths.config, Path.home(), trust, gives_trust).of(folder)
+    users, home = (paths.config, Path.home()) if files.users else (files.folder, files.folder)
+    return StartAgents(users, home, trust, files.trusts, files.counts).of(folder)
 
 
 def _merged_for_command(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import replace
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from phoenix_tui.config.profile_files import ProfileFiles
     from phoenix_tui.config.trust import TrustFile
 
+Agents: TypeAlias = "Callable[[Path], Sequence[Profile]]"
+"""Agents that may be used in a folder."""
 NARROWED = ("permission_mode", "sandbox")
 """Settings that any profile can only narrow."""
 
@@ -26,8 +29,8 @@ def open_profiles(folder: Path, trust: TrustFile) -> ProfileFiles:
     return ProfileFiles(folder, trust)
 
 
-def chosen_profile(profiles: ProfileFiles, name: str, cwd: Path) -> Profile | None:
-    """The profile of a conversation of the user; None without a request for one.
+def chosen_profile(profiles: ProfileFiles, name: str, cwd: Path, agents: Agents | None = None) -> Profile | None:
+    """The profile of a conversation of the user, else the agent of that name; None without a request for one.
 
     Raises:
         ConfigError: there is no such profile, or its file is wrong; file, line and allowed values are named.
@@ -39,8 +42,22 @@ def chosen_profile(profiles: ProfileFiles, name: str, cwd: Path) -> Profile | No
     try:
         found = profiles.resolve(name, cwd)
     except ProfileError as error:
-        raise ConfigError(str(error)) from error
+        others = {one.name: one for one in agents(cwd)} if agents is not None and error.path is None else {}
+        if name not in others:
+            raise ConfigError(_unknown(profiles, name, cwd, list(others)) or str(error)) from error
+        return others[name]
     return None if (found.name, found.source) == (GENERAL, BUILT_IN) else found
+
+
+def _unknown(profiles: ProfileFiles, name: str, cwd: Path, others: Sequence[str]) -> str:
+    """The error with the names of agents; empty without any."""
+    from engine.ports.profiles import ProfileError  # noqa: PLC0415 - as above
+
+    try:
+        profiles.resolve(name, cwd, others)
+    except ProfileError as error:
+        return str(error) if others else ""
+    return ""
 
 
 def profile_layer(profile: Profile) -> Layer:

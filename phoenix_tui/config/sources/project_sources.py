@@ -136,6 +136,10 @@ class ProjectSources(Struct, eq=False):
         """Files of the project alone, trusted or not, and the programs that its hooks and servers name."""
         return self._search(folder.resolve()).project
 
+    def users(self, folder: Path) -> Sources:
+        """Files of the user and of plugins, which need no answer."""
+        return self._search(folder.resolve()).users
+
     def _search(self, real: Path) -> _Found:
         """The files of a folder; those found last while nothing that the search depends on has changed."""
         root = places_of(real)[0]

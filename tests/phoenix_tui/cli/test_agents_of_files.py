@@ -90,3 +90,23 @@ async def test_a_file_that_changes_during_the_run_is_used_no_more(tmp_path: Path
         first, second, third = bodies(server)
     assert ("reviewer" in told(first), "reviewer" in told(second)) == (True, False)
     assert "There is no profile 'reviewer'" in json.dumps(third["messages"][-1])
+
+
+async def test_a_run_takes_an_agent_as_its_profile_by_flag_and_by_setting(tmp_path: Path) -> None:
+    async with serve(says("Hi."), says("Hi.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        write(phoenix.cwd / ".claude/agents/a.md", REVIEWER)
+        write(phoenix.home / ".claude/agents/mine.md", "---\nmaxTurns: 3\n---\nWork like a bee.\n")
+        write(phoenix.home / "config.toml", 'profile = "mine"\n')
+        waiting = await phoenix.run("-p", "Go", "--profile", "reviewer")
+        flag = await phoenix.run("-p", "Go", "--profile", "reviewer", "--trust", "--permission-mode", "ask")
+        setting = await phoenix.run("-p", "Go")
+        shown = await phoenix.run("-p", "Go", "--profile", "nope")
+        first, second = bodies(server)
+    assert (flag.code, setting.code) == (0, 0), flag.err + setting.err
+    assert (waiting.code, shown.code) == (2, 2)
+    assert waiting.err.startswith("phoenix: There is no profile 'reviewer' for ")
+    assert shown.err.strip().endswith("Known are general, explore, code, review, research, reviewer, mine.")
+    assert ("Review like an owl." in json.dumps(first["system"]), first["model"]) == (True, "claude-haiku-5-5")
+    assert "bash" not in {one["name"] for one in first["tools"]}
+    assert "Work like a bee." in json.dumps(second["system"])
