@@ -9,6 +9,7 @@ from engine.context.measure import measure
 from engine.context.prompt import PromptFacts
 from engine.context.prompt_section import PromptMode, PromptSection, section, tagged
 from engine.executor.equipment import extension_prompts, tools_of
+from engine.executor.profile_skills import profile_skills
 from engine.executor.run_model import run_model
 from engine.executor.session import Session
 from engine.machine.states import is_busy
@@ -75,9 +76,10 @@ def _files(session: Session) -> tuple[PromptFile, ...]:
 def _extra(session: Session) -> tuple[PromptSection, ...]:
     record = session.record
     if record.agent is not None:
-        return agent_sections(record.agent, session.profile)
+        return (*agent_sections(record.agent, session.profile), *profile_skills(session))
     origin = f"profile {record.profile}, append_system_prompt" if record.profile else "append_system_prompt"
-    return section("Extra context", tagged("extra_context", record.append_system_prompt), origin)
+    extra = section("Extra context", tagged("extra_context", record.append_system_prompt), origin)
+    return (*extra, *profile_skills(session))
 
 
 def tokens_after(session: Session, rows: Sequence[StoredMessage], after: ContextView, known: int = 0) -> int:

@@ -77,6 +77,8 @@ class Profile(Struct, frozen=True):
     """The agent may not write this profile's own file (SPEC CLAW-18)."""
     prompt: str = ""
     """Added to the system prompt."""
+    skills: tuple[str, ...] = ()
+    """Skills whose texts are added behind it."""
     source: str = BUILT_IN
     """BUILT_IN, or the path of its file."""
     sandbox: str = ""

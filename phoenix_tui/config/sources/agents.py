@@ -38,7 +38,11 @@ ALL_TOOLS: Final = "*"
 MOST_NAMED: Final = 5
 """Unknown tools that a note names."""
 _NAME: Final = re.compile(r"\w[\w.-]*")
-_LISTS: Final = frozenset({"tools", "disallowedTools"})
+SKILLS: Final = "skills"
+MOST_SKILLS: Final = 50
+"""Skills that an agent brings along."""
+_TOOL_LISTS: Final = frozenset({"tools", "disallowedTools"})
+_LISTS: Final = _TOOL_LISTS | {SKILLS}
 _NUMBERS: Final = frozenset({"maxTurns"})
 
 
@@ -76,6 +80,7 @@ def agent_profile(name: str, about: JsonValue) -> Profile:
         else None,
         max_turns=turns if isinstance(turns, int) and turns > 0 else 0,
         effort=wanted if wanted in set(Effort) else "",
+        skills=_skills(about.get(SKILLS)),
         source=BY_HOST,
     )
 
@@ -119,7 +124,7 @@ def _about(values: Mapping[str, Value], body: str) -> JsonObject:
 
 def _notes(about: JsonObject) -> Iterator[str]:
     """Clauses about fields that mean nothing here."""
-    unknown = [name for key in sorted(_LISTS) for name in _natives(about.get(key)) if not _is_known(name)]
+    unknown = [name for key in sorted(_TOOL_LISTS) for name in _natives(about.get(key)) if not _is_known(name)]
     if unknown:
         names = ", ".join(dict.fromkeys(clean_line(name)[:40] for name in unknown[:MOST_NAMED]))
         yield f"there are no such tools here: {names}{' and more' if len(unknown) > MOST_NAMED else ''}"
@@ -144,6 +149,11 @@ def _tools(allowed: JsonValue, denied: JsonValue) -> tuple[str, ...]:
         wanted = KNOWN_TOOLS if left_out else ()
     kept = tuple(dict.fromkeys(name for name in wanted if name not in left_out))
     return kept or ((NO_TOOL,) if wanted else ())
+
+
+def _skills(names: JsonValue) -> tuple[str, ...]:
+    given = [one for one in names if isinstance(one, str)] if isinstance(names, list) else []
+    return tuple(dict.fromkeys(clean_line(one).strip() for one in given))[:MOST_SKILLS]
 
 
 def _natives(names: JsonValue) -> tuple[str, ...]:

@@ -110,3 +110,21 @@ async def test_a_run_takes_an_agent_as_its_profile_by_flag_and_by_setting(tmp_pa
     assert ("Review like an owl." in json.dumps(first["system"]), first["model"]) == (True, "claude-haiku-5-5")
     assert "bash" not in {one["name"] for one in first["tools"]}
     assert "Work like a bee." in json.dumps(second["system"])
+
+
+async def test_the_skills_of_an_agent_are_in_its_prompt_but_for_those_it_may_not_load(tmp_path: Path) -> None:
+    async with serve(SPAWNS, says("Found."), says("Done.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        skills = "skills:\n  - owls\n  - gone\n  - by-hand\n  - shell\n---"
+        write(phoenix.cwd / ".claude/agents/a.md", REVIEWER.replace("---\nReview", f"{skills}\nReview"))
+        write(phoenix.cwd / ".claude/skills/owls/SKILL.md", "---\ndescription: Owls\n---\nOwls see $0 at night.")
+        write(phoenix.cwd / ".claude/skills/by-hand/SKILL.md", "---\ndisable-model-invocation: true\n---\nBy hand.")
+        write(phoenix.cwd / ".claude/skills/shell/SKILL.md", "Run !`echo ran`.")
+        await phoenix.run("-p", "Go", "--trust", "--allowed-tools", "spawn_agents")
+        first, child, *_ = bodies(server)
+    system = json.dumps(child["system"])
+    assert "# Skills of this agent" in system
+    assert "Owls see $0 at night." in system
+    assert str(phoenix.cwd / ".claude/skills/owls") in system
+    assert [text for text in ("By hand.", "echo ran", "# Skills\\n") if text in system] == []
+    assert "Owls see" not in json.dumps(first["system"])
