@@ -95,7 +95,6 @@ class Setup(Struct, frozen=True):
                 "--trust accepts the files as they are now."
             )
         said.append(wide_folder(self.cwd, self.settings.text("sandbox")))
-        import shlex  # noqa: PLC0415 - not for the first frame
 
         said += [
             f"Any user can replace Phoenix's folders, because {clean_line(str(folder))} is writable for all users; "

@@ -16,7 +16,6 @@ import sys
 import warnings
 from pathlib import Path
 
-
 COLLECTOR_THRESHOLDS = (100_000, 10, 50)
 """Those of Python collect a hundred times while the SDK loads."""
 

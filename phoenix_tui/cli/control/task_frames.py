@@ -60,7 +60,8 @@ def _ended(view: AgentView, task: _Task) -> Iterator[JsonObject]:
     assert view.outcome is not None, "it has ended"
     status = STATUSES.get(view.outcome.status.value, "failed")
     patch: JsonObject = {"status": KILLED if status == "stopped" else status, "end_time": round(view.ended * 1000)}
-    yield _frame("task_updated", view) | {"patch": patch}
+    updated: JsonObject = {"patch": patch}
+    yield _frame("task_updated", view) | updated
     summary = view.outcome.reason or view.task
     ended: JsonObject = {"status": status, "summary": summary, "output_file": "", "usage": _usage(view, task)}
     yield _frame("task_notification", view) | ended
