@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -95,6 +94,7 @@ class Setup(Struct, frozen=True):
                 "--trust accepts the files as they are now."
             )
         said.append(wide_folder(self.cwd, self.settings.text("sandbox")))
+        import shlex  # noqa: PLC0415 - not for the first frame
 
         said += [
             f"Any user can replace Phoenix's folders, because {clean_line(str(folder))} is writable for all users; "
