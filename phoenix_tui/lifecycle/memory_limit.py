@@ -162,7 +162,7 @@ def give_back() -> None:
 def resident() -> int:
     """Bytes that this process occupies; 0 where the system does not say."""
     try:
-        return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * PAGE
+        return int(Path("/proc/self/statm").read_text("utf-8").split()[1]) * PAGE
     except (OSError, ValueError, IndexError):
         return 0
 
@@ -185,7 +185,7 @@ def _megabytes(*numbers: int) -> tuple[int, ...]:
 
 def _limit(path: str) -> int:
     try:
-        return int(Path(path).read_text("ascii"))
+        return int(Path(path).read_text("utf-8"))
     except (OSError, ValueError):  # "max", or another kind of system
         return 0
 

@@ -14,12 +14,13 @@ from typing import Final
 _DRAWS: Final = r"\[(?:[0-9;:]*[mHABCDJKLMXr]|\?[0-9;]*[hl]|[><]?[0-9;]*u|\?[0-9;]*\$p|6n|[0-9] q)"
 _STRINGS: Final = r"\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
 _CONTROLS: Final = r"[\x00-\x06\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]"
-_FORBIDDEN: Final = re.compile(rf"{_STRINGS}|\x1b(?!{_DRAWS})(?:\[[0-9;:<=>?]*[ -/]*[@-~])?|{_CONTROLS}")
+_FORBIDDEN: Final = rf"{_STRINGS}|\x1b(?!{_DRAWS})(?:\[[0-9;:<=>?]*[ -/]*[@-~])?|{_CONTROLS}"
 # Every frame is tested for sequences to remove, nearly always without a match: two searches with a fixed
 # beginning each take a third of the time of the pattern above, which removes them.
 _CONTROL: Final = re.compile(_CONTROLS)
 _FOREIGN: Final = re.compile(rf"\x1b(?!{_DRAWS})")
-_POINTER: Final = re.compile(r"\x1b\]22;[a-z-]*(?:\x07|\x1b\\)")
+_POINTER: Final = r"\x1b\]22;[a-z-]*(?:\x07|\x1b\\)"
+"""This pattern and the forbidden one are compiled with their first use, which no first frame is."""
 
 
 def drawing_only(written: str) -> str:
@@ -29,9 +30,9 @@ def drawing_only(written: str) -> str:
     """
     if _CONTROL.search(written) is None and _FOREIGN.search(written) is None:
         return written
-    if _POINTER.fullmatch(written):
+    if re.fullmatch(_POINTER, written):
         return written
-    return _FORBIDDEN.sub("", written)
+    return re.sub(_FORBIDDEN, "", written)
 
 
 MARKS: Final = re.compile("[\U000f0000-\U000ffffd]")
