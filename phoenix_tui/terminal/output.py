@@ -20,7 +20,7 @@ _FORBIDDEN: Final = rf"{_STRINGS}|\x1b(?!{_DRAWS})(?:\[[0-9;:<=>?]*[ -/]*[@-~])?
 _CONTROL: Final = re.compile(_CONTROLS)
 _FOREIGN: Final = re.compile(rf"\x1b(?!{_DRAWS})")
 _POINTER: Final = r"\x1b\]22;[a-z-]*(?:\x07|\x1b\\)"
-"""This pattern and the forbidden one are compiled with their first use, which no first frame is."""
+"""Pattern that, like that of forbidden sequences, is compiled with its first use: no first frame has one."""
 
 
 def drawing_only(written: str) -> str:
