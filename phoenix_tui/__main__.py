@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 WITHOUT_SCREEN = ("-p", "--print", "--help", "-h", "--version", "--screen-reader", "--reset-terminal")
 COLLECTOR_THRESHOLDS = (100_000, 10, 50)
-"""Those of Python collect a hundred times while the 90,000 objects of `phoenix -p` load: a tenth of its time."""
+"""Python itself collects a hundred times while the 90,000 objects of `phoenix -p` load: a tenth of its time."""
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:

@@ -64,7 +64,7 @@ NOT_IN_SUB_AGENTS: Final = frozenset({
 })
 """Commands that would change a transcript that belongs to a parent's call."""
 AT_ONCE: Final = frozenset({"background", "close", "help", "new", "pane", "quit", "resume", "split", "stop", "stopall"})
-"""Commands that do not wait for the conversation that is on its way into view."""
+"""Commands that do not wait for the conversation that comes into view."""
 WORKING: Final = frozenset({"compact", "init", "retry"})
 """Commands that begin long work: what is typed behind them is for the composer."""
 PROMPTS: Final = "mcp__"

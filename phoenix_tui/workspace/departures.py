@@ -23,13 +23,13 @@ class Departure:
 
     @property
     def draft(self) -> str:
-        """Its stored form."""
+        """Stored form of the draft."""
         unsent = self.unsent or Unsent("")
         return joined(unsent.text, [image.id for image in self.images], unsent.folds)
 
 
 class Departures:
-    """Those that wait for their turn, the oldest first; what is typed behind the newest is in the composer.
+    """Departures that wait for their turn, the oldest first; what is typed behind the newest is in the composer.
 
     Keys may ask for several conversations while the disk is slow: each draft still gets to the conversation that was
     asked for before it was typed.
@@ -45,7 +45,7 @@ class Departures:
 
     @property
     def are_waiting(self) -> bool:
-        """True while the composer belongs to a conversation that is not on its way yet."""
+        """True while the composer belongs to a conversation that does not come into view yet."""
         return bool(self._waiting)
 
     def take(self, *, changed: bool) -> Departure:
@@ -64,7 +64,7 @@ class Departures:
         return departure
 
     def begin(self, departure: Departure) -> None:
-        """Its turn has come."""
+        """Note that the turn of a departure has come."""
         self._waiting.remove(departure)
         self._under_way = True
 

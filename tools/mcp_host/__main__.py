@@ -17,7 +17,7 @@ import warnings
 from pathlib import Path
 
 COLLECTOR_THRESHOLDS = (100_000, 10, 50)
-"""Those of Python collect a hundred times while the SDK loads."""
+"""Thresholds of Python itself collect a hundred times while the SDK loads."""
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ KILLED: Final = "killed"
 
 
 class _Task(Struct):
-    """What is known of one sub-agent."""
+    """Facts about one sub-agent."""
 
     has_ended: bool = False
     uses: int = 0
