@@ -60,9 +60,9 @@ class Startup:
         self._parts.status.beside = lambda: self._parts.transcript.frames.catch_up()
         blank = self._screen.query_one("#blank")
         with self._screen.app.batch_update():
-            await self._parts.dock.furnish_panels()
             await self._screen.query_one("#conversation").mount(view, self._parts.welcome, after=blank)
             await blank.remove()
+            await self._parts.dock.furnish_panels()
 
     def begin(self) -> None:
         """Carry out the early requests: the conversation of the command line is open."""
