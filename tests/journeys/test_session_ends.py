@@ -32,7 +32,7 @@ async def test_a_hook_hears_why_the_session_ended(tmp_path: Path, end: str) -> N
         write_hooks(phoenix.home / "hooks.json", SessionEnd=f"cat > {seen}.new; mv {seen}.new {seen}")
         async with program(phoenix) as running:
             await running.send("Hi")
-            await running.shows("Good.")
+            await running.shows("Good.", "○ ready")
             leave(running)
             await running.until(seen.exists, "the end of the session")
     assert f'"reason":"{reason}"' in seen.read_text()
