@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from engine.ports.instructions import PromptFile, PromptFileKind
+from engine.ports.instructions import FileOwner, PromptFile, PromptFileKind
 
 
 class FixedInstructions(Struct, frozen=True):
@@ -18,7 +18,7 @@ class FixedInstructions(Struct, frozen=True):
     def of(self, folder: Path, window: int = 0) -> tuple[PromptFile, ...]:
         """The file."""
         del folder, window
-        return (PromptFile(PromptFileKind.INSTRUCTIONS, self.path, self.text),)
+        return (PromptFile(PromptFileKind.INSTRUCTIONS, self.path, self.text, owner=FileOwner.USER),)
 
     def beside(self, folder: Path, path: Path) -> tuple[PromptFile, ...]:
         """None."""
