@@ -23,6 +23,12 @@ KEYRING = "keyring"
 SERVICE = "phoenix-tui"
 
 
+MCP = "mcp"
+TOKENS = "tokens"
+PLACES = ("file", KEYRING)
+"""Places of the tokens of MCP servers: `[mcp] tokens`."""
+
+
 class Credentials(SecretFields, Struct, frozen=True):
     """The keys of all providers; never printed."""
 
@@ -30,6 +36,8 @@ class Credentials(SecretFields, Struct, frozen=True):
 
     environment: Mapping[str, str]
     stored: Mapping[str, str]
+    mcp_tokens: str = PLACES[0]
+    """Place of the tokens of MCP servers."""
 
     def key(self, provider: str, variable: str = "") -> str:
         """The key of `provider`, empty when there is none; `variable` replaces PROVIDER_API_KEY."""
@@ -86,7 +94,10 @@ def load_credentials(path: Path, environment: Mapping[str, str]) -> Credentials:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from None
-    return Credentials(environment, {name: _key_in(table, name, text, path) for name, table in document.items()})
+    place = _place(document.get(MCP), text, path)
+    keys = {name: table for name, table in document.items() if name != MCP or not place or "api_key" in table}
+    stored = {name: _key_in(table, name, text, path) for name, table in keys.items()}
+    return Credentials(environment, stored, place or PLACES[0])
 
 
 def save_key(path: Path, provider: str, key: str) -> None:
@@ -97,9 +108,23 @@ def save_key(path: Path, provider: str, key: str) -> None:
         OSError: it cannot be written.
     """
     SECRETS.add_value(key)  # logs were opened before it was known
-    stored = dict(load_credentials(path, {}).stored) | {provider: key}
-    tables = [f"[{toml_text(name)}]\napi_key = {toml_text(value)}\n" for name, value in stored.items()]
-    write_file(path, "\n".join(tables))
+    before = load_credentials(path, {})
+    stored = dict(before.stored) | {provider: key}
+    tables = {name: f"[{toml_text(name)}]\napi_key = {toml_text(value)}\n" for name, value in stored.items()}
+    if before.mcp_tokens != PLACES[0]:
+        tables[MCP] = tables.get(MCP, f"[{MCP}]\n") + f"{TOKENS} = {toml_text(before.mcp_tokens)}\n"
+    write_file(path, "\n".join(tables.values()))
+
+
+def _place(table: object, text: str, path: Path) -> str:
+    """Place that a table `[mcp]` names; empty where it names none."""
+    if not isinstance(table, dict) or TOKENS not in table:
+        return ""
+    value = cast("dict[str, object]", table)[TOKENS]
+    if value not in PLACES:
+        allowed = " or ".join(f'"{one}"' for one in PLACES)
+        raise ConfigError(f"{path}:{line_of(text, TOKENS, MCP)}: tokens must be {allowed}.")
+    return str(value)
 
 
 def _key_in(table: object, name: str, text: str, path: Path) -> str:

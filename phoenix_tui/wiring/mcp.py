@@ -8,10 +8,12 @@ from typing import Final
 
 from engine.engine import Engine
 from engine.extensions.mcp.connection import McpLimits
+from engine.extensions.mcp.credentials_file import CredentialsFile
 from engine.extensions.mcp.hub import HubFolders, HubSettings, Keep, McpHub
 from engine.ports import ConversationChanges, StorageError, Store
 from engine.server_asking import ConversationAsker
 from phoenix_tui.cli.setup import Setup
+from phoenix_tui.config.credentials import KEYRING
 from phoenix_tui.config.servers.choices import ServerChoices
 from phoenix_tui.config.servers.server_files import ServerFiles
 from phoenix_tui.config.sources.project_sources import ProjectSources
@@ -52,7 +54,7 @@ def open_hub(
 ) -> McpHub:
     """The hub; it reads no file and starts nothing before it is asked."""
     paths = setup.paths
-    return McpHub(
+    hub = McpHub(
         server_files(setup, environment, sources),
         processes.services,
         images,
@@ -65,6 +67,11 @@ def open_hub(
         ),
         keep,
     )
+    if setup.credentials.mcp_tokens == KEYRING:
+        from phoenix_tui.config.keyring_tokens import KeyringTokens  # noqa: PLC0415 - only where it is chosen
+
+        hub.credentials = KeyringTokens(CredentialsFile(paths.config / TOKENS))
+    return hub
 
 
 def let_servers_ask(hub: McpHub, engine: Engine) -> None:

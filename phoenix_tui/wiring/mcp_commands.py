@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 from engine.extensions.mcp.hub import McpHub
@@ -18,6 +19,7 @@ from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.mcp_command import show_servers
 from phoenix_tui.cli.mcp_sign_in import SIGNING, change_access
 from phoenix_tui.cli.setup import Setup
+from phoenix_tui.config.credentials import KEYRING
 from phoenix_tui.wiring.mcp import keep_nothing, open_hub, server_files
 from phoenix_tui.wiring.processes import process_settings
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
@@ -58,7 +60,18 @@ def _record(setup: Setup) -> ConversationRecord:
 async def mcp_findings(setup: Setup) -> list[Finding]:
     """Findings about the definitions of servers; none is started."""
     files = server_files(setup, os.environ, project_sources(setup, may_give=False))
-    return _findings(await asyncio.to_thread(files.look, Path(setup.cwd)))
+    found = _findings(await asyncio.to_thread(files.look, Path(setup.cwd)))
+    return [*found, *_tokens_finding(setup)]
+
+
+def _tokens_finding(setup: Setup) -> Iterator[Finding]:
+    """Finding about the keyring, where tokens of servers are to be there."""
+    if setup.credentials.mcp_tokens == KEYRING:
+        from phoenix_tui.config.keyring_tokens import MISSING  # noqa: PLC0415 - only where it is chosen
+
+        is_there = find_spec(KEYRING) is not None
+        words = "tokens of servers are in the keyring" if is_there else f"tokens of servers: {MISSING}"
+        yield Finding("mcp", Health.OK if is_there else Health.BAD, words)
 
 
 def _findings(found: FolderServers) -> list[Finding]:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.extensions.mcp.catalogue_cache import Catalogue
-from engine.extensions.mcp.credentials_file import CredentialsFile
+from engine.extensions.mcp.credentials_file import TokenStore
 from engine.extensions.mcp.header_helper import HelpedHeaders
 from engine.extensions.mcp.helper_link import RequestFailed
 from engine.extensions.mcp.helper_process import HelperProcess
@@ -76,7 +76,7 @@ class McpLimits(Struct, frozen=True):
 class ConnectionOwner(Protocol):
     """Keeper of the definitions and lists of connections."""
 
-    credentials: CredentialsFile
+    credentials: TokenStore
     """Tokens of servers."""
 
     def changed(self, server: ServerConnection) -> None:

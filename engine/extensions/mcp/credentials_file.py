@@ -1,23 +1,37 @@
-"""Tokens of servers that the user signed in to: one file, 0600, whose content only the helper understands."""
+"""Tokens of servers that the user signed in to: one file, 0600, or another store; only the helper understands them."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import json
+import os
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 from msgspec import Raw, Struct
 
 from engine.ports.mcp import ServerDefinition, ServerOrigin
-from tools.files.own_files import close_to_others, read_file, write_file
+from tools.files.locked_file import locked_file
+from tools.files.own_files import close_to_others, make_folder, read_file, write_file
 from tools.mcp_host.protocol import NOTHING
 
 MOST_BYTES: Final = 4 * 1024 * 1024
 LONGEST: Final = 64 * 1024
 """Bytes of one server's tokens and registration."""
+
+
+class TokenStore(Protocol):
+    """Store of the tokens of all servers; its methods belong in a thread."""
+
+    def get(self, key: str) -> Raw:
+        """Content stored under a key; null without any. Raises OSError."""
+        ...
+
+    def put(self, key: str, content: Raw) -> None:
+        """Store tokens beside those of other servers, or delete them for null. Raises OSError."""
+        ...
 
 
 class CredentialsFile(Struct, eq=False):
@@ -36,14 +50,17 @@ class CredentialsFile(Struct, eq=False):
         Raises:
             OSError: they cannot be written, or are too long.
         """
-        entries = self._read()
-        entries.pop(key, None)
-        if bytes(content) != bytes(NOTHING):
-            entries[key] = msgspec.json.decode(content)
-        encoded = msgspec.json.encode(entries)
-        if len(bytes(content)) > LONGEST or len(encoded) > MOST_BYTES:
-            raise OSError(0, "the tokens are too long")
-        write_file(self.path, encoded)
+        make_folder(self.path.parent)
+        # Several servers, and several processes, refresh their tokens at the same time.
+        with locked_file(self.path.with_name(f".{self.path.name}.lock"), os.O_RDWR):
+            entries = self._read()
+            entries.pop(key, None)
+            if bytes(content) != bytes(NOTHING):
+                entries[key] = msgspec.json.decode(content)
+            encoded = msgspec.json.encode(entries)
+            if len(bytes(content)) > LONGEST or len(encoded) > MOST_BYTES:
+                raise OSError(0, "the tokens are too long")
+            write_file(self.path, encoded)
 
     def _read(self) -> dict[str, Any]:
         try:
@@ -52,6 +69,14 @@ class CredentialsFile(Struct, eq=False):
             return msgspec.json.decode(read_file(self.path, MOST_BYTES, follow=False), type=dict[str, Any])
         except (OSError, msgspec.MsgspecError, RecursionError):
             return {}
+
+
+def checked_content(content: bytes) -> Raw:
+    """Stored content that is JSON within the limit. Raises ValueError."""
+    if len(content) > LONGEST:
+        raise ValueError("too long")
+    msgspec.json.decode(content)
+    return Raw(content)
 
 
 def credentials_key(definition: ServerDefinition, root: Path) -> str:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from engine.extensions.mcp.catalogue_cache import CatalogueCache
 from engine.extensions.mcp.choosing import Choosing
 from engine.extensions.mcp.connection import McpLimits, ServerConnection
-from engine.extensions.mcp.credentials_file import CredentialsFile
+from engine.extensions.mcp.credentials_file import CredentialsFile, TokenStore
 from engine.extensions.mcp.given import GivenServers
 from engine.extensions.mcp.helper_process import HelperProcess
 from engine.extensions.mcp.hub_texts import HubTexts
@@ -116,7 +116,7 @@ class McpHub:
         self.asks = self._helpers.asks
         """Questions of servers to the user."""
         self._cache = CatalogueCache(folders.cache)
-        self.credentials = CredentialsFile(folders.tokens)
+        self.credentials: TokenStore = CredentialsFile(folders.tokens)
         self.choices = Choosing(definitions)
         """Choices about servers that last."""
         self.sign_ins = SignIns(self)

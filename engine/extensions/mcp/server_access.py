@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Raw, Struct, field
 
-from engine.extensions.mcp.credentials_file import CredentialsFile, credentials_key
+from engine.extensions.mcp.credentials_file import TokenStore, credentials_key
 from engine.extensions.mcp.server_asks import AskedConnection
 from engine.ports.mcp import ServerDefinition
 from tools.mcp_host.protocol import NOTHING, AuthUrl
@@ -16,7 +16,7 @@ from tools.mcp_host.protocol import NOTHING, AuthUrl
 class ServerAccess(Struct, eq=False):
     """Reads and writes what a sign-in gave; of no use to a stdio server."""
 
-    file: CredentialsFile
+    tokens: TokenStore
     definition: ServerDefinition
     root: Path
     server: AskedConnection
@@ -32,14 +32,18 @@ class ServerAccess(Struct, eq=False):
         """Read the tokens for the next connection."""
         if self.definition.transport == "stdio":
             return
-        async with self.order:
-            self.stored = await asyncio.to_thread(self.file.get, credentials_key(self.definition, self.root))
+        try:
+            async with self.order:
+                self.stored = await asyncio.to_thread(self.tokens.get, credentials_key(self.definition, self.root))
+        except OSError as error:
+            self.stored = NOTHING
+            self.server.note(f"error: its tokens cannot be read: {error.strerror or error}")
 
     async def store(self, content: Raw) -> None:
         """Keep new tokens, null deletes them; where they cannot be written, another sign-in is needed later."""
         try:
             async with self.order:
-                await asyncio.to_thread(self.file.put, credentials_key(self.definition, self.root), content)
+                await asyncio.to_thread(self.tokens.put, credentials_key(self.definition, self.root), content)
         except OSError as error:
             self.server.note(f"error: its tokens cannot be stored: {error.strerror or error}")
 
