@@ -10,6 +10,7 @@ from typing import Final
 from engine.effort import Effort
 from engine.extensions.template import MOST_ARGUMENTS
 from engine.ports.invocables import Invocable, InvocableKind, InvocableOrigin, InvocableProblem
+from phoenix_tui.config.claude_words import LINES
 from phoenix_tui.config.flag_rules import listed
 from phoenix_tui.config.front_matter import FrontMatter, FrontMatterError, Value, read_front_matter
 from phoenix_tui.config.sources.digests import digest_of
@@ -187,7 +188,10 @@ class _Reading:
         return tuple(dict.fromkeys(clean_line(rule) for text in texts for rule in listed(text)))
 
     def _model(self) -> str:
+        """The model; a line of Claude is its newest one, of whatever provider the conversation has."""
         model = self._text("model")
+        if model.lower() in LINES:
+            return LINES[model.lower()].partition("/")[2]
         return "" if model.lower() in {"inherit", "default"} else model
 
     def _effort(self) -> Effort:

@@ -68,3 +68,13 @@ async def test_an_untrusted_folder_has_no_faults_and_lists_nothing(tmp_path: Pat
         ran = await phoenix.run("-p", "Hi", "--output-format", "stream-json")
     assert ran.lines[0]["slash_commands"] == []
     assert "bad.md" not in ran.err
+
+
+async def test_a_command_of_another_program_runs_on_the_newest_model_of_the_line_it_names(tmp_path: Path) -> None:
+    async with serve(says("Done.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        write(phoenix.home / ".claude/commands/fix.md", "---\nmodel: Haiku\n---\nFix $ARGUMENTS")
+        ran = await phoenix.run("-p", "/fix it", "-m", "anthropic/claude-sonnet-5-5")
+        body: Any = server.requests[0].json
+    assert (ran.code, body["model"]) == (0, "claude-haiku-5-5")
+    assert "not known" not in ran.err

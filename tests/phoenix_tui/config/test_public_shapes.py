@@ -89,7 +89,7 @@ def test_a_fork_with_a_profile_a_short_model_name_and_a_quoted_hint(tmp_path: Pa
         "agent: general-purpose"
     )
     found = read(tmp_path, front, is_skill=False)
-    assert (found.forks, found.agent, found.model) == (True, "general-purpose", "haiku")
+    assert (found.forks, found.agent, found.model) == (True, "general-purpose", "claude-haiku-5-5")
     assert found.argument_hint == "<slug> [--repo <name|path>]"
 
 
