@@ -112,6 +112,8 @@ class Question(Struct, frozen=True):
     """True when its run ended with Phoenix: the answer is sent as a message of the user."""
     server: str = ""
     """Name of the MCP server that asks, while one of its calls runs; empty for all others."""
+    by_hook: bool = False
+    """True where a hook wants the question: no mode and no rule answers it."""
 
 
 class MessageSaved(Struct, frozen=True):

@@ -139,9 +139,10 @@ def with_opinion(name: str, decision: Decision, opinion: CallOpinion | None, lim
     if isinstance(decision, Ask):
         return decision.grant if _may_allow(verdict, decision, limits) else decision
     if verdict.undecided:
-        return Ask(NO_OPINION.format(names=", ".join(verdict.undecided)), decision, lasting=False)
+        reason = NO_OPINION.format(names=", ".join(verdict.undecided))
+        return Ask(reason, decision, lasting=False, by_hook=True)
     if verdict.permission in {HookPermission.ASK, HookPermission.DEFER}:
-        return Ask(verdict.reason or ASKS, decision, lasting=False)
+        return Ask(verdict.reason or ASKS, decision, lasting=False, by_hook=True)
     return decision
 
 

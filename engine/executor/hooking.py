@@ -117,13 +117,14 @@ async def _replies(source: HookRunner, request: HookRequest, observer: _Observer
 def _rows(replies: Iterable[HookReply]) -> Iterable[str]:
     for reply in replies:
         is_good = reply.outcome is HookOutcome.SUCCESS
-        if is_good and (reply.seconds < SLOW or reply.verdict.is_quiet):
+        is_warned = bool(reply.verdict.warning)
+        if is_good and not is_warned and (reply.seconds < SLOW or reply.verdict.is_quiet):
             continue
         words = [f"hook {reply.name}", reply.event.value]
         words += [{HookOutcome.BLOCKED: BLOCKED, HookOutcome.TIMED_OUT: "no answer"}.get(reply.outcome, "")]
         words += [f"exit {reply.exit_code}" if reply.exit_code else "", f"{reply.seconds:.1f} s"]
         why = one_line(reply.verdict.reason or reply.verdict.warning, LONGEST_REASON)
-        yield " · ".join(filter(None, words)) + (f": {why}" if why and not is_good else "")
+        yield " · ".join(filter(None, words)) + (f": {why}" if why and (is_warned or not is_good) else "")
 
 
 def _sandbox_of(limits: Limits) -> Sandbox:

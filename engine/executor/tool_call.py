@@ -335,6 +335,7 @@ async def _ask(session: Session, act: ExecTool, ready: ReadyCall, limits: Limits
         session.asker,
         tool.spec.tool_class,
         session.ports.clock.monotonic(),
+        by_hook=asks.by_hook,
     )
     session.post(lambda: ApprovalNeeded(act.gen, act.call.id, reason))
 

@@ -42,6 +42,8 @@ class Ask(Struct, frozen=True):
     grant: Allow = Allow(outside=True)
     lasting: bool = True
     """False where no rule can take the place of the question."""
+    by_hook: bool = False
+    """True where a hook asks, and the policy itself does not."""
 
 
 class Deny(Struct, frozen=True):

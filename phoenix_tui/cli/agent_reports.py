@@ -31,6 +31,8 @@ class Denials:
     """Calls that were refused, of a conversation or of its sub-agents, in order."""
 
     found: list[JsonValue] = field(default_factory=list["JsonValue"])
+    by_hooks: int = 0
+    """Number of those that a hook wanted to be asked about: no mode allows them."""
     _size: int = 0
     """Characters of all their inputs."""
     _calls: dict[tuple[str, str], ToolCall] = field(default_factory=dict[tuple[str, str], ToolCall])
@@ -42,6 +44,7 @@ class Denials:
                 self._calls[agent_id, call.id] = call
             case ApprovalAsked(question) if question is not None:
                 self._calls[agent_id, question.call.id] = question.call
+                self.by_hooks += question.by_hook
             case ToolEnded(result) if is_denial(result):
                 self._deny(self._calls.get((agent_id, result.call_id)))
             case _:

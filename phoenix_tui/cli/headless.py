@@ -35,6 +35,7 @@ NOBODY_ASKED_IN_SANDBOX = (
 )
 NOBODY_ASKED_TO_LEAVE = "this run cannot ask; --sandbox off lets calls leave the sandbox"
 ONLY_A_PERSON = "this run cannot ask, and no mode allows this without asking"
+ASKED_BY_HOOK = "this run cannot ask, and a hook wants a yes: {reason}"
 STOPPING = 2.0
 """Seconds a stopped run gets to end properly."""
 LAST_WORDS = 0.5
@@ -221,7 +222,7 @@ class HeadlessRun:
         if question.request.plan:
             given = ApprovalAnswer(ApprovalChoice.ONCE, plan_choice=PlanChoice.DELIVER)
         else:
-            reason = why_denied(conversation.record, question.tool_class)
+            reason = why_denied(conversation.record, question)
             given = ApprovalAnswer(ApprovalChoice.DENY, reason=reason)
         answer = conversation.answer(question.call.id, given)
         task = asyncio.ensure_future(answer)
@@ -271,11 +272,13 @@ class HeadlessRun:
             await asyncio.wait_for(self.conversation.wait_idle(), STOPPING)
 
 
-def why_denied(record: ConversationRecord, tool_class: ToolClass) -> str:
+def why_denied(record: ConversationRecord, question: Question) -> str:
     """The reason a model reads for a question that could not be answered, naming the setting that would have allowed
-    the call.
+    the call, or the hook that no setting answers.
     """
-    confined = record.sandbox is not SandboxMode.OFF
+    if question.by_hook:
+        return ASKED_BY_HOOK.format(reason=question.reason)
+    confined, tool_class = record.sandbox is not SandboxMode.OFF, question.tool_class
     if record.permission_mode is PermissionMode.AUTO:
         return NOBODY_ASKED_TO_LEAVE if confined else ONLY_A_PERSON
     return NOBODY_ASKED_IN_SANDBOX if confined and tool_class is ToolClass.RUN else NOBODY_ASKED

@@ -15,6 +15,7 @@ from engine.machine.texts import SUMMARIZED, without_keys
 from engine.records import AgentFacts, ConversationRecord, StoredMessage
 from engine.updates import (
     ContextChanged,
+    HookEnded,
     LiveTextDropped,
     MessageSaved,
     Noticed,
@@ -32,7 +33,7 @@ from phoenix_tui.cli.agent_reports import is_denial
 from phoenix_tui.cli.agent_sdk import framed, session_fields
 from phoenix_tui.cli.blocks import assistant_object, encode, user_object
 from phoenix_tui.cli.exits import Exit
-from phoenix_tui.cli.hook_events import hook_objects
+from phoenix_tui.cli.hook_events import hook_line, hook_objects
 from phoenix_tui.cli.outcome import RunOutcome
 from phoenix_tui.cli.output import write_json_line, write_line, write_progress
 from phoenix_tui.cli.partials import Partials
@@ -85,6 +86,12 @@ class OnStderr(Struct, eq=False):
         self._tell(update, agent_line(facts, update), f" ({task_words(facts.task)})")
 
     def _tell(self, update: Update, line: str, whose: str = "") -> None:
+        if not isinstance(update, HookEnded):
+            self._tell_work(update, line, whose)
+        elif said := hook_line(update):  # it says nothing about the call having begun
+            write_progress(f"{said}{whose}")
+
+    def _tell_work(self, update: Update, line: str, whose: str) -> None:
         match update:
             case ToolStarted(call):
                 self.started[call.id] = line
@@ -136,7 +143,9 @@ class JsonReporter(OnStderr, eq=False):
 def _tell_refused(outcome: RunOutcome) -> None:
     """Write the number of refused calls, and the flag that allows them."""
     refused = outcome.denials.found
-    if refused:
+    if refused and len(refused) == outcome.denials.by_hooks:
+        write_progress(f"phoenix: {counted(len(refused), 'tool call')} refused, as a hook wanted a yes of a person.")
+    elif refused:
         names = {str(each["tool_name"]) for each in refused if isinstance(each, dict)}
         mode = "accept-edits` allows edits" if names <= EDITS else "auto` allows calls that stay in the sandbox"
         write_progress(f"phoenix: {counted(len(refused), 'tool call')} refused; `--permission-mode {mode}.")

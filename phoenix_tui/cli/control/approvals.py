@@ -88,7 +88,7 @@ class HostApprovals(Struct, eq=False):
     async def _answer(self, conversation: Conversation, question: Question) -> tuple[ApprovalAnswer | None, JsonValue]:
         """The answer, None where the host ends the run with it; and permission updates to apply behind it."""
         if not self.asks or self.asker.is_gone:
-            return _no(question, why_denied(conversation.record, question.tool_class)), None
+            return _no(question, why_denied(conversation.record, question)), None
         request, sent = can_use_tool(conversation, question)
         self.says_waiting(True)
         try:

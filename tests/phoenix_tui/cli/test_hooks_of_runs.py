@@ -130,3 +130,30 @@ async def test_a_call_that_a_hook_puts_off_is_the_result_of_the_run(tmp_path: Pa
     assert (call["name"], call["input"]) == ("bash", {"command": "ls"})
     assert call["id"]
     assert "A hook put off the call of bash: echo: later" in ran.err
+
+
+async def test_failures_and_words_of_hooks_are_on_stderr_and_a_call_without_an_opinion_names_its_hook(
+    tmp_path: Path,
+) -> None:
+    async with serve(
+        calls("bash", command="echo hi"), calls("write_file", path="a", content="x"), says("Done.")
+    ) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        slow = {"type": "command", "command": "sleep 30", "timeout": 0.2}
+        message = json.dumps({"systemMessage": "All\nwell."})
+        write_hooks(
+            phoenix.home / "hooks.json",
+            PreToolUse=[group("echo oops >&2; exit 1", "Bash"), {"matcher": "Write", "hooks": [slow]}],
+            PostToolUse=f"echo '{message}'",
+        )
+        ran = await phoenix.run("-p", "go", "--permission-mode", "auto")
+    assert ran.out == "Done.\n"
+    assert ran.err.splitlines() == [
+        "• hook echo (PreToolUse): exit code 1: oops",
+        "• bash echo hi",
+        "• hook echo: All well.",
+        "• hook sleep (PreToolUse): it gave no answer within 0.2 s",
+        "✗ write_file a  refused: User denied permission to run write_file: this run cannot ask, and a hook wants a "
+        "yes: the hook sleep gave no opinion",
+        "phoenix: 1 tool call refused, as a hook wanted a yes of a person.",
+    ]
