@@ -61,6 +61,8 @@ class ServerDefinition(SecretFields, Struct, frozen=True, kw_only=True):
     """True: it runs in the sandbox of the conversation."""
     samples: bool = False
     """True: it may ask for answers of a model, each after a yes of the user."""
+    trusts_hints: bool = False
+    """True: a tool that says it only reads runs as one that reads; never of a project, whose word it would be."""
     tools: tuple[str, ...] = ()
     """Patterns of its tools that are offered, `!` in front leaves out; empty: all."""
     always_load: bool = False

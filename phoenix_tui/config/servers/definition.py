@@ -30,7 +30,7 @@ TRANSPORTS: Final[Mapping[str, ServerTransport]] = {
 KNOWN: Final = frozenset(
     {"type", "command", "args", "env", "cwd", "url", "headers", "timeout", "alwaysLoad", "always_load", "enabled"}
     | {"disabled", "tools", "sandbox", "sampling", "required", "description", "oauth"}
-    | {"headersHelper", "headers_helper"}
+    | {"headersHelper", "headers_helper", "trust_hints"}
 )
 LONGEST_NAME: Final = 64
 LEAST_TIMEOUT: Final = 1_000
@@ -44,6 +44,10 @@ SECRETS: Final = (
 NO_SAMPLING: Final = (
     "{where}: server '{name}': a project cannot switch 'sampling' on; define the server under another name in your own "
     "config.toml."
+)
+NO_HINTS: Final = (
+    "{where}: server '{name}': a project cannot switch 'trust_hints' on; define the server under another name in your "
+    "own config.toml."
 )
 _NAME: Final = re.compile(r"[^\x00-\x1f\x7f]{1,64}")
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
@@ -120,6 +124,7 @@ def _parsed(name: str, table: dict[str, object], place: Place) -> ServerDefiniti
         is_required=_flag(table, "required", default=False) and place.origin is not ServerOrigin.PROJECT,
         sandboxed=sandbox == "inherit",
         samples=samples,
+        trusts_hints=_flag(table, "trust_hints", default=False) and place.origin is not ServerOrigin.PROJECT,
         tools=tuple(_list(table, "tools")),
         always_load=_flag(table, "alwaysLoad", default=False) or _flag(table, "always_load", default=False),
         shown=clean_line(shown),
@@ -282,6 +287,8 @@ def _notices(name: str, table: dict[str, object], place: Place) -> tuple[str, ..
     found = [f"{where}: server '{name}': {', '.join(unused[:5])} not used."] if unused else []
     if place.origin is ServerOrigin.PROJECT and table.get("sampling") == "ask":
         found.append(NO_SAMPLING.format(where=where, name=name))
+    if place.origin is ServerOrigin.PROJECT and table.get("trust_hints") is True:
+        found.append(NO_HINTS.format(where=where, name=name))
     return tuple(found)
 
 
