@@ -7,10 +7,12 @@ import base64
 import binascii
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Protocol
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tools.contract import (
     Access,
@@ -56,6 +58,10 @@ class ServerCaller(Protocol):
         ...
 
 
+def _no_change(_: str) -> None:
+    """Take that there was nothing to show."""
+
+
 class McpTool(Struct, frozen=True):
     """One tool of one server."""
 
@@ -70,6 +76,10 @@ class McpTool(Struct, frozen=True):
     """False where the server itself runs without a sandbox."""
     mark: str = ""
     """Mark of the server's definition."""
+    change: str = ""
+    """Change of its description that no call has shown to the user yet; empty without one."""
+    told: Callable[[str], None] = _no_change
+    """Takes the name of a tool whose change was shown."""
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Describe the call by its arguments."""
@@ -77,7 +87,8 @@ class McpTool(Struct, frozen=True):
         summary = f"{self.server}: {self.tool} {shown if args else ''}".strip()
         summary = summary if len(summary) <= SUMMARY else summary[:SUMMARY] + "…"
         access, reason = (Access.CONFINED, "") if self.confined else (Access.OUTSIDE, UNSANDBOXED)
-        preview = PlainDisplay(json.dumps(args, ensure_ascii=False, indent=2) if args else NO_ARGUMENTS)
+        given = json.dumps(args, ensure_ascii=False, indent=2) if args else NO_ARGUMENTS
+        preview = PlainDisplay(f"{self.change}\n\n{given}" if self.change else given)
         return ToolRequest(
             summary, preview=preview, access=access, access_reason=reason, known_access=access, server=self.mark
         )
@@ -88,7 +99,12 @@ class McpTool(Struct, frozen=True):
             content = await self.caller.call(self.tool, args, context.report)
         except ServerGone as error:
             return failed(str(error))
-        return await output_of(content, self.tool, context, self.images, self.spill_folder)
+        output = await output_of(content, self.tool, context, self.images, self.spill_folder)
+        if not self.change:
+            return output
+        self.told(self.tool)
+        below = output.display.text if isinstance(output.display, PlainDisplay) else output.text
+        return replace(output, display=PlainDisplay(f"{self.change}\n\n{below}"))
 
 
 async def output_of(

@@ -24,6 +24,8 @@ class Catalogue(Struct, frozen=True, omit_defaults=True):
     prompts: list[Item] = []
     instructions: str = ""
     has_resources: bool = False
+    before: dict[str, str] = {}
+    """Descriptions, by tool, from before a change that no call has shown yet."""
 
 
 class CatalogueCache(Struct, eq=False):

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.extensions.mcp.catalogue_cache import Catalogue
+from engine.extensions.mcp.changed_tools import with_tools
 from engine.extensions.mcp.credentials_file import TokenStore
 from engine.extensions.mcp.header_helper import HelpedHeaders
 from engine.extensions.mcp.helper_link import RequestFailed
@@ -331,7 +332,7 @@ class ServerConnection:
     def _items(self, event: Items) -> None:
         catalogue = self.catalogue or Catalogue()
         if event.what == "tools":
-            self.catalogue, self.left_out = replace(catalogue, tools=event.items), event.left_out
+            self.catalogue, self.left_out = with_tools(catalogue, event.items), event.left_out
         elif event.what == "prompts":
             self.catalogue = replace(catalogue, prompts=event.items)
         else:

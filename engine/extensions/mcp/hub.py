@@ -6,13 +6,15 @@ import asyncio
 import hashlib
 import itertools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.extensions.mcp.catalogue_cache import CatalogueCache
+from engine.extensions.mcp.catalogue_cache import Catalogue, CatalogueCache
+from engine.extensions.mcp.changed_tools import change_words, without_change
 from engine.extensions.mcp.choosing import Choosing
 from engine.extensions.mcp.connection import McpLimits, ServerConnection
 from engine.extensions.mcp.credentials_file import CredentialsFile, TokenStore
@@ -165,7 +167,19 @@ class McpHub:
         confined = server.definition.transport != "stdio" or server.is_confined
         caller = self.asks.caller(server.key, record.id, server)
         shared = (caller, self._images, self._folders.outputs, confined, definition_mark(server.definition))
-        return {one.spec.name: McpTool(one.spec, server.name, one.tool, *shared) for one in offered}
+        told, lists = partial(self._told, server), server.catalogue or Catalogue()
+        return {
+            one.spec.name: McpTool(
+                one.spec, server.name, one.tool, *shared, change_words(server.name, lists, one.tool), told
+            )
+            for one in offered
+        }
+
+    def _told(self, server: ServerConnection, tool: str) -> None:
+        """Take that a call has shown what changed in the words of a tool."""
+        if server.catalogue is not None:
+            server.catalogue = without_change(server.catalogue, tool)
+            self.changed(server)
 
     def _deferred(self, record: ConversationRecord, offered: Sequence[ServerOffer]) -> Sequence[OfferedTool]:
         """Tools whose definitions are sent only once they are loaded."""
