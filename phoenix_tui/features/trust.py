@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -86,8 +86,10 @@ class SourceWatch:
     No request waits for a look: it runs in a thread beside the request.
     """
 
-    def __init__(self, front: FrontEnd) -> None:
+    def __init__(self, front: FrontEnd, show: Callable[[str], object] | None = None) -> None:
+        """`show`: shows the notice of the newest look in place of the one before; empty where all is used."""
         self._front = front
+        self._show = show or self._tell
         self._busy: set[str] = set()
         """Conversations at work."""
         self._told: dict[Path, str] = {}
@@ -108,6 +110,10 @@ class SourceWatch:
             self._looking[folder] = task = asyncio.create_task(self._look(folder, after))
             task.add_done_callback(lambda _: self._looking.pop(folder, None))
 
+    def shown(self, folder: Path) -> str:
+        """The notice of the newest look at a folder."""
+        return self._told.get(folder, "")
+
     def close(self) -> None:
         """Look no more."""
         for task in list(self._looking.values()):
@@ -120,9 +126,13 @@ class SourceWatch:
         except EngineError:  # a folder that is gone; `/trust` says so
             return
         words = notice(report)
-        if words and self._told.get(folder) != words:
+        if self.shown(folder) != words:
+            self._told[folder] = words
+            self._show(words)
+
+    def _tell(self, words: str) -> None:
+        if words:
             self._front.tell(words)
-        self._told[folder] = words
 
 
 def sections(entries: Sequence[SourceEntry]) -> dict[str, list[SourceEntry]]:

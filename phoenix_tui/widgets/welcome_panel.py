@@ -63,6 +63,8 @@ class WelcomePanel(Vertical):
         super().__init__()
         self._welcome: Welcome | None = None
         self._words = Flowing(id="words")
+        self.notice = ""
+        """Sentence about files of this folder that are not used."""
         self.held = False
         """True to hide it for now: an action was requested at the start, and a greeting would vanish at once."""
 
@@ -77,7 +79,13 @@ class WelcomePanel(Vertical):
         self._welcome = welcome
         self.display = welcome is not None
         if welcome is not None:
-            self._words.flow(partial(rows, welcome))
+            self._words.flow(partial(rows, welcome, self.notice))
+
+    def tell(self, notice: str) -> None:
+        """Show this notice from now on; an empty one removes it."""
+        self.notice = notice
+        if self._welcome is not None:
+            self._words.flow(partial(rows, self._welcome, notice))
 
     @property
     def welcome(self) -> Welcome | None:
@@ -85,9 +93,13 @@ class WelcomePanel(Vertical):
         return self._welcome
 
 
-def rows(welcome: Welcome, width: int) -> list[Content]:
+def rows(welcome: Welcome, notice: str, width: int) -> list[Content]:
     """The panel's words at a width: wrapped text continues under its own words, not under its key."""
-    return [row for line in words(welcome).split(allow_blank=True) for row in hanging(line, _indent(line.plain), width)]
+    return [
+        row
+        for line in words(welcome, notice).split(allow_blank=True)
+        for row in hanging(line, _indent(line.plain), width)
+    ]
 
 
 def _indent(line: str) -> int:
@@ -96,9 +108,11 @@ def _indent(line: str) -> int:
     return behind_key.end() if behind_key else len(line) - len(line.lstrip())
 
 
-def words(welcome: Welcome) -> Content:
+def words(welcome: Welcome, notice: str = "") -> Content:
     """Build all text of the panel."""
     lines: list[tuple[str, str]] = [(f"{NAME}\n", "bold"), (f"{welcome.mode}\n\n", Tone.QUIET.value)]
+    if notice:
+        lines.append((f"{clean_line(notice)}\n\n", Tone.NEEDS_YOU.value))
     if welcome.needs_model:
         lines += _without_model(welcome)
     if welcome.trouble:

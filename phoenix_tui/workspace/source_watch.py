@@ -11,16 +11,7 @@ from phoenix_tui.features.trust import AFTER_A_PROMPT, SourceWatch
 from tools.clean import clean
 
 NOTICE_SECONDS: Final = 20.0
-"""Seconds that the notice stays: a user who reads something else meets it later."""
-
-
-class LastingNotices(ScreenFrontEnd):
-    """The screen, with notices that stay long enough for a user who reads something else."""
-
-    def tell(self, text: str, *, bad: bool = False) -> None:
-        """Say it in a toast of its own duration."""
-        app = self._ctx.screen.app
-        app.notify(clean(text), severity="error" if bad else "warning", timeout=NOTICE_SECONDS, markup=False)
+"""Seconds that a toast stays: a user who reads something else meets it later."""
 
 
 class ScreenSourceWatch:
@@ -28,7 +19,7 @@ class ScreenSourceWatch:
 
     def __init__(self, ctx: CommandContext) -> None:
         self._ctx = ctx
-        self._watch = SourceWatch(LastingNotices(ctx))
+        self._watch = SourceWatch(ScreenFrontEnd(ctx), self._show)
         self._folder: Path | None = None
 
     def start(self) -> None:
@@ -41,6 +32,19 @@ class ScreenSourceWatch:
         self._watch.look(active.folder, AFTER_A_PROMPT)
         screen.watch(screen.app, "app_focus", self._focused, init=False)
         screen.watch(active.parts.title, "heading", self._in_view, init=False)
+        screen.app.screen_change_signal.subscribe(screen, self._answered)
+
+    def _show(self, words: str) -> None:
+        """Show the notice in the panel of an empty conversation, which a toast would cover; else in a toast."""
+        app, welcome = self._ctx.screen.app, self._ctx.active.parts.welcome
+        welcome.tell(words)
+        if words and not welcome.display:
+            app.notify(clean(words), severity="warning", timeout=NOTICE_SECONDS, markup=False)
+
+    def _answered(self, _: object) -> None:
+        """Look again behind a sheet, which may have been `/trust`."""
+        if self._ctx.active.parts.welcome.notice:
+            self._watch.look(self._ctx.active.folder)
 
     def _focused(self, focused: bool) -> None:
         if focused:
@@ -50,4 +54,5 @@ class ScreenSourceWatch:
         """Look at the folder of another conversation."""
         if self._ctx.active.folder != self._folder:
             self._folder = self._ctx.active.folder
+            self._ctx.active.parts.welcome.tell(self._watch.shown(self._folder))
             self._watch.look(self._folder)

@@ -79,7 +79,7 @@ async def test_the_list_of_models_begins_at_the_model_in_use_even_where_no_serve
 def test_what_is_wrapped_in_the_welcome_goes_on_under_its_own_words() -> None:
     offer = LocalOffer("small", 1_000_000_000, 2_000_000_000, "a mirror")
     welcome = Welcome("ask: …", needs_model=True, offer=offer)
-    lines = [row.plain.rstrip() for row in rows(welcome, 44)]
+    lines = [row.plain.rstrip() for row in rows(welcome, "", 44)]
     assert all(len(line) <= 44 for line in lines)
     first = next(place for place, line in enumerate(lines) if line.startswith("Enter  installs small"))
     assert lines[first + 1].startswith("       machine")

@@ -87,6 +87,7 @@ async def test_the_notice_comes_once_and_again_for_a_change_when_the_terminal_ge
     extended(engine.cwd)
     trust = board(tmp_path)
     async with open_shell(size=WIDE, cwd=engine.cwd, trust=trust) as shell:
+        await shell.open(shell.engine.seed("first", messages=2))
         await shell.until(lambda: shell.toasts == [NOTICE])
         trust.sources.answer(engine.cwd, trusted=True)
         write(engine.cwd / "scripts/lint.py", "import evil\n")
@@ -94,6 +95,22 @@ async def test_the_notice_comes_once_and_again_for_a_change_when_the_terminal_ge
         shell.app.app_focus = True
         changed = "Since you trusted this folder scripts/lint.py changed, so what runs programs is off; "
         await shell.until(lambda: shell.toasts == [NOTICE, f"{changed}/trust shows the difference."])
+
+
+async def test_an_empty_conversation_shows_the_notice_in_its_panel_until_the_answer(
+    open_shell: OpenShell, tmp_path: Path, engine: FakeEngine
+) -> None:
+    extended(engine.cwd)
+    trust = board(tmp_path)
+    async with open_shell(size=WIDE, cwd=engine.cwd, trust=trust) as shell:
+        await shell.shows("This folder brings 2 hooks, 1 server")
+        await listed(shell)
+        await shell.pilot.press("y")
+        await shell.shows("Used from now on: ")
+        await shell.pilot.press("escape")
+        await shell.lacks("This folder brings")
+        await shell.shows("Three things to try")
+        assert shell.toasts == []
 
 
 async def test_a_run_that_begins_looks_again(open_shell: OpenShell, tmp_path: Path, engine: FakeEngine) -> None:
