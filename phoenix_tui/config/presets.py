@@ -32,6 +32,7 @@ _OPENROUTER: Final[_Quirks] = {
     "reasoning_param": "reasoning",
     "reasoning_replay": "reasoning_details",
     "usage_cost": True,
+    "cache_marks": True,
 }
 _AZURE: Final = {"auth_header": "api-key"}
 _GEMINI: Final = {"reasoning_replay": "extra_content", "schema_profile": "gemini"}

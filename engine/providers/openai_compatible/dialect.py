@@ -46,6 +46,8 @@ class Dialect(Struct, frozen=True):
     """Subset of JSON Schema that tools may use."""
     usage_cost: bool = False
     """True when `usage.cost` is what the service charges, in US dollars (OpenRouter)."""
+    cache_marks: bool = False
+    """True when requests to Claude have marks without which nothing of them is cached (OpenRouter)."""
     replay_signed: bool | None = None
     """True when signed reasoning is sent back; None until the server signs some (LiteLLM before Claude)."""
     tool_id_length: int = 0
@@ -82,6 +84,7 @@ def learned(dialect: Dialect, error: ProviderError) -> Dialect | None:
         (_refuses_details(dialect, said), replace(dialect, reasoning_replay="none")),
         (dialect.schema_profile == "full" and _refuses_schema(said), replace(dialect, schema_profile="gemini")),
         (bool(dialect.replay_signed) and _refuses_thinking(said), replace(dialect, replay_signed=False)),
+        (dialect.cache_marks and "cache_control" in said, replace(dialect, cache_marks=False)),
         (dialect.json_schema and _names_format(said), replace(dialect, json_schema=False)),
         (dialect.tool_protocol == "native" and _refuses_tools(said), replace(dialect, tool_protocol="json")),
     )

@@ -13,6 +13,7 @@ from engine.ports import ModelMessage, ModelRequest
 from engine.providers.carried import carried
 from engine.providers.catalogue import known_model
 from engine.providers.openai_compatible import json_protocol
+from engine.providers.openai_compatible.cache_marks import CLAUDE, with_marks
 from engine.providers.openai_compatible.dialect import Dialect
 from engine.providers.openai_compatible.reasoning import written_back
 from engine.providers.openai_compatible.schema_profile import fitted_schema, profile_of
@@ -88,6 +89,8 @@ def request_body(
     if text := "\n\n".join(part for part in system if part.strip()):
         messages.append({"role": "system", "content": text})
     messages.extend(_Writer(request, dialect, omitted).build(settled))
+    if dialect.cache_marks and request.model.startswith(CLAUDE):
+        messages = with_marks(messages)
     body: JsonObject = {
         "model": request.model,
         "stream": True,
