@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from engine.effort import LEVELS, Effort, nearest
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges
+from engine.records import ConversationRecord
 from phoenix_tui.features.front_end import FrontEnd, Option
-from phoenix_tui.text.labels import short_model
+from phoenix_tui.text.labels import short_model, tokens
 
 MEANINGS: Final[dict[Effort, str]] = {
     Effort.DEFAULT: "the provider decides",
@@ -24,6 +25,8 @@ MEANINGS: Final[dict[Effort, str]] = {
 STEPS: Final = {"higher": 1, "lower": -1}
 NO_LEVELS: Final = "{model} has no levels of effort."
 LATER: Final = " It counts from the next run on."
+CLAUDE: Final = "anthropic/"
+READ_ANEW: Final = " The next request reads {count} tokens anew: the cache is of one effort."
 
 
 async def choose_effort(front: FrontEnd, word: str) -> None:
@@ -48,15 +51,22 @@ async def choose_effort(front: FrontEnd, word: str) -> None:
 async def _use_effort(front: FrontEnd, effort: Effort, known: Sequence[Effort]) -> None:
     """Use it here and for new conversations of this session."""
     front.prefer(launch=replace(front.launch, effort=effort))
-    running = False
+    running, anew = False, ""
     if front.conversation is not None:
-        running = is_busy(front.conversation.state)
+        running, anew = is_busy(front.conversation.state), _read_anew(front.conversation.record, effort)
         await front.conversation.change(ConversationChanges(effort=effort))
-    said = _sentence(short_model(front.model), effort, known) + (LATER if running else "")
-    if running or effort not in {Effort.DEFAULT, *known}:
+    said = _sentence(short_model(front.model), effort, known) + (LATER if running else "") + anew
+    if running or anew or effort not in {Effort.DEFAULT, *known}:
         front.tell(said)
     else:
         front.confirm_change(said)
+
+
+def _read_anew(record: ConversationRecord, effort: Effort) -> str:
+    """The cost of a change to the prompt cache, which Claude keeps for one effort; empty where there is none."""
+    if effort is record.effort or not record.context_tokens or not record.model.startswith(CLAUDE):
+        return ""
+    return READ_ANEW.format(count=tokens(record.context_tokens))
 
 
 def _sentence(model: str, effort: Effort, known: Sequence[Effort]) -> str:

@@ -61,4 +61,6 @@ async def test_lines_offer_levels_by_number_and_say_what_is_in_use(tmp_path: Pat
             await running.shows("Effort max: as much as the model can.")
             running.type("hello\r")
             await running.shows("Assistant: Yes.")
+            running.type("/effort low\r")
+            await running.shows("little reasoning. The next request reads 15 tokens anew: the cache is of one effort.")
         assert efforts(server)[0] == "max"
