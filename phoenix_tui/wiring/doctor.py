@@ -29,6 +29,7 @@ from phoenix_tui.wiring.expiring import cutoff as expires_before
 from phoenix_tui.wiring.hook_board import hook_findings
 from phoenix_tui.wiring.language_servers import language_server_findings
 from phoenix_tui.wiring.mcp_commands import mcp_findings
+from phoenix_tui.wiring.part_findings import part_findings
 from phoenix_tui.wiring.processes import command_processes
 from phoenix_tui.wiring.profile_board import profile_files, profile_findings
 from phoenix_tui.wiring.trace_export import export_findings
@@ -63,6 +64,7 @@ async def findings(setup: Setup) -> list[Finding]:
     found += profile_findings(profile_files(setup), setup.cwd)
     found += await asyncio.to_thread(_extensions, setup)
     found.append(await asyncio.to_thread(worktree_finding, setup.cwd))
+    found += part_findings()
     found += await mcp_findings(setup)
     found += servers
     found.append(_sub_agents(setup.settings))

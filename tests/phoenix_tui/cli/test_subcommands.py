@@ -159,6 +159,9 @@ async def test_the_doctor_reports_and_shows_no_key(tmp_path: Path) -> None:
     assert {"phoenix", "packages", "terminal", "sqlite", "processes", "sandbox", "ripgrep"} <= found.keys()
     limits = "4 at the same time, one level deep, 20 model replies, 300 s and no budget each"
     assert found["sub-agents"]["text"].startswith(limits)
+    parts = {topic: found[topic]["text"] for topic in ("mcp helper", "shell lines")}
+    own = "a line after ! runs in a terminal of its own"
+    assert parts == {"mcp helper": "can be started", "shell lines": own}
     assert "(by this machine; memory_limit changes it)" in found["memory"]["text"]
     assert "planted" not in ran.out
     assert "archive" not in found
