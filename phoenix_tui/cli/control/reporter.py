@@ -14,6 +14,7 @@ from engine.records import AgentFacts, ConversationRecord
 from engine.updates import AgentsChanged, MessageSaved, Update
 from phoenix_tui.cli.agent_sdk import framed
 from phoenix_tui.cli.blocks import user_object
+from phoenix_tui.cli.control.aborted_text import AbortedText
 from phoenix_tui.cli.control.names import bare_model, foreign_call, foreign_name
 from phoenix_tui.cli.control.task_frames import TaskFrames
 from phoenix_tui.cli.partials import Partials
@@ -40,6 +41,7 @@ class ControlReporter(Struct, eq=False):
     forwards_text: bool = False
     """True when text of sub-agents is reported, and not only their calls."""
     tasks: TaskFrames = field(default_factory=TaskFrames)
+    aborted: AbortedText = field(default_factory=AbortedText)
     _open: dict[str, str] = field(default_factory=dict[str, str])
     """Tool whose input is streamed now, by conversation."""
 
@@ -48,6 +50,8 @@ class ControlReporter(Struct, eq=False):
         own = update.message.id if isinstance(update, MessageSaved) else ""
         for line in self.stream.objects(update, self.stream.partials, self.model, self.session_id):
             self.tell(line, own if line["type"] in {"assistant", "user"} else "")
+        if (aborted := self.aborted.follow(update, self.model)) is not None:
+            self.tell(aborted)
         if isinstance(update, AgentsChanged):
             for line in self.tasks.of(update.agents):
                 self.tell(line)

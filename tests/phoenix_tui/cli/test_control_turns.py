@@ -64,9 +64,12 @@ async def test_messages_that_wait_are_answered_after_stdin_has_ended(tmp_path: P
 
 
 async def test_an_interruption_ends_the_turn_and_the_next_one_works(tmp_path: Path) -> None:
-    async with serve(never_ends, says("Back.")) as server, hosted(with_claude(tmp_path, server.url)) as host:
+    async with (
+        serve(never_ends, says("Back.")) as server,
+        hosted(with_claude(tmp_path, server.url), "--include-partial-messages") as host,
+    ):
         host.say("Tell me a story")
-        await server.wait_asked()
+        await host.wait(lambda one: one["type"] == "stream_event" and "Once" in json.dumps(one))
         answer = await host.ask("interrupt")
         result = await host.wait(lambda one: one["type"] == "result")
         more = await host.turn("And now?")
@@ -74,6 +77,10 @@ async def test_an_interruption_ends_the_turn_and_the_next_one_works(tmp_path: Pa
     assert (answer["subtype"], answer["response"]) == ("success", {"still_queued": []})
     assert (result["subtype"], result["is_error"]) == ("error_during_execution", True)
     assert result["terminal_reason"] == "aborted_streaming"
+    [partial] = [one for one in host.messages() if one.get("aborted")]
+    assert partial["message"]["content"] == [{"type": "text", "text": "Once"}]
+    assert (partial["type"], partial["message"]["model"]) == ("assistant", "claude-sonnet-5-5")
+    assert "Once" not in json.dumps(json.loads(server.requests[-1].body)["messages"])
     notes = [one["message"]["content"] for one in host.messages() if one["type"] == "user"]
     assert notes == [[{"type": "text", "text": "[Request interrupted by user]"}]]
     assert more[-1]["result"] == "Back."
@@ -181,7 +188,7 @@ async def test_a_failure_of_the_server_is_a_reply_and_a_result_that_say_so(tmp_p
     assert (reply["error"], reply["message"]["model"]) == ("authentication_failed", "<synthetic>")
     assert (result["subtype"], result["is_error"], result["terminal_reason"]) == ("success", True, "api_error")
     assert result["result"] == reply["message"]["content"][0]["text"]
-    assert code == 41
+    assert (result["api_error_status"], code) == (401, 41)
 
 
 async def test_limits_of_turns_and_budget_have_their_subtypes(tmp_path: Path) -> None:
