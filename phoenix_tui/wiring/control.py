@@ -48,6 +48,7 @@ from phoenix_tui.cli.control.server_requests import ServerRequests
 from phoenix_tui.cli.control.session import ControlSession, InitPart
 from phoenix_tui.cli.control.session_requests import SessionRequests
 from phoenix_tui.cli.control.session_store import store_notice
+from phoenix_tui.cli.control.tool_use_results import ToolUseResults
 from phoenix_tui.cli.control.turn_settings import TurnSettings
 from phoenix_tui.cli.control.turns import Turns
 from phoenix_tui.cli.exits import CommandError, Exit
@@ -281,7 +282,7 @@ class ControlRun:
         partials = Partials(record.model) if run.include_partial_messages else None
         stream = StreamReporter(record.id, record.cwd, record.model, "", record.sandbox.value, (), partials)
         stream = replace(stream, hook_events=run.include_hook_events)
-        return ControlReporter(self._writer, record.id, record.cwd, record.model, stream)
+        return ControlReporter(self._writer, record.id, record.cwd, record.model, stream, ToolUseResults(record.cwd))
 
     def _server_requests(self, backend: Backend, conversation: Conversation) -> ServerRequests:
         return ServerRequests(

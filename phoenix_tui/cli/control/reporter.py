@@ -17,6 +17,7 @@ from phoenix_tui.cli.blocks import user_object
 from phoenix_tui.cli.control.aborted_text import AbortedText
 from phoenix_tui.cli.control.names import bare_model, foreign_call, foreign_name
 from phoenix_tui.cli.control.task_frames import TaskFrames
+from phoenix_tui.cli.control.tool_use_results import ToolUseResults
 from phoenix_tui.cli.partials import Partials
 from phoenix_tui.cli.reporters import StreamReporter
 from tools.contract import JsonObject, JsonValue, ToolInputError
@@ -38,6 +39,7 @@ class ControlReporter(Struct, eq=False):
     """Model of the conversation now."""
     stream: StreamReporter
     """Makes the lines in Phoenix's own words."""
+    results: ToolUseResults
     forwards_text: bool = False
     """True when text of sub-agents is reported, and not only their calls."""
     tasks: TaskFrames = field(default_factory=TaskFrames)
@@ -47,6 +49,7 @@ class ControlReporter(Struct, eq=False):
 
     def follow(self, update: Update) -> None:
         """Report an update of the conversation."""
+        self.results.follow(update)
         own = update.message.id if isinstance(update, MessageSaved) else ""
         for line in self.stream.objects(update, self.stream.partials, self.model, self.session_id):
             self.tell(line, own if line["type"] in {"assistant", "user"} else "")
@@ -59,6 +62,7 @@ class ControlReporter(Struct, eq=False):
     def follow_agent(self, agent: ConversationRecord, facts: AgentFacts, update: Update) -> None:
         """Report an update of a sub-agent, under the call that began it."""
         self.tasks.note(agent.id, update)
+        self.results.follow(update)
         whose: JsonObject = {"parent_tool_use_id": facts.call_id}
         partials = self.stream.partials
         if partials is not None:
@@ -79,7 +83,7 @@ class ControlReporter(Struct, eq=False):
             whose = str(line.get("parent_tool_use_id"))
             event, self._open[whose] = translated_event(event, self._open.get(whose, ""), self.cwd)
             line |= {"event": event}
-        named = framed(translated(line, self.cwd) | {"session_id": self.session_id})
+        named = framed(translated(self.results.joined(line), self.cwd) | {"session_id": self.session_id})
         self.write(named | {"uuid": uuid} if uuid else named)
 
     def state(self, state: str) -> None:
