@@ -12,6 +12,7 @@ from acp.schema import (
     InitializeResponse,
     McpCapabilities,
     PromptCapabilities,
+    SessionAdditionalDirectoriesCapabilities,
     SessionCapabilities,
     SessionCloseCapabilities,
     SessionDeleteCapabilities,
@@ -48,6 +49,7 @@ def answer_to_initialize() -> InitializeResponse:
             mcp_capabilities=McpCapabilities(http=True, sse=True),
             session_capabilities=SessionCapabilities(
                 list=SessionListCapabilities(),
+                additional_directories=SessionAdditionalDirectoriesCapabilities(),
                 resume=SessionResumeCapabilities(),
                 close=SessionCloseCapabilities(),
                 delete=SessionDeleteCapabilities(),

@@ -25,14 +25,12 @@ from phoenix_tui.acp.lines import fields_of
 from phoenix_tui.acp.options import ModelList, change_of, modes_of
 from phoenix_tui.acp.prompts import read_prompt
 from phoenix_tui.acp.replay import replay
-from phoenix_tui.acp.servers import tables_of
 from phoenix_tui.acp.services import AcpServices
 from phoenix_tui.acp.session import AcpSession
 from tools.clean import clean_line, reveal_name
 
 PAGE: Final = 50
 """Sessions of one list."""
-NO_FOLDERS: Final = "Additional folders are not used: Phoenix works in one folder, and asks before it leaves it."
 
 
 class SetModel(Struct, frozen=True, rename="camel"):
@@ -216,7 +214,7 @@ class AcpServer:
         services, folder = await self._opening, absolute(cwd)
         async with self._entering:
             if (session := self._sessions.get(session_id)) is not None:
-                session.use_servers(services, tables_of(request))
+                await session.use(services, request)
                 return session
             with known(session_id):
                 conversation = await services.engine.open(session_id)
@@ -230,10 +228,10 @@ class AcpServer:
         services = await self._opening
         session = AcpSession(self.client, conversation, self._models.options, services)
         session.caps = lambda: services.caps(conversation.record)
-        session.notices += [*notices, *_unused(request)]
+        session.notices += notices
         self._sessions[session.id] = session
         await session.open()
-        session.use_servers(services, tables_of(request))
+        await session.use(services, request)
         return session
 
     async def _leave(self, session: AcpSession) -> None:
@@ -241,6 +239,7 @@ class AcpServer:
         self._sessions.pop(session.id, None)
         session.cancel()
         await services.engine.forget(session.id)
+        services.leave_folders(session.id)
         await session.close()
 
     def _session(self, session_id: str) -> AcpSession:
@@ -297,8 +296,3 @@ def absolute(cwd: str) -> Path:
     if not path.is_absolute() or "\0" in cwd:
         raise invalid(f"cwd is {reveal_name(cwd)[:200] or 'empty'}: give an absolute path.")
     return path
-
-
-def _unused(request: Any) -> list[str]:
-    """Sentences about parts of a request that Phoenix does not use."""
-    return [NO_FOLDERS] if getattr(request, "additional_directories", None) else []

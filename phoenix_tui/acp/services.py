@@ -54,6 +54,14 @@ class AcpServices(Protocol):
         """Skills and command files of a folder, as they are now."""
         ...
 
+    async def use_folders(self, record: ConversationRecord, folders: Sequence[str]) -> list[str]:
+        """Let files of these folders be read without a question; sentences about those that cannot be used."""
+        ...
+
+    def leave_folders(self, conversation_id: str) -> None:
+        """Forget the folders of a session that closes."""
+        ...
+
     def use_servers(self, record: ConversationRecord, tables: Mapping[str, object]) -> None:
         """Give a conversation the MCP servers of its client, by name."""
         ...

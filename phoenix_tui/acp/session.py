@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from acp.exceptions import RequestError
 from acp.schema import AvailableCommand, AvailableCommandsUpdate, PromptResponse
@@ -24,6 +24,7 @@ from phoenix_tui.acp.dispatch import INTERNAL
 from phoenix_tui.acp.options import OptionsOf
 from phoenix_tui.acp.prompts import Prompt
 from phoenix_tui.acp.pump import UpdatePump
+from phoenix_tui.acp.servers import tables_of
 from phoenix_tui.acp.services import AcpServices
 from phoenix_tui.acp.translator import Translator
 from tools.contract import ImageRejected
@@ -76,6 +77,12 @@ class AcpSession:
     async def open(self) -> None:
         """Follow the conversation."""
         self._leave = await self.conversation.subscribe(self.follow)
+
+    async def use(self, services: AcpServices, request: Any) -> None:
+        """Take the servers and the further folders of a request; the next prompt says what cannot be used."""
+        folders = getattr(request, "additional_directories", None) or ()
+        self.notices += await services.use_folders(self.conversation.record, folders)
+        self.use_servers(services, tables_of(request))
 
     def use_servers(self, services: AcpServices, tables: Mapping[str, object]) -> None:
         """Start the MCP servers of the client; the next prompt waits for them, and says what is wrong."""

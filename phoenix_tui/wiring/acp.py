@@ -17,6 +17,7 @@ from engine.conversation import Conversation
 from engine.effort import Effort
 from engine.engine import ConversationOptions, Engine
 from engine.executor.requests import RunCaps
+from engine.permissions.rules import RuleBook
 from engine.ports import ModelInfo, ProviderError, StorageError
 from engine.ports.mcp import ServerOrigin, ServerState, ServerView
 from engine.records import ConversationRecord, PermissionMode
@@ -30,6 +31,7 @@ from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.cli.setup import Setup, prepare, prepare_command
 from phoenix_tui.config.servers.definition import Place, parse_definition
 from phoenix_tui.config.servers.server_files import MOST_SERVERS
+from phoenix_tui.config.session_folders import SessionFolders, session_rules
 from phoenix_tui.config.sources.report import report_of
 from phoenix_tui.features.custom_commands import CustomCommand, CustomCommands
 from phoenix_tui.text.cost_text import call_lines
@@ -95,19 +97,26 @@ def _arguments(parsed: Namespace) -> RunArguments:
 async def open_services(setup: Setup, arguments: RunArguments, outside: Outside) -> AcpServices:
     """Open the engine. Raises CommandError."""
     try:
-        backend = await open_backend(setup, os.environ, outside=outside)
+        layers: list[SessionFolders] = []
+
+        def over(book: RuleBook) -> RuleBook:
+            layers.append(SessionFolders(book))
+            return layers[-1]
+
+        backend = await open_backend(setup, os.environ, outside=replace(outside, rules_over=over))
         await backend.engine.start()
     except OSError as error:
         raise CommandError(f"Phoenix cannot start its process helper: {error}.", Exit.FAILED) from error
     except StorageError as error:
         raise CommandError(str(error), Exit.FAILED) from error
-    return _Services(setup, arguments, backend)
+    return _Services(setup, arguments, backend, layers[-1])
 
 
 class _Services(Struct, eq=False):
     setup: Setup
     arguments: RunArguments
     backend: Backend
+    folders: SessionFolders
     _setups: dict[Path, Setup] = field(default_factory=dict[Path, Setup])
 
     @property
@@ -162,6 +171,16 @@ class _Services(Struct, eq=False):
         """Skills and command files of a folder, the first of many."""
         await self.backend.invocables.look(cwd)
         return CustomCommands(self.backend.invocables.catalogue(cwd)).matching("")
+
+    async def use_folders(self, record: ConversationRecord, folders: Sequence[str]) -> list[str]:
+        """Let these folders be read in the session of a conversation."""
+        rules, troubles = await asyncio.to_thread(session_rules, record.cwd, folders)
+        self.folders.keep(record.id, rules)
+        return troubles
+
+    def leave_folders(self, conversation_id: str) -> None:
+        """Forget the folders of a session."""
+        self.folders.forget(conversation_id)
 
     def use_servers(self, record: ConversationRecord, tables: Mapping[str, object]) -> None:
         """Give a conversation the servers of its client, which start without a question: it is the user's program."""

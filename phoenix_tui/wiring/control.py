@@ -31,7 +31,7 @@ from phoenix_tui.cli.control.host_commands import HostCommands
 from phoenix_tui.cli.control.host_hooks import HostHooks
 from phoenix_tui.cli.control.host_plugins import HostPlugins
 from phoenix_tui.cli.control.host_questions import HostQuestions
-from phoenix_tui.cli.control.host_rules import HostRules, folder_rules, is_whole
+from phoenix_tui.cli.control.host_rules import HostRules, is_whole
 from phoenix_tui.cli.control.host_schema import HostSchema
 from phoenix_tui.cli.control.host_servers import HostServers
 from phoenix_tui.cli.control.host_skills import HostSkills
@@ -58,6 +58,7 @@ from phoenix_tui.cli.partials import Partials
 from phoenix_tui.cli.reporters import StreamReporter
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.cli.structured import StructuredAnswer
+from phoenix_tui.config.added_folders import folder_rules
 from phoenix_tui.config.flag_rules import listed
 from phoenix_tui.lifecycle.stop_signals import listen
 from phoenix_tui.wiring.backend import Backend, Outside, open_backend

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Final
 
 from engine.permissions.denials import DENY
 from engine.permissions.rules import KeptRule, RuleBook, parse_rule
 from phoenix_tui.config.rule_layer import RuleLayer
-from tools.clean import clean_line
 from tools.contract import JsonObject, JsonValue
 
 MOST_RULES: Final = 10_000
@@ -18,9 +16,6 @@ ALLOWED: Final = "a rule of the host"
 """Source of its rules: those of a source count in mode deny too, and `*` means every call of the tool."""
 FILES: Final = frozenset({"Read", "Write", "Edit", "MultiEdit", "Glob", "Grep"})
 """Tools whose absolute patterns begin with two slashes elsewhere."""
-READING: Final = ("Read", "Glob", "Grep")
-_SIGNS: Final = re.compile(r"[*?\[\](){},\x00-\x1f]")
-"""Signs that have a meaning in rules."""
 _WITHOUT_PATTERN: Final = re.compile(r"[^()]*")
 _SERVER: Final = re.compile(r"mcp__(?:(?!__).)+")
 
@@ -110,21 +105,3 @@ def suggestion(rule: str, foreign: str) -> JsonObject | None:
         entry.pop("ruleContent")
     entries: list[JsonValue] = [entry]
     return {"type": "addRules", "rules": entries, "behavior": "allow", "destination": "session"}
-
-
-def folder_rules(folder: str, cwd: Path) -> list[str]:
-    """Rules that let files of a further folder be read and searched; `cwd` is where a relative one begins.
-
-    Raises:
-        ValueError: it is no folder, or its name would mean others too in a rule.
-    """
-    shown = clean_line(folder)[:200]
-    try:
-        real = (cwd / Path(folder).expanduser()).resolve(strict=True)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise ValueError(f"the folder {shown} cannot be added: there is none") from error
-    if not real.is_dir() or _SIGNS.search(str(real)):
-        why = "its name has signs of a pattern" if real.is_dir() else "it is no folder"
-        raise ValueError(f"the folder {shown} cannot be added: {why}")
-    place = str(real).rstrip("/")
-    return [f"{name}(/{place}{end})" for name in READING for end in ("", "/**")]

@@ -9,7 +9,8 @@ from typing import Final
 from msgspec import Struct
 
 from engine.records import PermissionMode
-from phoenix_tui.cli.control.host_rules import HostRules, folder_rules, rule_texts
+from phoenix_tui.cli.control.host_rules import HostRules, rule_texts
+from phoenix_tui.config.added_folders import folder_rules
 from phoenix_tui.config.claude_words import FOREIGN_MODES
 from tools.contract import JsonObject, JsonValue
 
