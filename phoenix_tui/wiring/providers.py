@@ -283,6 +283,8 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
         if name == "openai":
             base_url = wanted.base_url or self.environment.get("OPENAI_BASE_URL") or OPENAI_BASE_URL
             variable = variable or "OPENAI_API_KEY"
+        if not variable and self.environment.get(variable_of(name)):
+            variable = variable_of(name)  # a refusal of the key names it
         headers, hidden = self._expanded(name, "headers", wanted.headers)
         query, more = self._expanded(name, "query", wanted.query)
         key = self.credentials.key(name, variable if preset is not None else wanted.api_key_env)

@@ -24,7 +24,7 @@ from phoenix_tui.wiring.start_facts import only_service
 from tests.phoenix_tui.wiring.test_provider_registry import registry
 from tests.support.cli import phoenix_in
 from tests.support.loopback import serve
-from tests.support.loopback_openai import DONE, chunk, plays, usage
+from tests.support.loopback_openai import DONE, chunk, plays, refuses, usage
 
 ASKED = ModelRequest("m", (), (ModelMessage(Role.USER, (TextBlock("hi"),)),))
 
@@ -156,6 +156,15 @@ OWN = '[providers.deepseek]\nbase_url = "http://127.0.0.1:9/v1"\n'
 def test_one_key_of_a_service_with_a_default_model_chooses_it(table: str, names: list[str], model: str) -> None:
     made = registry(table, **dict.fromkeys(names, "key"))
     assert only_service(made.settings, made.credentials) == model
+
+
+async def test_a_refused_key_is_named_by_its_variable_also_where_the_address_is_the_users_own(tmp_path: Path) -> None:
+    async with serve(refuses(401, {"message": "no such key"})) as server:
+        phoenix = phoenix_in(tmp_path, PHOENIX_MODEL="", MISTRAL_API_KEY="key-0123456789")
+        (phoenix.home / "config.toml").write_text(f'[providers.mistral]\nbase_url = "{server.url}/v1"\n')
+        ran = await phoenix.run("-p", "-m", "mistral/m", "hi")
+    assert ran.code == 41
+    assert "set MISTRAL_API_KEY to a key that 127.0.0.1:" in ran.err
 
 
 async def test_doctor_names_the_keys_it_found(tmp_path: Path) -> None:
