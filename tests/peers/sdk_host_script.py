@@ -72,6 +72,28 @@ async def permission(caller: Caller) -> None:
     caller.found["asked"] = asked
 
 
+async def prompt_tool(caller: Caller) -> None:
+    @sdk.tool("approve", "Decides about calls", {"tool_name": str, "input": dict, "tool_use_id": str})
+    async def approve(args: dict[str, Any]) -> dict[str, Any]:
+        changed = {**args["input"], "command": "echo changed > made.txt"}
+        verdict = {"behavior": "allow", "updatedInput": changed}
+        return {"content": [{"type": "text", "text": json.dumps(verdict)}]}
+
+    servers = {"auth": sdk.create_sdk_mcp_server("auth", tools=[approve])}
+    await caller.one(prompts(), mcp_servers=servers, permission_prompt_tool_name="mcp__auth__approve")
+
+
+async def plan(caller: Caller) -> None:
+    caller.found["asked"] = []
+
+    async def can_use_tool(tool: str, given: dict[str, Any], context: Any) -> Any:
+        caller.found["asked"].append(tool)
+        edits = sdk.PermissionUpdate(type="setMode", mode="acceptEdits", destination="session")
+        return sdk.PermissionResultAllow(updated_permissions=[edits])
+
+    await caller.one(prompts(), can_use_tool=can_use_tool, permission_mode="plan")
+
+
 async def refusal(caller: Caller) -> None:
     async def no(tool: str, given: dict[str, Any], context: Any) -> Any:
         return sdk.PermissionResultDeny(message="not today", interrupt=True)

@@ -32,12 +32,16 @@ NODE_SCRIPT: Final = Path(__file__).with_name("sdk_host_script.mjs")
 NO_NODE: Final = "The SDK for Node was not run: node and npm are not on the PATH."
 Scenarios: TypeAlias = Mapping[str, tuple[tuple[Answer, ...], dict[str, Any]]]
 RUNS: Final = calls("bash", {"command": "echo one > made.txt"})
+PLANS: Final = calls("exit_plan", {"plan": "# Plan\n1. Write"})
+WRITES: Final = calls("write_file", {"path": "made.txt", "content": "one\n"}, "toolu_2")
 DONE: Final = says("Done.")
 SUCCESS: Final = {"result": "Done.", "subtype": "success", "is_error": False}
 SCENARIOS: Final[Scenarios] = {
     "query": ((DONE,), SUCCESS),
     "partials": ((DONE,), SUCCESS | {"has_partials": True}),
     "permission": ((RUNS, DONE), SUCCESS | {"asked": [["Bash", "echo one > made.txt"]], "made": "changed\n"}),
+    "prompt_tool": ((RUNS, DONE), SUCCESS | {"made": "changed\n"}),
+    "plan": ((PLANS, WRITES, DONE), SUCCESS | {"asked": ["ExitPlanMode"], "made": "one\n"}),
     "refusal": ((RUNS, DONE), {"raised": "error_during_execution", "made": None}),
     "hooks": ((RUNS, DONE), SUCCESS | {"calls": ["PreToolUse Bash", "PostToolUse Bash"], "made": "one\n"}),
     "server": ((calls("mcp__calc__add", {"a": 2, "b": 3}), DONE), SUCCESS | {"args": {"a": 2, "b": 3}}),
@@ -53,7 +57,7 @@ SCENARIOS: Final[Scenarios] = {
     "interruption": ((never_ends, DONE), SUCCESS | {"stopped": "aborted_streaming"}),
 }
 STOPPED: Final = {"subtype": "error_during_execution", "stopped": "aborted_tools", "made": None}
-PYTHON_ALONE: Final = frozenset({"failure", "agent_files"})
+PYTHON_ALONE: Final = frozenset({"failure", "agent_files", "prompt_tool", "plan"})
 NODE_SCENARIOS: Final[Scenarios] = {name: SCENARIOS[name] for name in SCENARIOS if name not in PYTHON_ALONE} | {
     "streaming": ((says("One."), DONE), {"results": ["One.", "Done."]}),
     "refusal": ((RUNS, DONE), STOPPED),
