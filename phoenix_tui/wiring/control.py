@@ -213,6 +213,7 @@ class ControlRun:
             await session.change_mode(mode)
 
         approvals = HostApprovals(
+            conversation,
             self._host if flags.prompt_tool == STDIO else tool,
             PermissionUpdates(self._own_rules, change_mode, write_progress, record.cwd),
             lambda waits: turns.tell_waiting(waits),

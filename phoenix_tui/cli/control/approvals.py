@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from engine.conversation import Conversation
 from engine.executor.call_arguments import parse_arguments
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice, PlanChoice, Refused
+from engine.records import SpawnMode
 from engine.updates import Question
 from phoenix_tui.cli.control.frames import is_too_large
 from phoenix_tui.cli.control.host import Asker, HostError
@@ -38,6 +39,8 @@ TOO_LARGE_TO_CHANGE: Final = "The input is too large for a frame, so the host ca
 class HostApprovals(Struct, eq=False):
     """Answers the questions of a conversation and of its sub-agents."""
 
+    root: Conversation
+    """The conversation of the connection."""
     asker: Asker
     updates: PermissionUpdates
     says_waiting: Callable[[bool], None]
@@ -74,7 +77,7 @@ class HostApprovals(Struct, eq=False):
         if task is not None:
             self._answering.add(task)
         if answer is None:
-            conversation.cancel()
+            self._waiting_for(conversation).cancel()
             return
         receipt = await conversation.answer(question.call.id, answer)
         if isinstance(receipt, Refused) and answer.choice is ApprovalChoice.ONCE:
@@ -84,6 +87,11 @@ class HostApprovals(Struct, eq=False):
         accepts = question.request.plan and answer.choice is ApprovalChoice.ONCE
         if accepts and conversation.record.agent is None and self.updates.mode_of(later) is None:
             await self.updates.change_mode(conversation.record.permission_mode)  # reports the mode of the answer
+
+    def _waiting_for(self, conversation: Conversation) -> Conversation:
+        """The conversation whose run ends with a refusal that interrupts: that of the connection where it waits."""
+        facts = conversation.record.agent
+        return conversation if facts is not None and facts.mode is SpawnMode.BACKGROUND else self.root
 
     async def _answer(self, conversation: Conversation, question: Question) -> tuple[ApprovalAnswer | None, JsonValue]:
         """The answer, None where the host ends the run with it; and permission updates to apply behind it."""

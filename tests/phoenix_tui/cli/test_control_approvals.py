@@ -10,7 +10,7 @@ from typing import Any
 from tests.support.cli import Phoenix, with_claude
 from tests.support.control_host import ControlHost, Frame, hosted
 from tests.support.loopback import Loopback, serve
-from tests.support.loopback_agents import calls, says
+from tests.support.loopback_agents import by_last_message, calls, says, spawns
 
 STDIO = ("--permission-prompt-tool", "stdio")
 WRITES = calls("write_file", {"path": "a.txt", "content": "one\n"})
@@ -104,6 +104,18 @@ async def test_a_no_that_interrupts_ends_the_run(tmp_path: Path) -> None:
             frames = await host.turn("Run it")
     assert (frames[-1]["subtype"], frames[-1]["terminal_reason"]) == ("error_during_execution", "aborted_tools")
     assert len([one for one in server.requests if one.method == "POST"]) == 1
+
+
+async def test_a_no_to_a_sub_agent_that_interrupts_ends_the_run_that_waits_for_it(tmp_path: Path) -> None:
+    answers = by_last_message({"Touch it": RUNS, "Begin": spawns("Touch it")})
+    flags = (*STDIO, "--allowedTools", "Agent")
+    async with serve(answers) as server, hosted(with_claude(tmp_path, server.url), *flags) as host:
+        host.answers["can_use_tool"] = denies("stop", interrupt=True)
+        frames = await host.turn("Begin")
+    assert (frames[-1]["subtype"], frames[-1]["terminal_reason"]) == ("error_during_execution", "aborted_tools")
+    assert len([one for one in server.requests if one.method == "POST"]) == 2
+    [asked] = host.requests("can_use_tool")
+    assert asked["agent_id"]
 
 
 async def test_rules_of_an_answer_hold_for_the_next_calls(tmp_path: Path) -> None:
