@@ -14,6 +14,7 @@ from engine.api.conversation import ConversationApi
 from engine.api.errors import ENGINE_ERRORS
 from engine.executor.approving import answer_note
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice, NeedsYes, Refused
+from engine.records import SpawnMode
 from engine.updates import Question
 from phoenix_tui.acp.client import Client
 from phoenix_tui.acp.forms import answers_by_form, answers_by_options
@@ -52,9 +53,11 @@ PLAN_OPTIONS: Final = {
 class Approvals:
     """Open questions of a session and its sub-agents, each asked by a task."""
 
-    def __init__(self, client: Client, session_id: str, pump: UpdatePump, known: set[str]) -> None:
+    def __init__(self, client: Client, root: ConversationApi, pump: UpdatePump, known: set[str]) -> None:
         self._client = client
-        self._session_id = session_id
+        self._root = root
+        """The conversation of the session."""
+        self._session_id = root.id
         self._pump = pump
         self._known = known
         """Notes about answers that the client gave itself."""
@@ -102,11 +105,16 @@ class Approvals:
             answer = None
         try:
             if answer is None:
-                conversation.cancel()
+                self._waiting_for(conversation).cancel()
             else:
                 await self._give(conversation, question, answer)
         except ENGINE_ERRORS as error:
             log.warning("an answer was not stored: %s", error)
+
+    def _waiting_for(self, conversation: ConversationApi) -> ConversationApi:
+        """The conversation whose run a cancelled question ends: that of the session where it waits for a sub-agent."""
+        facts = conversation.record.agent
+        return conversation if facts is not None and facts.mode is SpawnMode.BACKGROUND else self._root
 
     async def _give(self, conversation: ConversationApi, question: Question, answer: ApprovalAnswer) -> None:
         """Give an answer; one that is refused becomes a no, since no client is asked again."""

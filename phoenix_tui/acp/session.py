@@ -58,7 +58,7 @@ class AcpSession:
         self._client = client
         self.pump = UpdatePump(self._send)
         self.translator = Translator(self.pump, conversation.record, options_of)
-        self.approvals = Approvals(client, conversation.id, self.pump, self.translator.known_notes)
+        self.approvals = Approvals(client, conversation, self.pump, self.translator.known_notes)
         self.agents = AgentsInSession(self.pump, self.translator, self.approvals)
         self._listed: list[AvailableCommand] = []
         """Commands as the client knows them."""

@@ -148,6 +148,19 @@ async def test_an_answer_without_sense_is_a_no(tmp_path: Path) -> None:
     assert [editor.call(one)["status"] for one in ("toolu_1", "toolu_2")] == ["failed", "failed"]
 
 
+async def test_a_cancelled_question_of_a_sub_agent_cancels_the_run_that_waits_for_it(tmp_path: Path) -> None:
+    editor = Editor(choose=lambda options: "allow_once" if len(editor.asked) == 1 else None)
+    model = by_last_message({
+        "Look around": calls("bash", "toolu_bash", command="touch made"),
+        "Delegate": calls("spawn_agents", "toolu_spawn", tasks=[{"task": "Look around"}]),
+    })
+    async with scripted(tmp_path, model, editor=editor) as opened:
+        assert (await opened.says("Delegate")).stop_reason == "cancelled"
+        assert len(opened.requests) == 2
+    assert [asked.kind for asked, _ in editor.asked] == ["other", "execute"]
+    assert not (opened.phoenix.cwd / "made").exists()
+
+
 async def test_sub_agents_show_their_words_and_ask_through_the_session(tmp_path: Path) -> None:
     editor = Editor(choose=option("allow_once"))
     model = by_last_message({
