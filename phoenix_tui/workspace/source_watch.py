@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+from textual.signal import Signal
 
 from phoenix_tui.commands.command_context import CommandContext
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
@@ -32,7 +34,9 @@ class ScreenSourceWatch:
         self._watch.look(active.folder, AFTER_A_PROMPT)
         screen.watch(screen.app, "app_focus", self._focused, init=False)
         screen.watch(active.parts.title, "heading", self._in_view, init=False)
-        screen.app.screen_change_signal.subscribe(screen, self._answered)
+        # Textual's own type says Screen without its parameter.
+        changes: Signal[Any] = screen.app.screen_change_signal  # pyright: ignore[reportUnknownMemberType] - as said
+        changes.subscribe(screen, self._answered)
 
     def _show(self, words: str) -> None:
         """Show the notice in the panel of an empty conversation, which a toast would cover; else in a toast."""
