@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
-
-from textual.signal import Signal
+from typing import TYPE_CHECKING, Final, cast
 
 from phoenix_tui.commands.command_context import CommandContext
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.trust import AFTER_A_PROMPT, SourceWatch
 from tools.clean import clean
+
+if TYPE_CHECKING:
+    from textual.signal import Signal
 
 NOTICE_SECONDS: Final = 20.0
 """Seconds that a toast stays: a user who reads something else meets it later."""
@@ -34,8 +35,7 @@ class ScreenSourceWatch:
         self._watch.look(active.folder, AFTER_A_PROMPT)
         screen.watch(screen.app, "app_focus", self._focused, init=False)
         screen.watch(active.parts.title, "heading", self._in_view, init=False)
-        # Textual's own type says Screen without its parameter.
-        changes: Signal[Any] = screen.app.screen_change_signal  # pyright: ignore[reportUnknownMemberType] - as said
+        changes = cast("Signal[object]", screen.app.screen_change_signal)  # pyright: ignore[reportUnknownMemberType] - open
         changes.subscribe(screen, self._answered)
 
     def _show(self, words: str) -> None:
