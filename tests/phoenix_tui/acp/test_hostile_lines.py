@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import pytest
 
 from phoenix_tui.acp.lines import LONGEST_LINE, MOST_NESTED
 from tests.support.acp_client import replies
@@ -20,6 +19,31 @@ from tests.support.loopback import serve
 from tests.support.waiting import PATIENCE, poll
 
 ASK = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
+BAD_LINES = (
+    (b"{", -32700),
+    (b"\xff\xfe", -32700),
+    (b"[" * 100_000, -32700),
+    (b"9" * 10_000, -32700),
+    (b'{"a":' * 50_000 + b"1" + b"}" * 50_000, -32700),
+    (b"[" + b"{}," * MOST_NESTED + b"{}]", -32700),
+    (b'{"text":"' + b"x" * LONGEST_LINE + b'"}', -32700),
+    (b"[]", -32600),
+    (b'"text"', -32600),
+    (b"{}", -32600),
+    (b'{"id":{},"result":1}', -32600),
+    (b'{"id":[1],"method":"initialize"}', -32600),
+    (b'{"id":1,"method":5}', -32600),
+    (b'{"id":7,"error":"no"}', -32600),
+    (b'{"id":3,"method":"initialize","params":[1]}', -32602),
+    (b'{"id":3,"method":"session/prompt","params":{"sessionId":5,"prompt":[]}}', -32602),
+    (b'{"id":3,"method":"session/new","params":{"cwd":"\\ud800","mcpServers":[]}}', -32700),
+    (b'{"id":3,"method":"session/new","params":{"cwd":"/a\\u0000b","mcpServers":[]}}', -32602),
+    (b'{"id":3,"method":"session/list","params":{"cursor":"-1"}}', -32602),
+    (b'{"id":3,"method":"session/set_model","params":{"sessionId":1}}', -32602),
+    (b'{"id":3,"method":"\\u001b[31mx","params":{}}', -32601),
+    (b'{"id":3,"method":"session/load","params":{"cwd":"/","sessionId":"x","mcpServers":[]}}', -32002),
+)
+"""Lines that are no message or cannot be done, and the code of the error that answers each."""
 
 
 class Raw:
@@ -62,45 +86,18 @@ async def raw(phoenix: Phoenix) -> AsyncGenerator[Raw]:
         await process.wait()
 
 
-@pytest.mark.parametrize(
-    ("line", "code"),
-    [
-        (b"{", -32700),
-        (b"\xff\xfe", -32700),
-        (b"[" * 100_000, -32700),
-        (b"9" * 10_000, -32700),
-        (b'{"a":' * 50_000 + b"1" + b"}" * 50_000, -32700),
-        (b"[" + b"{}," * MOST_NESTED + b"{}]", -32700),
-        (b'{"text":"' + b"x" * LONGEST_LINE + b'"}', -32700),
-        (b"[]", -32600),
-        (b'"text"', -32600),
-        (b"{}", -32600),
-        (b'{"id":{},"result":1}', -32600),
-        (b'{"id":[1],"method":"initialize"}', -32600),
-        (b'{"id":1,"method":5}', -32600),
-        (b'{"id":7,"error":"no"}', -32600),
-        (b'{"id":3,"method":"initialize","params":[1]}', -32602),
-        (b'{"id":3,"method":"session/prompt","params":{"sessionId":5,"prompt":[]}}', -32602),
-        (b'{"id":3,"method":"session/new","params":{"cwd":"\\ud800","mcpServers":[]}}', -32700),
-        (b'{"id":3,"method":"session/new","params":{"cwd":"/a\\u0000b","mcpServers":[]}}', -32602),
-        (b'{"id":3,"method":"session/list","params":{"cursor":"-1"}}', -32602),
-        (b'{"id":3,"method":"session/set_model","params":{"sessionId":1}}', -32602),
-        (b'{"id":3,"method":"\\u001b[31mx","params":{}}', -32601),
-        (b'{"id":3,"method":"session/load","params":{"cwd":"/","sessionId":"x","mcpServers":[]}}', -32002),
-    ],
-    ids=lambda value: repr(value[:24]) if isinstance(value, bytes) else "",
-)
-async def test_a_bad_line_is_answered_and_the_next_one_counts(tmp_path: Path, line: bytes, code: int) -> None:
+async def test_every_bad_line_is_answered_and_the_next_one_counts(tmp_path: Path) -> None:
     async with raw(phoenix_in(tmp_path)) as agent:
-        agent.send(line)
-        answer = await agent.answer()
-        assert answer["error"]["code"] == code
-        assert "\x1b" not in answer["error"]["message"]
-        agent.send(b"")
-        agent.send({"jsonrpc": "2.0", "id": 99, "result": {}})
-        agent.send({"jsonrpc": "2.0", "method": "nothing/known", "params": {}})
-        agent.send(ASK)
-        assert (await agent.answer())["result"]["protocolVersion"] == 1
+        for line, code in BAD_LINES:
+            agent.send(line)
+            answer = await agent.answer()
+            assert answer["error"]["code"] == code, line[:24]
+            assert "\x1b" not in answer["error"]["message"]
+            agent.send(b"")
+            agent.send({"jsonrpc": "2.0", "id": 99, "result": {}})
+            agent.send({"jsonrpc": "2.0", "method": "nothing/known", "params": {}})
+            agent.send(ASK)
+            assert (await agent.answer())["result"]["protocolVersion"] == 1, line[:24]
 
 
 async def test_a_line_without_an_end_takes_no_more_than_its_limit(tmp_path: Path) -> None:
@@ -131,26 +128,27 @@ async def test_without_a_client_it_ends_at_once(tmp_path: Path) -> None:
     assert (ran.code, ran.out, ran.err) == (0, "", "")
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
+async def test_a_client_that_cannot_answer_a_question_denies_it(tmp_path: Path) -> None:
+    answers: list[dict[str, Any]] = [
         {"result": 5},
         {"result": None},
         {"result": {"outcome": {"outcome": "selected"}}},
         {"error": {"code": "x", "message": 5}},
         {"error": {"code": -32601, "message": "Method not found"}},
-    ],
-)
-async def test_a_client_that_cannot_answer_a_question_denies_it(tmp_path: Path, answer: dict[str, Any]) -> None:
-    async with serve(replies(calls("bash", command="touch made"), says("Denied."))) as server:
+    ]
+    said = [calls("bash", command="touch made"), says("Denied.")] * len(answers)
+    async with serve(replies(*said)) as server:
         phoenix = with_claude(tmp_path, server.url)
         async with raw(phoenix) as agent:
-            agent.send({"id": 1, "method": "session/new", "params": {"cwd": str(phoenix.cwd), "mcpServers": []}})
-            session = await agent.response(1)
-            prompt = [{"type": "text", "text": "Go"}]
-            params = {"sessionId": session["result"]["sessionId"], "prompt": prompt}
-            agent.send({"id": 2, "method": "session/prompt", "params": params})
-            asked = await agent.message(lambda one: one.get("method") == "session/request_permission")
-            agent.send({"jsonrpc": "2.0", "id": asked["id"], **answer})
-            assert (await agent.response(2))["result"] == {"stopReason": "end_turn"}
-        assert not (phoenix.cwd / "made").exists()
+            for number, answer in enumerate(answers):
+                new, prompted = 2 * number, 2 * number + 1
+                agent.send({"id": new, "method": "session/new", "params": {"cwd": str(phoenix.cwd), "mcpServers": []}})
+                session = await agent.response(new)
+                prompt = [{"type": "text", "text": "Go"}]
+                params = {"sessionId": session["result"]["sessionId"], "prompt": prompt}
+                agent.send({"id": prompted, "method": "session/prompt", "params": params})
+                asked = await agent.message(lambda one: one.get("method") == "session/request_permission")
+                agent.send({"jsonrpc": "2.0", "id": asked["id"], **answer})
+                assert (await agent.response(prompted))["result"] == {"stopReason": "end_turn"}, answer
+                assert not (phoenix.cwd / "made").exists(), answer
+    assert [one.method for one in server.requests].count("POST") == len(said)
