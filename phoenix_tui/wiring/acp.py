@@ -63,7 +63,10 @@ def run_acp(parsed: Namespace) -> int:
     start_log(setup.paths.log_file, setup.credentials.secrets(), debug=parsed.debug)
     arguments = _arguments(parsed)
     try:
-        from phoenix_tui.acp.serving import serve  # noqa: PLC0415 - an extra, imported only here
+        from phoenix_tui.acp.quick_schema import load_schema  # noqa: PLC0415 - an extra, imported only here
+
+        load_schema()
+        from phoenix_tui.acp.serving import serve  # noqa: PLC0415 - as above
     except ImportError as error:
         raise CommandError(MISSING) from error
 
