@@ -13,7 +13,7 @@ from engine.ports.mcp import ServerDefinition, ServerOrigin, ServerState
 from tests.engine.extensions.test_sign_ins import over_http
 from tests.support.mcp_hubs import hub_in
 from tests.support.mcp_web import Asked, Given, WebServer, serving
-from tests.support.waiting import poll
+from tests.support.waiting import PATIENCE, poll
 
 
 def helped(url: str, program: str, origin: ServerOrigin = ServerOrigin.USER) -> ServerDefinition:
@@ -44,25 +44,26 @@ async def test_a_projects_program_gets_no_variables_of_the_definition(tmp_path: 
         assert {one.headers["x-b"] for one in server.asked} == {"none"}
 
 
-@pytest.mark.parametrize(
-    ("program", "said"),
-    [
-        ("print('[]')", "printed no JSON object"),
-        ("print('{\"A\": 1}')", "printed no JSON object"),
-        ('print(\'{"A": "b\\\\r\\\\nX: y"}\')', "printed no JSON object"),
-        ('print(\'{"A B": "c"}\')', "printed no JSON object"),
-        ("print('{' * 100_000)", "printed no JSON object"),
-        ("import json; print(json.dumps({f'A{n}': '' for n in range(51)}))", "at most 50 headers"),
-        ("raise SystemExit('error: \\x1b[31mno login')", "failed: error: "),
-    ],
-)
-async def test_any_other_output_fails_the_connection_with_a_sentence(tmp_path: Path, program: str, said: str) -> None:
+async def test_any_other_output_fails_the_connection_with_a_sentence(tmp_path: Path) -> None:
+    said = {
+        "print('[]')": "printed no JSON object",
+        "print('{\"A\": 1}')": "printed no JSON object",
+        'print(\'{"A": "b\\\\r\\\\nX: y"}\')': "printed no JSON object",
+        'print(\'{"A B": "c"}\')': "printed no JSON object",
+        "print('{' * 100_000)": "printed no JSON object",
+        "import json; print(json.dumps({f'A{n}': '' for n in range(51)}))": "at most 50 headers",
+        "raise SystemExit('error: \\x1b[31mno login')": "failed: error: ",
+    }
     async with serving(WebServer()) as server:
-        state, text = await outcome(tmp_path, helped(server.url, program))
+        made = [replace(helped(server.url, program), name=f"web{number}") for number, program in enumerate(said)]
+        servers = [replace(one, digest=one.name, identity=one.name) for one in made]
+        async with hub_in(tmp_path, *servers) as hub:
+            await hub.hub.settle(hub.record, PATIENCE)
+            views = [await hub.view(one.name) for one in servers]
         assert server.asked == [], "nothing is sent without them"
-    assert state is ServerState.FAILED
-    assert said in text
-    assert "\x1b" not in text
+    assert [view.state for view in views] == [ServerState.FAILED] * len(said)
+    assert [text in view.text for view, text in zip(views, said.values(), strict=True)] == [True] * len(said), views
+    assert not any("\x1b" in view.text for view in views)
 
 
 async def test_a_program_that_does_not_end_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
