@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 _CLOUD = re.compile(
     r"^((us|eu|apac|global|jp|au)\.)?(amazon|anthropic|cohere|deepseek|google|meta|minimax|mistral|moonshot(ai)?|openai|"
@@ -17,3 +18,16 @@ def bare_name(model: str) -> str:
     """The part of a name that says which model it is: no publisher, no cloud's prefix, lower case."""
     name = model.rpartition("/")[2].lower()
     return _DOTTED.sub(r"\1-\2", _CLOUD.sub("", name))
+
+
+def begins(name: str, pattern: str) -> bool:
+    """Match a pattern of a table of families at the beginning of a bare name.
+
+    A pattern is compiled when the first name comes to it: a table has 60, which took 10 ms of each start.
+    """
+    return _compiled(pattern).match(name) is not None
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)

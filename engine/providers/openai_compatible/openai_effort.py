@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from enum import Enum, auto
 from types import MappingProxyType
@@ -11,7 +10,7 @@ from urllib.parse import urlsplit
 
 from engine.effort import Effort, nearest
 from engine.providers.catalogue import Thinking, known_model
-from engine.providers.names import bare_name
+from engine.providers.names import bare_name, begins
 from tools.contract import JsonObject
 
 Words: TypeAlias = Mapping[Effort, str]
@@ -39,8 +38,8 @@ _ON_OFF: Final = _OFF | {Effort.HIGH: "high"}
 _LOW_HIGH_MAX: Final = {Effort.LOW: "low", Effort.HIGH: "high", Effort.MAX: "max"}
 # The first pattern that fits the start of a name counts. OpenAI's model pages, DeepSeek's "Thinking Mode", and for the
 # others the list of models of LiteLLM 1.109, all November 2026.
-_FAMILIES: Final[tuple[tuple[re.Pattern[str], Words], ...]] = tuple(
-    (re.compile(pattern), MappingProxyType(words))
+_FAMILIES: Final[tuple[tuple[str, Words], ...]] = tuple(
+    (pattern, MappingProxyType(words))
     for pattern, words in (
         (r"gpt-6(\.\d)?-(astra|rosalind)|gpt-6\.1-sol", _THREE | {Effort.MAX: "max"}),
         (r"gpt-6", _OFF | _THREE | {Effort.MAX: "max"}),
@@ -100,7 +99,7 @@ def parameter_of(name: str, base_url: str) -> EffortParameter:
 def known_to_reason(model: str) -> bool:
     """True for a model of a family that takes levels of effort."""
     name = bare_name(model)
-    return bool(next((words for pattern, words in _FAMILIES if pattern.match(name)), NONE))
+    return bool(next((words for pattern, words in _FAMILIES if begins(name, pattern)), NONE))
 
 
 def efforts_of(parameter: EffortParameter, model: str) -> tuple[Effort, ...]:
@@ -136,7 +135,7 @@ def effort_fields(parameter: EffortParameter, model: str, effort: Effort) -> Jso
 def _words(parameter: EffortParameter, model: str) -> Words:
     """The words of a model by level; an unknown model is offered what most accept, and may refuse it."""
     name = bare_name(model)
-    found = next((words for pattern, words in _FAMILIES if pattern.match(name)), None)
+    found = next((words for pattern, words in _FAMILIES if begins(name, pattern)), None)
     if found is None and (known := known_model(model)) is not None:
         found = _GATEWAYS_TO_CLAUDE[known.thinking]
     if found is None:
