@@ -12,6 +12,8 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec.json import encode
+
 from engine.machine.messages import StopReason, TextBlock, ToolUseBlock, Usage
 from engine.ports import ModelInfo, ModelReply, ModelRequest, ProviderError, StreamItem
 from engine.providers.anthropic.to_wire import request_body
@@ -114,8 +116,8 @@ class LongRunProvider:
                 raise AssertionError(f"a real server refuses this: {faults}")
         last: Any = _list(body["messages"])[-1]  # JSON as it was built
         last["content"] = without_note(last["content"])
-        texts = [json.dumps(part) for part in (body.get("tools"), body.get("system"), *_list(body["messages"]))]
-        return tuple(text.replace(', "cache_control": {"type": "ephemeral"}', "") for text in texts)
+        texts = [encode(part).decode() for part in (body.get("tools"), body.get("system"), *_list(body["messages"]))]
+        return tuple(text.replace(',"cache_control":{"type":"ephemeral"}', "") for text in texts)
 
     def _reply(self, request: ModelRequest, block: TextBlock | ToolUseBlock, usage: Usage) -> ModelReply:
         stop = StopReason.TOOL_USE if isinstance(block, ToolUseBlock) else StopReason.END_TURN
