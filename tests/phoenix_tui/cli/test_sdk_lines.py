@@ -60,6 +60,8 @@ REASONS: Final = {
     "budget": "budget_exhausted",
 }
 """`terminal_reason` by run; `completed` for all others."""
+STOPS: Final = {"tools": "end_turn", "a refusal": "refusal", "turns": "tool_use", "bad key": None}
+"""`stop_reason` by run: the reason of its last call."""
 
 
 def at(line: Any, path: str) -> Any:
@@ -95,6 +97,14 @@ async def test_every_line_has_what_a_parser_demands(tmp_path: Path, name: str) -
     assert result["terminal_reason"] == REASONS.get(name, "completed")
     assert result.get("errors", []) == ([result["error"]] if result["is_error"] else [])
     _check_sums(result)
+    if name in STOPS:
+        assert result["stop_reason"] == STOPS[name]
+    if name == "tools":
+        assert 0 < result["duration_api_ms"] <= result["duration_ms"]
+        used = result["modelUsage"]["claude-sonnet-5-5"]
+        assert (used["contextWindow"], used["maxOutputTokens"]) == (1_000_000, 128_000)
+    if name == "refused tools":
+        assert (lines[0]["permission_mode"], lines[0]["permissionMode"]) == ("deny", "dontAsk")
 
 
 def _check_sums(result: dict[str, Any]) -> None:
@@ -103,21 +113,3 @@ def _check_sums(result: dict[str, Any]) -> None:
     costs = [used["costUSD"] for used in models]
     assert result["total_cost_usd"] == (None if None in costs else pytest.approx(sum(costs)))
     assert sum(used["outputTokens"] for used in models) == result["total_usage"]["output_tokens"]
-
-
-async def test_a_result_says_why_the_reply_ended_and_how_long_servers_took(tmp_path: Path) -> None:
-    [*_, result] = (await RUNS["tools"](tmp_path)).lines
-    assert result["stop_reason"] == "end_turn"
-    assert 0 < result["duration_api_ms"] <= result["duration_ms"]
-    used = result["modelUsage"]["claude-sonnet-5-5"]
-    assert (used["contextWindow"], used["maxOutputTokens"]) == (1_000_000, 128_000)
-
-
-@pytest.mark.parametrize(("name", "reason"), [("a refusal", "refusal"), ("turns", "tool_use"), ("bad key", None)])
-async def test_the_reason_is_that_of_the_last_call(tmp_path: Path, name: str, reason: str | None) -> None:
-    assert (await RUNS[name](tmp_path)).lines[-1]["stop_reason"] == reason
-
-
-async def test_modes_have_the_names_of_the_other_program(tmp_path: Path) -> None:
-    init = (await RUNS["refused tools"](tmp_path)).lines[0]
-    assert (init["permission_mode"], init["permissionMode"]) == ("deny", "dontAsk")
