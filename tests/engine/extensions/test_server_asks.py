@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 from msgspec import Raw
 
 from engine.conversation import Conversation
@@ -37,18 +36,23 @@ def own_words(*answers: tuple[str, ...]) -> ApprovalAnswer:
 
 
 @asynccontextmanager
-async def asked(home: Path) -> AsyncIterator[tuple[EngineHarness, Conversation, Hub]]:
-    """A conversation whose server asks for a name."""
+async def asked(home: Path, times: int = 1) -> AsyncIterator[tuple[EngineHarness, Conversation, Hub]]:
+    """A conversation whose server asks for a name, and replies for as many of them as ask one after the other."""
     (place := home / "hub").mkdir()
     async with (
         hub_in(place, stdio()) as one,
-        engine_harness(home, CALLS_FORM, DONE, extensions=[one.hub]) as harness,
+        engine_harness(home, *(CALLS_FORM, DONE) * times, extensions=[one.hub]) as harness,
     ):
         one.hub.asks.asker = ConversationAsker(harness.engine)
-        conversation = await harness.conversation()
-        await conversation.say("go")
-        await until(lambda: conversation.question)
-        yield harness, conversation, one
+        yield harness, await asking(harness), one
+
+
+async def asking(harness: EngineHarness) -> Conversation:
+    """Begin a conversation and wait for the question of its server."""
+    conversation = await harness.conversation()
+    await conversation.say("go")
+    await until(lambda: conversation.question)
+    return conversation
 
 
 def result(harness: EngineHarness) -> str:
@@ -63,22 +67,22 @@ async def answer(conversation: Conversation, given: ApprovalAnswer) -> object:
     return await conversation.answer(conversation.question.call.id, given)
 
 
-@pytest.mark.parametrize(
-    ("given", "text"),
-    [(own_words(("Ada",)), "accept {'name': 'Ada'}"), (NO, "decline None"), (LEFT, "cancel None")],
-)
-async def test_the_answer_of_the_user_reaches_the_server(tmp_path: Path, given: ApprovalAnswer, text: str) -> None:
-    async with asked(tmp_path) as (harness, conversation, _):
-        question = conversation.question
-        assert question is not None
-        assert isinstance(conversation.state, ToolExecuting), "the machine has no state for it"
-        assert (question.asker, question.server) == ("MCP server kinds", "kinds")
-        assert question.request.questions[0].question.startswith("Your name?\nGive it no passwords")
-        assert await answer(conversation, given) == Accepted()
-        await conversation.wait_idle()
-        assert result(harness) == text
-        assert conversation.question is None
-        assert [one.question is None for one in harness.seen(ApprovalAsked)] == [False, True]
+async def test_the_answer_of_the_user_reaches_the_server(tmp_path: Path) -> None:
+    answers = {"accept {'name': 'Ada'}": own_words(("Ada",)), "decline None": NO, "cancel None": LEFT}
+    async with asked(tmp_path, len(answers)) as (harness, conversation, _):
+        for number, (text, given) in enumerate(answers.items(), 1):
+            question = conversation.question
+            assert question is not None
+            assert isinstance(conversation.state, ToolExecuting), "the machine has no state for it"
+            assert (question.asker, question.server) == ("MCP server kinds", "kinds")
+            assert question.request.questions[0].question.startswith("Your name?\nGive it no passwords")
+            assert await answer(conversation, given) == Accepted()
+            await conversation.wait_idle()
+            assert result(harness) == text
+            assert conversation.question is None
+            assert [one.question is None for one in harness.seen(ApprovalAsked)] == [False, True] * number
+            if number < len(answers):
+                conversation = await asking(harness)
 
 
 async def test_an_answer_that_does_not_fit_is_refused_and_the_question_stays(tmp_path: Path) -> None:
