@@ -101,6 +101,8 @@ class InputFilter:
         came, text, self._held = text, self._held + text, ""
         kept: list[str | events.Paste] = []
         if self._paste is not None and self._cut and _is_key(came) and not text.startswith(_PASTE_END):
+            if self._paste:
+                kept.append(_as_event(self._paste))  # it went on for a while
             self._paste, text = None, came
         while text:
             if self._paste is not None:
@@ -136,7 +138,7 @@ class InputFilter:
             return ""
         paste.append(inside)
         self._paste = None
-        if inside or not self._cut:
+        if any(paste) or not self._cut:
             kept.append(_as_event(paste))
         return rest
 

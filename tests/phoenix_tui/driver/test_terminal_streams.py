@@ -119,6 +119,26 @@ def test_a_paste_that_goes_on_after_a_silence_stays_a_paste() -> None:
     assert [str(getattr(found, "text", found)) for found in split("four\r\x1b[201~\r")] == ["two\rthree\rfour\r", "\r"]
 
 
+def test_a_paste_that_goes_on_after_a_silence_loses_nothing_to_a_short_piece() -> None:
+    clock = SteppedClock()
+    split = InputFilter(clock)
+    split("\x1b[200~one ")
+    clock.seconds += PASTE_SECONDS
+    split.tick()
+    came = [*split("two three "), *split("x"), *split(" four"), *split("\x1b[201~\r")]
+    assert [str(getattr(found, "text", found)) for found in came] == ["two three ", "x", " four", "\x1b[201~\r"]
+
+
+def test_the_part_of_a_paste_behind_a_silence_arrives_though_its_end_comes_alone() -> None:
+    clock = SteppedClock()
+    split = InputFilter(clock)
+    split("\x1b[200~one ")
+    clock.seconds += PASTE_SECONDS
+    split.tick()
+    came = [*split("two three "), *split("\x1b[201~")]
+    assert [str(getattr(found, "text", found)) for found in came] == ["two three "]
+
+
 def test_keys_that_begin_like_a_paste_arrive() -> None:
     assert "".join(filtered(["\x1b[2", "~", "\x1b[20", "~"])) == "\x1b[2~\x1b[20~"
 
