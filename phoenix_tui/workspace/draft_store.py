@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -66,6 +67,8 @@ class Drafting:
         self._aside: SetAside | None = None
         self._unstored: dict[str, str] = {}
         """Drafts that could not be stored when their conversation left the view, by its id; "" for a new one."""
+        self._storing = asyncio.Lock()
+        """Held while a draft is written: a newer one must not be overtaken."""
         self._warmed = ""
         """The conversation whose connection was opened for the message being written."""
 
@@ -86,11 +89,15 @@ class Drafting:
         now = time.monotonic()
         self._changed_at = self._changed_at or now
         pause = min(PAUSE, max(self._changed_at + LATEST - now, 0.0))
-        self._timer = self._dock.set_timer(max(pause, SOONEST), self.store)
+        self._timer = self._dock.set_timer(max(pause, SOONEST), self._store_soon)
 
     def sent(self) -> None:
         """Forget the opened connection after a message was sent: the next one opens another."""
         self._warmed = ""
+
+    def _store_soon(self) -> None:
+        """Store it without the dock: keys pass through its queue, and the disk may be slow."""
+        self._dock.run_worker(self.store(), group="drafts")
 
     async def store(self) -> None:
         """Store it now if it was changed."""
@@ -99,11 +106,10 @@ class Drafting:
     async def keep(self) -> bool:
         """Store the draft now, where it was changed; False where that cannot be."""
         self._stop_timer()
-        if self.departures.are_waiting:
+        if self.departures.are_waiting or self._aside is not None:
+            # The change of conversations stores these drafts: only there a new conversation is still the one meant.
             async with self._active.changing:
-                pass  # each takes its draft along
-        if self._aside is not None:
-            return await self._store_aside()
+                pass
         if not self._changed_at or not self._dock.is_loaded:
             return True
         if self._active.conversation is not None:
@@ -192,8 +198,9 @@ class Drafting:
             return True
         try:
             conversation = conversation or await self._active.current()
-            if not conversation.read_only and draft != conversation.record.draft:
-                await conversation.change(ConversationChanges(draft=draft))
+            async with self._storing:
+                if not conversation.read_only and draft != conversation.record.draft:
+                    await conversation.change(ConversationChanges(draft=draft))
         except ENGINE_ERRORS as error:
             self._toasts.tell(str(error), bad=True)
             return False

@@ -9,6 +9,7 @@ import pytest
 
 from engine.ports import ConversationChanges, StorageError
 from phoenix_tui.commands.blocks import edit_again
+from phoenix_tui.widgets.completing import Chosen
 from phoenix_tui.widgets.transcript.targets import Target
 from phoenix_tui.workspace.actions import LOST_DRAFT, Actions
 from phoenix_tui.workspace.external_editor import with_changes
@@ -243,3 +244,32 @@ async def test_a_message_that_returns_while_its_conversation_is_about_to_be_left
             await shell.type("next")
         await asyncio.gather(returning, opening)
         assert (first.record.draft, shell.composer.text) == ("refused\ndraft", "next")
+
+
+async def test_the_text_of_a_new_conversation_is_not_stored_in_the_one_that_is_opened_while_more_is_typed(
+    open_shell: Any, engine: FakeEngine
+) -> None:
+    second = engine.seed("second", messages=2)
+    async with open_shell() as shell:
+        await shell.type("half")
+        released = slow_to_open(engine)
+        opening = asyncio.ensure_future(shell.active.open(second.id))
+        assert await poll(lambda: shell.composer.text == "")
+        await shell.type("now")
+        storing = asyncio.ensure_future(shell.active.drafts.store())  # as when the typing pauses
+        assert not await poll(storing.done, 0.1)
+        released.set()
+        await asyncio.gather(opening, storing)
+        assert (second.record.draft, shell.composer.text) == ("now", "now")
+        assert "half" in [one.record.draft for one in engine.opened.values()]
+
+
+async def test_keys_go_on_while_a_draft_is_being_stored(open_shell: Any, engine: FakeEngine) -> None:
+    async with open_shell() as shell:
+        await shell.open(engine.seed("first", messages=2))
+        released = slow_to_store(shell.conversation)
+        await shell.type("half")
+        assert await poll(lambda: shell.active.drafts._storing.locked())
+        shell.dock.post_message(Chosen("/stash other"))
+        await shell.until(lambda: any("Put aside" in toast for toast in shell.toasts))
+        released.set()
