@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test quick one check pyright mypy lint collect structure index schema bench screenshots snapshots tour sdk-parsers sdk-hosts mcp-servers acp-clients trial litellm llama clean
+.PHONY: run test quick one check pyright mypy lint collect structure index schema bench fuzz screenshots snapshots tour sdk-parsers sdk-hosts mcp-servers acp-clients trial litellm llama clean
 BESIDE := $(MAKE) --no-print-directory -j 2 -O
 
 $(VENV)/.installed: pyproject.toml
@@ -70,6 +70,11 @@ schema: $(VENV)/.tested
 
 bench: $(VENV)/.tested
 	@$(BIN)/python -m tests.benchmarks $(ARGS)
+
+# make fuzz N=100: random keys on a slow machine, N scripts over a fake engine and N into the real program; the suite plays
+# a few of them.
+fuzz: $(VENV)/.tested
+	@PHOENIX_KEY_FUZZ=$(or $(N),40) $(BIN)/pytest -q -n 2 tests/phoenix_tui/shell/test_key_fuzz.py tests/journeys/test_random_keys.py $(ARGS)
 
 screenshots: $(VENV)/.tested
 	@$(BIN)/python screenshots/make.py $(ARGS)

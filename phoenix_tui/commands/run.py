@@ -63,8 +63,11 @@ NOT_IN_SUB_AGENTS: Final = frozenset({
     "undo",
 })
 """Commands that would change a transcript that belongs to a parent's call."""
-AT_ONCE: Final = frozenset({"background", "close", "help", "new", "pane", "quit", "resume", "split", "stop", "stopall"})
-"""Commands that do not wait for the conversation that comes into view."""
+AT_ONCE: Final = frozenset({
+    *("close", "new", "pane", "resume", "split"),  # they wait in their own way
+    *("background", "stop", "stopall", "quit", "help", "history", "stash"),
+})
+"""Commands that do not wait for the conversation that is coming into view: most others act on that one."""
 WORKING: Final = frozenset({"compact", "init", "retry"})
 """Commands that begin long work: what is typed behind them is for the composer."""
 PROMPTS: Final = "mcp__"

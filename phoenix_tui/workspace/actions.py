@@ -16,6 +16,7 @@ from phoenix_tui.commands.run import run_line
 from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.key_order import keys_wait
 from phoenix_tui.modals.edit_sheet import EditSheet
 from phoenix_tui.terminal.clipboard import ClipboardImage, ClipboardText, ClipboardTrouble
 from phoenix_tui.terminal.lending import hand_over
@@ -186,7 +187,8 @@ class Actions:
     async def _edit(self) -> None:
         """Write the draft in $EDITOR."""
         active, composer = self._ctx.active, self._ctx.dock.composer
-        await active.settle()
+        with keys_wait():
+            await active.settle()
         conversation, before = active.conversation, composer.content
         text = await edit_outside(self._ctx.screen.app, before)
         if text is None:
