@@ -21,6 +21,7 @@ from tests.support.fake_queue import FakeQueue
 from tests.support.key_oracle import Texts
 from tests.support.key_scripts import ENDLESS, OPENERS, Pause, Script, Step, Weather
 from tests.support.shell import Shell
+from tests.support.waiting import poll
 
 PNG: Final = b"\x89PNG\r\n\x1a\n"
 LOCKED_SECONDS: Final = 1.3
@@ -32,7 +33,7 @@ WRITES: Final[tuple[tuple[type, str], ...]] = (
     *((FakeConversation, name) for name in ("say", "attach", "change", "shell")),
     (FakeQueue, "add"),
 )
-"""What waits for the store."""
+"""Operations that wait for the store."""
 
 
 class Player:
@@ -85,7 +86,7 @@ class Player:
             else:
                 await self._press_in_pieces(stroke, step.weather)
         if step.weather is Weather.LOCKED:
-            await asyncio.sleep(LOCKED_SECONDS)
+            await poll(self._keys_are_done, LOCKED_SECONDS)
             self._free.set()
             await self._shell.until(self._is_done)  # Esc in the next step would end a wait
 
@@ -97,7 +98,7 @@ class Player:
             if weather is Weather.CALM:
                 await self._shell.until(self._keys_are_done)
             elif self._rng.random() < 0.3:
-                await asyncio.sleep(0.002)
+                await asyncio.sleep(0)
 
     def _press(self, stroke: bytes) -> None:
         text = re.sub(r"@IMAGE(\d+)@", lambda found: str(self._folder / f"image{found[1]}.png"), stroke.decode())

@@ -120,7 +120,7 @@ class Script:
         """One of these."""
         return self._rng.choice(of)
 
-    def pause(self, *seconds: float) -> Pause:
+    def rest(self, *seconds: float) -> Pause:
         """One of these times."""
         return Pause(self._rng.choice(seconds))
 
@@ -157,7 +157,7 @@ class Script:
 
     def rename(self) -> list[Stroke]:
         """A new title for a conversation that has a message."""
-        begin: list[Stroke] = [self.new(), self.text(), ENTER, self.pause(0.0, 0.8), b"/rename", ENTER]
+        begin: list[Stroke] = [self.new(), self.text(), ENTER, self.rest(0.0, 0.8), b"/rename", ENTER]
         title = self.text()
         return [*begin, b" ", title.strip(), ENTER, self.text()]
 
@@ -167,7 +167,7 @@ class Script:
         strokes: list[Stroke] = [self.new()] if switch == b"new" else [FIND_ANYTHING, self.opened().encode(), ENTER]
         strokes.append(b"\x1b[200~")
         for _ in range(self._rng.randint(1, 3)):
-            strokes += [self.text(), self.pause(0.05, 0.3, 0.7)]
+            strokes += [self.text(), self.rest(0.05, 0.3, 0.7)]
         return [*strokes, b"\x1b[201~", self.text()]
 
     def history(self) -> list[Stroke]:
@@ -178,8 +178,8 @@ class Script:
     def queue_edit(self) -> list[Stroke]:
         """Add to a message that waits, with Up from the empty composer."""
         strokes: list[Stroke] = [self.new(), f"{ENDLESS} ".encode(), self.text(), ENTER, Pause(0.7)]
-        strokes += [self.text(), TAB, Pause(0.6), b"\x1b[A", Pause(0.6), ENTER, self.pause(0.0, 0.6)]
-        return [*strokes, b"\x1b[F", b" ", self.text(), SEND_NOW, self.pause(0.0, 0.4), self.text()]
+        strokes += [self.text(), TAB, Pause(0.6), b"\x1b[A", Pause(0.6), ENTER, self.rest(0.0, 0.6)]
+        return [*strokes, b"\x1b[F", b" ", self.text(), SEND_NOW, self.rest(0.0, 0.4), self.text()]
 
     def shell_line(self) -> list[Stroke]:
         """A line for the shell, and text behind it."""
@@ -191,7 +191,7 @@ class Script:
 
     def in_program(self) -> list[Stroke]:
         """Keys for a program that reads; then for Phoenix again."""
-        strokes: list[Stroke] = [self.new(), b"!cat", ENTER, self.pause(0.0, 0.1, 0.8), b"\x1d"]
+        strokes: list[Stroke] = [self.new(), b"!cat", ENTER, self.rest(0.0, 0.1, 0.8), b"\x1d"]
         return [*strokes, self.text().strip(), ENTER, Pause(2.5), b"\x04", Pause(1.5), self.text()]
 
 
@@ -206,8 +206,8 @@ STEPS: Final[dict[str, tuple[float, Maker]]] = {
     "open": (3, lambda s: [FIND_ANYTHING, s.opened().encode(), ENTER, s.text()]),
     "resume": (1, lambda s: [s.new(), f"/resume {s.opened()}".encode(), ENTER, s.text()]),
     "list": (1, lambda s: [LIST, s.choice(LIST, ESC), s.text()]),
-    "sheet": (2, lambda s: [s.choice(*SHEETS), s.pause(0.0, 0.05, 0.3), ESC, s.text()]),
-    "filter": (1, lambda s: [s.choice(FIND_ANYTHING, HISTORY), b"zq", s.pause(0.0, 0.3), ESC, s.text()]),
+    "sheet": (2, lambda s: [s.choice(*SHEETS), s.rest(0.0, 0.05, 0.3), ESC, s.text()]),
+    "filter": (1, lambda s: [s.choice(FIND_ANYTHING, HISTORY), b"zq", s.rest(0.0, 0.3), ESC, s.text()]),
     "file": (1, lambda s: [b"@rea", TAB, b" ", s.text()]),
     "several": (2, Script.several),
     "stash": (1, lambda s: [s.text(), STASH, s.text()]),

@@ -11,6 +11,7 @@ import sqlite3
 import zlib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,8 +31,8 @@ STOPS: Final = (0.01, 0.02, 0.05, 0.3, 1.2)
 """Seconds for which Phoenix is stopped."""
 LOCKS: Final = (0.3, 1.3, 2.2)
 """Seconds for which the database stays locked behind the keys."""
-SETTLED: Final = 30
-"""Looks, one a second, until all that was typed is where it belongs."""
+LOOKS: Final = (0.5, *[1.0] * 30)
+"""Seconds before each look for what was typed: it may come late, and be nowhere for a moment."""
 UNFINISHED: Final = re.compile(rb"\x1b(\[[0-9;]*|O)?$")
 LEAST_WIDTH: Final = 10
 """Width of the first image; each further one is a pixel wider, by which it is known again."""
@@ -57,8 +58,9 @@ class Terminal:
         """Play it all; returns what is wrong at the end."""
         for step in self._script.steps:
             await self._step(step)
-        for _ in range(SETTLED):
-            await asyncio.sleep(1)
+        found: list[str] = []
+        for pause in LOOKS:
+            await asyncio.sleep(pause)
             found = faults(self._script, _texts(self._phoenix))
             if not found:
                 break
@@ -143,7 +145,7 @@ async def played(folder: Path, script: Script) -> list[str]:
             await running.ready()
             for title in OPENERS:
                 await running.send(title)
-                await running.until(lambda title=title: _is_stored(phoenix, title))  # type: ignore[misc]
+                await running.until(partial(_is_stored, phoenix, title))
                 running.type(ESC)
                 running.type(NEW)
                 await running.shows("Three things to try")
