@@ -117,8 +117,7 @@ def _texts(phoenix: Phoenix) -> Texts:
     for one, title, draft in drafts:
         texts.titles[one], texts.of[one], everything[one] = title, [parsed(draft).text] if draft else [], draft
     for one, text, content in sent:
-        # The output of a shell line is in its row too.
-        texts.of[one].append(text.partition("\n")[0] if text.startswith("$ ") else text)
+        texts.of[one].append(text)
         everything[one] += content
     for one, content in queued:
         texts.of[one].append(json.loads(content)["text"])
@@ -135,7 +134,7 @@ def _texts(phoenix: Phoenix) -> Texts:
 
 
 async def played(folder: Path, script: Script) -> list[str]:
-    """Start Phoenix in `folder`, play a script, and return what is wrong at the end."""
+    """Start Phoenix in `folder`, play a script, and return what is wrong at the end, with all texts."""
     for number in range(len(script.images)):
         Image.new("RGB", (LEAST_WIDTH + number, 12), (number * 20, 1, 2)).save(folder / f"image{number}.png")
     async with serve(picks(_answer)) as server:
@@ -154,7 +153,7 @@ async def played(folder: Path, script: Script) -> list[str]:
         if (log := folder / "edited").exists():
             written = "\n".join(text for all_of in _texts(phoenix).of.values() for text in all_of)
             found += [f"lost of the editor: {word}" for word in log.read_text().split() if word not in written]
-    return found
+    return [*found, str(dict(_texts(phoenix).of))] if found else []
 
 
 def _is_stored(phoenix: Phoenix, title: str) -> bool:
