@@ -171,14 +171,16 @@ async def test_esc_does_not_wait_for_a_command_that_works(
 ) -> None:
     async with open_shell() as shell:
         await shell.open(shell.engine.seed("first", messages=2))
-        over = asyncio.Event()
+        begun, over = asyncio.Event(), asyncio.Event()
 
         async def begins() -> None:
+            begun.set()
             await over.wait()
 
         monkeypatch.setattr(shell.active, "begin", begins)
         monkeypatch.setattr(shell.app, "set_timer", lambda *_: None)  # no wait ends by itself
         in_one_read(shell, "/", *"new", "enter", "h")
+        await begun.wait()
         assert not await poll(lambda: shell.composer.text == "h", 0.2)
         in_one_read(shell, "escape")
         await shell.until(lambda: shell.composer.text == "h")
