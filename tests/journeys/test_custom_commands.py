@@ -171,13 +171,13 @@ async def test_model_and_effort_of_a_command_hold_for_its_run_alone(tmp_path: Pa
         phoenix = installed(tmp_path, server.url)
         front = "description: x\nmodel: claude-opus-4-6\neffort: low"
         command(phoenix.home / "commands", "deep", front, "Think.")
-        command(phoenix.home / "commands", "odd", "description: x\nmodel: haiku", "Think.")
+        command(phoenix.home / "commands", "odd", "description: x\nmodel: no-such-line", "Think.")
         for text in ("/deep", "and now", "/odd"):
             assert (await phoenix.run("-p", *(() if text == "/deep" else ("-c",)), text)).code == 0
     asked = [(seen.json["model"], seen.json.get("output_config", {})) for seen in server.requests]
     assert asked[0] == ("claude-opus-4-6", {"effort": "low"})
     assert asked[1] == asked[2]
-    assert asked[1][0] not in {"claude-opus-4-6", "haiku"}
+    assert asked[1][0] not in {"claude-opus-4-6", "no-such-line"}
 
 
 async def test_a_skill_in_a_fork_is_worked_on_by_a_sub_agent(tmp_path: Path) -> None:
