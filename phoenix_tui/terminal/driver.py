@@ -83,6 +83,8 @@ def _screen_of(file: TextIO) -> TextIO:
 class QuietDriver(LinuxDriver):
     """Sleeps until a byte comes; honours ESCDELAY to the millisecond; restores the terminal Phoenix was started in."""
 
+    _size_read = (0, 0)
+    """Columns and rows as they were read last; Textual's own start reads them, too."""
     overlays: dict[str, str] | None = None
     """Characters of a private plane, and the sixels of Phoenix's own that are drawn in their place."""
 
@@ -93,6 +95,7 @@ class QuietDriver(LinuxDriver):
         super().__init__(app, debug=debug, mouse=mouse, size=size)  # pyright: ignore[reportUnknownMemberType] - as said
         self._size = size or self._get_terminal_size()
         self._size_told = float("-inf")
+        """Time at which the newest size was told."""
         self._size_waits: asyncio.TimerHandle | None = None
         self._file: Any = LastingFile(_screen_of(self._file))
         self._put = 0
@@ -237,11 +240,19 @@ class QuietDriver(LinuxDriver):
 
     def _follow_sizes(self) -> None:
         """Read the size in the loop, after the signal: stock handlers interrupt each other, and an old size may win."""
+        told = self._size_read
         handle(self._loop, signal.SIGWINCH, self._tell_size)
+        if self._get_terminal_size() != told:  # a signal amidst the change of handlers is lost
+            self._tell_newest_size()
 
     def _get_terminal_size(self) -> tuple[int, int]:
         """The one answer to how large the screen is; Textual and Rich fall back to two sizes that differ."""
-        return terminal_size((self.fileno, *STREAMS))
+        self._size_read = terminal_size((self.fileno, *STREAMS))
+        return self._size_read
+
+    def newest_size(self) -> tuple[int, int]:
+        """Columns and rows as the terminal says now."""
+        return self._get_terminal_size()
 
     def _tell_size(self) -> None:
         """Lay out for the newest size, at a limited rate; the last one of a storm always counts."""
