@@ -153,7 +153,7 @@ class PhoenixApp(App[None]):
         """Hold early input until the composer can take it, and each key until the one before is done."""
         if isinstance(event, events.Resize):
             told = event.size.width, event.size.height
-            # As it is now: at the start an older size may be told behind a newer one.
+            # As it is now: at the start an older size may be reported behind a newer one.
             event.size = Size(*(drawable(*told) if self._terminal is None else self._terminal.newest_size()))
             if self._shadow is not None:
                 self._shadow.forget()

@@ -95,7 +95,7 @@ class QuietDriver(LinuxDriver):
         super().__init__(app, debug=debug, mouse=mouse, size=size)  # pyright: ignore[reportUnknownMemberType] - as said
         self._size = size or self._get_terminal_size()
         self._size_told = float("-inf")
-        """Time at which the newest size was told."""
+        """Time of the newest report of a size."""
         self._size_waits: asyncio.TimerHandle | None = None
         self._file: Any = LastingFile(_screen_of(self._file))
         self._put = 0
