@@ -14,7 +14,6 @@ from engine.api.conversation import ConversationApi
 from engine.api.errors import ENGINE_ERRORS
 from engine.executor.approving import answer_note
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice, NeedsYes, Refused
-from engine.records import SpawnMode
 from engine.updates import Question
 from phoenix_tui.acp.client import Client
 from phoenix_tui.acp.forms import answers_by_form, answers_by_options
@@ -32,6 +31,7 @@ from phoenix_tui.acp.tool_calls import (
 )
 from phoenix_tui.acp.translator import progress
 from phoenix_tui.acp.whole_diffs import edited_file
+from phoenix_tui.features.asking_run import run_behind
 from phoenix_tui.features.custom_commands import question as question_of
 from phoenix_tui.text.plan_text import plan_answer
 from tools.clean import clean_line, reveal
@@ -105,16 +105,11 @@ class Approvals:
             answer = None
         try:
             if answer is None:
-                self._waiting_for(conversation).cancel()
+                run_behind(conversation, self._root).cancel()
             else:
                 await self._give(conversation, question, answer)
         except ENGINE_ERRORS as error:
             log.warning("an answer was not stored: %s", error)
-
-    def _waiting_for(self, conversation: ConversationApi) -> ConversationApi:
-        """The conversation whose run a cancelled question ends: that of the session where it waits for a sub-agent."""
-        facts = conversation.record.agent
-        return conversation if facts is not None and facts.mode is SpawnMode.BACKGROUND else self._root
 
     async def _give(self, conversation: ConversationApi, question: Question, answer: ApprovalAnswer) -> None:
         """Give an answer; one that is refused becomes a no, since no client is asked again."""

@@ -12,7 +12,6 @@ from msgspec import Struct, field
 from engine.conversation import Conversation
 from engine.executor.call_arguments import parse_arguments
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice, PlanChoice, Refused
-from engine.records import SpawnMode
 from engine.updates import Question
 from phoenix_tui.cli.control.frames import is_too_large
 from phoenix_tui.cli.control.host import Asker, HostError
@@ -21,6 +20,7 @@ from phoenix_tui.cli.control.names import foreign_call, native_call
 from phoenix_tui.cli.control.permission_updates import PermissionUpdates
 from phoenix_tui.cli.control.plan_approvals import approved_plan
 from phoenix_tui.cli.headless import why_denied
+from phoenix_tui.features.asking_run import run_behind
 from tools.asked_questions import AskedQuestion
 from tools.contract import JsonObject, JsonValue, ToolClass, ToolInputError
 
@@ -77,7 +77,7 @@ class HostApprovals(Struct, eq=False):
         if task is not None:
             self._answering.add(task)
         if answer is None:
-            self._waiting_for(conversation).cancel()
+            run_behind(conversation, self.root).cancel()
             return
         receipt = await conversation.answer(question.call.id, answer)
         if isinstance(receipt, Refused) and answer.choice is ApprovalChoice.ONCE:
@@ -87,11 +87,6 @@ class HostApprovals(Struct, eq=False):
         accepts = question.request.plan and answer.choice is ApprovalChoice.ONCE
         if accepts and conversation.record.agent is None and self.updates.mode_of(later) is None:
             await self.updates.change_mode(conversation.record.permission_mode)  # reports the mode of the answer
-
-    def _waiting_for(self, conversation: Conversation) -> Conversation:
-        """The conversation whose run ends with a refusal that interrupts: that of the connection where it waits."""
-        facts = conversation.record.agent
-        return conversation if facts is not None and facts.mode is SpawnMode.BACKGROUND else self.root
 
     async def _answer(self, conversation: Conversation, question: Question) -> tuple[ApprovalAnswer | None, JsonValue]:
         """The answer, None where the host ends the run with it; and permission updates to apply behind it."""
