@@ -92,6 +92,8 @@ SANDBOXES: Final = {
 }
 PLAN_MODE: Final = "plan"
 _PERSONA: Final = (PromptFileKind.SOUL, PromptFileKind.IDENTITY)
+IMPORTED: Final = ", imported by "
+"""Part of the origin of a section between its file and the one that names it."""
 _Sections: TypeAlias = "Iterator[PromptSection]"
 
 
@@ -234,7 +236,7 @@ def _from_files(facts: PromptFacts, kind: PromptFileKind, name: str, preamble: s
 def _file_section(file: PromptFile, name: str, modes: frozenset[PromptMode], preamble: str = "") -> PromptSection:
     origin = reveal_name(str(file.path))  # a line break in a name would forge a line of the prompt
     if file.imported_by:
-        origin += f", imported by {reveal_name(str(file.imported_by))}"
+        origin += f"{IMPORTED}{reveal_name(str(file.imported_by))}"
     body = tagged("file", file.text)
     text = "\n".join(filter(None, (f"# {name} ({origin})", preamble, body)))
     return PromptSection(name, text, origin, modes, is_instructions=True)

@@ -24,6 +24,7 @@ from engine.machine.turn import why_refused
 from engine.machine.views import CompactionCause, CompactionKind, ContextView, EarlierView, Omission
 from engine.ports import ConversationChanges, RecordCompaction
 from engine.ports.files import CheckpointUse
+from engine.ports.instructions import PromptFile
 from engine.records import StoredCompaction, StoredMessage
 from engine.updates import ConversationChanged
 from tools.contract import ToolSpec
@@ -87,6 +88,8 @@ class SystemPrompt(Struct, frozen=True):
     tools_tokens: int
     specs: tuple[ToolSpec, ...] = ()
     """Definitions of these tools."""
+    files: tuple[PromptFile, ...] = ()
+    """Files whose texts are among the sections."""
 
 
 class ContextManager:
@@ -139,9 +142,10 @@ class ContextManager:
     async def prompt(self) -> SystemPrompt:
         """System prompt of the next request, with the token counts of `report`."""
         measured = (await self.report()).measured
-        specs = tuple(prompt_facts(self._session).tools)
+        facts = prompt_facts(self._session)
+        specs = tuple(facts.tools)
         tools = tuple(tool.name for tool in specs)
-        return SystemPrompt(measured.prompt, tools, dict(measured.shares)[Filling.TOOLS], specs)
+        return SystemPrompt(measured.prompt, tools, dict(measured.shares)[Filling.TOOLS], specs, facts.files)
 
     @property
     def kept_messages(self) -> int:

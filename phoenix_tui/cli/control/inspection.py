@@ -61,7 +61,7 @@ class Inspection(Struct, eq=False):
             "model": bare_model(conversation.record.model),
             "isAutoCompactEnabled": report.compact_percent <= 100,
             "autoCompactThreshold": threshold if report.compact_percent <= 100 else None,
-            "memoryFiles": memory_files(prompt, conversation.record.cwd),
+            "memoryFiles": memory_files(prompt),
             "mcpTools": mcp_tools(prompt),
             "agents": agent_types(self.agents.added(conversation.record.cwd)),
             "gridRows": nothing,

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final
 
 from engine.context.estimate import text_tokens, tools_tokens
+from engine.context.prompt import IMPORTED
 from engine.executor.context_manager import SystemPrompt
 from engine.ports.profiles import BUILT_IN, Profile
 from phoenix_tui.cli.control.flags import SERVED
-from tools.clean import clean_line
+from tools.clean import clean_line, reveal_name
 from tools.contract import JsonValue
 
 MOST_LISTED: Final = 500
 """Entries of a list."""
 
 
-def memory_files(prompt: SystemPrompt, cwd: Path) -> list[JsonValue]:
-    """Instruction files, by the tokens of each."""
+def memory_files(prompt: SystemPrompt) -> list[JsonValue]:
+    """Instruction files with their owner, by the tokens of each."""
+    owners = {reveal_name(str(file.path)): file.owner for file in prompt.files}
+    found = [(one.section.origin.partition(IMPORTED)[0], one) for one in prompt.sections if one.section.is_instructions]
     return [
-        {
-            "path": one.section.origin,
-            "type": "Project" if one.section.origin.startswith(f"{cwd}/") else "User",
-            "tokens": one.tokens,
-        }
-        for one in prompt.sections[:MOST_LISTED]
-        if one.section.is_instructions and one.section.origin.startswith("/")
+        {"path": path, "type": owners[path].value, "tokens": one.tokens}
+        for path, one in found[:MOST_LISTED]
+        if path in owners
     ]
 
 

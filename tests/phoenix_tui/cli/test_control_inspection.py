@@ -35,12 +35,17 @@ async def test_the_window_names_instruction_files_tools_of_servers_and_agents(tm
     async with serve(says("Hello.")) as server:
         phoenix = with_claude(tmp_path, server.url)
         (phoenix.cwd / "CLAUDE.md").write_text("Be brief.")
+        (tmp_path / ".git").mkdir()
+        (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+        (tmp_path / "CLAUDE.md").write_text("Be exact. @more.md")
+        (tmp_path / "more.md").write_text("Be kind.")
         flags = ("--setting-sources", "project", *CONFIG)
         async with hosted(phoenix, *flags, mcp_message=server_with(adds)) as host:
             await host.ask("initialize", agents=agents)
             await host.turn("Hi")
             usage = (await host.ask("get_context_usage"))["response"]
-    assert [(one["path"], one["type"]) for one in usage["memoryFiles"]] == [(str(phoenix.cwd / "CLAUDE.md"), "Project")]
+    paths = (tmp_path / "CLAUDE.md", tmp_path / "more.md", phoenix.cwd / "CLAUDE.md")
+    assert [(one["path"], one["type"]) for one in usage["memoryFiles"]] == [(str(one), "Project") for one in paths]
     assert [(one["name"], one["serverName"], one["tokens"] > 0) for one in usage["mcpTools"]] == [
         ("mcp__calc__add", "calc", True)
     ]
