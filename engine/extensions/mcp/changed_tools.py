@@ -34,8 +34,10 @@ def without_change(catalogue: Catalogue, tool: str) -> Catalogue:
 def change_words(server: str, catalogue: Catalogue, tool: str) -> str:
     """Change of a tool's description as lines with - and +; empty where there is none that was not shown."""
     before = catalogue.before.get(tool)
+    if before is None:  # nearly always, and asked for every tool of each request
+        return ""
     now = next((item.description for item in catalogue.tools if item.name == tool), None)
-    if before is None or now is None:
+    if now is None:
         return ""
     lines = list(difflib.unified_diff(before.splitlines(), now.splitlines(), lineterm="", n=0))[2:]
     text = "\n".join(line for line in lines if not line.startswith("@@"))

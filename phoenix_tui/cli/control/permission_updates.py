@@ -47,18 +47,16 @@ class PermissionUpdates(Struct, eq=False):
         return PermissionMode(FOREIGN_MODES[modes[-1]]) if modes else None
 
     async def _apply(self, entry: JsonObject, texts: list[str]) -> None:
-        kind, denies = entry["type"], entry.get("behavior") == "deny"
+        kind, behavior = entry["type"], entry.get("behavior")
+        denies = behavior == "deny"
         if kind == "setMode":
             await self.change_mode(PermissionMode(FOREIGN_MODES[str(entry["mode"])]))
         elif kind == "addDirectories":
             for text in texts:
                 self.rules.allow(text)
-        elif kind in ADDING and entry.get("behavior") != "ask":
+        elif kind in ADDING and behavior != "ask":
             self.rules.answer(texts, denies=denies, replaces=kind == "replaceRules")
-        elif (kind, entry.get("behavior")) != (
-            "removeRules",
-            "ask",
-        ):  # what is to be asked about is not allowed any more
+        elif kind in ADDING or behavior != "ask":  # what is to be asked about is not allowed any more
             for text in texts:
                 self.rules.withdraw(text, denies=denies)
 
