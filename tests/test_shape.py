@@ -1,4 +1,4 @@
-"""The walls of the house: files, functions and classes stay readable; layers stay apart; tests do not wait."""
+"""The walls of the house: files and functions stay readable; layers stay apart; tests do not wait."""
 
 from __future__ import annotations
 
@@ -16,18 +16,11 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for package in ("phoenix_tui", "engine", "tools") for path in (ROOT / package).rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
-FILE_WALL = 400
+FILE_WALL = 600
 FUNCTION_WALL = 50
-METHOD_WALL = 20
-"""Public methods of a class; helpers, event handlers and decorated methods are free."""
-CLASS_WALL = 350
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 WAITING = "waiting.py"
 """The one module of the tests that may sleep, between two looks."""
-
-
-def is_public(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    return not node.name.startswith(("_", "on_")) and not node.decorator_list
 
 
 def beyond_the_walls(path: Path) -> Iterator[str]:
@@ -38,12 +31,6 @@ def beyond_the_walls(path: Path) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, FUNCTION) and (count := (node.end_lineno or 0) - node.lineno + 1) > FUNCTION_WALL:
             yield f"{name}: {node.name}: {count} lines"
-        if isinstance(node, ast.ClassDef):
-            methods = [m for m in node.body if isinstance(m, FUNCTION)]
-            if (count := sum(map(is_public, methods))) > METHOD_WALL:
-                yield f"{name}: {node.name}: {count} public methods"
-            if (count := (node.end_lineno or 0) - node.lineno + 1) > CLASS_WALL:
-                yield f"{name}: {node.name}: {count} lines"
 
 
 def test_every_source_file_keeps_within_the_walls() -> None:
