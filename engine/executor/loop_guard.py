@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
-from typing import Final
+from enum import Enum, auto
+from typing import Final, TypeAlias
 
 import msgspec
 from msgspec import Struct, field
@@ -40,6 +42,14 @@ VARIED_READS: Final = Threshold(24, 36)
 """The same, most of them different."""
 
 
+class _Rule(Enum):
+    """Patterns without progress."""
+
+    CALL = auto()
+    RESULT = auto()
+    READS = auto()
+
+
 class LoopVerdict(Struct, frozen=True):
     """Judgement about one call: a warning for the model below its result, and whether the run ends."""
 
@@ -69,70 +79,109 @@ class _Call(Struct, frozen=True):
         return self.kind is None or self.is_read
 
 
+_Pattern: TypeAlias = tuple[_Rule] | tuple[_Rule, _Call] | tuple[_Rule, str, str]
+
+
 class LoopGuard(Struct, eq=False):
     """The newest calls of one run."""
 
     _recent: deque[_Call] = field(default_factory=lambda: deque[_Call](maxlen=REMEMBERED))
     _reads: int = 0
     """Reads since the last change; commands in between neither count nor reset."""
-    _warned: set[str] = field(default_factory=set[str])
-    """Rules whose warning the model has read: no run ends without one."""
+    _ends_at: dict[_Pattern, int] = field(default_factory=dict["_Pattern", int])
+    """Count at which each pattern ends the run, as the model has read below a result: no run ends without that."""
+    _unread: dict[_Pattern, int] = field(default_factory=dict["_Pattern", int])
+    """The same for warnings below results of the present reply, which the model has not read yet."""
+    _reply: int = 0
+    _left: int = 0
+    """Calls of the present reply that have not ended."""
+    _finds_more: bool = False
+    """True once a call of the present reply found something new."""
+    _due: str = ""
+    """Sentence about the repetition that ends the run behind the present reply."""
+    _due_rule: _Rule | None = None
 
-    def judge(self, call: ToolCall, kind: ToolClass | None, result: str, *, failed: bool = False) -> LoopVerdict:
-        """Take a call that has ended. `kind` is None for one that was never run: unknown, malformed or denied."""
-        if call.name in WAITING:
-            return LoopVerdict()
+    def judge(
+        self,
+        call: ToolCall,
+        kind: ToolClass | None,
+        result: str,
+        *,
+        failed: bool = False,
+        reply: int = 0,
+        left: int = 0,
+    ) -> LoopVerdict:
+        """Take a call that has ended. `kind` is None for one that was never run: unknown, malformed or denied.
+
+        A reply is judged with its last call: what a model asks for at once is one step, and it reads no warning
+        between two calls of it. `reply` numbers the reply that made the call, `left` counts the calls behind it.
+        """
+        if reply != self._reply or not self._left:  # the model has read the results of its earlier replies
+            self._ends_at |= self._unread
+            self._unread.clear()
+            self._reply, self._finds_more, self._due, self._due_rule = reply, False, "", None
+        self._left = left
+        warning = self._compare(call, kind, result, failed=failed) if call.name not in WAITING else ""
+        self._finds_more |= not warning and call.name not in WAITING | CONSTANT
+        if left or not self._due or (self._finds_more and self._due_rule is not _Rule.CALL):
+            return LoopVerdict(warning)
+        return LoopVerdict(f"\n\n[{self._due} The run ends here.]", stops=True)
+
+    def _compare(self, call: ToolCall, kind: ToolClass | None, result: str, *, failed: bool) -> str:
+        """The warning that this call deserves; empty for none."""
         if kind is ToolClass.EDIT and failed:
             kind = None
         if kind is ToolClass.EDIT:
-            self._changed()
+            self._forget_reads()
         made = _Call(call.name, _plain(call.input_json), result, kind)
         self._recent.append(made)
         self._reads += made.is_read
-        found = [
-            verdict for verdict in (self._same_call(made), self._same_result(made), self._reading(made)) if verdict
-        ]
-        return max(found, key=lambda verdict: verdict.stops, default=LoopVerdict())
+        found = [self._same_call(made), self._same_result(made), self._reading(made)]
+        return next(filter(None, found), "")
 
-    def _changed(self) -> None:
+    def _forget_reads(self) -> None:
         """A file was changed: reading and running the same again is no repetition. The change itself may be one."""
         edits = [call for call in self._recent if call.kind is ToolClass.EDIT]
         self._recent.clear()
         self._recent.extend(edits)
-        self._reads = 0
-        self._warned -= {"result", "reads"}
+        self._reads, self._due = 0, ""
+        for told in (self._ends_at, self._unread):
+            for pattern in [one for one in told if one[0] is not _Rule.CALL]:
+                del told[pattern]
 
-    def _same_call(self, made: _Call) -> LoopVerdict | None:
+    def _same_call(self, made: _Call) -> str:
         times = sum(call == made for call in self._recent)
         said = f"This same call has given this same result {times} times."
-        return self._verdict("call", times, SAME_CALL, said)
+        return self._warn((_Rule.CALL, made), times, SAME_CALL, said)
 
-    def _same_result(self, made: _Call) -> LoopVerdict | None:
+    def _same_result(self, made: _Call) -> str:
         if not made.tells:
-            return None
+            return ""
         alike = {call.arguments for call in self._recent if (call.name, call.result) == (made.name, made.result)}
         said = f"{len(alike)} different calls of {made.name} have given this same result."
-        return self._verdict("result", len(alike), SAME_RESULT, said)
+        return self._warn((_Rule.RESULT, made.name, made.result), len(alike), SAME_RESULT, said)
 
-    def _reading(self, made: _Call) -> LoopVerdict | None:
+    def _reading(self, made: _Call) -> str:
         if not made.is_read:
-            return None
+            return ""
         reads = [(call.name, call.arguments) for call in self._recent if call.is_read]
         different = len(set(reads)) / len(reads)
         if different > NEARLY_ALL_DIFFERENT:
-            return None
+            return ""
         threshold = REPETITIVE_READS if different <= FEW_DIFFERENT else VARIED_READS
         said = f"{self._reads} reads in a row without a change, some of them repeated."
-        return self._verdict("reads", self._reads, threshold, said)
+        return self._warn((_Rule.READS,), self._reads, threshold, said)
 
-    def _verdict(self, rule: str, count: int, threshold: Threshold, said: str) -> LoopVerdict | None:
+    def _warn(self, pattern: _Pattern, count: int, threshold: Threshold, said: str) -> str:
         if count < threshold.warn:
-            return None
-        stops = count >= threshold.stop and rule in self._warned
-        self._warned.add(rule)
-        last = max(threshold.stop, count + 1)
-        advice = f"Do something else, or say what keeps you from going on; at {last} the run ends."
-        return LoopVerdict(f"\n\n[{said} {'The run ends here.' if stops else advice}]", stops)
+            return ""
+        if count >= max(threshold.stop, self._ends_at.get(pattern, sys.maxsize)):
+            self._due, self._due_rule = said, pattern[0]
+            unless = "" if pattern[0] is _Rule.CALL else " unless it finds something new"
+            return f"\n\n[{said} The run ends with this reply{unless}.]"
+        last = max(threshold.stop, self._ends_at.get(pattern, count + self._left + 1))
+        self._unread[pattern] = last
+        return f"\n\n[{said} Do something else, or say what keeps you from going on; at {last} the run ends.]"
 
 
 def _plain(arguments: str) -> str:

@@ -39,7 +39,7 @@ from engine.machine.agent_texts import heading_of
 from engine.machine.effects import ExecTool
 from engine.machine.events import AgentsStarted, ApprovalNeeded, ToolFinished
 from engine.machine.messages import ImageBlock, ToolCall, ToolResult, ToolStatus
-from engine.machine.states import AgentTask
+from engine.machine.states import AgentTask, round_of, run_of
 from engine.permissions.asked import AskedCall
 from engine.permissions.command_rules import only_reads
 from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits
@@ -351,7 +351,15 @@ def _finish(
     """Answer with the result of a call; `kind` is None for one that was never run."""
     status = ToolStatus.ERROR if output.is_error else ToolStatus.SUCCESS
     display = encode_display(output.display) if output.display is not None else ""
-    verdict = session.run.loop_guard.judge(act.call, kind, output.text, failed=output.is_error)
+    run, round_ = run_of(session.state), round_of(session.state)
+    verdict = session.run.loop_guard.judge(
+        act.call,
+        kind,
+        output.text,
+        failed=output.is_error,
+        reply=run.iteration if run is not None else 0,
+        left=len(round_.queue) if round_ is not None else 0,
+    )
     result = ToolResult(act.call.id, output.text, status, images, display, output.truncated)
     result, note, writes = inspected_result(session, act.call, result)
     result = replace(result, text=result.text + verdict.warning)

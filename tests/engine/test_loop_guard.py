@@ -204,3 +204,85 @@ def test_no_run_ends_that_was_not_warned() -> None:
 def test_the_model_reads_what_repeats_and_when_the_run_ends(calls: list[tuple[str, str, str]], said: str) -> None:
     guard = LoopGuard()
     assert [judged(guard, *call) for call in calls][-1].warning == f"\n\n[{said}]"
+
+
+def replies(*batches: Sequence[tuple[str, str, str]]) -> list[list[LoopVerdict]]:
+    """Verdicts of one guard about the calls of each reply."""
+    guard = LoopGuard()
+    kinds = {"patch": ToolClass.EDIT, "bash": ToolClass.RUN}
+    return [
+        [
+            guard.judge(
+                ToolCall("t", name, arguments),
+                kinds.get(name, ToolClass.READ),
+                result,
+                reply=number,
+                left=len(calls) - place - 1,
+            )
+            for place, (name, arguments, result) in enumerate(calls)
+        ]
+        for number, calls in enumerate(batches, 1)
+    ]
+
+
+def signs(verdicts: Sequence[Sequence[LoopVerdict]]) -> list[str]:
+    return ["".join("S" if one.stops else "w" if one.warning else "." for one in reply) for reply in verdicts]
+
+
+NOTHING = [("search", f'{{"pattern": "{n}"}}', "no match") for n in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("batches", "expected"),
+    [
+        pytest.param([NOTHING[:8]], ["...wwwww"], id="eight searches at once end nothing"),
+        pytest.param([[SAME] * 9], ["..wwwwwww"], id="nor does the same call nine times at once"),
+        pytest.param([NOTHING[:8], NOTHING[8:9]], ["...wwwww", "S"], id="the next one does, as the warning says"),
+        pytest.param([NOTHING[:8], NOTHING[8:16]], ["...wwwww", "wwwwwwwS"], id="with the last call of its reply"),
+        pytest.param(
+            [NOTHING[:8], [*NOTHING[8:10], ("read_file", "{}", "text")]],
+            ["...wwwww", "ww."],
+            id="unless one finds more",
+        ),
+        pytest.param(
+            [NOTHING[:8], [("read_file", "{}", "text"), *NOTHING[8:10]], NOTHING[10:11]],
+            ["...wwwww", ".ww", "S"],
+            id="whichever comes first",
+        ),
+        pytest.param(
+            [[SAME, ("bash", f"{n}", f"{n}")] for n in range(5)],
+            ["..", "..", "w.", "w.", "wS"],
+            id="the same call beside a clock",
+        ),
+        pytest.param(
+            [NOTHING[:4], [("find_files", f"{n}", "no match") for n in range(8)]],
+            ["...w", "...wwwww"],
+            id="a warning about another tool does not count",
+        ),
+        pytest.param(
+            [NOTHING[:8], [*NOTHING[8:10], ("patch", "1", "changed")]], ["...wwwww", "ww."], id="unless a file changes"
+        ),
+    ],
+)
+def test_a_reply_is_judged_as_one_step_and_a_warning_counts_once_it_was_read(
+    batches: list[list[tuple[str, str, str]]], expected: list[str]
+) -> None:
+    assert signs(replies(*batches)) == expected
+
+
+def test_the_warnings_of_one_reply_name_the_same_count_and_it_holds() -> None:
+    first, second = replies(NOTHING[:8], NOTHING[8:9])
+    assert {one.warning.rsplit(";", 1)[1] for one in first[3:]} == {" at 9 the run ends.]"}
+    assert second[0].warning == ("\n\n[9 different calls of search have given this same result. The run ends here.]")
+
+
+async def test_a_model_reads_the_warning_about_eight_calls_that_it_made_at_once(tmp_path: Path) -> None:
+    """Each is refused alike, like eight searches without a match."""
+    calls = tuple(ScriptedCall("nothing", f'{{"n": {n}}}') for n in range(8))
+    async with engine_harness(tmp_path, Reply(calls), Reply((Text("I see"),))) as harness:
+        conversation = await harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        (ended,) = harness.seen(RunEnded)
+        assert ended.status == "success"
+        assert [text.count("at 9 the run ends") for text in results(harness)] == [0, 0, 0, 1, 1, 1, 1, 1]
