@@ -128,7 +128,7 @@ class AgentsSheet(AnsweringSheet):
             yield Static(id="detail", markup=False)
             yield self.question
 
-    def on_mount(self) -> None:
+    def begin(self) -> None:
         """Look again each second while it is open."""
         self.set_interval(TICK, self._draw)
         self._draw()

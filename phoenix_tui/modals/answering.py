@@ -63,6 +63,10 @@ class AnsweringSheet(Sheet[str]):
     def on_mount(self) -> None:
         """Follow all conversations."""
         self._unwatch = self._engine.watch(lambda _: self.look())
+        self.begin()
+
+    def begin(self) -> None:
+        """Show the list, and follow the time."""
 
     def on_unmount(self) -> None:
         """Follow nothing any more."""

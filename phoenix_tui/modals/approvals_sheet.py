@@ -61,7 +61,7 @@ class ApprovalsSheet(AnsweringSheet):
             yield Static(id="elsewhere", markup=False)
             yield self.question
 
-    def on_mount(self) -> None:
+    def begin(self) -> None:
         """Show the other waiting processes, and their times."""
         self.query_one("#elsewhere").display = bool(self._elsewhere)
         self.query_one("#elsewhere", Static).update("\n".join(f"  {clean_line(one)}" for one in self._elsewhere))

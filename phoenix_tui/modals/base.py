@@ -139,7 +139,16 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
             self._opener.release()
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
-        """Close; keys behind the one that chose something wait for what that opens, a sheet or a conversation."""
+        """Close, with the sheets above it; once it is closed, nothing happens.
+
+        Textual would take whatever is on top from the stack, at last the workspace. Keys behind the one that chose
+        something wait for what that opens, a sheet or a conversation.
+        """
+        stack = self.app.screen_stack
+        if self not in stack:
+            return AwaitComplete()
+        for above in reversed(stack[stack.index(self) + 1 :]):
+            above.dismiss()
         if result and self._opener is not None and self.key_order is not None:
             self.key_order.hold(self._opener, may_work=True)
         return super().dismiss(result)
@@ -159,6 +168,10 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
         return room if self.WHOLE else min(room, MEASURE)
 
     def on_screen_resume(self) -> None:
+        """Continue: it is on top again."""
+        self.go_on()
+
+    def go_on(self) -> None:
         """Show the action of Esc when the sheet gets the keys."""
         self.show_esc_hint(self.esc_hint)
 

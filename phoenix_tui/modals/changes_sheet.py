@@ -75,7 +75,7 @@ class ChangesSheet(DiffSheet):
                 yield DiffView()
             yield Static(id="note", markup=False)
 
-    def on_mount(self) -> None:
+    def begin(self) -> None:
         """Look."""
         self.action_again()
 

@@ -48,6 +48,10 @@ class DiffSheet(Sheet[None]):
 
     def on_mount(self) -> None:
         """Show it."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Show it."""
         self._view.show(self._display, self._words)
 
     def action_change(self, by: int) -> None:

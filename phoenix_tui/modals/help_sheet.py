@@ -32,9 +32,8 @@ class HelpSheet(RowsSheet):
         """Begin at the keys of `where`."""
         super().__init__("Keys and commands", help_entries(keymap), "", current=where.value if where else "")
 
-    def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
-        """Enter closes: it is there to be read."""
-        event.stop()
+    def take_row(self) -> None:
+        """Close with Enter: it is there to be read."""
         self.dismiss(None)
 
     def action_close_or_type(self) -> None:

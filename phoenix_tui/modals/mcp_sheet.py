@@ -60,9 +60,9 @@ class McpSheet(RowsSheet):
         self._said = ""
         super().__init__("MCP servers", _rows(views), _keys())
 
-    def on_mount(self) -> None:
+    def begin(self) -> None:
         """Look again each second while it is open."""
-        super().on_mount()
+        super().begin()
         self.set_interval(TICK, self._look)
 
     def _look(self) -> None:

@@ -86,6 +86,10 @@ class PickerSheet(Sheet[str]):
 
     def on_mount(self) -> None:
         """Draw and take the keys."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Draw and take the keys."""
         self.set_focus(self.query_one(LineInput))
         self._draw()
 
@@ -94,8 +98,12 @@ class PickerSheet(Sheet[str]):
         self._draw()
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Narrow to rows that hold every word."""
-        words = event.text_area.text.lower().split()
+        """Find again."""
+        self.narrow(event.text_area.text)
+
+    def narrow(self, text: str) -> None:
+        """Narrow to rows that hold every word of `text`."""
+        words = text.lower().split()
         self._found = [
             one
             for one in self._choices

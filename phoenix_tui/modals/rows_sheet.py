@@ -87,6 +87,10 @@ class RowsSheet(Sheet[str]):
 
     def on_mount(self) -> None:
         """Draw and take the keys."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Draw and take the keys."""
         if self.TYPED:
             self.set_focus(self.query_one(LineInput))
         self._draw()
@@ -104,8 +108,12 @@ class RowsSheet(Sheet[str]):
             self._draw()
 
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
-        """Take the chosen row."""
+        """Enter."""
         event.stop()
+        self.take_row()
+
+    def take_row(self) -> None:
+        """Take the chosen row."""
         if self.chosen is not None:
             self.dismiss(self.chosen.key)
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from textual.binding import BindingType
-from textual.widgets import TextArea
 
 from phoenix_tui.features.settings_api import Setting
 from phoenix_tui.keys.active_keys import hint
@@ -71,9 +70,9 @@ class ThemeSheet(PickerSheet):
         super().action_move(by)
         self._look()
 
-    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+    def narrow(self, text: str) -> None:
         """Narrow, and look at the first."""
-        super().on_text_area_changed(event)
+        super().narrow(text)
         self._look()
 
     def action_close(self) -> None:

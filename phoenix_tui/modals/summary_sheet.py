@@ -71,8 +71,9 @@ class SummarySheet(Sheet[str]):
         self._asked = True
         self._end_at_rest()
 
-    def on_screen_resume(self) -> None:
+    def go_on(self) -> None:
         """Close it if the summary ended while another sheet was over it."""
+        super().go_on()
         self._end_at_rest()
 
     def on_unmount(self) -> None:

@@ -38,10 +38,10 @@ class TurnsSheet(PickerSheet):
         ]
         super().__init__("Turns", choices, current=str(nearest))
 
-    def on_mount(self) -> None:
+    def begin(self) -> None:
         """Draw and take the keys."""
         self.query_one(".sheet").mount(Static(id="turn", markup=False))
-        super().on_mount()
+        super().begin()
 
     def _draw(self) -> None:
         super()._draw()

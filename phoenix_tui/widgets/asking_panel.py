@@ -17,7 +17,6 @@ from phoenix_tui.keys.keymap import bindings
 from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.text.ask_form import CHOOSE, CHOOSE_ONLY, NO_ROW, SEND, AskForm, FormOutcome
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.widgets.answer_line import AnswerLine
 from phoenix_tui.widgets.flowing import Flowing
 from phoenix_tui.widgets.opened import Opened
 from phoenix_tui.widgets.question_panel import QuestionPanel
@@ -143,8 +142,9 @@ class AskingPanel(QuestionPanel):
             self.form.row = self.form.last_row if from_below else 0
             self._redraw()
 
-    def on_blur(self) -> None:
-        """Clear the selection; the panel below this class does the rest."""
+    def clear_choice(self) -> None:
+        """Clear the selection."""
+        super().clear_choice()
         if self.form is not None and not self.has_focus_within:
             self.form.row = NO_ROW
             self._redraw()
@@ -158,14 +158,13 @@ class AskingPanel(QuestionPanel):
         self._do(self.form.write(reason))
         return True
 
-    def on_answer_line_written(self, event: AnswerLine.Written) -> None:
-        """The line is written: own words are the form's, all else is for the class below this one."""
+    def take_line(self, answer: ApprovalAnswer) -> None:
+        """Answer: own words are the form's."""
         if self.form is None or not self._writing:
+            super().take_line(answer)
             return
-        event.stop()
-        event.prevent_default()
         self.close_line()
-        self._do(self.form.write(event.answer.reason))
+        self._do(self.form.write(answer.reason))
 
     def close_line(self) -> bool:
         """Close the line; False when none was open."""

@@ -218,6 +218,10 @@ class QuestionPanel(RequestReading):
         self._draw_answers()
 
     def on_blur(self) -> None:
+        """The keys are elsewhere."""
+        self.clear_choice()
+
+    def clear_choice(self) -> None:
         """Clear the selection."""
         self._chosen = NONE
         self._draw_answers()
@@ -381,9 +385,13 @@ class QuestionPanel(RequestReading):
         asked.scroll_relative(y=max(-page, min(by, page)), animate=False)
 
     def on_answer_line_written(self, event: AnswerLine.Written) -> None:
-        """The rule or the reason is written."""
+        """Enter in the line."""
         event.stop()
-        self._answer(event.answer)
+        self.take_line(event.answer)
+
+    def take_line(self, answer: ApprovalAnswer) -> None:
+        """Answer: the rule or the reason is written."""
+        self._answer(answer)
 
     def _answer(self, answer: ApprovalAnswer) -> None:
         if self._question is not None:

@@ -6,7 +6,10 @@ import gc
 import weakref
 
 import pytest
+from textual import events
 
+from phoenix_tui.modals.help_sheet import HelpSheet
+from phoenix_tui.modals.line_sheet import LineSheet
 from phoenix_tui.modals.opening import KILOBYTES
 from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.support.shell import Shell
@@ -32,6 +35,33 @@ async def test_a_closed_sheet_and_all_that_it_painted_go(open_shell: OpenShell) 
         await opened_and_closed(shell)  # the newest one is still known as the last that had the focus
         assert len(held) > 3
         await shell.until(lambda: gc.collect() >= 0 and not any(one() is not None for one in held))
+
+
+@pytest.mark.parametrize("way", [("f1",), ("question_mark",), ("slash", *"help", "enter")])
+async def test_enter_closes_the_help_however_often_it_is_pressed(open_shell: OpenShell, way: tuple[str, ...]) -> None:
+    async with open_shell() as shell:
+        for _ in range(2):
+            await shell.pilot.press(*way)
+            await shell.until(lambda: isinstance(shell.top, HelpSheet))
+            for _ in range(3):
+                shell.app.post_message(events.Key("enter", "\r"))
+            await shell.until(lambda: shell.top is shell.screen)
+
+
+async def test_a_sheet_is_closed_once_and_takes_those_above_it_along(open_shell: OpenShell) -> None:
+    async with open_shell() as shell:
+        below, above = LineSheet("below"), LineSheet("above")
+        answers: list[tuple[str, str | None]] = []
+        shell.app.push_screen(below, lambda text: answers.append(("below", text)))
+        shell.app.push_screen(above, lambda text: answers.append(("above", text)))
+        await shell.until(lambda: shell.top is above)
+        below.dismiss("done")
+        below.dismiss("again")
+        above.dismiss("late")
+        await shell.until(lambda: shell.top is shell.screen and len(answers) == 2)
+        await shell.type("still here")
+        assert shell.composer.text == "still here"
+        assert answers == [("above", None), ("below", "done")]
 
 
 async def test_what_refers_to_itself_is_collected_after_some_sheets(
