@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import importlib
 import re
-import sys
 from collections.abc import Iterator
+from threading import Event
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,6 +21,8 @@ SEARCH = 0.01
 """US dollars of one search by Anthropic's server (platform.claude.com, "Pricing")."""
 _SHORT = 1_000
 """Tokens of a prompt to which no higher price of long ones applies."""
+_others = Event()
+"""Set once genai-prices is imported whole: while a thread imports it, `sys.modules` has it already."""
 
 
 class Price(Struct, frozen=True):
@@ -82,7 +84,7 @@ def price(provider: str, model: str, usage: Usage, *, local: bool = False) -> fl
         threshold, dearer = _LONG_PROMPT.get(name, (0, own))
         prompt = usage.input_tokens + usage.cache_creation_tokens + usage.cache_read_tokens
         return (dearer if prompt > threshold else own).of(usage) + searches
-    found = _looked_up(provider, model, usage) if "genai_prices" in sys.modules else None
+    found = _looked_up(provider, model, usage) if _others.is_set() else None
     return None if found is None else found + searches
 
 
@@ -115,6 +117,7 @@ def load_now(model: str) -> None:
     """Do the work of `load` in the thread of the caller."""
     if not _is_listed(model):
         importlib.import_module("genai_prices")
+        _others.set()
 
 
 def _is_listed(model: str) -> bool:

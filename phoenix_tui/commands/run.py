@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
-from importlib import import_module
 from typing import Final
 
 from engine.api.errors import ENGINE_ERRORS
@@ -13,6 +10,7 @@ from phoenix_tui.features.catalogue import closest, split_command
 from phoenix_tui.features.custom_commands import is_custom
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.keys.key_order import keys_wait, let_keys_in
+from phoenix_tui.lifecycle.loading import load
 
 MODULES: Final[dict[str, tuple[str, ...]]] = {
     "conversations": ("archive", "delete", "fork", "new", "rename", "resume", "retry", "stop", "stopall"),
@@ -118,8 +116,6 @@ async def run_command(ctx: CommandContext, name: str, argument: str) -> bool:
 async def _run_of(name: str) -> CommandFunction | None:
     if name not in _MODULE_OF:
         return None
-    module = f"phoenix_tui.commands.{_MODULE_OF[name]}"
-    if module not in sys.modules:
-        await asyncio.to_thread(import_module, module)
-    runs: dict[str, CommandFunction] = sys.modules[module].RUNS
+    module = await load(f"phoenix_tui.commands.{_MODULE_OF[name]}")
+    runs: dict[str, CommandFunction] = module.RUNS
     return runs[name]

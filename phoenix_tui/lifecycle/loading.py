@@ -19,6 +19,8 @@ OUT: Final = 0.001
 """Seconds in which the thread that writes takes the first frame."""
 
 _lock: Final = Lock()
+_loaded: Final[dict[str, ModuleType]] = {}
+"""Modules that were imported whole: one in `sys.modules` may still be half-way, in another thread."""
 
 
 @asynccontextmanager
@@ -34,14 +36,16 @@ async def seldom_switched() -> AsyncGenerator[None]:
 
 
 async def load(name: str) -> ModuleType:
-    """Import a module in a thread; a second request meanwhile waits.
+    """Import a module in a thread; a second request meanwhile waits. A loaded one is returned at once.
 
     Threads that import side by side get nothing done sooner, and pay for each switch.
 
     Raises:
         ImportError: there is none.
     """
-    return await asyncio.to_thread(_import, name)
+    if name not in _loaded:
+        _loaded[name] = await asyncio.to_thread(_import, name)
+    return _loaded[name]
 
 
 def _import(name: str) -> ModuleType:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from phoenix_tui.lifecycle.loading import SELDOM, load, seldom_switched
+from tests.support.waiting import poll
 
 MODULE = """
 import threading, time
@@ -25,6 +27,31 @@ async def test_a_second_module_waits_for_the_first(tmp_path: Path, monkeypatch: 
     first, second = await asyncio.gather(load("loaded_first"), load("loaded_second"))
     times = sorted([(first.begun, first.ended), (second.begun, second.ended)])
     assert times[0][1] <= times[1][0]
+
+
+async def test_a_module_that_is_half_imported_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "loaded_half.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    under_way = asyncio.create_task(load("loaded_half"))
+    assert await poll(lambda: "loaded_half" in sys.modules)
+    assert (await load("loaded_half")).ended > 0
+    assert (await load("loaded_half")) is await under_way
+
+
+def test_every_command_can_be_used_first_twice_at_once() -> None:
+    """A new process has loaded none of them; two threads ask."""
+    script = (
+        "import asyncio, sys; from concurrent.futures import ThreadPoolExecutor\n"
+        "from phoenix_tui.commands import run\n"
+        "sys.setswitchinterval(1e-5)\n"
+        "names = [name for names in run.MODULES.values() for name in names]\n"
+        "async def twice(): return await asyncio.gather(*(run._run_of(name) for name in names for _ in range(2)))\n"
+        "with ThreadPoolExecutor(2) as pool:\n"
+        "    both = list(pool.map(lambda _: asyncio.run(twice()), range(2)))\n"
+        "print(all(callable(one) for found in both for one in found), len(names) * 2 == len(both[0]))\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (ended.stdout.strip(), ended.stderr) == ("True True", "")
 
 
 async def test_a_module_that_is_not_there_leaves_the_next_one_free() -> None:
