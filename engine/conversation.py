@@ -308,7 +308,7 @@ class Conversation:
         kept = self.rules or session.broken or not isinstance(self.state, Idle)
         return bool(goes_on or sends or works or kept)
 
-    async def close(self, *, rests: bool = False) -> None:
+    async def close(self, *, rests: bool = False, by: StopCause = StopCause.USER) -> None:
         """Stop the run, end its jobs, forget the subscribers, release ownership.
 
         One that `rests` keeps what its ended jobs printed and its temporary folder: it may be opened again.
@@ -319,7 +319,7 @@ class Conversation:
         self.reconsidering.stop()
         busy = is_busy(self.state) and not keeps_question(session)
         if busy:
-            self.cancel()
+            self.cancel(by)
         if busy or session.record.agent is not None:  # a sub-agent may be about to be dropped
             with suppress(TimeoutError):
                 async with asyncio.timeout(session.settings.close_grace):

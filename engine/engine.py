@@ -18,6 +18,7 @@ from engine.executor.requests import Activity as Activity
 from engine.executor.requests import ConversationOptions as ConversationOptions
 from engine.executor.requests import EngineError as EngineError
 from engine.executor.session import Ports
+from engine.machine.stop_cause import StopCause
 from engine.memory.memory_tools import memory_tools
 from engine.open_conversations import AgentFollower, OpenConversations
 from engine.ports import ConversationChanges, NoConversation, OwnedElsewhere
@@ -202,7 +203,10 @@ class Engine:
         await asyncio.gather(*(conversation.wait_idle() for conversation in self.live()))
 
     async def close(self, reason: str = "") -> None:
-        """Stop everything within the grace time, then close store and providers; hooks hear the `reason`."""
+        """Stop everything within the grace time, then close store and providers; hooks hear the `reason`.
+
+        A run under way is interrupted, and can be resumed (SPEC STM-12): no one stopped it.
+        """
         for conversation in self._conversations.opened.values():
             conversation.hooks.end_reason = reason or conversation.hooks.end_reason
         self.ports.store.waits.hurry()
@@ -211,7 +215,8 @@ class Engine:
         if self.sub_agents is not None:
             self.sub_agents.close()
         await self.resting.close()
-        await asyncio.gather(*(self.forget(conversation_id) for conversation_id in tuple(self._conversations.opened)))
+        opened = self._conversations
+        await asyncio.gather(*(opened.close(one, by=StopCause.ENDING) for one in tuple(opened.opened)))
         if self.ports.rewinding is not None:
             await self.ports.rewinding.close()
         await self.ports.providers.close()

@@ -23,6 +23,7 @@ from engine.executor.session import AgentStopper, Ports, Session
 from engine.executor.spending_caps import caps_of
 from engine.executor.window import window_of
 from engine.following import Following, why_read_only
+from engine.machine.stop_cause import StopCause
 from engine.ports import NoConversation, OwnedElsewhere
 from engine.ports.extensions import ClosingSource
 from engine.ports.profiles import ASK_TOOL, OWN_TOOLS, Profile, ProfileError
@@ -50,7 +51,7 @@ class AgentOwner(AgentStopper, Protocol):
         """Know a conversation that was opened."""
         ...
 
-    async def leave(self, parent: Conversation) -> None:
+    async def leave(self, parent: Conversation, by: StopCause) -> None:
         """End the sub-agents of a conversation that closes."""
         ...
 
@@ -189,11 +190,11 @@ class OpenConversations:
             await self.sub_agents.welcome(conversation, publisher)
         return conversation
 
-    async def close(self, conversation_id: str, *, rests: bool = False) -> None:
+    async def close(self, conversation_id: str, *, rests: bool = False, by: StopCause = StopCause.USER) -> None:
         """Close one; its run is stopped. One that `rests` may be opened again with all that its jobs printed."""
         self.resting.stop(conversation_id)
         if self.sub_agents is not None:
-            self.sub_agents.stop((conversation_id,))
+            self.sub_agents.stop((conversation_id,), by)
         conversation = self._open.pop(conversation_id, None)
         if conversation is None:
             return
@@ -204,14 +205,14 @@ class OpenConversations:
             self.trackers.pop(conversation_id, None)
             for asker in self._askers.pop(conversation_id):
                 await asker.close()
-            await conversation.close(rests=rests)
+            await conversation.close(rests=rests, by=by)
             for source in self.ports.extensions:
                 if isinstance(source, ClosingSource):
                     source.closed(conversation_id)
             if self.ports.edit_checks is not None:
                 self.ports.edit_checks.closed(conversation_id)
             if self.sub_agents is not None and conversation.record.agent is None:
-                await self.sub_agents.leave(conversation)
+                await self.sub_agents.leave(conversation, by)
         finally:
             del self._closing[conversation_id]
             closed.set()

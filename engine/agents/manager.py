@@ -101,8 +101,8 @@ class SubAgents:
             running.conversation.reconsidering.soon()
 
     def close(self) -> None:
-        """Stop all sub-agents, so that none begins when others end."""
-        self._scheduler.stop(self._scheduler.everyone())
+        """Stop all sub-agents, so that none begins when others end: Phoenix ends."""
+        self._scheduler.stop(self._scheduler.everyone(), StopCause.ENDING)
 
     def at_work(self, parent_id: str) -> int:
         """Number of a conversation's sub-agents that work or queue."""
@@ -131,13 +131,13 @@ class SubAgents:
                 self.board.put(conversation.id, view_of(row))
             self.board.count(conversation.id, await self._store.waiting(conversation.id))
 
-    async def leave(self, parent: Conversation) -> None:
+    async def leave(self, parent: Conversation, by: StopCause) -> None:
         """A conversation is closed, its run is over: its sub-agents end with it."""
         await self._results.quiet()
-        self.stop_all(parent.id)
+        self.stop_all(parent.id, by)
         children = [running.conversation.id for running in self._scheduler.of(parent.id)]
         children += [view.id for view in self.board.views(parent.id) if view.id in self._opened]
-        await asyncio.gather(*(self._conversations.close(child) for child in dict.fromkeys(children)))
+        await asyncio.gather(*(self._conversations.close(child, by=by) for child in dict.fromkeys(children)))
         await self._results.quiet()
         self.board.forget(parent.id)
 

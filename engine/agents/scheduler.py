@@ -34,6 +34,8 @@ class RunningAgent(Struct, eq=False):
     ready: bool = False
     """True once the parent is waiting. Finishing earlier would lose the result."""
     stopped: bool = False
+    ending: bool = False
+    """True where it was stopped because Phoenix ends."""
     begun: bool = False
     ended: bool = False
     after: tuple[RunningAgent, ...] = ()
@@ -42,9 +44,11 @@ class RunningAgent(Struct, eq=False):
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once its end is known and it may be resumed."""
 
-    def was_stopped(self) -> bool:
-        """True when it is to end, even before it began."""
-        return self.stopped
+    def why_dropped(self) -> str:
+        """Reason of its end when it is to end, even before it began; else empty."""
+        if not self.stopped:
+            return ""
+        return agent_texts.INTERRUPTED if self.ending else agent_texts.CANCELLED
 
     def is_over(self) -> bool:
         """True once it ends or has ended: it reads no further messages."""
@@ -177,7 +181,7 @@ class AgentScheduler:
         for agent_id in self._queue.call():
             running = self._running[agent_id]
             found = previous_results(_earlier(running.after))
-            begun = running.conversation.agents.begin(running.facts, found, running.was_stopped)
+            begun = running.conversation.agents.begin(running.facts, found, running.why_dropped)
             begun.add_done_callback(partial(self._answered, running))
 
     def stop(self, agent_ids: Iterable[str], by: StopCause = StopCause.USER) -> None:
@@ -186,7 +190,7 @@ class AgentScheduler:
             running = self._running.get(agent_id)
             if running is None or running.ended:
                 continue
-            running.stopped = True
+            running.stopped, running.ending = True, running.ending or by is StopCause.ENDING
             if self._queue.is_out(agent_id):
                 running.conversation.cancel(by)
             elif running.ready:
@@ -200,7 +204,8 @@ class AgentScheduler:
             self._end(running, state)
 
     def _drop(self, running: RunningAgent) -> None:
-        dropped = running.conversation.agents.drop("cancelled", agent_texts.CANCELLED)
+        why = running.why_dropped()
+        dropped = running.conversation.agents.drop(why, why)
         dropped.add_done_callback(partial(self._answered, running))
 
     def _answered(self, running: RunningAgent, _receipt: asyncio.Future[Receipt]) -> None:

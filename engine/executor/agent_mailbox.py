@@ -11,7 +11,6 @@ from engine.executor.inbox import InboxEntry, Priority
 from engine.executor.requests import Receipt, Refused, RunCaps
 from engine.executor.session import Session
 from engine.executor.user_requests import log_launch
-from engine.machine import agent_texts
 from engine.machine.events import AgentBegun, AgentDropped, AgentFinished, AgentRecalled, InboxArrived
 from engine.machine.messages import NewMessage, Origin, Role, TextBlock
 from engine.machine.states import AgentOutcome, AwaitingSubagents, Cancelling, Errored, Idle
@@ -33,7 +32,7 @@ class AgentMailbox:
         """True while it has viewers."""
         return self._session.publisher.has_watchers
 
-    def begin(self, facts: AgentFacts, results: str, stopped: Callable[[], bool]) -> asyncio.Future[Receipt]:
+    def begin(self, facts: AgentFacts, results: str, why_dropped: Callable[[], str]) -> asyncio.Future[Receipt]:
         """Start the first run of this sub-agent, unless it was stopped before; its inbox has the task.
 
         `results` are those of the agents before it. The receipt follows once it works, or cannot.
@@ -43,8 +42,8 @@ class AgentMailbox:
         run_id = new_id()
 
         def begun() -> AgentBegun | AgentDropped:
-            if stopped():
-                return AgentDropped("cancelled", agent_texts.CANCELLED)
+            if why := why_dropped():
+                return AgentDropped(why, why)
             log_launch(session.record, session.state)
             return AgentBegun(run_id, facts.max_turns, found)
 

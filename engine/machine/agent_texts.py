@@ -63,7 +63,7 @@ def ends(agents: Sequence[AgentTask], outcomes: Sequence[AgentOutcome], unfinish
 
 def _settled(agents: Sequence[AgentTask], outcomes: Sequence[AgentOutcome], unfinished: str) -> Sequence[AgentOutcome]:
     known = {outcome.agent_id: outcome for outcome in outcomes}
-    missing = AgentStatus.CANCELLED
+    missing = AgentStatus.FAILURE if unfinished == INTERRUPTED else AgentStatus.CANCELLED
     return [known.get(agent.id) or AgentOutcome(agent.id, missing, reason=unfinished) for agent in agents]
 
 

@@ -55,11 +55,14 @@ def after_failure(state: AwaitingLlm, event: LlmFailed) -> tuple[Save, ...]:
 def after_stop(state: AwaitingLlm, event: UserCancelled) -> tuple[Save, ...]:
     """Rows stored of the current reply when the user or a time limit stops it.
 
-    Text that the user stops is not kept (SPEC BED-005). Text that a failure had ended before is, and text that the
-    time limit of the run ends.
+    Text that the user stops is not kept (SPEC BED-005). Text that a failure had ended before is, text that the time
+    limit of the run ends, and where Phoenix ends all that a crash would leave (SPEC STM-10).
     """
     if isinstance(state.phase, RetryWait):
         return _with_notice(_kept(state, state.phase.cause, event.message_id))
+    if event.by is StopCause.ENDING:
+        kept = _kept(state, texts.ENDED_MIDWAY, event.message_id)
+        return _with_notice(kept) if state.broken is not None else kept
     return _kept(state, texts.TIME_LIMIT, event.message_id) if event.by is StopCause.TIME_LIMIT else ()
 
 

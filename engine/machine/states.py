@@ -217,6 +217,8 @@ class Cancelling(Struct, frozen=True, tag="cancelling"):
     outcomes: tuple[AgentOutcome, ...] = ()
     outside: bool = False
     """Another process asked for it."""
+    ending: bool = False
+    """Phoenix ends."""
 
     @property
     def pending(self) -> tuple[str, ...]:
@@ -225,9 +227,11 @@ class Cancelling(Struct, frozen=True, tag="cancelling"):
 
     @property
     def by(self) -> StopCause:
-        """The cause, kept as two flags: stored states of earlier versions have the first."""
+        """The cause, kept as flags: stored states of earlier versions have the first."""
         if self.timed_out:
             return StopCause.TIME_LIMIT
+        if self.ending:
+            return StopCause.ENDING
         return StopCause.OUTSIDE if self.outside else StopCause.USER
 
 

@@ -35,6 +35,8 @@ from engine.machine.transition import Step, end_run, stop_line, stop_round
 
 CANCEL_DEADLINE = 0.1
 """Seconds until the conversation is idle whatever a process does (SPEC BED-005)."""
+LAST_WORDS = 0.5
+"""The same where Phoenix ends: no key waits, and results of tools and sub-agents that come meanwhile are kept."""
 
 StopEvent = UserCancelled | ToolAborted | CancelDeadlinePassed | StragglersEnded
 
@@ -85,17 +87,22 @@ def _cancel(state: State, event: UserCancelled) -> Step:
             return stop_round(gen, state, event.message_id, note, by=event.by)
         case ToolExecuting():
             stop = KillTool(gen, state.round.current.id)
-            return Step(_stopping(gen, state, event), (stop, StartCancelDeadline(gen, CANCEL_DEADLINE)))
+            return Step(_stopping(gen, state, event), (stop, _deadline(gen, event)))
         case AwaitingSubagents():
             after = replace(_stopping(gen, state, event), agents=state.agents, outcomes=state.outcomes)
-            return Step(after, (CancelAgents(state.pending), StartCancelDeadline(gen, CANCEL_DEADLINE)))
+            return Step(after, (CancelAgents(state.pending), _deadline(gen, event)))
         case _:
             assert_never(state)
 
 
+def _deadline(gen: int, event: UserCancelled) -> StartCancelDeadline:
+    return StartCancelDeadline(gen, LAST_WORDS if event.by is StopCause.ENDING else CANCEL_DEADLINE)
+
+
 def _stopping(gen: int, state: ToolExecuting | AwaitingSubagents, event: UserCancelled) -> Cancelling:
     late, outside = event.by is StopCause.TIME_LIMIT, event.by is StopCause.OUTSIDE
-    return Cancelling(gen, state.run, state.round, event.elapsed, late, outside=outside)
+    ending = event.by is StopCause.ENDING
+    return Cancelling(gen, state.run, state.round, event.elapsed, late, outside=outside, ending=ending)
 
 
 def _stop_model(state: AwaitingLlm, event: UserCancelled) -> Step:

@@ -72,14 +72,18 @@ STOPPED = {
     StopCause.USER: "Stopped by you",
     StopCause.OUTSIDE: "Stopped by another process",
     StopCause.TIME_LIMIT: "Stopped at the time limit",
+    StopCause.ENDING: "Interrupted: Phoenix ended",
 }
 """Beginning of the row about a cancel, by its cause."""
 _STOPPED_COMMAND = {
     StopCause.USER: "stopped by the user",
     StopCause.OUTSIDE: "stopped by another process",
     StopCause.TIME_LIMIT: "stopped at the time limit",
+    StopCause.ENDING: "interrupted: Phoenix ended",
 }
 STOPPED_OUTSIDE = "Another process cancelled the run."
+CUT_OFF = "Phoenix ended before this run did."
+"""Error of a run that the end of Phoenix interrupted, in order or by a crash."""
 
 
 def shell_ran(command: str, output: str) -> str:

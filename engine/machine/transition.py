@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final, assert_never
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -51,6 +53,12 @@ from engine.machine.states import (
 )
 from engine.machine.stop_cause import StopCause
 from engine.machine.views import CHARACTERS_PER_TOKEN, CompactionDraft
+
+_AGENT_ENDS: Final = {
+    StopCause.TIME_LIMIT: ("timeout", RunStatus.TIMEOUT, agent_texts.TIMED_OUT),
+    StopCause.ENDING: ("interrupted", RunStatus.INTERRUPTED, agent_texts.INTERRUPTED),
+}
+"""Kind, status and error of a stopped sub-agent; it is cancelled for every other cause."""
 
 
 class Step(Struct, frozen=True):
@@ -133,17 +141,22 @@ def fail_agent(gen: int, run: Run, kind: str, error: str, saves: tuple[Effect, .
 
 def end_run(gen: int, run: Run, saves: tuple[Effect, ...], *, by: StopCause, partial: str = "") -> Step:
     """End a run that was stopped."""
-    timed_out = by is StopCause.TIME_LIMIT
     if run.agent is not None:
-        kind, status = ("timeout", RunStatus.TIMEOUT) if timed_out else ("cancelled", RunStatus.CANCELLED)
-        error = agent_texts.TIMED_OUT if timed_out else agent_texts.CANCELLED
+        kind, status, error = _AGENT_ENDS.get(by, ("cancelled", RunStatus.CANCELLED, agent_texts.CANCELLED))
         finish = FinishRun(run.id, status, run.iteration, error, kind)
         return Step(Failed(gen, kind, error, partial), (*saves, finish))
-    finish = FinishRun(
-        run.id, RunStatus.CANCELLED, run.iteration, texts.STOPPED_OUTSIDE if by is StopCause.OUTSIDE else ""
-    )
-    if timed_out:
-        finish = FinishRun(run.id, RunStatus.FAILURE, run.iteration, texts.TIME_LIMIT, "timeout", recoverable=True)
+    match by:
+        case StopCause.USER:
+            finish = FinishRun(run.id, RunStatus.CANCELLED, run.iteration)
+        case StopCause.OUTSIDE:
+            finish = FinishRun(run.id, RunStatus.CANCELLED, run.iteration, texts.STOPPED_OUTSIDE)
+        case StopCause.TIME_LIMIT:
+            finish = FinishRun(run.id, RunStatus.FAILURE, run.iteration, texts.TIME_LIMIT, "timeout", recoverable=True)
+        case StopCause.ENDING:
+            status = RunStatus.INTERRUPTED
+            finish = FinishRun(run.id, status, run.iteration, texts.CUT_OFF, status.value, recoverable=True)
+        case _:
+            assert_never(by)
     return Step(Idle(gen), (*saves, finish))
 
 
@@ -161,23 +174,28 @@ def stop_round(
 
     The model reads nothing of the stopped call (SPEC DEC-24); the screen shows the output of its command.
     """
-    round_, current = state.round, ToolResult(state.round.current.id, texts.cancelled(job), ToolStatus.CANCELLED)
+    text, status = texts.cancelled(job), ToolStatus.CANCELLED
+    why, skipped, left = agent_texts.CANCELLED, texts.SKIPPED, ToolStatus.SKIPPED
+    if by is StopCause.ENDING:
+        text = skipped = texts.INTERRUPTED
+        status = left = ToolStatus.INTERRUPTED
+        why = agent_texts.INTERRUPTED
+    round_, current = state.round, ToolResult(state.round.current.id, text, status)
     if output is not None:
         current = replace(current, display_json=output.display_json, truncated=output.truncated)
     if isinstance(state, Cancelling) and state.agents:
-        found = agent_texts.aggregate(state.agents, state.outcomes, agent_texts.CANCELLED)
-        ends = agent_texts.ends(state.agents, state.outcomes, agent_texts.CANCELLED)
-        current = replace(current, text=f"{texts.CANCELLED}\n\n{found}", agents=ends)
-    saves = close_round(round_, message_id, current, texts.SKIPPED)
+        found = agent_texts.aggregate(state.agents, state.outcomes, why)
+        ends = agent_texts.ends(state.agents, state.outcomes, why)
+        current = replace(current, text=f"{text}\n\n{found}", agents=ends)
+    saves = close_round(round_, message_id, current, skipped, left)
     return end_run(gen, state.run, (*saves, SaveNotice(note)), by=by)
 
 
 def stop_line(gen: int, state: Cancelling, message_id: str, output: StoppedOutput) -> Step:
     """End a stopped line of the user: its output stays, also for the model where it was to read it."""
     round_ = state.round
-    current = ToolResult(
-        round_.current.id, output.text, ToolStatus.CANCELLED, (), output.display_json, output.truncated
-    )
+    status = ToolStatus.INTERRUPTED if state.by is StopCause.ENDING else ToolStatus.CANCELLED
+    current = ToolResult(round_.current.id, output.text, status, (), output.display_json, output.truncated)
     noted = (SaveNotice(output.note),) if output.note else ()
     saves: tuple[Save, ...] = (SaveToolResult(current), *noted, *shell_told(round_, message_id, output.text))
     return end_run(gen, state.run, saves, by=state.by)
@@ -206,10 +224,10 @@ def results_message(message_id: str, results: tuple[ToolResult, ...]) -> SaveMes
 
 
 def close_round(
-    round_: ToolRound, message_id: str, current: ToolResult, skipped: str
+    round_: ToolRound, message_id: str, current: ToolResult, skipped: str, status: ToolStatus = ToolStatus.SKIPPED
 ) -> tuple[SaveToolResult | SaveMessage, ...]:
     """End a round early: real results stay, `current` is given, the waiting calls read `skipped`."""
-    rest = tuple(ToolResult(call.id, skipped, ToolStatus.SKIPPED) for call in round_.queue)
+    rest = tuple(ToolResult(call.id, skipped, status) for call in round_.queue)
     fresh = (current, *rest)
     saves = tuple(SaveToolResult(result) for result in fresh)
     if round_.origin is ToolOrigin.USER:

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from engine.machine import texts
 from engine.machine.effects import RunStatus
 from engine.machine.states import STATE_NAMES, Completed, Failed, State
 from engine.ports import RecordEvent
@@ -16,8 +17,6 @@ from engine.store import agent_rows, event_rows
 from tools.contract import JsonObject
 from tools.fresh_ids import fresh_id
 
-CUT_OFF: Final = "Phoenix ended before this run did."
-"""Error of a run that a crash ended."""
 _CALLS: Final = """SELECT t.tool_use_id, t.name, t.output_text, t.assistant_message_id FROM json_each(?) AS wanted
     JOIN tool_calls AS t ON t.conversation_id = ? AND t.tool_use_id = wanted.value ORDER BY wanted.rowid"""
 
@@ -36,7 +35,7 @@ def add_results(
 def add_end(connection: sqlite3.Connection, conversation_id: str, run_id: str, at: float) -> None:
     """Record the end of an interrupted run, behind that of its row."""
     status = RunStatus.INTERRUPTED.value
-    payload = payloads.failed(CUT_OFF, status, status, recoverable=True)
+    payload = payloads.failed(texts.CUT_OFF, status, status, recoverable=True)
     _add(connection, conversation_id, run_id, EventKind.TASK_FAILED, payload, at)
 
 

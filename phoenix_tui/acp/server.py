@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from engine.api.conversation import ConversationApi
 from engine.executor.requests import EngineError
+from engine.machine.stop_cause import StopCause
 from engine.ports import ConversationChanges, NoConversation, StorageError
 from engine.records import AgentFacts, ConversationQuery, ConversationRecord
 from engine.updates import Update
@@ -198,7 +199,7 @@ class AcpServer:
     async def close(self) -> None:
         """Cancel everything and close all services."""
         for session in self._sessions.values():
-            session.conversation.cancel()
+            session.conversation.cancel(StopCause.ENDING)
         self._models.close()
         for session in self._sessions.values():
             await session.close()

@@ -233,7 +233,7 @@ class AcpSession:
 def _response(ended: RunEnded) -> PromptResponse:
     if ended.status == "success":
         return PromptResponse(stop_reason="end_turn")
-    if ended.status == "cancelled":
+    if ended.status in {"cancelled", "interrupted"}:
         return PromptResponse(stop_reason="cancelled")
     if (stop := STOPS.get(ended.error_code)) is not None:
         return PromptResponse(stop_reason=stop)

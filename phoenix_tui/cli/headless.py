@@ -15,6 +15,7 @@ from engine.conversation import Conversation
 from engine.engine import Engine
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice, PlanChoice, Receipt, Refused, RunCaps
 from engine.machine.states import is_busy
+from engine.machine.stop_cause import StopCause
 from engine.records import ConversationRecord, PermissionMode
 from engine.updates import ApprovalAsked, CallEnded, Question, RunEnded, Update
 from phoenix_tui.cli.exits import CommandError, Exit
@@ -254,7 +255,7 @@ class HeadlessRun:
             self.outcome.stopped_by = code
         if self._reading is not None:
             self._reading.cancel()
-        self.conversation.cancel()
+        self.conversation.cancel(StopCause.USER if code is Exit.INTERRUPTED else StopCause.ENDING)
         asyncio.get_running_loop().call_later(STOPPING, self._give_up)
 
     def _give_up(self) -> None:
@@ -267,7 +268,7 @@ class HeadlessRun:
         """Leave nothing running, whatever went wrong here."""
         if self._over.is_set():
             return
-        self.conversation.cancel()
+        self.conversation.cancel(StopCause.ENDING)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.conversation.wait_idle(), STOPPING)
 

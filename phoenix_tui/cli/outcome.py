@@ -11,6 +11,7 @@ from engine.executor.requests import Refused
 from engine.executor.spending import UNKNOWN_PRICE
 from engine.machine.messages import Origin, Role, ToolCall, text_in
 from engine.machine.states import Errored, Idle, State
+from engine.machine.texts import CUT_OFF
 from engine.records import StoredMessage
 from engine.records.model_calls import CallPurpose, ModelCall
 from engine.updates import (
@@ -137,7 +138,7 @@ class RunOutcome:
             return Exit.CAP if self.refused.is_cap else Exit.FAILED
         if self.capped == "price":
             return Exit.CAP
-        if self.ended is None or self.ended.status == "cancelled":
+        if self.ended is None or self.ended.status in {"cancelled", "interrupted"}:
             return Exit.INTERRUPTED
         if self.capped:
             return Exit.CAP
@@ -156,7 +157,7 @@ class RunOutcome:
     def error(self) -> str:
         """Reason of a failure, one sentence; empty for a success."""
         if self.stopped_by is not None:
-            return RUN_STOPPED
+            return RUN_STOPPED if self.stopped_by is Exit.INTERRUPTED else CUT_OFF
         if self.refused is not None:
             return self.refused.reason
         if self.capped:

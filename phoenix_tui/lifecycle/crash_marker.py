@@ -1,4 +1,5 @@
-"""Open conversation and draft, kept on disk until Phoenix is left properly: after a crash the next start returns there.
+"""Open conversation, kept on disk until Phoenix is left properly: after a crash, or where a lost terminal or a signal
+interrupted its run, the next start offers it.
 
 Each Phoenix holds a lock on a file of its own; a file whose lock is free belongs to one that died.
 """
@@ -24,6 +25,11 @@ class Open(Struct, frozen=True):
 
     conversation_id: str
     folder: str
+    interrupted: bool = False
+    """Phoenix ended in order, and interrupted its run; False after a crash."""
+
+
+NOTHING: Final = Open("", "")
 
 
 class OpenMark:
@@ -40,7 +46,15 @@ class OpenMark:
         if conversation_id == self._shown:
             return
         self._shown = conversation_id
-        content = msgspec.json.encode(Open(conversation_id, str(self._working_dir)))
+        self._write(Open(conversation_id, str(self._working_dir)))
+
+    def keep(self) -> None:
+        """Leave the mark behind: Phoenix ends and interrupts the run of this conversation."""
+        self._write(Open(self._shown, str(self._working_dir), interrupted=True))
+        self._drop()
+
+    def _write(self, mark: Open) -> None:
+        content = msgspec.json.encode(mark)
         try:
             self._take()
             os.ftruncate(self._descriptor, 0)
@@ -66,15 +80,15 @@ class OpenMark:
             self._drop()
 
 
-def left_open(folder: Path, working_dir: Path) -> str:
-    """The conversation that a crashed Phoenix had open here, else nothing; marks of dead processes are removed."""
+def left_open(folder: Path, working_dir: Path) -> Open:
+    """The conversation that an ended Phoenix had open here, or `NOTHING`; marks of dead processes are removed."""
     try:
         marks = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)[-MOST_MARKS:]
     except OSError:
-        return ""
+        return NOTHING
     found = [mark for path in marks if (mark := _of_the_dead(path)) is not None]
-    here = [mark.conversation_id for mark in found if mark.folder == str(working_dir) and mark.conversation_id]
-    return here[-1] if here else ""
+    here = [mark for mark in found if mark.folder == str(working_dir) and mark.conversation_id]
+    return here[-1] if here else NOTHING
 
 
 def _of_the_dead(path: Path) -> Open | None:

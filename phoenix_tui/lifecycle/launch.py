@@ -115,7 +115,9 @@ class Launch(Struct, frozen=True):
     conversation_id: str = ""
     """Open this one instead of a new one."""
     reopened: bool = False
-    """True when the conversation was open when Phoenix crashed; if it is gone, a new one begins."""
+    """True when the conversation was open when Phoenix crashed or was ended; it is offered beside a new one."""
+    interrupted: bool = False
+    """True when Phoenix ended in order, by a signal, and interrupted its run."""
     pick: bool = False
     """Start with the list of conversations to resume."""
     prompt: str = ""

@@ -116,10 +116,14 @@ class Shutdown:
         if ctx is None and self._ready.slow_start is not None:
             self._ready.slow_start.keep()
         if ctx is not None:
+            from engine.machine.states import is_busy  # noqa: PLC0415 - loaded with the services
+
             self.note = self._way_back()
+            here = ctx.active.conversation
+            interrupted = not reason and here is not None and is_busy(here.state)
             await ctx.active.put_away()
             ctx.active.index.stop()
-            ctx.environment.close()
+            ctx.environment.close(interrupted=interrupted)
             await ctx.clipboard.close()
         if self.services is not None:
             await self.services.engine.close(reason)

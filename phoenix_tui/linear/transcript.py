@@ -203,7 +203,7 @@ class LinearTranscript:
         parts += [clock(duration)] if duration >= 1 else []
         own, failed = is_own_call(result.call_id), result.status is ToolStatus.ERROR
         shown = rows[:OWN_ROWS] if own or name == TODO_WRITE else rows[-FAILED_ROWS:] if failed else []
-        if own and result.status is ToolStatus.CANCELLED:
+        if own and result.status in {ToolStatus.CANCELLED, ToolStatus.INTERRUPTED}:
             shown = [*shown, *rows[OWN_ROWS:][-1:]]  # the line about the stop
         checks = display.checks if isinstance(display, DiffDisplay) else ()
         shown = [*shown, *(row for check in checks for row in check_lines(check))]

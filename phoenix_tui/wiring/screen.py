@@ -52,8 +52,13 @@ def run_screen(arguments: RunArguments, setup: Setup) -> int:
         choice = chosen_model(setup)
         launch = launch_of(arguments, setup, choice, conversation_id)
         if not conversation_id and _begins_nothing(arguments):
-            reopened = left_open(setup.paths.state / "open", setup.cwd)
-            launch = replace(launch, conversation_id=reopened, reopened=bool(reopened))
+            left = left_open(setup.paths.state / "open", setup.cwd)
+            launch = replace(
+                launch,
+                conversation_id=left.conversation_id,
+                reopened=bool(left.conversation_id),
+                interrupted=left.interrupted,
+            )
         return _show(launch, setup, choice, link, wider)
     finally:
         link.close()

@@ -13,6 +13,8 @@ from msgspec.structs import replace
 from engine.api.conversation import ConversationApi, Unsubscribe
 from engine.machine.messages import Role
 from engine.machine.states import AwaitingApproval, is_busy
+from engine.machine.stop_cause import StopCause
+from engine.machine.texts import STOPPED
 from engine.ports import StorageError
 from engine.records import ConversationRecord, QueuedMessage, StoredMessage, ToolCallRecord
 from engine.routes import RouteCard
@@ -395,6 +397,7 @@ def _place(number: int, total: int) -> str:
 
 
 def _stopped(snapshot: Snapshot) -> bool:
-    """True when the user stopped the last turn."""
+    """True when the last turn was stopped; one that the end of Phoenix interrupted was not."""
     newest = snapshot.messages[-1] if snapshot.messages else None
-    return newest is not None and newest.role is Role.SYSTEM and is_stop_notice(text_of(newest))
+    text = text_of(newest) if newest is not None and newest.role is Role.SYSTEM else ""
+    return is_stop_notice(text) and not text.startswith(STOPPED[StopCause.ENDING])

@@ -89,9 +89,12 @@ class Environment:
         screen.watch(screen.app, "app_focus", self._focused, init=False)
         screen.set_interval(LOOK_EVERY, self.look)
 
-    def close(self) -> None:
-        """Phoenix is left properly."""
-        self._crash_marker.clear()
+    def close(self, *, interrupted: bool = False) -> None:
+        """Phoenix is left properly; the next start offers the conversation in view if its run is `interrupted`."""
+        if interrupted:
+            self._crash_marker.keep()
+        else:
+            self._crash_marker.clear()
 
     def look(self) -> None:
         """Take over external changes since the last poll; store state against a crash."""

@@ -82,7 +82,9 @@ class WorkspaceServices:
         self._services.engine.waits.listen(on_this_loop(partial(setattr, active.parts.status, "database_busy")))
         self._services.engine.watch(lambda _: self._name_other_questions())
         if launch.reopened:
-            await active.begin()  # panes are not opened again either: the text that stopped Phoenix may be in one
+            # After a crash, panes are not opened again either: the text that stopped Phoenix may be in one.
+            if not (launch.interrupted and await self._panes_again()):
+                await active.begin()
             self._offer(launch.conversation_id)
             return
         if launch.conversation_id:
@@ -101,13 +103,18 @@ class WorkspaceServices:
             question.say_more()
 
     def _offer(self, conversation_id: str) -> None:
-        """Offer the conversation that was open when Phoenix ended unexpectedly; Enter on the empty line opens it."""
+        """Offer the conversation that was open when Phoenix crashed or was ended; Enter on the empty line opens it."""
         found = self.ctx.active.index.summary(conversation_id)
-        if found is None:
-            return  # archived or trashed since
+        here = self.ctx.active.conversation
+        if found is None or (here is not None and here.id == conversation_id):
+            return  # archived or trashed since, or shown in a pane
         self.ctx.offered.append(conversation_id)
         title = clean_line(found.title) or "A new conversation"
-        self.ctx.tell(f"{title} was open when Phoenix stopped responding or was killed; Enter opens it.")
+        ended = self._screen.launch.interrupted
+        why = (
+            "was interrupted when Phoenix ended" if ended else "was open when Phoenix stopped responding or was killed"
+        )
+        self.ctx.tell(f"{title} {why}; Enter opens it.")
 
     async def _panes_again(self) -> bool:
         launch = self._screen.launch

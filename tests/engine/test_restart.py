@@ -10,11 +10,12 @@ import pytest
 
 from engine.conversation import Conversation
 from engine.executor.requests import Refused
-from engine.machine.messages import Block, Role, TextBlock, ToolResultBlock
+from engine.machine.messages import Block, Role, TextBlock, ToolResultBlock, ToolStatus
 from engine.machine.states import Idle
-from engine.updates import Snapshot, Update
-from tests.support.crash_child import STAGES
-from tests.support.engine import EngineHarness, engine_harness
+from engine.updates import RunEnded, Snapshot, Update
+from tests.support.crash_child import STAGES, TWO_CALLS, SecondWaits, reach
+from tests.support.engine import EngineHarness, StubTool, engine_harness
+from tests.support.event_lines import rows_of
 from tests.support.scripted_provider import Hang, Reply, Text
 
 INTERRUPTED = "[Tool execution interrupted by restart]"
@@ -121,6 +122,63 @@ async def test_a_prompt_that_was_stopped_still_waits_behind_a_command_of_the_use
         await conversation.retry()
         await conversation.wait_idle()
         assert _text((await harness.store.messages(conversation.id))[-1].blocks) == "done"
+
+
+async def ended_at(home: Path, stage: str) -> list[str]:
+    """End the engine in order while a run is at this stage; returns the statuses of its runs."""
+    tools = {"first tool": StubTool(release=asyncio.Event()), "second tool": SecondWaits()}
+    reply = Reply((Text("half"), Hang())) if stage == "streaming" else TWO_CALLS
+    async with engine_harness(home, reply, tool=tools.get(stage)) as harness:
+        await reach(harness, stage)
+        await harness.engine.close()
+        return [ended.status for ended in harness.seen(RunEnded)]
+
+
+@pytest.mark.parametrize("stage", [stage for stage in STAGES if stage != "cancelling"])
+async def test_an_end_of_phoenix_leaves_what_a_crash_leaves(tmp_path: Path, stage: str) -> None:
+    """A lost terminal, a signal: no one stopped the run, and Enter resumes it (SPEC STM-12)."""
+    killed, ended = tmp_path / "killed", tmp_path / "ended"
+    await killed_at(killed, stage)
+    assert await ended_at(ended, stage) == ["interrupted"]
+    left: list[list[tuple[Role, str]]] = []
+    for home in (killed, ended):
+        async with engine_harness(home, ANSWER) as harness:
+            conversation = await reopened(harness)
+            assert await _is_resumable(conversation)
+            [summary] = await harness.engine.list()
+            assert summary.last_status == "interrupted"
+            rows = [row for row in await harness.store.messages(conversation.id) if row.role is not Role.SYSTEM]
+            left.append([(row.role, _read(row.blocks)) for row in rows])
+            calls = await harness.store.tool_calls(conversation.id, [row.id for row in rows])
+            assert {call.status for call in calls} <= {ToolStatus.INTERRUPTED, ToolStatus.SUCCESS}
+            assert _ends(harness.store.path) == [
+                ("task:failed", "interrupted", "Phoenix ended before this run did.", True)
+            ]
+            await conversation.retry()
+            await conversation.wait_idle()
+            assert _text((await harness.store.messages(conversation.id))[-1].blocks) == "done"
+    assert left[0] == left[1]
+
+
+async def test_the_row_about_an_end_of_phoenix_names_it_and_no_user(tmp_path: Path) -> None:
+    await ended_at(tmp_path, "first tool")
+    async with engine_harness(tmp_path) as harness:
+        rows = await harness.store.messages((await reopened(harness)).id)
+        assert [_text(row.blocks) for row in rows if row.role is Role.SYSTEM] == [
+            "Interrupted: Phoenix ended after 0 s · 3 processes ended"
+        ]
+
+
+def _ends(path: Path) -> list[tuple[str, str, str, bool]]:
+    """The events about ends of runs."""
+    ends = [row for row in rows_of(path) if row["type"] in {"task:failed", "task:cancelled"}]
+    payloads = [(row["type"], row["payload"]) for row in ends]
+    return [(kind, one["status"], one["error"], one["recoverable"]) for kind, one in payloads]
+
+
+def _read(blocks: tuple[Block, ...]) -> str:
+    """A message as its model reads it."""
+    return "\n".join(_said(block) if isinstance(block, ToolResultBlock) else _text((block,)) for block in blocks)
 
 
 async def _is_resumable(conversation: Conversation) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,40 @@ async def test_kill_in_the_middle_of_a_tool_leaves_nothing_and_the_turn_goes_on_
             await running.shows("Picked up again.")
     assert "[Tool execution interrupted by restart]" in result_text(server.requests[1])
     assert (phoenix.cwd / "runs").read_text() == "once\n"
+
+
+ENDS: dict[str, Callable[[Program], None]] = {
+    "a closed terminal": lambda running: running.hang_up(),
+    "SIGTERM": lambda running: running.signal(signal.SIGTERM),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+async def test_a_lost_terminal_interrupts_and_the_next_start_offers_to_go_on(tmp_path: Path, end: str) -> None:
+    """Neither the transcript nor the model reads that someone did."""
+    marked = mark()
+    async with serve(calls("bash", command=f"sleep {marked}"), says("Picked up again.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with program(phoenix, "--permission-mode", "auto") as running:
+            await running.ready()
+            await running.send("Sleep")
+            await running.until(lambda: bool(alive(f"sleep\0{marked}")), "a sleeping process")
+            ENDS[end](running)
+            await running.exit_code()
+        assert rows(phoenix, "select status, error, error_code, recoverable from runs") == [
+            ("interrupted", "Phoenix ended before this run did.", "interrupted", 1)
+        ]
+        assert not alive(marked)
+        listed = await phoenix.run("conversations", "list")
+        assert "interrupted" in listed.out
+        async with program(phoenix) as running:
+            await running.shows("was interrupted when Phoenix ended; Enter opens it.")
+            running.type(ENTER)
+            await running.shows("interrupted: Phoenix ended after", "ready · interrupted, Enter resumes")
+            assert "by you" not in running.text
+            running.type(ENTER)
+            await running.shows("Picked up again.")
+    assert "[Tool execution interrupted by restart]" in result_text(server.requests[1])
 
 
 async def test_a_draft_outlives_kill_and_restart(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ async def test_a_terminal_that_hangs_up_leaves_nothing(tmp_path: Path) -> None:
         assert alive(one.marked) == []
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
 async def test_a_headless_run_ends_by_signal_with_a_valid_conversation(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
@@ -125,7 +125,10 @@ async def test_a_headless_run_ends_by_signal_with_a_valid_conversation(
         assert alive(marked) == []
         again = await phoenix.run("-p", "-c", "Go on")
         assert (again.code, again.out) == (0, "Going on.\n")
-        assert "Cancelled by user" in str(server.requests[1].json["messages"])
+        told = "Cancelled by user" if number is signal.SIGINT else "[Tool execution interrupted by restart]"
+        assert told in str(server.requests[1].json["messages"])
+        status = "cancelled" if number is signal.SIGINT else "interrupted"
+        assert rows(phoenix, "select status from runs order by rowid limit 1") == [(status,)]
 
 
 async def test_a_headless_run_stopped_while_it_writes_keeps_the_question(tmp_path: Path) -> None:

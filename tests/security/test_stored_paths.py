@@ -156,7 +156,7 @@ def test_marks_and_panes_name_conversations_and_no_files(kind: str, place: Path)
     text, state = storable(hostile(kind, place)), place / "state"
     (state / "open").mkdir()
     (state / "open" / "1.json").write_bytes(msgspec.json.encode({"conversation_id": text, "folder": str(place)}))
-    assert left_open(state / "open", place) == text
+    assert left_open(state / "open", place).conversation_id == text
     focus = -(10**12)
     (state / saved_panes.FILE).write_bytes(msgspec.json.encode({str(place): {"ids": [text, "x"], "focus": focus}}))
     assert saved_panes.recall(state, place).ids == (text, "x")

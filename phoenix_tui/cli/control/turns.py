@@ -16,6 +16,7 @@ from engine.engine import Engine
 from engine.executor.requests import Refused, RunCaps
 from engine.machine.messages import Origin
 from engine.machine.states import is_busy
+from engine.machine.stop_cause import StopCause
 from engine.updates import ApprovalAsked, CallEnded, MessageSaved, RunEnded, Snapshot, StateChanged, Update
 from phoenix_tui.cli.agent_reports import Used
 from phoenix_tui.cli.control.approvals import HostApprovals
@@ -109,7 +110,12 @@ class Turns:
             self._changed.set()
             asyncio.get_running_loop().call_later(STOPPING, self._over.set)
         self._start.interrupted.set()
-        self.conversation.cancel()
+        self.conversation.cancel(self._cause)
+
+    @property
+    def _cause(self) -> StopCause:
+        """Cause of a stop: the host's wish, or the end of Phoenix."""
+        return StopCause.USER if self.stopped_by in {None, Exit.INTERRUPTED} else StopCause.ENDING
 
     @property
     def waiting(self) -> list[str]:
@@ -213,7 +219,7 @@ class Turns:
                 self.outcome.refused = None if self._start.interrupted.is_set() else receipt
                 break
             if self._start.interrupted.is_set():  # while it was stored
-                self.conversation.cancel()
+                self.conversation.cancel(self._cause)
             await self._run_over(caps)
             while await self._falls_back(caps):
                 await self._run_over(caps)

@@ -106,7 +106,8 @@ def _head(view: ToolView) -> int:
 
 def _is_cut(view: ToolView) -> bool:
     """True for a stopped command that keeps its output up to then."""
-    return view.status is ToolStatus.CANCELLED and isinstance(view.display, TerminalDisplay)
+    stopped = view.status in {ToolStatus.CANCELLED, ToolStatus.INTERRUPTED}
+    return stopped and isinstance(view.display, TerminalDisplay)
 
 
 def _agents_block(view: ToolView, backs: Sequence[AgentEnd], width: int, *, is_open: bool, action: str) -> ToolBlock:
@@ -218,7 +219,7 @@ def _status_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
         case ToolStatus.SKIPPED:
             return ["not run"]
         case ToolStatus.INTERRUPTED:
-            return ["interrupted"]
+            return [*(_hidden_words(view, lines, is_open) if _is_cut(view) else ()), "interrupted"]
         case ToolStatus.RUNNING:
             return []
         case _:

@@ -11,16 +11,17 @@ from pathlib import Path
 import pytest
 
 from engine.codec import decode_display
+from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import Origin, Role, ToolResultBlock
 from engine.machine.states import Completed, Failed, Idle
 from engine.records import AgentRow, SpawnMode
 from engine.store import StorePaths
-from tests.support.crew_child import STAGES
-from tests.support.engine import EngineHarness, engine_harness, until
+from tests.support.crew_child import REPLIES, STAGES, reach
+from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tests.support.fates import unanswered, words
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tests.support.storage import dump
-from tools.contract import AgentsDisplay
+from tools.contract import AgentsDisplay, JsonObject, ToolContext, ToolOutput
 
 INTERRUPTED = "[Tool execution interrupted by restart]"
 ROOT = Path(__file__).parents[3]
@@ -191,3 +192,45 @@ async def test_killed_at_any_move_everybody_comes_to_rest_and_a_second_boot_chan
 
 def test_every_stage_is_killed() -> None:
     assert set(STAGES) == {"parallel", "sequential", "background", "all ended", "cancelling"}
+
+
+class Sleeps(StubTool):
+    """`sleep` lasts until it is cancelled."""
+
+    async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
+        if args.get("command") == "sleep":
+            self.started.set()
+            await asyncio.Event().wait()
+        return ToolOutput("listed")
+
+
+async def ended_at(home: Path, stage: str) -> None:
+    """The engine ends in order at this stage: by a signal, or with its terminal."""
+    settings = EngineSettings(max_agents=2)
+    async with engine_harness(home, *REPLIES[stage], tool=Sleeps(), settings=settings) as harness:
+        parent = await harness.conversation()
+        await parent.say("begin")
+        await reach(harness, stage, parent)
+        await harness.engine.close()
+
+
+@pytest.mark.parametrize("stage", ["parallel", "sequential", "background", "all ended"])
+async def test_an_end_of_phoenix_leaves_of_a_crew_what_a_crash_leaves(tmp_path: Path, stage: str) -> None:
+    """At work, queued, not begun, and in the background: each reads as interrupted, not as stopped."""
+    killed, ended = tmp_path / "killed", tmp_path / "ended"
+    await killed_at(killed, stage)
+    await ended_at(ended, stage)
+    left: list[object] = []
+    for home in (killed, ended):
+        async with engine_harness(home) as harness:
+            await check_rest(harness)
+            parent_id = await parent_of(harness)
+            rows = await harness.store.agents.rows(parent_id)
+            names = {row.id: row.facts.task for row in rows}
+            told = await results(harness, parent_id)
+            for agent_id, task in names.items():
+                told = [text.replace(agent_id, task) for text in told]
+            kinds = [(row.facts.task, row.state.kind) for row in rows if isinstance(row.state, Failed)]
+            waiting = await harness.store.agents.waiting(parent_id)
+            left.append((told, sorted(ends(rows)), sorted(kinds), waiting))
+    assert left[0] == left[1]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from msgspec.structs import replace
 
+from engine.codec import decode_state, encode_state
 from engine.machine import texts
 from engine.machine.effects import (
     AbortLlm,
@@ -141,6 +144,29 @@ def test_a_run_that_another_process_cancels_says_so(state: str) -> None:
     finish = driver.effect(FinishRun)
     assert (finish.status, finish.error) == (RunStatus.CANCELLED, "Another process cancelled the run.")
     assert driver.effect(SaveNotice).text == "Stopped by another process after 3 s"
+
+
+@pytest.mark.parametrize("state", ["model", "tool", "question"])
+def test_a_run_that_the_end_of_phoenix_interrupts_reads_as_after_a_crash(state: str) -> None:
+    """No word of it names the user, for the model neither (SPEC STM-10, STM-12)."""
+    driver = Driver().on(user()) if state == "model" else executing("t1", "t2") if state == "tool" else asking()
+    driver.on(UserCancelled("m-c", elapsed=3, by=StopCause.ENDING))
+    if state == "tool":
+        assert decode_state(encode_state(driver.state)) == driver.state
+        driver.on(CancelDeadlinePassed(driver.gen, "m-r"))
+    assert driver.state == Idle(driver.gen)
+    finish = driver.effect(FinishRun)
+    assert finish == FinishRun("run-1", RunStatus.INTERRUPTED, 1, texts.CUT_OFF, "interrupted", recoverable=True)
+    assert driver.effect(SaveNotice).text == "Interrupted: Phoenix ended after 3 s"
+    if state != "model":
+        assert driver.results() == [("t1", texts.INTERRUPTED, True), ("t2", texts.INTERRUPTED, True)]
+
+
+def test_a_stored_stop_of_an_earlier_version_still_decodes() -> None:
+    driver = executing("t1").on(UserCancelled("m-c", elapsed=3, by=StopCause.OUTSIDE))
+    stored = json.loads(encode_state(driver.state))
+    del stored["ending"]
+    assert decode_state(json.dumps(stored)) == driver.state
 
 
 @pytest.mark.parametrize("call", ["stranger", "t2"])
