@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from engine.permissions.launchers import is_transparent, started, why_no_prefix
-from engine.permissions.readers import Reader, leaves, reader_of, refused_option
+from engine.permissions.launchers import is_transparent, own_option, started, why_no_prefix
+from engine.permissions.readers import Reader, leaves, options_of, reader_of, refused_option, unknown_option
 from engine.permissions.shell_words import BLANKS, plain_words
 from tools.clean import reveal
+from tools.command_access import command_access
+from tools.contract import Access
 from tools.wording import one_line
 
 STAR: Final = "[*]"
 """End of a pattern for a command that itself ends with a star."""
+REMOTE: Final = frozenset({"clone", "fetch", "pull", "push", "ls-remote", "remote"})
+"""Commands of git that reach another repository."""
+_ELSEWHERE: Final = re.compile(r"(?:https?|ssh|git)://[\w@.-]|[\w.-]+@[\w.-]+:")
 SHORTEST_TO_CUT: Final = 60
 """Characters of a pattern from which a sentence shows only its beginning."""
 
@@ -34,11 +42,24 @@ def why_no_pattern(pattern: str) -> str:
         return ""
     if why := why_no_prefix(words):
         return why
-    inner = started(words)
-    reader = reader_of(inner)
-    if reader is not None and (why := refused_option(reader, inner)):
+    if why := _why_option(words):
         return f"{quoted(pattern)} matches nothing: {why}. Write the whole command."
     return ""
+
+
+def _why_option(words: tuple[str, ...]) -> str:
+    """Reason why an option among the words is never covered by a rule with a star, as a clause; empty for none."""
+    inner = started(words)
+    if option := own_option(words):
+        return f"{words[0]} takes {option.partition('=')[0]} for its own option; write it behind --"
+    reader = reader_of(inner)
+    if reader is not None and (why := refused_option(reader, inner)):
+        return why
+    if inner[0].rpartition("/")[2] != "git" or reader is not None:
+        return ""
+    if options_of(inner) is None:
+        return f"it is not known what git {inner[1] if len(inner) > 1 else ''} starts"
+    return unknown_option(inner)
 
 
 def command_matches(pattern: str, command: str, working_dir: Path) -> bool:
@@ -55,16 +76,44 @@ def command_matches(pattern: str, command: str, working_dir: Path) -> bool:
 def _why_not_covered(first: tuple[str, ...], words: tuple[str, ...], working_dir: Path) -> str:
     """Reason why a command that begins with a rule still asks, as the end of a sentence; empty if it runs."""
     inner = started(words)
-    reader = reader_of(inner)
     if started(first)[:1] != inner[:1]:
         return "it can start different programs"
-    if reader is None:
-        return ""
-    if why := refused_option(reader, inner):
+    if why := _why_option(words):
         return why
-    if reader.reads and leaves(words[len(first) :], working_dir):
+    reader = reader_of(inner)
+    if _is_remote(inner):
+        return _why_remote(inner[1:], working_dir)
+    if reader is not None and reader.reads and not reader.prints and leaves(words[len(first) :], working_dir):
         return "it may name a file outside the working directory, or a key"
     return ""
+
+
+def _is_remote(words: tuple[str, ...]) -> bool:
+    return words[0].rpartition("/")[2] == "git" and words[1:2] != () and words[1] in REMOTE
+
+
+def _why_remote(words: tuple[str, ...], working_dir: Path) -> str:
+    """Reason why a command of git that reaches a repository elsewhere asks, as a clause; empty if it runs.
+
+    Git starts programs for `ext::…`, and the hooks of a repository in a folder.
+    """
+    if any("::" in word for word in words):
+        return "it may start a program to reach a repository"
+    if leaves(tuple(word for word in words[1:] if not _ELSEWHERE.match(word)), working_dir):
+        return "it may name a folder outside the working directory"
+    if words[0] != "clone" and any((working_dir / word).exists() for word in _repositories(words)):
+        return "it names a repository in a folder, whose hooks would run"
+    return ""
+
+
+def _repositories(words: tuple[str, ...]) -> Iterator[str]:
+    """Words of a command of git that may be its repository: the first that is no option, and what may be a value."""
+    known = options_of(("git", *words)) or {}
+    for before, word in pairwise(words):
+        if not word.startswith("-"):
+            yield word
+            if not known.get(before) and words[0] != "remote":
+                return
 
 
 def command_pattern(command: str, working_dir: Path) -> str | None:
@@ -93,11 +142,15 @@ def _offered(words: tuple[str, ...]) -> Reader | None:
     return reader if reader is not None and reader.reads and "/" not in inner[0] else None
 
 
+def reader_in(words: tuple[str, ...]) -> Reader | None:
+    """The program that a plain command starts, where it is known to change nothing with these options."""
+    reader = _offered(words)
+    return None if reader is None or refused_option(reader, started(words)) else reader
+
+
 def only_reads(command: str) -> bool:
     """True for one plain command of a program that is known to change nothing, with no option that does."""
-    words = plain_words(command)
-    reader = _offered(words)
-    return reader is not None and not refused_option(reader, started(words))
+    return reader_in(plain_words(command)) is not None
 
 
 def command_effect(pattern: str) -> str:
@@ -108,10 +161,16 @@ def command_effect(pattern: str) -> str:
     if why_no_pattern(pattern):
         return "Allows no commands."
     said = quoted(pattern[:-1].strip(BLANKS))
-    reader = reader_of(started(first))
+    reader, leaves_it = reader_of(started(first)), ""
+    if command_access(" ".join(first))[0] is Access.OUTSIDE:
+        leaves_it = " It leaves the sandbox, with no option but known ones."
     if reader is not None and reader.reads:
         return f"Allows any command that starts with {said}, if it only reads, and only in this folder."
-    return f"Allows any command that starts with {said}, whatever follows."
+    if started(first)[0] == "git":
+        return (
+            f"Allows any command that starts with {said}, if its options name no program, setting or file.{leaves_it}"
+        )
+    return f"Allows any command that starts with {said}, whatever follows.{leaves_it}"
 
 
 def why_no_match(pattern: str, command: str, working_dir: Path) -> str:

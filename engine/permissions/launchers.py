@@ -41,6 +41,10 @@ LAUNCHERS: Final[dict[tuple[str, ...], int]] = {
     ("git",): 0,
 }
 """Words that start the program behind them, and the number of words between."""
+SCRIPTS: Final = frozenset({("npm", "run"), ("pnpm", "run")})
+"""Launchers whose next word names a script of the project, and no program of that name: `npm run test`."""
+INTERSPERSED: Final = frozenset({"npm", "kubectl", "oc"})
+"""Launchers that read options up to `--`, also behind the program that they start: `npm run test --script-shell=x`."""
 GIT_EXACT: Final = frozenset(
     {"config", "bisect", "filter-branch", "submodule", "difftool", "mergetool", "daemon", "help", "instaweb", "hook"}
     | {"web--browse", "for-each-repo", "rebase", "send-email", "format-patch", "archive", "var", "credential", "p4"}
@@ -65,6 +69,14 @@ def started(words: tuple[str, ...]) -> tuple[str, ...]:
     return words
 
 
+def own_option(words: tuple[str, ...]) -> str:
+    """The first option among the words of a started program that its launcher takes for its own; empty for none."""
+    if len(started(words)) == len(words) or words[0].rpartition("/")[2] not in INTERSPERSED:
+        return ""
+    before = words[1 : words.index("--")] if "--" in words else words[1:]
+    return next((word for word in before if word.startswith("-")), "")
+
+
 def is_transparent(words: tuple[str, ...]) -> bool:
     """True if only programs that change how it runs precede the program that `words` start."""
     inner = started(words)
@@ -75,10 +87,12 @@ def why_no_prefix(words: tuple[str, ...]) -> str:
     """Reason why no rule may allow every command that begins with `words`, in one sentence; empty where one may."""
     inner = started(words)
     name = inner[0].rpartition("/")[2]
-    if found := _launcher(inner):
+    if (found := _launcher(inner)) and words[: len(words) - len(inner)] not in SCRIPTS:
         return _why_launcher(inner, found)
     if _begins_launcher(inner):
         return f"“{' '.join(inner)}” has commands that can start any program; name the command too."
+    if words[: len(words) - len(inner)] in SCRIPTS:
+        return ""
     if name.lower() in EXACT:
         return f"“{name}” can start other programs from its arguments; write the whole command."
     if stem(name) in INTERPRETERS:

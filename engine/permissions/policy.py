@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.machine.texts import OUTSIDE
+from engine.permissions.command_parts import is_reading, judged_parts, reads_freely
 from engine.permissions.denials import NO_DENIALS, Denials, Doubt, Refusal, verdict_on
 from engine.permissions.place import PathPlace
-from engine.permissions.rules import Rule, RuledCall, matches
+from engine.permissions.rules import Rule, RuledCall, matches, rule_access
+from engine.permissions.shell_words import BLANKS
 from engine.permissions.tool_names import is_server_tool
 from engine.ports.profiles import FREEDOM
 from engine.records import PermissionMode
@@ -118,7 +121,7 @@ def decide(
 ) -> Decision:
     """Decide about a call.
 
-    A rule counts for calls up to the access it maps to, and for what is known of the program itself. `typed` is a
+    A rule counts for calls up to the access it maps to, and for what its own words are known to need. `typed` is a
     command line of the user's own, which counts as a yes, also against rules that deny. Where one of these may be
     about the call, a call that would run asks, and no rule takes the place of that question.
     """
@@ -208,8 +211,19 @@ def _command(
     need = _need(request, limits)
     grant = _granted(need, limits)
     auto = limits.mode is PermissionMode.AUTO
-    if typed or _is_ruled(spec, request, need, place, rules):
+    if typed:
         return grant
+    ruled = _ruled(spec, request, place, rules)
+    if ruled is not None and _covers(ruled, need, limits):
+        return grant if auto or ruled is not Access.CONFINED else _granted(need, limits, online=False)
+    if not limits.confines and _is_free(request, place):
+        return grant
+    return _unruled(spec, request, limits, need, grant)
+
+
+def _unruled(spec: ToolSpec, request: ToolRequest, limits: Limits, need: Access, grant: Allow) -> Decision:
+    """Decide about a command that no rule covers."""
+    auto = limits.mode is PermissionMode.AUTO
     if limits.sandbox is SandboxMode.OFF:
         return grant if auto else Ask(_mode_reason(spec, limits), grant)
     if not limits.confines:
@@ -232,23 +246,53 @@ def _need(request: ToolRequest, limits: Limits) -> Access:
     return request.access
 
 
-def _granted(need: Access, limits: Limits) -> Allow:
+def _granted(need: Access, limits: Limits, *, online: bool = True) -> Allow:
     """Limits of a command that a person, a rule or the mode allows."""
     if not limits.confines or need is Access.OUTSIDE:
         return Allow(outside=True)
     # Where the network cannot be turned off, requesting it would refuse the command just allowed.
-    return Allow(sandbox=Sandbox(limits.sandbox, network=limits.network or not limits.confines_network))
+    return Allow(sandbox=Sandbox(limits.sandbox, network=(limits.network and online) or not limits.confines_network))
 
 
-def _is_ruled(
-    spec: ToolSpec, request: ToolRequest, need: Access, place: PathPlace, rules: Mapping[Rule, Access]
-) -> bool:
-    """A rule was a yes for a command, not for whatever a model asks for beside it."""
-    return any(
-        ACCESS_RANK[need] <= max(ACCESS_RANK[Access.NETWORK], ACCESS_RANK[granted], ACCESS_RANK[request.known_access])
-        and matches(rule, spec, request, place.working_dir)
-        for rule, granted in rules.items()
-    )
+def _covers(ruled: Access, need: Access, limits: Limits) -> bool:
+    """True where what rules allow is as much as a command needs; without a sandbox all have the same."""
+    is_open = not limits.confines or (need is Access.NETWORK and not limits.confines_network)
+    return is_open or ACCESS_RANK[need] <= ACCESS_RANK[ruled]
+
+
+def _is_free(request: ToolRequest, place: PathPlace) -> bool:
+    """True for a command that only reads here: the model's own words ask for no more, and all its parts are known."""
+    return request.access is Access.CONFINED and reads_freely(request.command, place.working_dir)
+
+
+def _ruled(spec: ToolSpec, request: ToolRequest, place: PathPlace, rules: Mapping[Rule, Access]) -> Access | None:
+    """The widest access that rules allow a command; None where they do not cover it.
+
+    A rule is a yes for a command, and for the access that its own words are known to need or that was shown with it;
+    never for what is guessed of the words behind, or declared by a model. Of a list or pipe each part needs a rule, or
+    only reads.
+    """
+    command = (request.command or request.summary).strip(BLANKS)
+    whole = _part_ruled(spec, command, place.working_dir, rules)
+    if whole is not None:
+        return whole
+    parts = judged_parts(command, place.working_dir)
+    others = [one for one in parts if not is_reading(one, place.working_dir)]
+    found = [_part_ruled(spec, one.part.text, one.folder, rules) for one in others]
+    known = [one for one in found if one is not None]
+    if not others or len(known) < len(others):
+        return None
+    return min(known, key=ACCESS_RANK.__getitem__)
+
+
+def _part_ruled(spec: ToolSpec, command: str, folder: Path, rules: Mapping[Rule, Access]) -> Access | None:
+    request = ToolRequest(command, command=command)
+    found = [
+        max(shown, rule_access(rule, command), key=ACCESS_RANK.__getitem__)
+        for rule, shown in rules.items()
+        if matches(rule, spec, request, folder)
+    ]
+    return max(found, key=ACCESS_RANK.__getitem__, default=None)
 
 
 def _outside_reason(request: ToolRequest, limits: Limits) -> str:

@@ -1,6 +1,7 @@
 """Programs that only read, and the options that make them do more. From the manual pages of the versions named.
 
-git 2.39 to 2.51, ripgrep 13 to 14, GNU coreutils 9, findutils 4.9, diffutils 3.8, grep 3.8, file 5.44, tree 2.1.
+git 2.39 to 2.51, ripgrep 13 to 14, GNU coreutils 9, findutils 4.9, diffutils 3.8, grep 3.8, file 5.44, tree 2.1. An
+option that is not among those that a program says it has (`known_options.py`) is refused too.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import Final
 
 from msgspec import Struct
 
+from engine.permissions.known_options import known_options
 from tools.files.protected import is_secret, secret_paths
 
 WRITES: Final = "writes a file"
 RUNS: Final = "starts a program"
 LEAVES: Final = "reaches files outside the folder"
 CHANGES: Final = "changes branches"
+_NUMBER: Final = re.compile(r"-\d+[A-Za-z]?")
 MOST_SUFFIXES: Final = 64
 """Letters of a word of short options in which a file name is looked for."""
 
@@ -35,6 +38,10 @@ class Reader(Struct, frozen=True):
     """True where one dash begins a whole word, as in find."""
     reads: bool = True
     """False for a program that does more than read: checked, never offered."""
+    names: int = -1
+    """Most words that are no options; -1 for any number."""
+    prints: bool = False
+    """True for a program that only prints its words: none of them is a file, and no option does more."""
 
 
 _DIFF: Final = {
@@ -57,7 +64,9 @@ _REMOTE: Final = {
 }
 _READERS: Final = (
     *(Reader((name,)) for name in ("cat", "head", "tail", "cut", "cmp", "stat", "df", "ls", "pwd", "nl")),
+    *(Reader((name,), prints=True) for name in ("echo", "true", "false", "basename", "dirname", "tr")),
     *(Reader((name,), {"--files0-from": LEAVES}) for name in ("wc", "du")),
+    Reader(("uniq",), names=0),
     Reader(("grep",), {"-R": LEAVES, "--dereference-recursive": LEAVES}),
     Reader(
         ("rg",),
@@ -99,6 +108,8 @@ _READERS: Final = (
     Reader(("git", "grep"), {"-O": RUNS, "--open-files-in-pager": RUNS, **_DIFF}, _TEXT),
     Reader(("git", "branch", "--list"), _BRANCH),
     Reader(("git", "stash", "list"), _DIFF, _TEXT),
+    Reader(("git", "branch", "--show-current"), _BRANCH, names=0),
+    Reader(("git", "remote", "-v"), {"--help": RUNS}, names=0),
     Reader(("git", "branch"), _BRANCH, reads=False),
     *(
         Reader(("git", name), _REMOTE, reads=False)
@@ -127,7 +138,10 @@ def refused_option(reader: Reader, words: tuple[str, ...]) -> str:
         for option, reason in reader.refused.items():
             if _may_be(reader, word, option):
                 return f"{option} {reason}"
-    return ""
+    own = words[len(reader.words) :]
+    if 0 <= reader.names < sum(not word.startswith("-") for word in own):
+        return "it may write what its words name"
+    return "" if reader.prints else unknown_option(words)
 
 
 def _may_be(reader: Reader, word: str, option: str) -> bool:
@@ -141,19 +155,64 @@ def _may_be(reader: Reader, word: str, option: str) -> bool:
     return len(option) == 2 and option[1] in word[1:]
 
 
-def leaves(words: tuple[str, ...], folder: Path) -> bool:
-    """True if one of the words may name a file outside `folder`, or the folder holds keys."""
-    root, home = os.path.realpath(folder), Path(os.path.realpath(Path.home()))
+def options_of(words: tuple[str, ...]) -> Mapping[str, str] | None:
+    """Options that a program says it has, with their signs; None where nothing is known of it."""
+    named = (words[0].rpartition("/")[2], *words[1:3]) if words else ()
+    known = known_options()
+    return next((known[named[:n]] for n in range(len(named), 0, -1) if named[:n] in known), None)
+
+
+def unknown_option(words: tuple[str, ...], start: int = 1) -> str:
+    """The first option from `start` on that the program does not say it has, as a clause; empty for none.
+
+    Each letter of short options counts, and an abbreviation is unknown, as is every option of a program without a list.
+    """
+    known = options_of(words) or {}
+    for word in words[start:]:
+        if word.startswith("-") and word not in {"-", "--"} and not _is_known(word, known):
+            return f"the option {word.partition('=')[0][:40]} is not known to be harmless"
+    return ""
+
+
+def _is_known(word: str, known: Mapping[str, str]) -> bool:
+    name, sign, _ = word.partition("=")
+    if "-#" in known and _NUMBER.fullmatch(word):
+        return True
+    if name in known:
+        return not sign or bool(known[name])
+    if word.startswith("--"):
+        return not sign and f"--{word.removeprefix('--no-')}" in known
+    return _are_known_letters(word[1:], known)
+
+
+def _are_known_letters(letters: str, known: Mapping[str, str]) -> bool:
+    """True where each letter is a flag, up to one whose value is the rest."""
+    for letter in letters:
+        kind = known.get(f"-{letter}")
+        if kind is None:
+            return False
+        if kind:
+            return True
+    return True
+
+
+def leaves(words: tuple[str, ...], folder: Path, inside: str = "") -> bool:
+    """True if one of the words may name a file outside `folder`, or the folder holds keys.
+
+    `inside` is the folder, resolved, that they may lead to where it is another one.
+    """
+    start, home = os.path.realpath(folder), Path(os.path.realpath(Path.home()))
+    root = inside or start
     if is_secret(Path(root), home) or any(place.is_relative_to(root) for place in secret_paths(home)):
         return True
-    return any(not _is_below(os.path.realpath(Path(root, name)), root) for word in words for name in _names(word))
+    return any(not _is_below(os.path.realpath(Path(start, name)), root) for word in words for name in file_names(word))
 
 
 def _is_below(path: str, root: str) -> bool:
     return path == root or path.startswith(f"{root}/")
 
 
-def _names(word: str) -> Iterator[str]:
+def file_names(word: str) -> Iterator[str]:
     """Every part of a word that its program may take for a file name."""
     yield word
     yield from re.split(r"[=:,]", word)[1:]

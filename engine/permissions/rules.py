@@ -7,6 +7,7 @@ resolved paths, and a relative one only below the folder it starts from.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from glob import escape
 from pathlib import Path
@@ -16,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.permissions.command_rules import (
+    STAR,
     command_effect,
     command_matches,
     command_pattern,
@@ -27,10 +29,13 @@ from engine.permissions.command_rules import (
 from engine.permissions.domains import DOMAIN, domain_matches, host_name, is_domain, why_no_domain
 from engine.permissions.foreign_rules import native_rules
 from engine.permissions.globs import LONGEST, WILDCARDS, glob_matches
-from engine.permissions.shell_words import BLANKS
+from engine.permissions.launchers import started
+from engine.permissions.readers import unknown_option
+from engine.permissions.shell_words import BLANKS, plain_words
 from engine.permissions.tool_names import covers, is_server_tool, why_no_name
 from tools.call_titles import tool_label
-from tools.contract import ToolClass, ToolRequest, ToolSpec
+from tools.command_access import command_access
+from tools.contract import Access, ToolClass, ToolRequest, ToolSpec
 
 RULE: Final = re.compile(r"^(?P<tool>[\w.-]+\*?)\((?P<pattern>.*)\)\Z", re.DOTALL)
 FILE_CLASSES: Final = frozenset({ToolClass.READ, ToolClass.EDIT})
@@ -164,6 +169,22 @@ def allows(rule: Rule, call: RuledCall) -> bool:
     if why_no_path_pattern(pattern):
         return False
     return all(glob_matches(pattern, str(path)) for path in call.request.paths)
+
+
+def rule_access(rule: Rule, command: str) -> Access:
+    """Access that the words of a rule for commands are known to need: they show it to whoever reads the rule.
+
+    Words that may follow a star are no part of that, and an option of theirs that is not known leaves no sandbox. A
+    rule of the command line for every command means the network.
+    """
+    if rule.given and rule.pattern == "*":
+        return Access.NETWORK
+    first = prefix_words(rule.pattern)
+    access = command_access(shlex.join(first) if first else rule.pattern.removesuffix(STAR))[0]
+    words = plain_words(command)
+    inner = started(words)
+    own = len(first) - len(words) + len(inner)
+    return Access.NETWORK if access is Access.OUTSIDE and first and unknown_option(inner, own) else access
 
 
 def absolute_pattern(rule: Rule, working_dir: Path) -> str:

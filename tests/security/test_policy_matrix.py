@@ -140,9 +140,10 @@ def expected_for_command(
     outside = need == "outside" or (need == "network" and not network and box != "off")
     boxed = box != "off" and enforced != "none" and not outside
     runs_in, online = (box if boxed else "off"), (network or enforced == "files" if boxed else True)
-    # A rule allows the network, and leaving the sandbox only for programs known to need it.
-    if ruled and (not outside or need == "outside"):
-        return "allow", runs_in, online
+    # The rule was never shown with a need: it covers what has none, or what no sandbox could refuse.
+    if ruled and (box == "off" or enforced == "none" or (not outside and (need == "confined" or enforced == "files"))):
+        offline = mode != "auto" and boxed and enforced == "full"
+        return "allow", runs_in, online and not offline
     if box == "off":
         return ("allow" if mode == "auto" else "ask"), "off", True
     if enforced == "none":
