@@ -34,7 +34,7 @@ from tools.files.spills import spill_name, spills_of
 from tools.job_board import Caller, JobBoard
 from tools.process.programs import find_program
 from tools.refusals import refusal_note
-from tools.shell_line import shell_line
+from tools.shell_line import script_arguments, shell_line
 from tools.shell_output import MOST_BYTES, all_lines, leftover_names, outcome_lines, readable
 from tools.terminal.values import ShellTerminal, TerminalRows
 from tools.wording import one_line
@@ -78,6 +78,8 @@ DECLARED = {
     Access.OUTSIDE: "the agent asks to run this outside the sandbox",
 }
 """Reason of a need that the model declares and nothing is known of."""
+LONGEST_COMMAND = 400_000
+"""Characters of a command: the words and variables of a program have 2 MB together."""
 MOST_OF_WHY = 200
 """Characters of the model's own reason."""
 _WAYS = "Read it with job_output, end it with job_kill."
@@ -114,6 +116,11 @@ class BashInput(Struct, frozen=True):
         command = fields.text("command")
         if not command.strip():
             raise ToolInputError("The argument command is empty.")
+        if len(command) > LONGEST_COMMAND:
+            raise ToolInputError(
+                f"The argument command has {len(command):,} characters, more than {LONGEST_COMMAND:,}: "
+                "write a long text with write_file."
+            )
         if "\0" in command:
             raise ToolInputError("The argument command contains a NUL character.")
         background = fields.flag("background")
@@ -184,7 +191,7 @@ class Bash(Struct, frozen=True):
         spills = spills_of(self.spill_folder, context.working_dir)
         make_folder(spills)
         return Command(
-            argv=(find_program("bash", context.working_dir) or "/bin/sh", "-c", wanted.command),
+            argv=(find_program("bash", context.working_dir) or "/bin/sh", "-c", *script_arguments(wanted.command)),
             working_dir=context.working_dir,
             timeout=wanted.timeout,
             keep_head=MOST_BYTES // 2,

@@ -23,6 +23,23 @@ from tools.shell_folder import folder_script
 from tools.shell_output import shown_runs
 from tools.terminal.values import ShellTerminal, TerminalRows
 
+LARGEST_WORD = 128 * 1024
+"""Bytes of a word of a program on Linux, its end included (MAX_ARG_STRLEN)."""
+PIECE = 30_000
+"""Characters of a piece of a longer command, each of up to 4 bytes."""
+
+
+def script_arguments(command: str) -> tuple[str, ...]:
+    """The words behind `-c` that run a command: the system takes no single word of more than 128 KiB.
+
+    A longer command is handed over in pieces, which the shell joins, drops as its own words, and runs.
+    """
+    if len(command.encode("utf-8", "surrogatepass")) < LARGEST_WORD:
+        return (command,)
+    pieces = [command[place : place + PIECE] for place in range(0, len(command), PIECE)]
+    joined = "".join(f"${{{number}}}" for number in range(1, len(pieces) + 1))
+    return (f'eval "set --\n{joined}"', "bash", *pieces)
+
 
 class ShellLine(Struct, frozen=True):
     """One line: its command with the folder around it, its caller, and where it runs."""
@@ -58,7 +75,7 @@ def shell_line(command: Command, line: str, title: str, context: ToolContext, sh
     command = replace(command, timeout=None, environment=environment, terminal=True)
     if Path(command.argv[0]).name == "bash":
         script = folder_script(line, shell.folder)
-        command = replace(command, argv=(*command.argv[:-1], script.script))
+        command = replace(command, argv=(*command.argv[:2], *script_arguments(script.script)))
         caller = replace(caller, mark=script.mark)
         return ShellLine(command, caller, context, reveal_name(shell.folder) if shell.folder else "")
     return ShellLine(command, caller, context, "")

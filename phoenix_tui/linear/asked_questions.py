@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.updates import Question
-from phoenix_tui.text.ask_form import LEFT_OPEN, AskForm, numbers_in
+from phoenix_tui.text.ask_form import LEFT_OPEN, NO_APPROVAL, AskForm, numbers_in
 from tools.asked_questions import AskedQuestion
 from tools.clean import clean_line
 from tools.wording import counted
@@ -42,6 +42,7 @@ def asked_lines(question: Question, who: str = "") -> list[str]:
     count = f", {counted(len(asked), 'question')}" if len(asked) > 1 else ""
     asker = clean_line(question.asker) if question.server else "The agent"
     lines = [f"{asker} asks you{f', for {clean_line(who)}' if who else ''}{count}."]
+    lines += [] if question.server else [f"Note: {NO_APPROVAL}."]
     lines += [f"Note: {LEFT_OPEN}."] if question.left_open else []
     return [*lines, *(row for one in asked[:1] for row in _one(one, 1, len(asked)))]
 

@@ -12,6 +12,8 @@ from tools.asked_questions import Answers, AskedQuestion
 
 NO_ROW: Final = -1
 """The selected row where none is."""
+NO_APPROVAL: Final = "its own words; an answer allows nothing"
+"""Part of the heading of a question of the agent, which may be worded like an approval."""
 LEFT_OPEN: Final = "asked before Phoenix ended; your answer is sent as a message"
 CHOOSE: Final = "Press a number, or write your answer"
 CHOOSE_ONLY: Final = "Press a number"

@@ -284,7 +284,10 @@ class QuestionPanel(RequestReading):
     def _asker(self, question: Question, place: str) -> Content:
         return Content.assemble(
             (f"{ASKING.mark(self._plain)} ", ASKING.tone.value),
-            (clean_line(question.asker) or "This conversation", "bold"),
+            (
+                clean_line(question.asker) or ("The agent" if question.request.questions else "This conversation"),
+                "bold",
+            ),
             what_text(question),
             (f"  {place}" if place else "", Tone.QUIET.value),
         )

@@ -11,7 +11,7 @@ from textual.content import Content
 from engine.machine.texts import OUTSIDE
 from engine.updates import Question
 from phoenix_tui.keys.active_keys import hint, key
-from phoenix_tui.text.ask_form import LEFT_OPEN
+from phoenix_tui.text.ask_form import LEFT_OPEN, NO_APPROVAL
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.plan_text import EDITS_PLAN, PLAN_LETTERS, PLAN_WORDS, PROPOSES
 from phoenix_tui.text.rule_text import one_line, rule_grant
@@ -43,7 +43,8 @@ def what_text(question: Question) -> Content:
     if question.request.plan:
         return Content(PROPOSES)
     if asked := question.request.questions:
-        return Content(f" asks you {len(asked)} questions" if len(asked) > 1 else " asks you")
+        asks = f" asks you {len(asked)} questions" if len(asked) > 1 else " asks you"
+        return Content(asks if question.server else f"{asks} · {NO_APPROVAL}")
     name = clean_line(tool_label(question.call.name))
     change = question.request.preview
     if not isinstance(change, DiffDisplay):

@@ -155,7 +155,9 @@ def test_folders_beyond_the_limit_are_not_kept(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_socket_or_key_place_that_is_the_home_folder_itself_hides_nothing(place: Path) -> None:
     (place / ".aws").symlink_to(place)
-    assert key_places({}, place) == (place / ".ssh",)
+    for name in (".env", "server.key", ".env.example", "notes.txt"):
+        (place / name).write_text("x")
+    assert key_places({}, place) == (place / ".env", place / ".ssh", place / "server.key")
     assert cache_folders({"UV_CACHE_DIR": str(place), "XDG_CACHE_HOME": "/"}, place) == (place / ".cache",)
 
 

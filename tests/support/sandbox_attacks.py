@@ -464,6 +464,12 @@ def make_a_program_that_runs_as_this_user() -> None:
 
 
 @door
+def make_a_program_that_runs_with_this_group() -> None:
+    pathlib.Path("planted3").write_text("")
+    pathlib.Path("planted3").chmod(0o2755)
+
+
+@door
 def open_a_new_program_that_runs_as_this_user() -> None:
     os.umask(0)
     os.close(os.open("planted2", os.O_CREAT | os.O_WRONLY, 0o4755))

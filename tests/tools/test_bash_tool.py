@@ -20,6 +20,7 @@ from tools.contract import (
     Progress,
     Report,
     TerminalDisplay,
+    ToolInputError,
 )
 from tools.files.spills import spills_of
 
@@ -42,6 +43,18 @@ async def test_silence_is_said(tmp_path: Path) -> None:
 
 async def test_it_runs_in_the_working_directory(tmp_path: Path) -> None:
     assert (await use(bash(tmp_path), tmp_path, command="pwd")).text == f"{tmp_path}\n[exit code 0]"
+
+
+@pytest.mark.parametrize("sign", ["a", "ä"])
+async def test_a_command_longer_than_a_word_of_the_system_runs_as_it_is_written(tmp_path: Path, sign: str) -> None:
+    written = f"cat > written <<'END'\n{sign * 200_000}$1\nEND\necho $# \"$1\" $0; (exit 7)"
+    assert (await use(bash(tmp_path), tmp_path, command=written)).text == "0  bash\n[exit code 7]"
+    assert (tmp_path / "written").read_text() == f"{sign * 200_000}$1\n"
+
+
+async def test_a_command_that_no_shell_could_take_is_refused_with_the_limit(tmp_path: Path) -> None:
+    with pytest.raises(ToolInputError, match="more than 400,000: write a long text with write_file"):
+        await use(bash(tmp_path), tmp_path, command=f": {'a' * 400_000}")
 
 
 async def test_a_missing_working_directory_is_an_answer(tmp_path: Path) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from tools.files.protected import secret_paths
+from tools.files.protected import looks_secret, secret_paths
 
 NAMED_BY: Final = (
     "AWS_SHARED_CREDENTIALS_FILE",
@@ -29,6 +30,8 @@ NAMED_BY: Final = (
     "HISTFILE",
     "SOPS_AGE_KEY_FILE",
 )
+MOST_ENTRIES: Final = 10_000
+"""Entries of the home folder that are looked at for names of keys."""
 CARGO_FILES: Final = ("credentials", "credentials.toml")
 
 
@@ -36,8 +39,18 @@ def key_places(environment: Mapping[str, str], home: Path) -> tuple[Path, ...]:
     """Existing files and folders with keys, resolved; never an ancestor of the home folder."""
     # Read anew for each command, 0.5 ms: remembered places could be replaced, or created, in between.
     named = set(map(os.fspath, _named(environment, home)))
+    named |= set(_looking_secret(home))
     found = {Path(os.path.realpath(path)) for path in named if os.path.exists(path)}  # noqa: PTH110 - a fifth of the time
     return tuple(sorted(path for path in found if not home.is_relative_to(path)))
+
+
+def _looking_secret(home: Path) -> Iterator[str]:
+    """Files at the top of the home folder whose names are those of keys: `~/.env`."""
+    try:
+        with os.scandir(home) as entries:
+            yield from (entry.path for entry in islice(entries, MOST_ENTRIES) if looks_secret(entry.name))
+    except OSError:
+        return
 
 
 @cache

@@ -49,7 +49,7 @@ OPENING = {"x86_64": {2: 1, 257: 2}, "aarch64": {56: 2}}
 """open and openat: the place of their flags; the mode comes next, and counts where a file is made."""
 MAKES_A_FILE = 0x400040
 """O_CREAT, and the bits that O_TMPFILE adds."""
-SET_USER_ID = 0o4000
+SET_USER_OR_GROUP = 0o6000
 TYPING = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX put letters into a terminal."""
 LOCAL_FAMILIES = (1, 16)
@@ -107,7 +107,7 @@ def compiled(*, internet: bool = True) -> bytes:
 
 def _about_modes(machine: str) -> list[Line]:
     """Lines that let no file become a program that runs as this user for others: it would outlive the sandbox."""
-    set_user_id = [(JUMP_IF_ANY_BIT, 0, 1, SET_USER_ID), _refuse(errno.EPERM)]
+    set_user_id = [(JUMP_IF_ANY_BIT, 0, 1, SET_USER_OR_GROUP), _refuse(errno.EPERM)]
     lines: list[Line] = []
     for number, place in MODES[machine].items():
         lines += _about(number, guard.ARGUMENT_OFFSET + place * ARGUMENT_SIZE, set_user_id)
