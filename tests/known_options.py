@@ -122,7 +122,7 @@ def git_options(words: tuple[str, ...]) -> list[Option]:
 
 
 def harmless_options(words: tuple[str, ...]) -> list[str]:
-    """Those of them that a rule with `*` covers, with their signs."""
+    """Options of a command of git that a rule with `*` covers, with their signs."""
     options = git_options(words)
     refused = {name for option in options if not is_harmless(option) for name in option.names}
     return sorted(sign for option in options for sign in _signs(option) if sign.rstrip("=?") not in refused)
@@ -168,7 +168,7 @@ def _entry(words: tuple[str, ...], options: Iterable[str]) -> Iterator[str]:
 
 
 def help_of(argv: tuple[str, ...]) -> str:
-    """What a program prints about itself, in an empty repository."""
+    """Help of a program, printed in an empty repository."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {"PATH": os.environ["PATH"], "HOME": folder, "LC_ALL": "C", "COLUMNS": "200"}
         if argv[0] == "git":

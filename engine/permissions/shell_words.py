@@ -30,7 +30,7 @@ class PlainPart(Struct, frozen=True):
     """One simple command of a list or pipe."""
 
     text: str
-    """Its words as written, without redirections."""
+    """Words as written, without redirections."""
     words: tuple[str, ...]
     reads: tuple[str, ...] = ()
     """Files that are its standard input."""
