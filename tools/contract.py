@@ -57,6 +57,17 @@ ACCESS_RANK: Final = {access: rank for rank, access in enumerate(Access)}
 """Order of the access levels; each includes the ones before it."""
 
 
+class PathOrder(StrEnum):
+    """Use of folders of `PATH` that agents or a repository can write (`tools/process/programs.py`)."""
+
+    LEFT_OUT = "left out"
+    """Used for what Phoenix starts by itself: the user's hooks and servers, the desktop."""
+    LAST = "last"
+    """Used for a command that leaves the sandbox of its conversation: programs of the system come first."""
+    AS_GIVEN = "as given"
+    """Used for commands in a sandbox, and those of a conversation without one, which run as in the user's own shell."""
+
+
 class Sandbox(Struct, frozen=True):
     """Limits of one call; the same value holds for commands and for file tools."""
 
@@ -64,6 +75,8 @@ class Sandbox(Struct, frozen=True):
     network: bool = True
     required: bool = True
     """False: where the system can enforce none, run without one. True: refuse to run."""
+    path: PathOrder | None = None
+    """Order of `PATH`; None: as given in a sandbox, and left out without one."""
 
 
 class Enforcement(StrEnum):
@@ -75,6 +88,10 @@ class Enforcement(StrEnum):
 
 
 UNCONFINED = Sandbox()
+LEAVING = Sandbox(path=PathOrder.LAST)
+"""Limits of a command that leaves the sandbox of its conversation."""
+AS_IN_A_SHELL = Sandbox(path=PathOrder.AS_GIVEN)
+"""Limits of a command in a conversation without a sandbox."""
 HELPER_SANDBOX = Sandbox(SandboxMode.READ_ONLY, network=False, required=False)
 """Limits of programs that Phoenix starts for itself in a folder it does not trust: git, ripgrep, the image decoder."""
 
@@ -117,6 +134,22 @@ class ToolOutput(Struct, frozen=True):
     """The todo list from now on, to be stored with this result; None: it stays as it is."""
     folder: str | None = None
     """Folder of the user's next shell line; empty: the conversation's, None: it stays as it is."""
+
+
+class ProgramFact(Struct, frozen=True):
+    """A program that a command line names, as it would be found for a run outside of a sandbox."""
+
+    name: str
+    path: str
+    """Absolute path."""
+    stamp: str
+    """Real path, device, inode, size and change time: another program, or another content, has another stamp."""
+    is_agents: bool = False
+    """True where agents or a repository can write the file, or the interpreter that it names."""
+    other: str = ""
+    """A program of this name on the other side: the one of the working directory that was passed over, or the one
+    outside that is shadowed.
+    """
 
 
 class ToolRequest(Struct, frozen=True):
@@ -164,6 +197,8 @@ class ToolRequest(Struct, frozen=True):
     """True where the result is a task for a sub-agent, which is decided about like a call of spawn_agents."""
     loads: str = ""
     """First line of the text that the call loads; a conversation that has it needs no second one."""
+    programs: tuple[ProgramFact, ...] = ()
+    """Programs of a command that may run outside of a sandbox: a yes is for these files."""
 
     def __post_init__(self) -> None:
         """Reveal the summary here, so that no row, question, job, log or list can show another one than runs."""
@@ -302,6 +337,8 @@ class Command(Struct, frozen=True):
     """True for a program in a terminal of its own: it may use colours and move the cursor."""
     readable: tuple[Path, ...] = ()
     """Folders that it may read in a sandbox too, wherever they are."""
+    start_in: Path | None = None
+    """Folder that it starts in; None: `working_dir`, which in any case is the one that its sandbox is about."""
 
 
 class Finished(Struct, frozen=True):

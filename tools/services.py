@@ -24,6 +24,8 @@ class ServiceCommand(Struct, frozen=True):
     """Id of the conversation whose private temporary folder it shares in a sandbox; empty: a folder of its own."""
     readable: tuple[Path, ...] = ()
     """Folders that it may read in a sandbox too, as those of a `Command`."""
+    start_in: Path | None = None
+    """Folder that it starts in, as that of a `Command`."""
 
 
 class ProgramExit(Struct, frozen=True):

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from engine.executor.approving import denials_of, limits_of, place_of, rules_of
 from engine.executor.session import Session
 from engine.extensions.bodies import BASH, request_of
 from engine.machine.messages import ToolResultBlock, text_in
-from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide
+from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide, leaves_sandbox
 from engine.permissions.rules import parse_rule
+from engine.permissions.shell_programs import programs_in
 from engine.records import StoredMessage
-from tools.contract import JsonObject, Sandbox, ToolContext, ToolInputError, ToolOutput, ToolRequest
+from tools.contract import JsonObject, PathOrder, Sandbox, ToolContext, ToolInputError, ToolOutput, ToolRequest
+from tools.process.programs import program_facts
 from tools.wording import one_line
 
 LOADED: Final = "It is already loaded, with the same text; follow it as it stands above."
@@ -56,7 +61,17 @@ def line_decisions(session: Session, lines: Sequence[str], limits: Limits) -> It
         return
     place, rules, denials = place_of(session), rules_of(session), denials_of(session)
     for line in lines:
-        yield line, decide(bash.spec, request_of(line), limits, place, rules, denials=denials)
+        request = with_programs(request_of(line), limits, session.record.cwd)
+        yield line, decide(bash.spec, request, limits, place, rules, denials=denials)
+
+
+def with_programs(request: ToolRequest, limits: Limits, folder: Path) -> ToolRequest:
+    """A request with the programs that its command names, where they would run outside of a sandbox."""
+    if limits.unattended or not leaves_sandbox(request, limits):
+        return request
+    order = PathOrder.LAST if limits.confines else PathOrder.AS_GIVEN
+    names = (words[0].text for words in programs_in(request.command).commands if words[0].is_known)
+    return replace(request, programs=program_facts(names, folder, order))
 
 
 def why_asks_rules(session: Session, name: str, rules: Sequence[str], limits: Limits) -> str:

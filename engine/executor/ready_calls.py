@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from msgspec import Struct
 
-from engine.executor.approving import approved, denials_of, place_of, rules_of
+from engine.executor.approving import approved, denials_of, limits_of, place_of, rules_of
 from engine.executor.call_arguments import parse_arguments, why_not_native
 from engine.executor.call_hooks import CallOpinion, with_opinion
 from engine.executor.equipment import tools_of
 from engine.executor.known_urls import with_known_url
-from engine.executor.loading import decide_lines
+from engine.executor.loading import decide_lines, with_programs
 from engine.executor.session import Session
 from engine.machine.effects import ExecTool
 from engine.machine.messages import ToolCall
@@ -48,6 +50,9 @@ async def prepare(session: Session, call: ToolCall) -> ReadyCall:
         raise ToolInputError(why or _why_missing(session, call.name))
     args = parse_arguments(call.input_json)
     request = await with_known_url(session, await tool.request(args, session.record.cwd))
+    if request.command:
+        limits = await limits_of(session)
+        request = await asyncio.to_thread(with_programs, request, limits, session.record.cwd)
     return ReadyCall(tool, args, request)
 
 

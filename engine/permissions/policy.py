@@ -18,11 +18,15 @@ from engine.permissions.shell_words import BLANKS
 from engine.permissions.tool_names import is_server_tool
 from engine.ports.profiles import FREEDOM
 from engine.records import PermissionMode
+from tools.clean import reveal_name
 from tools.contract import (
     ACCESS_RANK,
+    AS_IN_A_SHELL,
+    LEAVING,
     UNCONFINED,
     Access,
     Enforcement,
+    ProgramFact,
     Sandbox,
     SandboxMode,
     ToolClass,
@@ -106,6 +110,14 @@ NO_SANDBOX: Final = "this system cannot enforce the sandbox, so it would run wit
 NEW_URL: Final = "neither you nor an earlier page named this address, so it could carry data out"
 EVERYTHING: Final = "*"
 """Pattern of a rule for every call of a tool."""
+PLANTED: Final = "{name} is {path}, which an agent can change"
+PASSED_OVER: Final = "not {path}"
+RUNS: Final = "it runs {paths}"
+MOST_SHOWN: Final = 4
+"""Programs of one command that a question names."""
+_BUILTIN_NAMES: Final = "cd echo export printf pwd test [ true false exit set unset wait read source . :"
+BUILTINS: Final = frozenset(_BUILTIN_NAMES.split())
+"""Commands that a shell does itself, whatever lies in `PATH`."""
 NO_NETWORK_LIMIT: Final = "this system cannot block network access of sandboxed commands"
 
 
@@ -209,25 +221,28 @@ def _command(
     if limits.unattended:
         return _refused(spec, limits)
     need = _need(request, limits)
+    if typed and need is Access.OUTSIDE and _planted(request, limits):
+        need = Access.NETWORK if limits.network else Access.CONFINED  # that need is known of another program
     grant = _granted(need, limits)
     auto = limits.mode is PermissionMode.AUTO
     if typed:
         return grant
-    ruled = _ruled(spec, request, place, rules)
+    planted = _planted(request, limits)
+    ruled = None if planted and grant.outside else _ruled(spec, request, place, rules)
     if ruled is not None and _covers(ruled, need, limits):
         return grant if auto or ruled is not Access.CONFINED else _granted(need, limits, online=False)
     if not limits.confines and _is_free(request, place):
-        return grant
+        return Allow(outside=True)
     return _unruled(spec, request, limits, need, grant)
 
 
 def _unruled(spec: ToolSpec, request: ToolRequest, limits: Limits, need: Access, grant: Allow) -> Decision:
     """Decide about a command that no rule covers."""
-    auto = limits.mode is PermissionMode.AUTO
+    auto, programs = limits.mode is PermissionMode.AUTO, programs_named(request, limits)
     if limits.sandbox is SandboxMode.OFF:
-        return grant if auto else Ask(_mode_reason(spec, limits), grant)
+        return grant if auto else Ask(f"{_mode_reason(spec, limits)}{programs}", grant)
     if not limits.confines:
-        return grant if auto and not limits.required else Ask(_unenforced(spec, limits), grant)
+        return grant if auto and not limits.required else Ask(f"{_unenforced(spec, limits)}{programs}", grant)
     if need is Access.OUTSIDE:
         return Ask(_outside_reason(request, limits), grant)
     if auto and (limits.network or limits.confines_network):
@@ -246,10 +261,39 @@ def _need(request: ToolRequest, limits: Limits) -> Access:
     return request.access
 
 
+def leaves_sandbox(request: ToolRequest, limits: Limits) -> bool:
+    """True for a command that would run without a sandbox, once it is allowed."""
+    return bool(request.command) and (not limits.confines or _need(request, limits) is Access.OUTSIDE)
+
+
+def _planted(request: ToolRequest, limits: Limits) -> tuple[ProgramFact, ...]:
+    """Programs that a command names without their folder and that lie where an agent can write.
+
+    In the user's own order of `PATH` those that shadow another one: a program of a virtual environment that exists
+    nowhere else is the one that was meant.
+    """
+    found = (fact for fact in request.programs if fact.is_agents and "/" not in fact.name)
+    return tuple(fact for fact in found if limits.confines or fact.other)
+
+
+def programs_named(request: ToolRequest, limits: Limits) -> str:
+    """The files that a command would run outside of a sandbox, as clauses of a question; empty where none is known."""
+    planted = _planted(request, limits)
+    clauses = [PLANTED.format(name=fact.name, path=reveal_name(fact.path)) for fact in planted]
+    if limits.confines:
+        named = [fact for fact in request.programs if not fact.is_agents and fact.name not in BUILTINS]
+        shown = [reveal_name(fact.path) for fact in named if "/" not in fact.name][:MOST_SHOWN]
+        shown += [PASSED_OVER.format(path=reveal_name(fact.other)) for fact in named if fact.other][:MOST_SHOWN]
+        clauses += [RUNS.format(paths=", ".join(shown))] if shown else []
+    return "".join(f"; {clause}" for clause in clauses)
+
+
 def _granted(need: Access, limits: Limits, *, online: bool = True) -> Allow:
     """Limits of a command that a person, a rule or the mode allows."""
-    if not limits.confines or need is Access.OUTSIDE:
-        return Allow(outside=True)
+    if not limits.confines:
+        return Allow(outside=True, sandbox=AS_IN_A_SHELL)
+    if need is Access.OUTSIDE:
+        return Allow(outside=True, sandbox=LEAVING)
     # Where the network cannot be turned off, requesting it would refuse the command just allowed.
     return Allow(sandbox=Sandbox(limits.sandbox, network=(limits.network and online) or not limits.confines_network))
 
@@ -261,8 +305,11 @@ def _covers(ruled: Access, need: Access, limits: Limits) -> bool:
 
 
 def _is_free(request: ToolRequest, place: PathPlace) -> bool:
-    """True for a command that only reads here: the model's own words ask for no more, and all its parts are known."""
-    return request.access is Access.CONFINED and reads_freely(request.command, place.working_dir)
+    """True for a command that only reads here: the model's own words ask for no more, all its parts are known, and its
+    programs lie where no agent can write.
+    """
+    is_known = not any(fact.is_agents for fact in request.programs)
+    return request.access is Access.CONFINED and is_known and reads_freely(request.command, place.working_dir)
 
 
 def _ruled(spec: ToolSpec, request: ToolRequest, place: PathPlace, rules: Mapping[Rule, Access]) -> Access | None:
@@ -297,10 +344,11 @@ def _part_ruled(spec: ToolSpec, command: str, folder: Path, rules: Mapping[Rule,
 
 def _outside_reason(request: ToolRequest, limits: Limits) -> str:
     reason = request.access_reason or "needs more than the sandbox allows"
+    programs = programs_named(request, limits)
     if not limits.confines or _only_asked_to_leave(request):
-        return f"{reason}{_of(request)}"
+        return f"{reason}{programs}{_of(request)}"
     consequence = "it would leave the sandbox" if request.access is Access.OUTSIDE else NO_NETWORK
-    return f"{reason}; {consequence}{_of(request)}"
+    return f"{reason}; {consequence}{programs}{_of(request)}"
 
 
 def _only_asked_to_leave(request: ToolRequest) -> bool:

@@ -17,6 +17,7 @@ from phoenix_tui.config.settings import KEYS, ConfigError, Settings
 from tools.contract import JsonObject
 from tools.files.own_files import write_file
 from tools.process.environment import without_keys
+from tools.process.programs import foreground_start
 
 TEMPLATE = "# Phoenix settings; `phoenix config show` lists every key with its value and source.\n"
 
@@ -77,7 +78,8 @@ def _edit(paths: Paths, environment: Mapping[str, str]) -> None:
         write_file(paths.config_file, TEMPLATE)
     try:
         # The user's own editor needs the terminal; it is no tool of an agent.
-        status = subprocess.run([*editor, str(paths.config_file)], check=False, env=without_keys(os.environ)).returncode
+        words = foreground_start((*editor, str(paths.config_file)), os.environ)
+        status = subprocess.run(words, check=False, env=without_keys(os.environ)).returncode
     except OSError as error:
         raise CommandError(f"The editor '{editor[0]}' cannot be started; set EDITOR to another one.") from error
     if status:

@@ -10,6 +10,8 @@ import sys
 REPOSITORIES = (".git", ".hg", ".svn")
 SEARCH_PATHS = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "XDG_DATA_DIRS", "XDG_CONFIG_DIRS")
 """Lists of folders that this process, or a program it starts for the user, is loaded from."""
+USERS_PATH = "PHOENIX_USERS_PATH"
+"""Variable with the `PATH` that Phoenix was started with."""
 
 
 def leave_out_working_directory() -> None:
@@ -29,6 +31,28 @@ def leave_out_working_directory() -> None:
         sys.pycache_prefix = None  # compiled modules would be read from the working directory
     for name in SEARCH_PATHS:
         _drop_relative_entries(name)
+    _leave_out_of_path(untrusted)
+
+
+def _leave_out_of_path(untrusted: tuple[str, ...]) -> None:
+    """Look in none of these folders for programs that a library of this process starts by itself, such as the
+    `credential_process` of AWS. Commands of agents find `PATH` as it was (`tools.process.programs.users_path`).
+
+    A home folder that is a working directory keeps its programs, which are the user's own.
+    """
+    given = os.environ.get("PATH", os.defpath)
+    home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111 - as above
+    closed = tuple(folder for folder in untrusted if home != folder and not home.startswith(f"{folder}/"))
+    known = os.environ.get(USERS_PATH, "")
+    if known and _outside(known, closed) == given:
+        return  # a tab of `phoenix serve`, which has it from the server
+    os.environ[USERS_PATH] = given
+    os.environ["PATH"] = _outside(given, closed)
+
+
+def _outside(path: str, folders: tuple[str, ...]) -> str:
+    kept = (entry for entry in path.split(os.pathsep) if not _is_below(entry, folders))
+    return os.pathsep.join(entry for entry in kept if not entry.startswith(tuple(f"{one}/" for one in folders)))
 
 
 def _drop_relative_entries(name: str) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from phoenix_tui.text.shell_words import ShellWord, quoted
 from phoenix_tui.widgets.completion_popup import Completion
+from tools.process.programs import users_path
 
 MOST: Final = 50
 MOST_EARLIER: Final = 3
@@ -31,7 +32,7 @@ class ProgramNames:
     def beginning(self, text: str) -> list[str]:
         """Names that begin with a text, shortest first; blocks."""
         if time.monotonic() - self._read_at > FRESH_SECONDS:
-            folders = [one for one in os.environ.get("PATH", os.defpath).split(os.pathsep) if one.startswith("/")]
+            folders = [one for one in users_path().split(os.pathsep) if one.startswith("/")]
             self._names = sorted({name for folder in folders for name in _programs(folder)})
             self._read_at = time.monotonic()
         found = [name for name in self._names if name.startswith(text)]

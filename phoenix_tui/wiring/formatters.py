@@ -14,7 +14,7 @@ from phoenix_tui.config.allowed_folders import AllowedFolders
 from phoenix_tui.config.live_files import FileStamp, stamp
 from phoenix_tui.lifecycle.loading import load
 from tools.clean import clean_line
-from tools.contract import Enforcement, Sandbox, SandboxMode, ToolContext
+from tools.contract import Enforcement, PathOrder, Sandbox, SandboxMode, ToolContext
 from tools.files.formatting import Formatted
 from tools.files.own_files import MOST_SETTINGS, read_regular
 from tools.process.start import Processes
@@ -83,7 +83,7 @@ class UserFormatters:
     async def _sandbox(self, context: ToolContext, *, allowed: bool) -> Sandbox | None:
         """Limits of a formatter: it never writes by itself; None where the system cannot enforce that."""
         if allowed:
-            return replace(context.sandbox, required=False)
+            return replace(context.sandbox, required=False, path=PathOrder.AS_GIVEN)
         if await self._processes.enforcement() is not Enforcement.FULL:
             return None
         return Sandbox(SandboxMode.READ_ONLY, network=False)

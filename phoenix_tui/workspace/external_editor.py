@@ -17,6 +17,7 @@ from textual.app import App, SuspendNotSupported
 from phoenix_tui.terminal import foreground_programs
 from phoenix_tui.terminal.suspended import suspended
 from tools.process.environment import without_keys
+from tools.process.programs import foreground_start
 
 SAVING: Final = 1.0
 """Seconds for an editor after a hang-up to save, before it is killed."""
@@ -82,7 +83,8 @@ async def _with_terminal(app: App[object], argv: Sequence[str]) -> bool:
     begun = succeeded = False
     try:
         async with suspended(app):
-            process = await asyncio.create_subprocess_exec(*argv, env=without_keys(os.environ))
+            words = foreground_start(tuple(argv), os.environ)
+            process = await asyncio.create_subprocess_exec(*words, env=without_keys(os.environ))
             begun = True
             succeeded = await _ended(process)
     except (OSError, termios.error, SuspendNotSupported):

@@ -112,4 +112,4 @@ def test_every_way_of_starting_closes_the_process_first(boot: str, file: str) ->
 
 def test_an_editor_gets_no_key() -> None:
     given = {"ANTHROPIC_API_KEY": KEY, "my_api_key": KEY, "ANTHROPIC_AUTH_TOKEN": KEY, "EDITOR": "vi", "TERM": "x"}
-    assert without_keys(given) == {"EDITOR": "vi", "TERM": "x"}
+    assert without_keys(given) == {"EDITOR": "vi", "TERM": "x", "PATH": os.defpath}

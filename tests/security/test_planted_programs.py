@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support.outside import folder_outside_temp
 from tests.support.tools import use
-from tools.contract import HELPER_SANDBOX, UNCONFINED, Command
+from tools.contract import AS_IN_A_SHELL, HELPER_SANDBOX, UNCONFINED, Command
 from tools.process import programs
 from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.search import Search
@@ -100,7 +100,7 @@ async def test_commands_see_no_relative_entry_in_any_search_path(place: Path) ->
     paths = {name: f":.:lib:{place}::" for name in programs.SEARCH_PATHS} | {"CPATH": "."}
     processes = await start_processes(ProcessSettings(environment=paths))
     plant(place, place / "ran", "planted")
-    shell = Command(("/usr/bin/env",), place, sandbox=UNCONFINED, environment={"PATH": ".:/usr/bin:"})
+    shell = Command(("/usr/bin/env",), place, sandbox=AS_IN_A_SHELL, environment={"PATH": ".:/usr/bin:"})
     try:
         finished = await processes.runner.run(shell)
     finally:

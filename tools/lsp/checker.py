@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tools.contract import Enforcement, Sandbox, SandboxMode
+from tools.contract import Enforcement, PathOrder, Sandbox, SandboxMode
 from tools.edit_checks import EditCheck
 from tools.files.own_files import read_regular
 from tools.lsp.contract import CheckPlace, EditBegun, EditedText, LanguageServerState, LanguageServerView
@@ -247,7 +247,7 @@ class LanguageServerChecks:
         system cannot enforce that.
         """
         if allowed:
-            return replace(place.sandbox, required=False)
+            return replace(place.sandbox, required=False, path=PathOrder.AS_GIVEN)
         if await self._enforcement() is not Enforcement.FULL:
             return None
         return Sandbox(SandboxMode.READ_ONLY, network=False)

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from tools.lsp.definitions import LanguageServer
-from tools.process.programs import SEARCH_PATHS, find_program, outside_entries, trusted_folders
+from tools.process.programs import SEARCH_PATHS, find_program, outside_entries, trusted_folders, users_path
 
 VIRTUAL_ENVIRONMENTS: Final = (".venv", "venv")
 
@@ -34,7 +34,7 @@ def program_of(server: LanguageServer, root: Path, folder: Path, *, allowed: boo
 def _of_project(server: LanguageServer, name: str, root: Path, folder: Path) -> str:
     """Path of a program in the project; empty without one."""
     places = [base / place for base in dict.fromkeys((root, folder)) for place in server.project_command]
-    entries = (Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep) if entry.startswith("/"))
+    entries = (Path(entry) for entry in users_path().split(os.pathsep) if entry.startswith("/"))
     for place in (*places, *(entry for entry in entries if entry.is_relative_to(folder))):
         path = place / Path(name).name
         if path.is_file() and os.access(path, os.X_OK):

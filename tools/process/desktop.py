@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tools.process.environment import is_secret
-from tools.process.programs import without_relative_entries
+from tools.process.programs import foreground_environment
 
 OPEN: Final = "import sys, webbrowser; webbrowser.open(sys.argv[1])"
 
@@ -34,6 +34,7 @@ def open_in_browser(url: str, environment: Mapping[str, str] = os.environ) -> No
 
 
 def for_desktop(environment: Mapping[str, str]) -> dict[str, str]:
-    """Environment of a program of the desktop: everything except variables named as secrets or with a password."""
-    kept = {name: value for name, value in environment.items() if not is_secret(name, value)}
-    return without_relative_entries(kept)
+    """Environment of a program of the desktop: everything except variables named as secrets or with a password, and
+    what leads to a program of an agent.
+    """
+    return foreground_environment({name: value for name, value in environment.items() if not is_secret(name, value)})

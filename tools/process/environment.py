@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from tools.known_secrets import SECRETS
-from tools.process.programs import without_relative_entries
+from tools.process.programs import foreground_environment, users_path, without_relative_entries
 
 _ALLOWED = """
 PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR TMP TEMP PWD HOSTNAME
@@ -64,6 +64,8 @@ UNSANDBOXED_SERVICES = frozenset(_UNSANDBOXED_SERVICES.split())
 def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
     """Environment of a command: harmless variables of `environment`, and the settings that every command runs under."""
     kept = {name: value for name, value in environment.items() if _is_harmless(name, value)}
+    if "PATH" in kept:
+        kept["PATH"] = users_path(environment)
     return without_relative_entries(kept) | FIXED
 
 
@@ -88,7 +90,9 @@ KEY_NAMES = re.compile(r"_(API_KEY|AUTH_TOKEN)$", re.IGNORECASE)
 
 
 def without_keys(environment: Mapping[str, str]) -> dict[str, str]:
-    """Environment of the user's own editor: everything but keys, which `/proc` would show for as long as it is open."""
-    return {
+    """Environment of the user's own editor: everything but keys, which `/proc` would show for as long as it is open,
+    and what leads to a program of an agent.
+    """
+    return foreground_environment({
         name: value for name, value in environment.items() if not KEY_NAMES.search(name) and not SECRETS.has_name(name)
-    }
+    })

@@ -10,11 +10,20 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tools.contract import HELPER_SANDBOX, Command, Sandbox, SandboxMode
+from tools.contract import HELPER_SANDBOX, Command, PathOrder, Sandbox, SandboxMode
 from tools.process.bubblewrap import bubblewrap, bubblewrap_arguments
 from tools.process.environment import UNSANDBOXED_SERVICES, in_terminal, scrubbed
 from tools.process.placeholders import Placeholders
-from tools.process.programs import find_program, helper_environment, outside_entries, without_relative_entries
+from tools.process.programs import (
+    agent_folders,
+    find_program,
+    helper_environment,
+    note_workspace,
+    ordered_path,
+    outside_variables,
+    start_of,
+    without_relative_entries,
+)
 from tools.process.sandbox import Confinement, SandboxPlaces, SandboxRequest, confine, folder_of_temporary_files
 from tools.process.scratch import Lease
 from tools.process.waiting import to_the_end
@@ -64,6 +73,8 @@ class Planner:
             SandboxUnavailableError: the command must have a sandbox and there is none.
         """
         limits = command.sandbox
+        if limits.mode is SandboxMode.WORKSPACE or limits.path in {PathOrder.LAST, PathOrder.AS_GIVEN}:
+            note_workspace(command.working_dir)
         if limits.mode is not SandboxMode.OFF:
             await self.test()
         if limits.mode is not SandboxMode.OFF and self.sandbox:
@@ -81,6 +92,7 @@ class Planner:
     async def confined(self, command: Command, mechanism: str, limits: Sandbox, owner: str = "") -> CommandPlan:
         """The plan for `command` in a sandbox of the given mechanism."""
         shown = (*command.readable, *(() if command.spill is None else (command.spill.parent,)))
+        shown += () if command.start_in is None else (command.start_in,)
         wanted = SandboxRequest(limits.mode, command.working_dir, owner, shown, limits == HELPER_SANDBOX)
         planning = asyncio.create_task(asyncio.to_thread(confine, wanted, self._around))
         try:
@@ -128,32 +140,19 @@ class Planner:
     def _request(
         self, command: Command, mechanism: str, confinement: Confinement, *, network: bool = True
     ) -> wire.SupervisorRequest:
-        argv = list(command.argv)
-        is_helper = command.sandbox == HELPER_SANDBOX
-        if is_helper and "/" not in argv[0]:
-            argv[0] = find_program(argv[0], command.working_dir) or f"/nonexistent/{argv[0]}"
+        start_in = command.start_in or command.working_dir
+        argv, environment = self._start_of(command, mechanism, confinement, start_in)
         filtered = mechanism == BUBBLEWRAP
         if filtered:
             mechanism = self.mechanism
             writable = bool(confinement.writable)
-            words = (bubblewrap(), confinement.places, command.working_dir)
+            words = (bubblewrap(), confinement.places, start_in)
             options = bubblewrap_arguments(*words, network=network, writable=writable, terminal=command.terminal)
-            argv = [*options, *argv]
-        left_out = frozenset[str]() if confinement is NOTHING else UNSANDBOXED_SERVICES
-        inherited = {name: value for name, value in self._environment.items() if name not in left_out}
-        if confinement.temporary is not None:
-            inherited |= self._temporary_folder(confinement, mechanism)
-        if is_helper:
-            inherited = helper_environment(inherited, command.working_dir)
-        if command.terminal:
-            inherited = in_terminal(inherited)
-        environment = without_relative_entries({**inherited, "PWD": str(command.working_dir), **command.environment})
-        if confinement is NOTHING and "/" not in argv[0]:  # a program of Phoenix itself: shells have an absolute path
-            environment["PATH"] = outside_entries(environment.get("PATH", os.defpath), command.working_dir)
+            argv = (*options, *argv)
         resolved = confinement.temporary is not None  # the link to it may be in a covered folder
         return wire.SupervisorRequest(
             mechanism,
-            str(command.working_dir.resolve() if resolved else command.working_dir),
+            str(start_in.resolve() if resolved else start_in),
             argv,
             [f"{name}={value}" for name, value in environment.items()],
             network=network,
@@ -163,6 +162,39 @@ class Planner:
             secret=[str(path) for path in confinement.secret],
             shown=[str(path) for path in confinement.shown],
         )
+
+    def _start_of(
+        self, command: Command, mechanism: str, confinement: Confinement, start_in: Path
+    ) -> tuple[tuple[str, ...], dict[str, str]]:
+        """Words and environment of a program: the one place that decides which file its name means, and what it
+        inherits (SECURITY S3).
+
+        Raises:
+            FileNotFoundError: there is no such program that it may be.
+        """
+        is_confined = confinement is not NOTHING
+        left_out = UNSANDBOXED_SERVICES if is_confined else frozenset[str]()
+        inherited = {name: value for name, value in self._environment.items() if name not in left_out}
+        if confinement.temporary is not None:
+            inherited |= self._temporary_folder(confinement, mechanism)
+        if command.sandbox == HELPER_SANDBOX:
+            found = find_program(command.argv[0], command.working_dir) if "/" not in command.argv[0] else ""
+            name = found or (command.argv[0] if "/" in command.argv[0] else f"/nonexistent/{command.argv[0]}")
+            inherited = helper_environment(inherited, command.working_dir)
+            return (name, *command.argv[1:]), self._environment_of(command, inherited, start_in)
+        order = command.sandbox.path or (PathOrder.AS_GIVEN if is_confined else PathOrder.LEFT_OUT)
+        if order is PathOrder.AS_GIVEN:
+            return command.argv, self._environment_of(command, inherited, start_in)
+        folders = agent_folders(command.working_dir)
+        environment = self._environment_of(command, outside_variables(inherited, folders), start_in)
+        path = environment.get("PATH", os.defpath)
+        argv = start_of(command.argv, path, command.working_dir)
+        return argv, environment | {"PATH": ordered_path(path, folders, order)}
+
+    def _environment_of(self, command: Command, inherited: Mapping[str, str], start_in: Path) -> dict[str, str]:
+        """The inherited variables and those that are given to this program, with its folder."""
+        inherited = in_terminal(inherited) if command.terminal else inherited
+        return without_relative_entries({**inherited, "PWD": str(start_in), **command.environment})
 
     def _temporary_folder(self, confinement: Confinement, mechanism: str) -> dict[str, str]:
         path = str(confinement.temporary) if mechanism == wire.LANDLOCK else self._temporary

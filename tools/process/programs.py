@@ -1,13 +1,25 @@
-"""Helper programs by absolute path: a program planted in a repository is never one that Phoenix runs (SECURITY V5)."""
+"""Finds the program that a name means outside of a sandbox, and the variables that it inherits (SECURITY V5, S3).
+
+A folder that an agent or a repository can write gives Phoenix no program: neither by its own name, nor through a link,
+nor through the interpreter that a script names. Names and links are followed step by step, and folders are compared by
+device and inode, so that another spelling of the same folder is the same folder.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from tools.contract import PathOrder, ProgramFact
 
 SEARCH_PATHS = frozenset({
     "PATH",
@@ -28,8 +40,183 @@ SEARCH_PATHS = frozenset({
 """Lists of folders that programs or libraries are loaded from; an empty entry means the working directory."""
 HELPER_VARIABLES = frozenset({"HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "PWD", "TMPDIR"})
 """All of the user's environment that a helper receives besides `PATH` and the locale: none of it names code."""
+PLACES: Final = frozenset({"HOME", "PWD", "OLDPWD", "TMPDIR", "TMP", "TEMP"})
+"""Variables that may name a folder of an agent: where a program is or writes, not what it loads."""
 REPOSITORIES = (".git", ".hg", ".svn")
 WORLD_WRITABLE = stat.S_IWOTH
+MOST_LINKS: Final = 40
+"""Links in one path, as in the kernel; a longer chain counts as a folder of an agent."""
+LONGEST_HASH_BANG: Final = 256
+MOST_FACTS: Final = 40
+"""Programs of one command line that are looked up."""
+
+
+class AgentFolders(Struct, frozen=True):
+    """Folders whose files an agent or a repository can write."""
+
+    paths: frozenset[str]
+    """Resolved."""
+    identities: frozenset[tuple[int, int]]
+    """Device and inode of each: case and bind mounts give a folder other names."""
+    wide: frozenset[str] = frozenset()
+    """Folders that are the home folder or hold it: its programs are the user's own and come behind the system's."""
+
+    def has(self, path: str) -> bool:
+        """True where the way to `path`, links included, leads through one of them."""
+        return any(self._is_one(place, self.paths) for place in _places(path))
+
+    def has_widely(self, path: str) -> bool:
+        """True where it leads through the home folder while that is a working directory."""
+        return bool(self.wide) and any(_is_below(place, tuple(self.wide)) for place in _places(path))
+
+    def _is_one(self, place: str, folders: frozenset[str]) -> bool:
+        if not place:
+            return True  # a chain of links without end
+        if any(place == folder or place.startswith(f"{folder}/") for folder in folders):
+            return True
+        return _identity(place) in self.identities
+
+
+_workspaces: Final[dict[str, None]] = {}
+"""Working directories of this process in which commands could write."""
+USERS_PATH: Final = "PHOENIX_USERS_PATH"
+"""Variable with the `PATH` that Phoenix was started with: its own loses folders of agents at start."""
+
+
+def users_path(environment: Mapping[str, str] = os.environ) -> str:
+    """The `PATH` of the user's shell, for commands in a sandbox."""
+    return environment.get(USERS_PATH) or environment.get("PATH", os.defpath)
+
+
+def note_workspace(folder: Path) -> None:
+    """Note a folder in which a command can write: from now on it gives no program in any other folder either."""
+    _workspaces[os.path.realpath(folder)] = None
+
+
+def agent_folders(working_dir: Path | None = None) -> AgentFolders:
+    """Folders that agents or a repository can write: the working directories of this process, and their repositories.
+
+    A repository at or above the home folder, such as one for dotfiles, is the user's own.
+    """
+    home = os.path.realpath(Path.home())
+    own = {os.path.realpath(folder) for folder in (working_dir or Path.cwd(), Path.cwd())}
+    narrow, wide = set[str](), set[str]()
+    for folder in (*own, *_workspaces):
+        if folder == "/":
+            continue
+        (wide if _is_below(home, (folder,)) else narrow).add(folder)
+        for parent in map(str, Path(folder).parents):
+            if parent == "/" or _is_below(home, (parent,)):
+                break
+            if any(os.path.lexists(f"{parent}/{name}") for name in REPOSITORIES):
+                narrow.add(parent)
+    identities = (_identity(folder) for folder in narrow)
+    return AgentFolders(frozenset(narrow), frozenset(one for one in identities if one is not None), frozenset(wide))
+
+
+def ordered_path(value: str, folders: AgentFolders, order: PathOrder) -> str:
+    """A value of `PATH` for a program outside of a sandbox; never empty, as that would mean the working directory.
+
+    Folders that everybody can write count as those of an agent.
+    """
+    entries = [entry for entry in dict.fromkeys(value.split(os.pathsep)) if entry.startswith("/")]
+    if order is not PathOrder.AS_GIVEN:
+        agents = [entry for entry in entries if folders.has(entry) or _is_open(entry)]
+        others = [entry for entry in entries if entry not in agents]
+        homely = [entry for entry in others if folders.has_widely(entry)]
+        entries = [entry for entry in others if entry not in homely] + homely
+        entries += agents if order is PathOrder.LAST else []
+    return os.pathsep.join(entries) or os.defpath
+
+
+def outside_variables(environment: Mapping[str, str], folders: AgentFolders) -> dict[str, str]:
+    """Inherited variables for a program outside of a sandbox, without those that lead it to files of an agent.
+
+    A list of folders loses such entries; any other variable goes whose value names a path there, absolute or relative.
+    Which variable names code is known to each program alone, so the value decides and not the name.
+    """
+    kept: dict[str, str] = {}
+    for name, value in environment.items():
+        if name in PLACES or name == "PATH":
+            kept[name] = value
+        elif name in SEARCH_PATHS or _is_list(value):
+            entries = [entry for entry in value.split(os.pathsep) if not entry or not _leads_in(entry, folders)]
+            if any(entries):
+                kept[name] = os.pathsep.join(entries)
+        elif not any(_leads_in(word, folders) for word in _paths_in(value)):
+            kept[name] = value
+    return kept
+
+
+def foreground_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Environment of a program that Phoenix starts for the user beside the zygote: editor, browser, tab."""
+    folders = agent_folders()
+    path = ordered_path(environment.get("PATH", os.defpath), folders, PathOrder.LEFT_OUT)
+    kept = outside_variables(without_relative_entries(environment), folders) | {"PATH": path}
+    return {name: value for name, value in kept.items() if name != USERS_PATH}
+
+
+def foreground_start(argv: tuple[str, ...], environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The words of a program that a variable such as `EDITOR` names, with its absolute path.
+
+    Raises:
+        FileNotFoundError: it is not there, is named relative to the working directory, or an agent can change it.
+    """
+    name = argv[0]
+    if "/" in name and (not name.startswith("/") or is_agents(name, agent_folders())):
+        raise FileNotFoundError(errno.ENOENT, "it is no program outside of the working directory", name)
+    return start_of(argv, environment.get("PATH", os.defpath))
+
+
+def start_of(argv: tuple[str, ...], path: str, working_dir: Path | None = None) -> tuple[str, ...]:
+    """The words of a program that Phoenix starts by itself, with its absolute path.
+
+    Raises:
+        FileNotFoundError: no folder outside of those of agents has it; the message names one that was passed over.
+    """
+    name = argv[0]
+    if "/" in name:
+        return argv
+    folders = agent_folders(working_dir)
+    passed_over = ""
+    for found in _candidates(name, ordered_path(path, folders, PathOrder.LAST)):
+        if not is_agents(found, folders):
+            return (found, *argv[1:])
+        passed_over = passed_over or found
+    if passed_over:
+        why = f"{passed_over} can be changed by an agent, so it is run only where it is named by its path"
+        raise FileNotFoundError(errno.ENOENT, why, name)
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+
+
+def program_facts(names: Iterable[str], working_dir: Path, order: PathOrder) -> tuple[ProgramFact, ...]:
+    """Programs of a command line as the shell would find them outside of a sandbox; names of no file are left out."""
+    folders = agent_folders(working_dir)
+    path = ordered_path(users_path(), folders, order)
+    facts: list[ProgramFact] = []
+    for name in list(dict.fromkeys(names))[:MOST_FACTS]:
+        named = [os.path.join(working_dir, name)] if "/" in name else list(_candidates(name, path))  # noqa: PTH118 - unresolved
+        if not named or not (resolved := _program(named[0], is_open=True)):
+            continue
+        first = is_agents(named[0], folders, order)
+        across = (one for one in named[1:] if is_agents(one, folders, order) is not first)
+        facts.append(ProgramFact(name, named[0], _stamp(resolved), first, next(across, "")))
+    return tuple(facts)
+
+
+def is_agents(program: str, folders: AgentFolders, order: PathOrder = PathOrder.LAST) -> bool:
+    """True for a program whose file, or the interpreter in its first line, an agent or everybody can write.
+
+    With the user's own order the file itself counts and not its name: `python` of a virtual environment is a link to
+    the system's.
+    """
+    if not (resolved := _program(program)):
+        return True
+    named = resolved if order is PathOrder.AS_GIVEN else program
+    interpreter = _interpreter(resolved)
+    if interpreter and order is PathOrder.AS_GIVEN:
+        interpreter = os.path.realpath(interpreter)
+    return folders.has(named) or _is_open(os.path.dirname(named)) or (bool(interpreter) and folders.has(interpreter))  # noqa: PTH120 - text
 
 
 def find_program(name: str, working_dir: Path | None = None) -> str:
@@ -46,8 +233,12 @@ def find_program(name: str, working_dir: Path | None = None) -> str:
 
 def trusted_folders(working_dir: Path | None = None) -> tuple[str, ...]:
     """Folders of `PATH` that a helper may come from, in order."""
-    untrusted = _untrusted(working_dir)
-    return tuple(folder for folder in trusted_entries() if not _is_below(os.path.realpath(folder), untrusted))
+    untrusted, agents = _untrusted(working_dir), agent_folders(working_dir)
+    return tuple(
+        folder
+        for folder in trusted_entries()
+        if not _is_below(os.path.realpath(folder), untrusted) and not agents.has(folder)
+    )
 
 
 def absolute_entries(value: str) -> str:
@@ -84,6 +275,122 @@ def trusted_entries() -> tuple[str, ...]:
     )
 
 
+def _candidates(name: str, path: str) -> Iterator[str]:
+    """Executable files of this name in a list of folders, in its order."""
+    for folder in path.split(os.pathsep):
+        place = f"{folder.rstrip('/')}/{name}"
+        if folder and _program(place, is_open=True):
+            yield place
+
+
+def _places(path: str) -> Iterator[str]:
+    """Every place that the way to an absolute path passes, each with its folders resolved; empty for too many links."""
+    left, current, links = deque(path.split("/")), "", 0
+    while left:
+        part = left.popleft()
+        if part in {"", "."}:
+            continue
+        if part == "..":
+            current = current.rpartition("/")[0]
+            continue
+        place = f"{current}/{part}"
+        yield place
+        try:
+            target = os.readlink(place)  # noqa: PTH115 - text, as it is written
+        except OSError:
+            current = place
+            continue
+        links += 1
+        if links > MOST_LINKS:
+            yield ""
+            return
+        current = "" if target.startswith("/") else current
+        left.extendleft(reversed(target.split("/")))
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _is_open(folder: str) -> bool:
+    """True for a folder in which everybody can put, or replace, a program: by itself or through one above it.
+
+    In a folder with the sticky bit the entries of this user and of root cannot be replaced.
+    """
+    place = os.path.realpath(folder)
+    below = ""
+    while True:
+        try:
+            status = os.stat(place)  # noqa: PTH116 - text
+        except OSError:
+            below, place = place, os.path.dirname(place)  # noqa: PTH120 - text
+            if place == below:
+                return False
+            continue
+        if status.st_mode & WORLD_WRITABLE and not (status.st_mode & stat.S_ISVTX and _is_held(below)):
+            return True
+        if place == "/":
+            return False
+        below, place = place, os.path.dirname(place)  # noqa: PTH120 - text
+
+
+def _is_held(path: str) -> bool:
+    """True for an entry that exists and belongs to this user or to root."""
+    try:
+        return bool(path) and os.lstat(path).st_uid in {0, os.getuid()}
+    except OSError:
+        return False
+
+
+def _is_list(value: str) -> bool:
+    return os.pathsep in value and "://" not in value and value.startswith("/") and " " not in value
+
+
+def _paths_in(value: str) -> Iterator[str]:
+    """Words of a value that may be paths, also behind `=`, `-I` and other beginnings of an option."""
+    for word in value.translate(_BREAKS).split():
+        yield word
+        if word[:1] == "-" and "/" in word:
+            yield word[word.index("/") :]
+            yield word.lstrip("-")[1:]
+
+
+_BREAKS: Final = str.maketrans(dict.fromkeys(":;,='\"()|&<>`@[]{}", " "))
+
+
+def _leads_in(word: str, folders: AgentFolders) -> bool:
+    """True for a path in such a folder; a relative one is there if it says so, or if a file of this name exists."""
+    if word.startswith("/"):
+        return not word.startswith("//") and folders.has(word)
+    if word.startswith(("./", "../")) or word in {".", ".."}:
+        return True
+    named = "/" in word or "." in word
+    return named and any(os.path.lexists(f"{folder}/{word}") for folder in folders.paths)
+
+
+def _interpreter(program: str) -> str:
+    """The interpreter in the first line of a script; empty for other files and for a relative one."""
+    try:
+        with open(program, "rb") as file:  # noqa: PTH123 - a few bytes
+            first = file.read(LONGEST_HASH_BANG)
+    except OSError:
+        return ""
+    words = first[2:].split(b"\n", 1)[0].split() if first.startswith(b"#!") else []
+    return os.fsdecode(words[0]) if words and words[0].startswith(b"/") else ""
+
+
+def _stamp(resolved: str) -> str:
+    try:
+        status = os.stat(resolved)  # noqa: PTH116 - text
+    except OSError:
+        return "gone"
+    return f"{resolved}:{status.st_dev}:{status.st_ino}:{status.st_size}:{status.st_ctime_ns}"
+
+
 def _is_private(folder: str) -> bool:
     """True for a folder that, with all folders above it, is not open to everybody's writes."""
     path = Path(folder).resolve()
@@ -94,14 +401,14 @@ def _is_private(folder: str) -> bool:
     return stat.S_ISDIR(modes[0]) and not any(mode & WORLD_WRITABLE for mode in modes)
 
 
-def _program(path: str) -> str:
+def _program(path: str, *, is_open: bool = False) -> str:
     """The resolved path of an executable file, empty for anything else and for what everybody can write."""
     try:
         resolved = os.path.realpath(path, strict=True)
         mode = Path(resolved).stat().st_mode
     except OSError:
         return ""
-    usable = stat.S_ISREG(mode) and not mode & WORLD_WRITABLE and os.access(resolved, os.X_OK)
+    usable = stat.S_ISREG(mode) and (is_open or not mode & WORLD_WRITABLE) and os.access(resolved, os.X_OK)
     return resolved if usable else ""
 
 

@@ -83,4 +83,5 @@ def _planned(command: ServiceCommand, *, terminal: bool = False) -> Command:
         sandbox=command.sandbox,
         terminal=terminal,
         readable=command.readable,
+        start_in=command.start_in,
     )

@@ -10,7 +10,7 @@ from engine.permissions.place import PathPlace
 from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide
 from engine.permissions.rules import Rule, matches, parse_rule, suggest
 from engine.records import PermissionMode
-from tools.contract import ToolClass, ToolRequest, ToolSpec
+from tools.contract import AS_IN_A_SHELL, ToolClass, ToolRequest, ToolSpec
 
 CWD = Path("/work/project")
 INSIDE = (CWD / "src/a.py",)
@@ -56,9 +56,10 @@ def test_reading_spilled_output_is_free_and_writing_it_is_not() -> None:
 
 
 def test_a_question_says_in_plain_words_why_it_is_asked() -> None:
-    assert decision(ToolClass.RUN, "ask") == Ask("in ask mode, commands need approval")
+    as_in_a_shell = Allow(outside=True, sandbox=AS_IN_A_SHELL)
+    assert decision(ToolClass.RUN, "ask") == Ask("in ask mode, commands need approval", as_in_a_shell)
     assert decision(ToolClass.EDIT, "ask") == Ask("in ask mode, edits need approval", Allow())
-    assert decision(ToolClass.RUN, "accept-edits") == Ask("in accept-edits mode, commands need approval")
+    assert decision(ToolClass.RUN, "accept-edits") == Ask("in accept-edits mode, commands need approval", as_in_a_shell)
 
 
 def test_the_model_reads_which_mode_refused_which_tool() -> None:
