@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
@@ -27,6 +26,7 @@ from engine.permissions.rules import (
     why_nothing_matches,
 )
 from engine.permissions.tool_names import class_named
+from tools.comparing import near_names
 from tools.contract import ToolClass
 
 NOT_FOR_ONE: Final = "A rule that denies holds in a project or everywhere, not in one conversation."
@@ -87,7 +87,7 @@ class RuleStore:
             return f"{quoted(text)} is not a rule; write it as tool(pattern), such as bash(make test*)."
         tool_class = self._class(rule)
         if tool_class is None:
-            near = difflib.get_close_matches(rule.tool, self._ports.tools, n=1)
+            near = near_names(rule.tool, self._ports.tools, 1)
             return f"There is no tool {quoted(rule.tool)}: {f'did you mean {near[0]}' if near else self._tool_names()}?"
         return why_denies_nothing(rule, tool_class) if is_denial(text) else why_nothing_matches(rule, tool_class)
 

@@ -21,7 +21,7 @@ _VARIABLE: Final = re.compile(
     r"|\$(?P<named>[a-z][a-z0-9_]{0,30})\b"
 )
 _INLINE: Final = re.compile(r"(?:(?<=\s)|^)!`([^`\n]{1,4000})`", re.MULTILINE)
-_FENCE: Final = re.compile(r"[ ]{0,3}(`{3,}|~{3,})([^`\n]*)$")
+_FENCE: Final = re.compile(r"[ ]{0,3}(`{3,}+|~{3,}+)([^`\n]*)$")
 _SHELL_FENCE: Final = "!"
 PREFIXES: Final = ("CLAUDE_", "PHOENIX_")
 """Beginnings of the names of variables: those of another program, and Phoenix's own."""

@@ -25,7 +25,7 @@ MOST_PLACES: Final = 200
 SHORT: Final = 3
 """Characters up to which a word counts only as a whole: `10` is no part of 410."""
 _WORD: Final = re.compile(r"\w+")
-_NAME: Final = re.compile(r"\w+(?:[^\w\s]+\w+)+")
+_NAME: Final = re.compile(r"(?<!\w)\w++(?:[^\w\s]++\w++)+")
 _BLANKS: Final = re.compile(r"\s+")
 
 

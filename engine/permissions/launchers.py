@@ -50,13 +50,17 @@ GIT_EXACT: Final = frozenset(
     | {"web--browse", "for-each-repo", "rebase", "send-email", "format-patch", "archive", "var", "credential", "p4"}
 )
 """Commands of git that start programs, or write to a given place."""
+LONGEST_NAME: Final = 100
+"""Characters of a program's name up to which a version is looked for: the time grows with their square."""
 _VERSION: Final = re.compile(r"[-_.]?\d[\w.]*(?:-\w+)?$")
 
 
 def stem(program: str) -> str:
     """Name of a program without folder, version and ending: `/usr/bin/python3.11` gives `python`."""
     name = program.rpartition("/")[2].lower().removesuffix(".exe")
-    return name if name in INTERPRETERS else _VERSION.sub("", name) or name
+    if name in INTERPRETERS or len(name) > LONGEST_NAME:
+        return name
+    return _VERSION.sub("", name) or name
 
 
 def started(words: tuple[str, ...]) -> tuple[str, ...]:

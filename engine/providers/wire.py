@@ -27,7 +27,7 @@ MAX_TOOL_ID = 64
 """Characters; OpenAI's limit. Anthropic's alphabet is the narrower one."""
 
 # Possessive: a backtracking loop keeps 16 bytes of each character.
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.?[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
 _JSON_OBJECT = msgspec.json.Decoder(dict[str, object])
 Event = TypeVar("Event", bound=msgspec.Struct)
 _NOT_IN_ID = re.compile(r"[^a-zA-Z0-9_-]")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol
@@ -20,6 +19,7 @@ from engine.ports.hooks import (
 from engine.records import ConversationRecord
 from tools.clean import clean, reveal_name
 from tools.contract import JsonValue
+from tools.files.diff import unified_lines
 from tools.files.own_files import read_regular
 
 NAME: Final = "unsaved changes in the editor"
@@ -120,7 +120,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _unified(saved: Sequence[str], held: Sequence[str]) -> str:
-    whole = clean("\n".join(difflib.unified_diff(saved, held, "on disk", "in the editor", lineterm="", n=2)))
+    whole = clean("\n".join(unified_lines(saved, held, "on disk", "in the editor", 2)))
     rest = len(whole) - MOST_SHOWN
     return whole if rest <= 0 else f"{whole[:MOST_SHOWN]}\n{TOO_LONG.format(count=rest)}"
 

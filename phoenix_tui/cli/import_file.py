@@ -20,7 +20,7 @@ MOST_VALUES: Final = 4_000_000
 """Number of its JSON values: each costs up to 200 bytes of memory, however short it is."""
 MOST_NESTED: Final = 8
 """Levels; an export has six."""
-_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.?[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
 _NOT_SHAPE: Final = bytes(set(range(256)) - set(b"{}[],"))
 
 

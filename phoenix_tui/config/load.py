@@ -188,9 +188,9 @@ def line_of(text: str, key: str, table: str = "") -> int:
     current = ""
     name = re.escape(key)
     for number, line in enumerate(text.splitlines(), 1):
-        heading = re.match(r"\s*\[+\s*([^\]]+?)\s*\]", line)
+        heading = re.match(r"\s*+\[++([^\]]+)\]", line)
         if heading:
-            current = heading[1]
+            current = heading[1].strip()
             if not table and current.split(".")[0] == key:
                 return number
         elif current == table and re.match(rf"""\s*["']?{name}["']?\s*[.=]""", line):

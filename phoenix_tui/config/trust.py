@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from enum import StrEnum
 from pathlib import Path
 from typing import cast
@@ -13,6 +12,7 @@ from msgspec.structs import replace
 from phoenix_tui.config.file_lock import locked
 from phoenix_tui.config.project import Project
 from tools.clean import reveal_name
+from tools.files.diff import unified_lines
 from tools.files.own_files import read_file, write_file
 
 MOST_KEPT = 256 * 1024 * 1024
@@ -130,7 +130,7 @@ class TrustFile(Struct, frozen=True):
         for name in sorted(before.keys() | after.keys()):
             old, new = before.get(name, "").splitlines(), after.get(name, "").splitlines()
             shown = reveal_name(name)
-            lines += difflib.unified_diff(old, new, f"{shown} (then)", f"{shown} (now)", lineterm="")
+            lines += unified_lines(old, new, f"{shown} (then)", f"{shown} (now)")
         return "\n".join(lines)
 
     def _write(self, entries: dict[str, _Entry]) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import Final
 
 from msgspec import Struct
+
+from tools.comparing import near_names
 
 
 class SlashCommand(Struct, frozen=True):
@@ -161,7 +162,7 @@ def split_command(text: str) -> tuple[str, str]:
 
 def closest(name: str) -> str:
     """The command that was probably meant; empty when none is near."""
-    return (difflib.get_close_matches(name, BY_NAME, n=1, cutoff=0.5) or [""])[0]
+    return (near_names(name, BY_NAME, 1, 0.5) or [""])[0]
 
 
 def matching(query: str) -> list[SlashCommand]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 import unicodedata
@@ -18,6 +17,7 @@ from phoenix_tui.keys.keymap import BESIDE, KEYS, KEYS_BY_ID, UNBOUND, key_names
 from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.text.shown_paths import short_path
 from tools.clean import clean_line
+from tools.comparing import near_names
 from tools.files.own_files import MOST_SETTINGS, read_text
 
 MODIFIERS: Final = frozenset({"ctrl", "shift", "alt", "super", "hyper", "meta"})
@@ -57,7 +57,7 @@ def read_keymap(path: Path) -> dict[str, str]:
 
 
 def _nearest(name: str) -> str:
-    near = difflib.get_close_matches(name, KEYS_BY_ID, n=3, cutoff=0.4)
+    near = near_names(name, KEYS_BY_ID, 3, 0.4)
     return f"Similar: {', '.join(near)}; F1 lists all." if near else f"The actions are {', '.join(sorted(KEYS_BY_ID))}."
 
 

@@ -17,7 +17,11 @@ SIGNS_INSIDE: Final = 2
 """Levels of nested Markdown signs: code in emphasis."""
 LONG_PARAGRAPH: Final = 300
 """Characters after which an incomplete paragraph is printed up to its last sentence."""
-_FENCE: Final = re.compile(r"\s*(?:```|~~~)\s*([\w+#.-]*)\s*$")
+LONGEST_SIGNED: Final = 2_000
+"""Characters of a line whose signs are looked for: the time grows with their square. A longer line keeps them."""
+LONGEST_HELD: Final = 8_000
+"""Characters of a line without a sentence that wait for its end; then they are a line."""
+_FENCE: Final = re.compile(r"\s*+(?:```|~~~)\s*+([\w+#.-]*+)\s*+$")
 _HEADING: Final = re.compile(r"(#{1,6})\s+(.*)")
 _SIGNS: Final = re.compile(
     r"(?:\*\*(?=\S)(.+?)(?<=\S)\*\*|\*(?=\S)(.+?)(?<=\S)\*|(?<!\w)__(?=\S)(.+?)(?<=\S)__(?!\w)|`([^`]+)`)"
@@ -40,6 +44,8 @@ class AnswerLines:
         if len(self.rest) > LONG_PARAGRAPH and not self.in_code:
             sentence, stop, rest = self.rest.rpartition(". ")
             whole, self.rest = ([*whole, f"{sentence}."], rest) if stop else (whole, self.rest)
+        if len(self.rest) > LONGEST_HELD:
+            whole, self.rest = [*whole, self.rest], ""
         return [line for one in whole for line in self._line(one)]
 
     def end(self) -> list[str]:
@@ -66,7 +72,7 @@ class AnswerLines:
             line = f"Heading: {heading[2]}"
         if row := _TABLE_ROW.fullmatch(line):
             line = "" if _TABLE_RULE.fullmatch(row[1]) else "; ".join(cell.strip() for cell in row[1].split("|"))
-        for _ in range(SIGNS_INSIDE):
+        for _ in range(SIGNS_INSIDE if len(line) <= LONGEST_SIGNED else 0):
             line = _SIGNS.sub(lambda found: found[found.lastindex or 0], line)
         return line
 

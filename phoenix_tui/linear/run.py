@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Final
 
 from phoenix_tui.features.catalogue import BY_NAME
@@ -34,6 +33,7 @@ from phoenix_tui.linear import (
     worktree,
 )
 from phoenix_tui.linear.context import LinearContext, LineCommand
+from tools.comparing import near_names
 
 MEANINGS: Final = {
     "agents": "sub-agents of this conversation: read, send a hint, stop; /agents stop stops all",
@@ -66,7 +66,7 @@ async def run_linear(ctx: LinearContext, name: str, argument: str) -> None:
     """Do it; an unknown name is answered with the nearest one. Raises EngineError."""
     run = RUNS.get(name)
     if run is None:
-        near = difflib.get_close_matches(name, RUNS, n=1, cutoff=0.5)
+        near = near_names(name, RUNS, 1, 0.5)
         ctx.say(f"There is no /{name}.{f' Did you mean /{near[0]}?' if near else ' /help lists all.'}")
         return
     await run(ctx, argument)

@@ -32,7 +32,7 @@ DATE_WIDTH: Final = 12
 """Cells of the longest one, `21 Nov 23:50`."""
 FOLDER_FROM: Final = 90
 """Columns from which the folder is shown."""
-FENCE: Final = re.compile(r"(?:^|\s+)(?:```|~~~)[\w+#-]*(?:\s+|$)")
+FENCE: Final = re.compile(r"(?:^|(?<!\s)\s++)(?:```|~~~)[\w+#-]*(?:\s+|$)")
 """Begin and end of code in a Markdown text: noise when all is on one line."""
 MARK: Final = "bold $warning"
 INDENT: Final = 2

@@ -69,7 +69,7 @@ def handed_in(call: ToolUseBlock) -> str:
         return ""
     try:
         arguments: JsonValue = json.loads(call.input_json or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     said = arguments.get(field) if isinstance(arguments, dict) else None
     return said.strip() if isinstance(said, str) else ""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 from itertools import takewhile
 
 from msgspec import Struct
 
+from tools.comparing import Steps, match_blocks
 from tools.contract import DiffDisplay
 from tools.files.content import speakable
 
 CONTEXT_LINES = 3
 MOST_COMPARED = 4000
 """A changed stretch longer than this on either side is shown as one removal and one addition."""
+MOST_STEPS = 2_000_000
+"""Steps of one comparison, about 0.2 s; a part for which they do not suffice is shown as a removal and an addition."""
 
 
 class _Change(Struct, frozen=True):
@@ -41,6 +43,16 @@ def diff_display(path: str, old: str, new: str, *, created: bool = False) -> Dif
     )
 
 
+def unified_lines(
+    old: Sequence[str], new: Sequence[str], old_name: str = "", new_name: str = "", context: int = CONTEXT_LINES
+) -> list[str]:
+    """A unified diff of lines that have no ends, as lines without ends; empty where nothing changed."""
+    before, after = [f"{line}\n" for line in old], [f"{line}\n" for line in new]
+    changes = list(_changes(before, after))
+    hunks = [line for group in _grouped(changes, context) for line in _hunk(before, after, group, context)]
+    return [line.removesuffix("\n") for line in (f"--- {old_name}", f"+++ {new_name}", *hunks)] if hunks else []
+
+
 def _lines(text: str) -> list[str]:
     """Lines with their newline; only a last line may lack it."""
     *whole, rest = speakable(text).split("\n")
@@ -55,9 +67,11 @@ def _changes(before: Sequence[str], after: Sequence[str]) -> Iterator[_Change]:
     if max(len(old), len(new)) > MOST_COMPARED:
         yield _Change(start, start + len(old), start, start + len(new))
         return
-    for tag, first, last, new_first, new_last in SequenceMatcher(None, old, new).get_opcodes():
-        if tag != "equal":
-            yield _Change(start + first, start + last, start + new_first, start + new_last)
+    first = new_first = 0
+    for block in match_blocks(old, new, Steps(MOST_STEPS), autojunk=True).blocks:
+        if first < block.old or new_first < block.new:
+            yield _Change(start + first, start + block.old, start + new_first, start + block.new)
+        first, new_first = block.old + block.size, block.new + block.size
 
 
 def _equal(one: Sequence[str], other: Sequence[str]) -> int:
@@ -65,11 +79,11 @@ def _equal(one: Sequence[str], other: Sequence[str]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
-def _grouped(changes: Sequence[_Change]) -> Iterator[list[_Change]]:
+def _grouped(changes: Sequence[_Change], context: int = CONTEXT_LINES) -> Iterator[list[_Change]]:
     """Changes whose surrounding lines touch, together."""
     group: list[_Change] = []
     for change in changes:
-        if group and change.first - group[-1].last > 2 * CONTEXT_LINES:
+        if group and change.first - group[-1].last > 2 * context:
             yield group
             group = []
         group.append(change)
@@ -77,9 +91,11 @@ def _grouped(changes: Sequence[_Change]) -> Iterator[list[_Change]]:
         yield group
 
 
-def _hunk(before: Sequence[str], after: Sequence[str], group: Sequence[_Change]) -> Iterator[str]:
-    lead = min(group[0].first, CONTEXT_LINES)
-    trail = min(len(before) - group[-1].last, CONTEXT_LINES)
+def _hunk(
+    before: Sequence[str], after: Sequence[str], group: Sequence[_Change], context: int = CONTEXT_LINES
+) -> Iterator[str]:
+    lead = min(group[0].first, context)
+    trail = min(len(before) - group[-1].last, context)
     old = _span(group[0].first - lead, group[-1].last + trail)
     new = _span(group[0].new_first - lead, group[-1].new_last + trail)
     yield f"@@ -{old} +{new} @@\n"

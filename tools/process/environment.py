@@ -30,7 +30,7 @@ DOCKER_HOST DOCKER_CONFIG DOCKER_CONTEXT KUBECONFIG WSL_DISTRO_NAME WSL_INTEROP
 ALLOWED = frozenset(_ALLOWED.split())
 ALLOWED_PREFIXES = ("LC_",)
 SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|^ANTHROPIC|^OPENAI|^AWS_|^AZURE_|^PHOENIX_", re.IGNORECASE)
-URL_PASSWORD = re.compile(r"://[^/@\s]+:[^/@\s]+@")
+URL_PASSWORD = re.compile(r"://[^/@\s:]*+:[^/@\s]++@")
 """A proxy or index address with a password in it is a secret under an innocent name."""
 NO_EDITOR = "sh -c 'echo no editor here: give the text with -m or -F, or set GIT_EDITOR=true >&2; exit 1'"
 FIXED = {

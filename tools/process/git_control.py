@@ -34,7 +34,7 @@ MOST_MODULES: Final = 200
 MOST_READ: Final = 256 * 1024
 """Bytes of a configuration that are looked at."""
 DEEPEST_INCLUDE: Final = 4
-NAMED: Final = re.compile(r"^\s*(hookspath|path|attributesfile|excludesfile)\s*=\s*\"?([^\"\n#;]+)", re.I | re.M)
+NAMED: Final = re.compile(r"^[ \t]*(hookspath|path|attributesfile|excludesfile)\s*=\s*\"?([^\"\n#;]+)", re.I | re.M)
 
 
 class Guarded(Struct, frozen=True):
@@ -139,7 +139,7 @@ def _linked(pointer: Path) -> tuple[Path | None, Path | None]:
         common = (own / (first_line(own / COMMON_DIR) or ".")).resolve()
         mutual = Path(back) == pointer and own.parent == common / "worktrees"
         return (own, common) if mutual else (None, None)
-    named = re.search(r"^\s*worktree\s*=\s*\"?([^\"\n]+)", _first_lines(own / "config"), re.M | re.I)
+    named = re.search(r"^[ \t]*worktree\s*=\s*\"?([^\"\n]+)", _first_lines(own / "config"), re.M | re.I)
     if named and "modules" in own.parts and (own / named[1].strip()).resolve() == pointer.parent:
         return own, own
     return None, None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from engine.extensions.mcp.catalogue_cache import Catalogue
+from tools.files.diff import unified_lines
 from tools.mcp_host.protocol import Item
 
 MOST: Final = 100
@@ -39,7 +39,7 @@ def change_words(server: str, catalogue: Catalogue, tool: str) -> str:
     now = next((item.description for item in catalogue.tools if item.name == tool), None)
     if now is None:
         return ""
-    lines = list(difflib.unified_diff(before.splitlines(), now.splitlines(), lineterm="", n=0))[2:]
+    lines = unified_lines(before.splitlines(), now.splitlines(), context=0)[2:]
     text = "\n".join(line for line in lines if not line.startswith("@@"))
     text = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
     return f"{HEADING.format(server=server, tool=tool)}\n{text}"

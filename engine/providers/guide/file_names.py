@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_QUOTED = re.compile(r"^(['\"`]+)(.*)\1$", re.DOTALL)
+_QUOTES = re.compile(r"['\"`]{0,8}")
 _WELL_KNOWN = frozenset({"readme", "makefile", "dockerfile", "license", "changelog", "contributing", "gemfile"})
 _AFTERTHOUGHT = re.compile(
     r"(?:,? (?:and|then) (?:tell|explain|show|say|describe|summari[sz]e)\b.*| to me| for me| please| file)$",
@@ -14,13 +14,14 @@ _SEPARATOR = re.compile(r",\s*(?:and\s+)?|\s+and\s+", re.IGNORECASE)
 _QUOTED_ITEM = re.compile(r"'([^']+)'|\"([^\"]+)\"|`([^`]+)`")
 
 
-def unquote(text: str, *, keep_empty: bool = False) -> str:
-    """`text` without surrounding space and one layer of quotes; a lone quoted nothing stays only if wanted."""
+def unquote(text: str) -> str:
+    """`text` without surrounding space and one layer of quotes."""
     stripped = text.strip()
-    quoted = _QUOTED.match(stripped)
-    if quoted is None:
-        return stripped
-    return quoted.group(2) if quoted.group(2) or keep_empty else ""
+    opening = _QUOTES.match(stripped)
+    for size in range(len(opening[0]) if opening else 0, 0, -1):
+        if len(stripped) >= 2 * size and stripped.endswith(stripped[:size]):
+            return stripped[size:-size]
+    return stripped
 
 
 def named(text: str) -> str:

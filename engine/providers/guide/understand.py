@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable
 from typing import TypeAlias
@@ -27,6 +26,7 @@ from engine.providers.guide.requests import (
     ThinkRequest,
     WriteRequest,
 )
+from tools.comparing import near_names
 
 LONGEST = 30_000
 """Characters of a message with its code block; more is a paste, not a request of these rules."""
@@ -81,7 +81,7 @@ def _readings(sentence: str) -> list[str]:
     readings = [bare, plain]
     verb, space, rest = bare.partition(" ")
     if verb.casefold() not in _VERBS:
-        close = difflib.get_close_matches(verb.casefold(), sorted(_VERBS), n=1, cutoff=SAMENESS)
+        close = near_names(verb.casefold(), sorted(_VERBS), 1, SAMENESS)
         readings += [f"{word}{space}{rest}" for word in close]
     return [reading for reading in readings if reading]
 
@@ -139,7 +139,7 @@ def _run(match: re.Match[str], block: str) -> GuideRequest | None:
 
 
 def _replace(match: re.Match[str], _block: str) -> GuideRequest | None:
-    old, new, path = unquote(match["old"]), unquote(match["new"], keep_empty=True), named(match["path"])
+    old, new, path = unquote(match["old"]), unquote(match["new"]), named(match["path"])
     return Replace(path, old, new) if old and path else None
 
 

@@ -23,6 +23,8 @@ EXAMPLES: tuple[tuple[str, str, JsonObject], ...] = (
 )
 """One of each kind teaches more than the description does; only those of tools on offer are shown."""
 REPLY_EXAMPLE = ("good morning", "Good morning! What shall we work on?")
+LONGEST_HEAD = 4_000
+"""Characters in which the protocol must begin; a longer beginning is text."""
 _REPLY = re.compile(r'\s*\{\s*"reply"\s*:\s*"')
 _CALL = re.compile(r'\s*\{\s*"tool"\s*:\s*"([^"\\]+)"\s*,')
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
@@ -128,7 +130,7 @@ class StepReader:
         elif call := _CALL.match(self._text):
             self._kind = JsonKind.CALL
             yield ToolCallDelta(call[1], self._text[call.end() :])
-        elif head and head[0] not in "{`":
+        elif (head and head[0] not in "{`") or len(self._text) > LONGEST_HEAD:
             self._kind = JsonKind.PLAIN
 
     def _show(self, text: str) -> Iterator[StreamItem]:

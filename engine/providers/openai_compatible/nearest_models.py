@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from typing import Final
 
 from engine.ports import ProviderError
 from engine.providers.names import bare_name
+from tools.comparing import near_names
 
 MOST: Final = 3
 _LIKENESS: Final = 0.5
@@ -29,5 +29,5 @@ def nearest_models(model: str, offered: Sequence[str]) -> list[str]:
     name = bare_name(model)
     same = [one for one in offered if one != model and bare_name(one) == name]
     by_bare = {bare_name(one): one for one in reversed(offered) if one != model}
-    similar = difflib.get_close_matches(name, by_bare, n=MOST, cutoff=_LIKENESS)
+    similar = near_names(name, by_bare, MOST, _LIKENESS)
     return list(dict.fromkeys((*same, *(by_bare[one] for one in similar))))[:MOST]

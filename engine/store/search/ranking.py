@@ -100,17 +100,19 @@ def _begins_word(text: str, start: int, end: int) -> int:
 
 def _best_place(text: str, words: Sequence[str]) -> int:
     places = sorted((start, word) for word in words for start, _ in occurrences(text[: _reach(text, words)], (word,)))
-    if not places:
-        return 0
-    room = SNIPPET_LENGTH - SNIPPET_BEFORE
-    return max(places, key=lambda each: (_words_near(places, each[0], room), -each[0]))[0]
+    near: Counter[str] = Counter()
+    best, most, end = 0, 0, 0
+    for start, word in places:
+        while end < len(places) and places[end][0] < start + SNIPPET_LENGTH - SNIPPET_BEFORE:
+            near[places[end][1]] += 1
+            end += 1
+        if len(near) > most:
+            best, most = start, len(near)
+        near -= Counter((word,))
+    return best
 
 
 def _reach(text: str, words: Sequence[str]) -> int:
     """Number of characters searched: up to `FAR` behind the first occurrence of the word that comes last."""
     low = folded(text)
     return max((low.find(folded(word)) for word in words), default=0) + FAR
-
-
-def _words_near(places: Sequence[tuple[int, str]], start: int, room: int) -> int:
-    return len({word for place, word in places if start <= place < start + room})

@@ -6,7 +6,6 @@ through `read_source`, which returns the very bytes whose digest was accepted.
 
 from __future__ import annotations
 
-import difflib
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -28,6 +27,7 @@ from phoenix_tui.config.sources.source_trust import TrustedSources, sort_sources
 from phoenix_tui.config.trust import TEXT_LIMIT, SourcesAnswer, TrustFile
 from tools.clean import reveal_name
 from tools.files.content import is_binary
+from tools.files.diff import unified_lines
 from tools.files.own_files import read_regular
 
 MOST_TEXT: Final = 4 * 1024 * 1024
@@ -194,7 +194,7 @@ class ProjectSources(Struct, eq=False):
         for name in sorted({*after, *(gone & before.keys())}):
             old, new = before.get(name, "").splitlines(), after.get(name, "").splitlines()
             shown = reveal_name(name)
-            lines += difflib.unified_diff(old, new, f"{shown} (accepted)", f"{shown} (now)", lineterm="")
+            lines += unified_lines(old, new, f"{shown} (accepted)", f"{shown} (now)")
         return "\n".join(lines)
 
     def accepted_text(self, folder: Path, path: Path) -> str | None:

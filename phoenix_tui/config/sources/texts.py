@@ -9,6 +9,7 @@ from phoenix_tui.config.sources.project_sources import ProjectSources, read_sour
 from phoenix_tui.config.sources.report import SourceEntry, SourceReport, SourceState
 from tools.clean import reveal_name
 from tools.files.content import is_binary
+from tools.files.diff import unified_lines
 
 MOST_BYTES: Final = 1024 * 1024
 """Bytes of a file whose text is shown."""
@@ -29,12 +30,8 @@ def text_of(sources: ProjectSources, report: SourceReport, entry: SourceEntry) -
         return now
     if before is None:
         return f"{NOT_KEPT}\n{now}"
-    import difflib  # noqa: PLC0415 - seldom needed
-
     name = reveal_name(entry.name)
-    lines = difflib.unified_diff(
-        before.splitlines(), now.splitlines(), f"{name} (accepted)", f"{name} (now)", lineterm=""
-    )
+    lines = unified_lines(before.splitlines(), now.splitlines(), f"{name} (accepted)", f"{name} (now)")
     return "\n".join(lines)
 
 

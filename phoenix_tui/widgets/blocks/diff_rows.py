@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 from typing import Final, NamedTuple
 
 from msgspec import Struct
+
+from tools.comparing import Steps, match_blocks
 
 MOST_ROWS: Final = 2_000
 """Rows of one file that are ever laid out; the file itself has the rest."""
@@ -15,6 +16,8 @@ LONGEST_COMPARED: Final = 1_000
 """Characters of a line up to which words are compared."""
 MOST_COMPARED: Final = 400
 """Pairs of lines whose words are compared: more would be seen while opening."""
+MOST_STEPS: Final = 300_000
+"""Steps of all these comparisons together, about 30 ms; a pair for which they do not suffice has no marks."""
 ALIKE: Final = 0.35
 """Share of two lines that must be the same for words to be marked; below it all of the line is new."""
 TAB: Final = 4
@@ -90,39 +93,40 @@ def runs(rows: Sequence[DiffRow]) -> Iterator[tuple[Sequence[DiffRow], Sequence[
 
 def marked_runs(rows: Sequence[DiffRow]) -> Iterator[tuple[list[MarkedRow], list[MarkedRow]]]:
     """The same runs, with the words that differ between the n-th line removed and the n-th line added."""
-    left = MOST_COMPARED
+    left, steps = MOST_COMPARED, Steps(MOST_STEPS)
     for before, after in runs(rows):
         old = [MarkedRow(row, (DiffPiece(row.text.expandtabs(TAB)),)) for row in before]
         new = [MarkedRow(row, (DiffPiece(row.text.expandtabs(TAB)),)) for row in after]
         for place in range(min(len(old), len(new), left)):
-            pieces = compared(old[place].pieces[0].text, new[place].pieces[0].text)
+            pieces = compared(old[place].pieces[0].text, new[place].pieces[0].text, steps)
             if pieces is not None:
                 old[place], new[place] = MarkedRow(old[place].row, pieces[0]), MarkedRow(new[place].row, pieces[1])
         left -= min(len(old), len(new), left)
         yield old, new
 
 
-def compared(old: str, new: str) -> tuple[tuple[DiffPiece, ...], tuple[DiffPiece, ...]] | None:
-    """Split both lines into pieces; None where they have too little in common for marks to help."""
+def compared(old: str, new: str, steps: Steps) -> tuple[tuple[DiffPiece, ...], tuple[DiffPiece, ...]] | None:
+    """Split both lines into pieces; None where they have too little in common for marks to help, or comparing them
+    takes more than the steps that are left.
+    """
     if max(len(old), len(new)) > LONGEST_COMPARED or not old.strip() or not new.strip():
         return None
     was, now = re.findall(_WORDS, old), re.findall(_WORDS, new)
-    matcher = SequenceMatcher(None, was, now, autojunk=False)
-    blocks = matcher.get_matching_blocks()
-    same = sum(len("".join(was[block.a : block.a + block.size]).strip()) for block in blocks)
-    if same < ALIKE * max(len(old.strip()), len(new.strip())):
+    blocks, is_whole = match_blocks(was, now, steps)
+    same = sum(len("".join(was[block.old : block.old + block.size]).strip()) for block in blocks)
+    if not is_whole or same < ALIKE * max(len(old.strip()), len(new.strip())):
         return None
     left, right = list[DiffPiece](), list[DiffPiece]()
     a = b = 0
     for block in blocks:
-        slide = int(block.size > 0 and _begins_alike(was[a : block.a + 1], now[b : block.b + 1]))
+        slide = int(block.size > 0 and _begins_alike(was[a : block.old + 1], now[b : block.new + 1]))
         _put(left, "".join(was[a : a + slide]), changed=False)
         _put(right, "".join(now[b : b + slide]), changed=False)
-        _put(left, "".join(was[a + slide : block.a + slide]), changed=True)
-        _put(right, "".join(now[b + slide : block.b + slide]), changed=True)
-        a, b = block.a + block.size, block.b + block.size
-        _put(left, "".join(was[block.a + slide : a]), changed=False)
-        _put(right, "".join(now[block.b + slide : b]), changed=False)
+        _put(left, "".join(was[a + slide : block.old + slide]), changed=True)
+        _put(right, "".join(now[b + slide : block.new + slide]), changed=True)
+        a, b = block.old + block.size, block.new + block.size
+        _put(left, "".join(was[block.old + slide : a]), changed=False)
+        _put(right, "".join(now[block.new + slide : b]), changed=False)
     return tuple(left), tuple(right)
 
 

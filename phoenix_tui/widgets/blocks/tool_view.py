@@ -80,7 +80,7 @@ def summary_of(input_json: str, name: str = "") -> str:
         return arguments_of(input_json)
     try:
         arguments: JsonValue = json.loads(input_json or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return reveal_line(input_json)
     if not isinstance(arguments, dict):
         return reveal_line(input_json)

@@ -177,7 +177,7 @@ def _file(model: TranscriptModel, chosen: ChosenBlock) -> tuple[str, int]:
 def _named_file(input_json: str) -> tuple[str, int]:
     try:
         arguments: JsonValue = json.loads(input_json or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return "", 0
     if not isinstance(arguments, dict):
         return "", 0

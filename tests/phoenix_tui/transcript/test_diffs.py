@@ -14,8 +14,9 @@ from phoenix_tui.markdown.lines import StyledLine, Surface, spans_width
 from phoenix_tui.widgets.blocks.diff import diff_block
 from phoenix_tui.widgets.blocks.diff_folding import folded
 from phoenix_tui.widgets.blocks.diff_layout import SPLIT_FROM
-from phoenix_tui.widgets.blocks.diff_rows import GAP, MOST_ROWS, compared, diff_rows, runs
+from phoenix_tui.widgets.blocks.diff_rows import GAP, MOST_ROWS, MOST_STEPS, compared, diff_rows, runs
 from tests.support.screens import TranscriptApp, answered, call_record, said, snapshot
+from tools.comparing import Steps
 from tools.contract import DiffDisplay
 
 DIFF = """\
@@ -89,9 +90,9 @@ def test_a_huge_diff_stays_folded_and_even_open_never_lays_out_more_than_its_lim
 
 
 def test_lines_with_little_in_common_are_not_marked() -> None:
-    assert compared("return base", "for x in range(9): print(x)") is None
-    assert compared("", "new") is None
-    assert compared("a" * 5_000, "a" * 5_001) is None
+    assert compared("return base", "for x in range(9): print(x)", Steps(MOST_STEPS)) is None
+    assert compared("", "new", Steps(MOST_STEPS)) is None
+    assert compared("a" * 5_000, "a" * 5_001, Steps(MOST_STEPS)) is None
 
 
 @settings(max_examples=150, deadline=None)
@@ -104,7 +105,7 @@ def test_every_line_of_a_diff_is_shown_once_with_all_its_text(old: list[str], ne
     assert [row for before, after in runs(rows) for row in (*before, *after)] == rows
     assert [row.text for row in rows if row.sign == "+"] == [line[1:] for line in diff.split("\n") if line[:1] == "+"]
     for row in rows:
-        pieces = compared(row.text, row.text + " b")
+        pieces = compared(row.text, row.text + " b", Steps(MOST_STEPS))
         if pieces is not None:
             assert "".join(piece.text for piece in pieces[0]) == row.text
             assert "".join(piece.text for piece in pieces[1]) == row.text + " b"
