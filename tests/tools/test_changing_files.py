@@ -12,6 +12,8 @@ import pytest
 
 from tests.support.tools import context_in, use
 from tools.contract import DiffDisplay, JsonObject, ToolInputError, ToolRequest
+from tools.failure import ToolFailure
+from tools.files.edits import FileEdit, Operation, apply_edits
 from tools.files.ledger import ReadLedger
 from tools.patch import Patch
 from tools.read_file import ReadFile
@@ -284,3 +286,34 @@ async def test_a_file_that_another_agent_made_is_not_written_over_and_it_is_name
         "read it with read_file first."
     )
     assert (tmp_path / "new.md").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "after"),
+    [
+        ("x\xa0= 1  # \u201cone\u201d\n", 'x = 1  # "one"', 'x = 2  # "one"', "x\xa0= 2  # \u201cone\u201d\n"),
+        ("It\u2019s fine\u2026 now\n", "It's fine... now", "It's good... now", "It\u2019s good\u2026 now\n"),
+        ("a \u2013 b\n", "a - b", "a - c", "a \u2013 c\n"),
+        ("cafe\u0301 bar\n", "caf\xe9 bar", "caf\xe9 baz", "cafe\u0301 baz\n"),
+        ("caf\xe9 bar\n", "cafe\u0301 bar", "cafe\u0301 baz", "caf\xe9 baz\n"),
+        ("a\u200bb = 1\nc\xa0d\n", "ab = 1\nc d", "ab = 2\nc d", "a\u200bb = 2\nc\xa0d\n"),
+        ("x = 1\n", "x\xa0= 1", "x = 2", "x = 2\n"),
+    ],
+)
+def test_signs_that_look_alike_are_matched_and_those_of_the_file_stay(
+    text: str, old: str, new: str, after: str
+) -> None:
+    assert apply_edits(text, [FileEdit(Operation.REPLACE, new, old)]) == after
+
+
+def test_two_places_that_look_alike_are_named_with_their_signs() -> None:
+    with pytest.raises(ToolFailure, match=r"no-break space \(U\+00A0\).*more than once \(lines 1, 2\)"):
+        apply_edits("x\xa0= 1\nx\u2009= 1\n", [FileEdit(Operation.REPLACE, "x = 2", "x = 1")])
+
+
+def test_repeated_lines_are_looked_for_as_one_text() -> None:
+    lines, wanted = "\n" * 200_000, "\n".join([" "] * 50_000 + ["end"])
+    with pytest.raises(ToolFailure, match="old is not in the file"):
+        apply_edits(lines, [FileEdit(Operation.REPLACE, "x", wanted)])
+    with pytest.raises(ToolFailure, match=r"more than 5 times \(lines 1, 2, 3, 4, 5\)"):
+        apply_edits("a  \n" * 50, [FileEdit(Operation.REPLACE, "x", " a")])

@@ -2,25 +2,48 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
-from itertools import pairwise
-from typing import assert_never
+from itertools import accumulate, pairwise
+from typing import NamedTuple, assert_never
+from unicodedata import normalize
 
 from msgspec import Struct
 
+from tools.comparing import Steps, match_blocks
 from tools.failure import ToolFailure
 from tools.files.content import speakable
 
 MOST_SEARCHED = 20_000
 """Lines looked through for the closest match of a failed replacement."""
 MOST_SHOWN = 12
+MOST_PLACES = 6
+"""Places of a text that is not unique that are looked for."""
 LONGEST_COMPARED = 400
 MOST_COMPARED = 500_000
 """Characters of lines of like length that are compared in all, about 0.3 s; what comes behind is not looked at."""
+LONGEST_FOLDED = 4_000_000
+"""Characters of a text in which signs that look alike are searched, about 0.3 s where it is full of them."""
+MOST_STEPS = 1_000_000
+"""Steps of comparing `old` with `new`, about 0.1 s; where they do not suffice the signs of `new` are taken."""
 LEAST_LIKE = 0.5
 """The share of pairs of characters that two lines have in common, from which one is named as the closest."""
+
+_MARKS = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+_NOT_PLAIN = re.compile(rf"[^{_MARKS}][{_MARKS}]{{1,16}}|[^\x00-\x7f]")
+_PIECE = re.compile(r"\w+|\W")
+_PLAIN = str.maketrans({
+    **dict.fromkeys("\xa0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000", " "),
+    **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032", "'"),
+    **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033", '"'),
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
+    **dict.fromkeys("\xad\u200b\u2060\ufeff", ""),
+    "\u2026": "...",
+})
+"""Signs that a model writes plainly, or does not write at all."""
 
 
 class Operation(StrEnum):
@@ -89,21 +112,84 @@ def _replaced_loosely(text: str, old: str, new: str, where: str) -> str:
     for loosened in (str.rstrip, str.strip):
         starts = _matches([loosened(line) for line in lines], [loosened(line) for line in wanted])
         if len(starts) > 1:
+            count = "more than 5" if len(starts) == MOST_PLACES else str(len(starts))
             numbers = ", ".join(str(start + 1) for start in starts[:5])
             raise ToolFailure(
-                f"{where}old is not in the file exactly; apart from blanks it occurs {len(starts)} times "
+                f"{where}old is not in the file exactly; apart from blanks it occurs {count} times "
                 f"(lines {numbers}). Copy the lines exactly as read_file shows them."
             )
         if starts:
             return _spliced(lines, starts[0], wanted, fresh.split("\n") if new else [])
+    if (changed := _replace_alike(text, old, new, where)) is not None:
+        return changed
     raise ToolFailure(f"{where}old is not in the file. {_closest(lines, wanted)}")
 
 
+class _Folded(NamedTuple):
+    """A text with plain signs in place of those that look like them, and where its length differs from the text's."""
+
+    text: str
+    ends: Sequence[int]
+    """Places in the folded text behind which the two are shifted against each other anew."""
+    shifts: Sequence[int]
+
+    def place(self, at: int) -> int:
+        """Place in the text of a place in the folded one."""
+        return at + self.shifts[bisect_right(self.ends, at) - 1]
+
+
+def _fold(text: str) -> _Folded:
+    """Plain quotation marks, dashes and blanks, and each letter in one piece with its accents."""
+    parts, ends, shifts, last, size = list[str](), [0], [0], 0, 0
+    for found in _NOT_PLAIN.finditer(text):
+        plain = normalize("NFC", found[0]).translate(_PLAIN)
+        parts += (text[last : found.start()], plain)
+        size += found.start() - last + len(plain)
+        last = found.end()
+        if len(plain) != len(found[0]):
+            ends.append(size)
+            shifts.append(last - size)
+    return _Folded("".join([*parts, text[last:]]), ends, shifts)
+
+
+def _replace_alike(text: str, old: str, new: str, where: str) -> str | None:
+    """Replace the one place that differs in signs alone that look alike; what stays keeps the signs of the file."""
+    if len(text) > LONGEST_FOLDED or (text.isascii() and old.isascii()):
+        return None
+    folded, wanted = _fold(text), _fold(old).text
+    at = folded.text.find(wanted) if wanted.strip() else -1
+    if at < 0:
+        return None
+    if folded.text.find(wanted, at + 1) >= 0:
+        raise ToolFailure(
+            f"{where}old is not in the file exactly; apart from signs that look alike, such as a no-break space "
+            f"(U+00A0), curly quotes or dashes, it occurs more than once ({_places(folded.text, wanted)}). Copy it "
+            "exactly as read_file shows it, or add lines around it."
+        )
+    was, now = _PIECE.findall(wanted), _PIECE.findall(_fold(new).text)
+    made, given = [text[: folded.place(at)]], _fold(new)
+    old_ends = list(accumulate(map(len, was), initial=at))
+    new_ends = list(accumulate(map(len, now), initial=0))
+    done = 0
+    for block in match_blocks(was, now, Steps(MOST_STEPS)).blocks:
+        made.append(new[given.place(new_ends[done]) : given.place(new_ends[block.new])])
+        made.append(text[folded.place(old_ends[block.old]) : folded.place(old_ends[block.old + block.size])])
+        done = block.new + block.size
+    return "".join([*made, text[folded.place(at + len(wanted)) :]])
+
+
 def _matches(lines: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Lines at which these begin, at most `MOST_PLACES`: found as one text, as line after line takes the square."""
     if not any(wanted):
         return []
-    last = len(lines) - len(wanted)
-    return [at for at in range(last + 1) if lines[at] == wanted[0] and lines[at : at + len(wanted)] == list(wanted)]
+    text, part = "\n".join(["", *lines, ""]), "\n".join(["", *wanted, ""])
+    found: list[int] = []
+    at = line = before = 0
+    while len(found) < MOST_PLACES and (at := text.find(part, at)) >= 0:
+        line, before = line + text.count("\n", before, at), at
+        found.append(line)
+        at += 1
+    return found
 
 
 def _spliced(lines: list[str], start: int, wanted: Sequence[str], new: Sequence[str]) -> str:
