@@ -7,8 +7,10 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -31,10 +33,15 @@ from tools.files.location import admit, resolve, shown
 from tools.files.spills import spills_of
 from tools.files.walking import WalkedFiles, matcher, walk
 from tools.process.programs import find_program
-from tools.searching.matches import FoundLine, parse, render
+from tools.searching.matches import BINARY, FoundLine, parse, render
+from tools.wording import counted
 
 MOST_MATCHES = 200
 MOST_CONTEXT = 10
+LARGE = 64 * 1024 * 1024
+"""Bytes of a file from which a match in it comes with its size."""
+MOST_NAMED = 5
+"""Files that were not searched and are named."""
 TIMEOUT = 30.0
 """Seconds for one search program."""
 MOST_OUTPUT = 4 * 1024 * 1024
@@ -124,16 +131,18 @@ class Search(Struct, frozen=True):
 
     async def _searched(self, wanted: SearchInput, walked: WalkedFiles, working_dir: Path) -> ToolOutput:
         lines: list[FoundLine] = []
+        left_out: dict[str, str] = {}
         whole = walked.complete
         for command in _commands(wanted, walked.files, working_dir):
             finished = await self.runner.run(command)
             found = parse(finished.captured.head)
             _refuse(found.lines, found.problem, finished)
             lines.extend(found.lines)
+            left_out |= found.left_out
             whole = whole and not finished.captured.dropped and not finished.timed_out
             if sum(line.is_match for line in lines) >= MOST_MATCHES:
                 break
-        return _output(lines, whole, len(walked.files), working_dir)
+        return _output(lines, whole, len(walked.files), _not_searched(left_out, working_dir), working_dir)
 
 
 def _walk(wanted: SearchInput, context: ToolContext, also: tuple[Path, ...]) -> WalkedFiles:
@@ -153,7 +162,7 @@ def _commands(wanted: SearchInput, files: Sequence[str], working_dir: Path) -> I
         return
     case = "--ignore-case" if wanted.ignore_case else "--case-sensitive"
     amount = (f"--max-count={MOST_MATCHES}", f"--context={wanted.context}")
-    options = ("--json", "--no-config", "--no-messages", "--no-ignore", case, *amount)
+    options = ("--json", "--no-config", "--no-ignore", case, *amount)
     for batch in _batches(files):
         yield _command((ripgrep, *options, "-e", wanted.pattern, "--", *batch), working_dir, None)
 
@@ -192,14 +201,50 @@ def _refuse(lines: Sequence[FoundLine], problem: str, finished: Finished) -> Non
         raise ToolFailure(f"The pattern cannot be searched: {problem}")
 
 
-def _output(lines: Sequence[FoundLine], whole: bool, files: int, working_dir: Path) -> ToolOutput:
+class _NotSearched(NamedTuple):
+    """Files that were not searched: their number, and the words about all of them and about those that are text."""
+
+    files: int
+    words: str
+    texts: str
+
+
+def _not_searched(left_out: Mapping[str, str], working_dir: Path) -> _NotSearched:
+    texts = [(path, why) for path, why in left_out.items() if why != BINARY]
+    named = [f"{shown(Path(path), working_dir)} ({why})" for path, why in sorted(texts)[:MOST_NAMED]]
+    if len(texts) > MOST_NAMED:
+        named.append(f"{counted(len(texts) - MOST_NAMED, 'more file')}")
+    binary = len(left_out) - len(texts)
+    everything = [*([counted(binary, "binary file")] if binary else []), *named]
+    return _NotSearched(len(left_out), ", ".join(everything), ", ".join(named))
+
+
+def _large_files(lines: Sequence[FoundLine], working_dir: Path) -> Iterator[str]:
+    """A line for each file that is too long to be read as a whole."""
+    for path in dict.fromkeys(line.path for line in lines):
+        with suppress(OSError):
+            size = Path(path).stat().st_size
+            if size > LARGE:
+                yield f"[{shown(Path(path), working_dir)} is large, {size >> 20:,} MB; read it in parts]"
+
+
+def _output(
+    lines: Sequence[FoundLine], whole: bool, files: int, not_searched: _NotSearched, working_dir: Path
+) -> ToolOutput:
     matches = [place for place, line in enumerate(lines) if line.is_match]
     if not matches:
-        return ToolOutput(f"[no match in {files:,} files]" if whole else "[no match in the part that was searched]")
+        rest = f"; not searched: {not_searched.words}" if not_searched.words else ""
+        count = files - not_searched.files
+        return ToolOutput(
+            f"[no match in {count:,} files{rest}]" if whole else f"[no match in the part that was searched{rest}]"
+        )
     cut = len(matches) >= MOST_MATCHES
     shown_lines = lines[: matches[MOST_MATCHES]] if len(matches) > MOST_MATCHES else lines
     out = list(render(shown_lines, working_dir))
     if cut or not whole:
         count = min(len(matches), MOST_MATCHES)
         out.append(f"[{count} matches shown, there may be more; narrow it with path, glob or a longer pattern]")
+    if not_searched.texts:
+        out.append(f"[not searched: {not_searched.texts}]")
+    out += _large_files(shown_lines, working_dir)
     return ToolOutput("\n".join(out), truncated=cut or not whole)

@@ -51,7 +51,7 @@ def search(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> S
          ["a.py:1: def one():", "a.py-2-     return 1", "a.py-3- ", "a.py:4: def two():", "a.py-5-     return 2"]),
         ({"pattern": "class|# D", "context": 1},
          ["src/b.py:1: class B:", "src/b.py-2-     def three(self):", "--", "src/c.md:1: # DEF"]),
-        ({"pattern": "nowhere"}, ["[no match in 5 files]"]),
+        ({"pattern": "nowhere", "glob": "*.py"}, ["[no match in 2 files]"]),
         ({"pattern": "x", "glob": "*.none"}, ["[no match in 0 files]"]),
     ],
 )  # fmt: skip
@@ -132,5 +132,45 @@ def test_ripgrep_lines_are_read_and_anything_else_is_a_complaint() -> None:
     end = {"type": "end", "data": {"path": {"text": "/x/bin"}, "binary_offset": 12, "stats": {}}}
     events = [json.dumps(event) for event in (begin, match, binary, end, other, summary)]
     assert parse("\n".join([*events, "rg: odd", ""]).encode()) == SearchMatches(
-        (FoundLine("/w/b", 1, "x", is_match=True), FoundLine("/x/a", 7, "caf\ufffd", is_match=True)), "rg: odd"
+        (FoundLine("/w/b", 1, "x", is_match=True), FoundLine("/x/a", 7, "caf\ufffd", is_match=True)),
+        "rg: odd",
+        {"/x/bin": "binary"},
     )
+
+
+async def test_a_file_that_was_not_searched_is_named_and_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tools.search.find_program", lambda name, folder: "")
+    own = Search(PlainRunner())
+    (tmp_path / "text").write_text("nothing here\n")
+    (tmp_path / "picture").write_bytes(b"needle\0")
+    (tmp_path / "long").write_bytes(b"x" * 300_000 + b" needle\n")
+    output = await use(own, tmp_path, pattern="needle")
+    assert output.text == (
+        "[no match in 1 files; not searched: 1 binary file, long (of lines longer than 256 KB the rest)]"
+    )
+    (tmp_path / "text").write_text("a needle\n")
+    output = await use(own, tmp_path, pattern="needle")
+    assert output.text.split("\n") == [
+        "text:1: a needle",
+        "[not searched: long (of lines longer than 256 KB the rest)]",
+    ]
+
+
+async def test_a_file_of_any_size_is_searched_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tools.search.find_program", lambda name, folder: "")
+    with (tmp_path / "big.log").open("wb") as file:
+        file.write(b"INFO something happened in a module\n" * 2_000_000)
+        file.write(b"NEEDLE\nafter\n")
+    output = await use(Search(PlainRunner()), tmp_path, pattern="NEEDLE", context=1)
+    assert output.text.split("\n") == [
+        "big.log-2000000- INFO something happened in a module",
+        "big.log:2000001: NEEDLE",
+        "big.log-2000002- after",
+        "[big.log is large, 68 MB; read it in parts]",
+    ]
+
+
+def test_ripgrep_names_a_file_that_it_cannot_read() -> None:
+    assert parse(b"rg: /w/a b: Permission denied (os error 13)\n").left_out == {"/w/a b": "Permission denied"}

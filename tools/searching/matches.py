@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,9 @@ from msgspec import Struct
 
 from tools.files.location import shown
 
+BINARY = "binary"
+_UNREADABLE = re.compile(rb"(?:rg: )?(?P<path>.+): (?P<why>[^:]+) \(os error \d+\)")
+"""Line of ripgrep about a file that it could not read."""
 LONGEST_SHOWN = 300
 """Characters of a line that are shown, chosen around the match."""
 
@@ -42,6 +46,11 @@ class _End(msgspec.Struct):
     binary_offset: int | None = None
 
 
+class _LeftOut(msgspec.Struct):
+    path: _Text
+    why: str
+
+
 class _Event(msgspec.Struct):
     type: str
     data: msgspec.Raw = msgspec.Raw(b"null")
@@ -63,12 +72,14 @@ class SearchMatches(Struct, frozen=True):
     lines: tuple[FoundLine, ...]
     problem: str = ""
     """Error message of the program, if it printed one."""
+    left_out: Mapping[str, str] = {}
+    """Paths of files that were not searched, or not to their end, and why."""
 
 
 def parse(output: bytes) -> SearchMatches:
     """Read JSON lines, sorted by path, without binary files; anything else is taken for a complaint."""
     found: list[FoundLine] = []
-    binary: set[str] = set()
+    left_out: dict[str, str] = {}
     problems: list[str] = []
     decoder = msgspec.json.Decoder(_Event)
     for raw in output.split(b"\n"):
@@ -80,13 +91,20 @@ def parse(output: bytes) -> SearchMatches:
                 found.append(_found(msgspec.json.decode(event.data, type=_Line), event.type == "match"))
             elif event.type == "end":
                 end = msgspec.json.decode(event.data, type=_End)
-                binary |= set() if end.binary_offset is None else {_path(end.path)}
+                left_out |= {} if end.binary_offset is None else {_path(end.path): BINARY}
+            elif event.type == "left_out":
+                one = msgspec.json.decode(event.data, type=_LeftOut)
+                left_out[_path(one.path)] = one.why
             elif event.message:
                 problems.append(event.message)
         except msgspec.DecodeError:
-            problems.append(raw.decode("utf-8", "replace"))
-    found = sorted((line for line in found if line.path not in binary), key=lambda line: line.path)
-    return SearchMatches(tuple(found), "\n".join(problems[:5]))
+            told = _UNREADABLE.fullmatch(raw)
+            if told is not None:
+                left_out[os.fsdecode(told["path"])] = told["why"].decode("utf-8", "replace")
+            else:
+                problems.append(raw.decode("utf-8", "replace"))
+    found = sorted((line for line in found if left_out.get(line.path) != BINARY), key=lambda line: line.path)
+    return SearchMatches(tuple(found), "\n".join(problems[:5]), left_out)
 
 
 def render(lines: Sequence[FoundLine], working_dir: Path) -> Iterator[str]:
