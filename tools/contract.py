@@ -77,6 +77,8 @@ class Sandbox(Struct, frozen=True):
     """False: where the system can enforce none, run without one. True: refuse to run."""
     path: PathOrder | None = None
     """Order of `PATH`; None: as given in a sandbox, and left out without one."""
+    unreadable: tuple[Path, ...] = ()
+    """Files that rules deny to read, beside keys."""
 
 
 class Enforcement(StrEnum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from engine.executor.equipment import extension_folders
@@ -38,7 +39,8 @@ async def limits_of(session: Session) -> Limits:
         if session.profile is None or session.profile.permission_mode is None:
             mode = narrower_mode(mode, parent.mode)
     enforcement = Enforcement.NONE if sandbox is SandboxMode.OFF else await session.ports.probe.enforcement()
-    return Limits(mode, sandbox, required, session.settings.sandbox_network, enforcement)
+    unreadable = await asyncio.to_thread(session.denied_files.look, denials_of(session), record.cwd)
+    return Limits(mode, sandbox, required, session.settings.sandbox_network, enforcement, unreadable)
 
 
 def place_of(session: Session) -> PathPlace:

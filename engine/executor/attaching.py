@@ -151,7 +151,7 @@ async def _read(session: Session, tool: Tool, path: Path) -> ToolOutput:
         lambda _: None,
         sandbox=decision.sandbox,
         admitted=request.paths,
-        kept_out=place.kept_out(request),
+        kept_out=(*place.kept_out(request), *decision.sandbox.unreadable),
         readable=extension_folders(session),
     )
     return await tool.run({**args}, context)

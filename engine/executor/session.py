@@ -34,6 +34,7 @@ from engine.machine.views import ContextView
 from engine.memory.memory import Memory
 from engine.permissions.asked import AskedCall
 from engine.permissions.rules import Rule, RuleBook
+from engine.permissions.unreadable import DeniedFiles
 from engine.ports import Clock, Ids, Library, Providers, QueueStore, Store, Write
 from engine.ports.agent_store import AgentStore
 from engine.ports.edit_checks import EditChecker
@@ -196,6 +197,8 @@ class Session(Struct, eq=False):
     """The facts that the newest question showed."""
     preapproved: set[tuple[str, ...]] = field(default_factory=set[tuple[str, ...]])
     """Skills and commands, each with its rules, to which the user agreed while the conversation is open."""
+    denied_files: DeniedFiles = field(default_factory=DeniedFiles)
+    """Files that rules deny to read."""
     rule_access: dict[Rule, Access] = field(default_factory=dict[Rule, Access])
     """Access beyond the sandbox that a rule was given for while the conversation is open."""
     shell: ShellTerminal | None = None

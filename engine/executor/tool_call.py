@@ -285,7 +285,7 @@ def _context(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow, r
         actor(session.record),
         grant.sandbox,
         admitted=request.paths if is_file else None,
-        kept_out=place_of(session).kept_out(request) if is_file else (),
+        kept_out=(*place_of(session).kept_out(request), *grant.sandbox.unreadable) if is_file else (),
         readable=extension_folders(session) if ready.tool.spec.tool_class is ToolClass.READ else (),
         web=SessionWebModel(session) if ready.tool.spec.tool_class is ToolClass.NET else None,
         shell=shell_of(session),

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.permissions.command_rules import reader_in
-from engine.permissions.launchers import EXACT, started, why_no_prefix
+from engine.permissions.launchers import EXACT, INTERPRETERS, started, stem, why_no_prefix
 from engine.permissions.readers import file_names, leaves
 from engine.permissions.shell_words import PIPES, PlainPart, plain_parts
 from tools.files.own_files import read_regular
@@ -84,6 +84,15 @@ def is_reading(judged: JudgedPart, working_dir: Path) -> bool:
         return False
     inner = started(judged.words)[len(reader.words) :]
     return reader.prints or not leaves(inner, judged.folder, os.path.realpath(working_dir))
+
+
+def has_reader(command: str) -> bool:
+    """True where a part of a command may print files: a known reader, an interpreter, or text that is not plain."""
+    parts = plain_parts(command)
+    return not parts or any(
+        reader_in(part.words) is not None or why_no_prefix(part.words) or stem(part.words[0]) in INTERPRETERS
+        for part in parts
+    )
 
 
 def reads_freely(command: str, working_dir: Path) -> bool:

@@ -123,13 +123,19 @@ def _match(rule: Rule, call: RuledCall) -> tuple[Match, str]:
 
 def _denies_path(rule: Rule, path: Path, working_dir: Path) -> bool:
     """True if a pattern means this path, or a folder around it; links in the plain part of the pattern count."""
+    return any(
+        glob_matches(one, str(path)) or glob_matches(f"{one.rstrip('/')}/*", str(path))
+        for one in path_patterns(rule, working_dir)
+    )
+
+
+def path_patterns(rule: Rule, working_dir: Path) -> set[str]:
+    """The absolute patterns of a rule for paths: as written, and with the links of its plain part resolved."""
     pattern = rule.pattern
     if pattern.startswith("~/"):
         pattern = f"{Path.home()}{pattern[1:]}"
     whole = absolute_pattern(Rule(rule.tool, pattern.removeprefix("./"), rule.folder), working_dir).rstrip("/") or "/"
-    return any(
-        glob_matches(one, str(path)) or glob_matches(f"{one.rstrip('/')}/*", str(path)) for one in {whole, _real(whole)}
-    )
+    return {whole, _real(whole)}
 
 
 def _real(pattern: str) -> str:

@@ -10,12 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.machine.texts import OUTSIDE
-from engine.permissions.command_parts import is_reading, judged_parts, reads_freely
-from engine.permissions.denials import NO_DENIALS, Denials, Doubt, Refusal, verdict_on
+from engine.permissions.command_parts import has_reader, is_reading, judged_parts, reads_freely
+from engine.permissions.denials import NO_DENIALS, REFUSED, Denials, Doubt, Refusal, verdict_on
 from engine.permissions.place import PathPlace
-from engine.permissions.rules import Rule, RuledCall, matches, rule_access
+from engine.permissions.rules import Rule, RuledCall, is_command, matches, rule_access
 from engine.permissions.shell_words import BLANKS
 from engine.permissions.tool_names import is_server_tool
+from engine.permissions.unreadable import EVERYTHING_READABLE, Unreadable
 from engine.ports.profiles import FREEDOM
 from engine.records import PermissionMode
 from tools.clean import reveal_name
@@ -72,6 +73,8 @@ class Limits(Struct, frozen=True):
     network: bool = True
     """The setting `sandbox_network`."""
     enforcement: Enforcement = Enforcement.NONE
+    unreadable: Unreadable = EVERYTHING_READABLE
+    """Files that rules deny to read, as they are now."""
 
     @property
     def unattended(self) -> bool:
@@ -118,6 +121,8 @@ MOST_SHOWN: Final = 4
 _BUILTIN_NAMES: Final = "cd echo export printf pwd test [ true false exit set unset wait read source . :"
 BUILTINS: Final = frozenset(_BUILTIN_NAMES.split())
 """Commands that a shell does itself, whatever lies in `PATH`."""
+NOT_HIDDEN: Final = "a rule denies reading files here, which cannot be hidden from this command"
+NOT_FOUND: Final = "a rule denies reading files here, and not all of them could be found to hide them"
 NO_NETWORK_LIMIT: Final = "this system cannot block network access of sandboxed commands"
 
 
@@ -142,10 +147,16 @@ def decide(
         verdict = verdict_on(denials, RuledCall(spec.name, spec.tool_class, request, place.working_dir))
     if isinstance(verdict, Refusal):
         return Deny(verdict.text)
+    if spec.tool_class is ToolClass.READ and (rule := limits.unreadable.rule_about(request.paths)):
+        return Deny(REFUSED.format(tool=spec.name, rule=rule, source="the rules"))
     given = _given(spec, request, limits, place, rules)
     decision = given or _allowed(spec, request, limits, place, rules, typed=typed)
     if isinstance(verdict, Doubt) and isinstance(decision, Allow):
         return Ask(verdict.reason, decision, lasting=False)
+    if limits.unreadable.is_any and not typed and is_command(spec.name, spec.tool_class):
+        decision = _without_reading(spec, request, limits, place, rules, decision)
+    elif spec.tool_class is ToolClass.READ and limits.unreadable.paths:
+        decision = _hiding(decision, limits)
     if request.asks_always and not typed and isinstance(decision, Allow | Ask):
         grant = decision if isinstance(decision, Allow) else decision.grant
         return Ask(request.asks_always, grant, lasting=False)
@@ -296,6 +307,39 @@ def _granted(need: Access, limits: Limits, *, online: bool = True) -> Allow:
         return Allow(outside=True, sandbox=LEAVING)
     # Where the network cannot be turned off, requesting it would refuse the command just allowed.
     return Allow(sandbox=Sandbox(limits.sandbox, network=(limits.network and online) or not limits.confines_network))
+
+
+def _without_reading(
+    spec: ToolSpec,
+    request: ToolRequest,
+    limits: Limits,
+    place: PathPlace,
+    rules: Mapping[Rule, Access],
+    decision: Decision,
+) -> Decision:
+    """A decision about a command where rules deny reading files: hidden in the sandbox, else a question says so.
+
+    A rule of the user for a program that does not print files, such as `git push*`, is a yes without the sandbox too.
+    """
+    hidden = _hiding(decision, limits)
+    if not isinstance(hidden, Allow):
+        return hidden
+    is_hidden = limits.confines_network and hidden.sandbox.mode is not SandboxMode.OFF and limits.unreadable.is_whole
+    if is_hidden or (_ruled(spec, request, place, rules) is not None and not has_reader(request.command)):
+        return hidden
+    return Ask(NOT_HIDDEN if limits.unreadable.is_whole else NOT_FOUND, hidden, lasting=False)
+
+
+def _hiding(decision: Decision, limits: Limits) -> Decision:
+    """A decision whose grant carries the files that rules deny to read."""
+    match decision:
+        case Ask(grant=grant):
+            hidden = replace(grant.sandbox, unreadable=limits.unreadable.paths)
+            return replace(decision, grant=replace(grant, sandbox=hidden))
+        case Allow(sandbox=sandbox):
+            return replace(decision, sandbox=replace(sandbox, unreadable=limits.unreadable.paths))
+        case _:
+            return decision
 
 
 def _covers(ruled: Access, need: Access, limits: Limits) -> bool:

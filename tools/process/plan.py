@@ -93,7 +93,8 @@ class Planner:
         """The plan for `command` in a sandbox of the given mechanism."""
         shown = (*command.readable, *(() if command.spill is None else (command.spill.parent,)))
         shown += () if command.start_in is None else (command.start_in,)
-        wanted = SandboxRequest(limits.mode, command.working_dir, owner, shown, limits == HELPER_SANDBOX)
+        is_helper = limits == HELPER_SANDBOX
+        wanted = SandboxRequest(limits.mode, command.working_dir, owner, shown, is_helper, limits.unreadable)
         planning = asyncio.create_task(asyncio.to_thread(confine, wanted, self._around))
         try:
             confinement = await to_the_end(planning)

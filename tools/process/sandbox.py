@@ -76,6 +76,8 @@ class SandboxRequest(Struct, frozen=True):
     """Folders it may read, wherever they are."""
     is_helper: bool = False
     """True for Phoenix's own programs, which read what a call was allowed to read."""
+    unreadable: tuple[Path, ...] = ()
+    """Files that rules deny to read."""
 
 
 def confine(wanted: SandboxRequest, around: SandboxPlaces) -> Confinement:
@@ -233,7 +235,8 @@ class SandboxLayout:
         homes = {self._home, _home_of_the_account()}
         found = [path for home in homes for path in key_places(self._around.environment, home)]
         keys = [path for path in found if path != self._workspace]
-        for path in (*own, *keys):
+        denied = [path for path in self._wanted.unreadable if path.exists() and path != self._workspace]
+        for path in (*own, *keys, *denied):
             self._hide(path)
         for path in self._wanted.shown:
             resolved = path.resolve()

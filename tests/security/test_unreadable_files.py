@@ -1,0 +1,192 @@
+"""SECURITY S10: a file that a rule denies to read is closed to every tool and command, by each of its names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from engine.permissions import unreadable
+from engine.permissions.denials import Denials, denials_in_force
+from engine.permissions.place import PathPlace
+from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide
+from engine.permissions.rules import KeptRule, Rule
+from engine.permissions.unreadable import DeniedFiles, Unreadable
+from engine.records import PermissionMode
+from tests.support.sandboxes import sandbox
+from tests.support.tools import context_in
+from tools.contract import Access, Enforcement, Sandbox, SandboxMode, ToolClass, ToolRequest, ToolSpec
+from tools.list_files import ListFiles
+from tools.process.plan import BUBBLEWRAP
+from tools.process.zygote import wire
+from tools.search import Search
+
+KEY = "xylophone"
+BASH = ToolSpec("bash", "", {}, ToolClass.RUN)
+READ = ToolSpec("read_file", "", {}, ToolClass.READ)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    work = tmp_path / "work"
+    (work / "secrets" / "deep").mkdir(parents=True)
+    (work / "src").mkdir()
+    for name in ("secret.txt", "secrets/one", "secrets/deep/two", "src/server.pem", "server.pem", "open.txt"):
+        (work / name).write_text(f"{KEY} {name}\n")
+    return work
+
+
+def denials(*texts: str) -> Denials:
+    return denials_in_force([KeptRule(f"deny {text}", source="rules.toml") for text in texts], Path("/"))
+
+
+def look(folder: Path, *texts: str) -> Unreadable:
+    return DeniedFiles().look(denials(*texts), folder)
+
+
+def names(found: Unreadable, folder: Path) -> list[str]:
+    return [str(path.relative_to(folder)) for path in found.paths]
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("Read(secret.txt)", ["secret.txt"]),
+        ("Read(./secret.txt)", ["secret.txt"]),
+        ("Read(./secrets/**)", ["secrets"]),
+        ("Read(**/*.pem)", ["server.pem", "src/server.pem"]),
+        ("Read(*.pem)", ["server.pem", "src/server.pem"]),
+        ("read_file(secret.txt)", ["secret.txt"]),
+        ("search(src/*)", ["src"]),
+        ("Read(missing)", []),
+        ("Edit(secret.txt)", []),
+        ("bash(cat secret.txt)", []),
+    ],
+)
+def test_the_files_of_a_rule_are_found(folder: Path, rule: str, expected: list[str]) -> None:
+    found = look(folder, rule)
+    assert (names(found, folder), found.is_whole) == (expected, True)
+
+
+def test_an_absolute_pattern_and_one_below_home_are_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(folder))
+    for rule in (f"Read(/{folder}/secret.txt)", "Read(~/secret.txt)"):
+        assert names(look(folder, rule), folder) == ["secret.txt"]
+
+
+def test_links_and_hard_links_to_a_file_are_closed_with_it(folder: Path) -> None:
+    (folder / "link").symlink_to("secret.txt")
+    os.link(folder / "secret.txt", folder / "src" / "other")
+    found = look(folder, "Read(secret.txt)")
+    assert (names(found, folder), found.is_whole) == (["secret.txt", "src/other"], True)
+    assert found.rule_about([folder / "src" / "other"]) == "read_file(secret.txt)"
+    assert names(look(folder, "Read(link)"), folder) == ["secret.txt", "src/other"]
+
+
+def test_a_name_outside_that_cannot_be_found_is_said(folder: Path) -> None:
+    os.link(folder / "secret.txt", folder.parent / "elsewhere")
+    assert not look(folder, "Read(secret.txt)").is_whole
+
+
+def test_a_look_that_is_cut_short_is_not_whole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unreadable, "MOST_ENTRIES", 3)
+    assert not look(folder, "Read(**/*.pem)").is_whole
+
+
+def test_a_file_that_appears_later_is_found(folder: Path) -> None:
+    files, rules = DeniedFiles(), denials("Read(**/*.pem)")
+    old = (1_000_000_000, 1_000_000_000)
+    for place in (folder, folder / "src", folder / "secrets", folder / "secrets" / "deep"):
+        os.utime(place, old)
+    assert len(files.look(rules, folder).paths) == 2
+    assert len(files.look(rules, folder).paths) == 2
+    (folder / "src" / "new.pem").write_text("x")
+    assert len(files.look(rules, folder).paths) == 3
+
+
+# Decisions.
+
+
+def judged(
+    spec: ToolSpec, request: ToolRequest, folder: Path, box: SandboxMode, enforced: Enforcement, *rules: str
+) -> Decision:
+    found = look(folder, "Read(secret.txt)")
+    limits = Limits(PermissionMode.AUTO, box, enforcement=enforced, unreadable=found)
+    allowed = {Rule("bash", rule): Access.CONFINED for rule in rules}
+    return decide(spec, request, limits, PathPlace(folder), allowed)
+
+
+def test_a_command_in_the_sandbox_runs_and_has_the_file_hidden(folder: Path) -> None:
+    request = ToolRequest("make", command="make")
+    decision = judged(BASH, request, folder, SandboxMode.WORKSPACE, Enforcement.FULL)
+    assert isinstance(decision, Allow)
+    assert decision.sandbox.unreadable == (folder / "secret.txt",)
+
+
+@pytest.mark.parametrize(
+    ("box", "enforced"),
+    [
+        (SandboxMode.WORKSPACE, Enforcement.FILES),
+        (SandboxMode.WORKSPACE, Enforcement.NONE),
+        (SandboxMode.OFF, Enforcement.NONE),
+    ],
+)
+@pytest.mark.parametrize("command", ["make", "cat open.txt", "cat secret.txt"])
+def test_where_it_cannot_be_hidden_a_command_asks_and_says_so(
+    folder: Path, box: SandboxMode, enforced: Enforcement, command: str
+) -> None:
+    decision = judged(BASH, ToolRequest(command, command=command), folder, box, enforced, "cat*")
+    assert isinstance(decision, Ask)
+    assert decision.reason == "a rule denies reading files here, which cannot be hidden from this command"
+
+
+def test_a_rule_for_a_program_that_prints_no_file_stays_a_yes(folder: Path) -> None:
+    request = ToolRequest("git push", command="git push", access=Access.OUTSIDE, known_access=Access.OUTSIDE)
+    assert isinstance(judged(BASH, request, folder, SandboxMode.WORKSPACE, Enforcement.FULL, "git push*"), Allow)
+
+
+def test_another_name_of_the_file_is_refused_to_reading_tools(folder: Path) -> None:
+    os.link(folder / "secret.txt", folder / "other")
+    request = ToolRequest("other", (folder / "other",))
+    decision = judged(READ, request, folder, SandboxMode.OFF, Enforcement.NONE)
+    assert isinstance(decision, Deny)
+    assert decision.text.startswith("read_file was not run: the rule read_file(secret.txt) in the rules denies it.")
+
+
+# Tools and commands.
+
+
+async def test_walks_pass_it_over(folder: Path) -> None:
+    hidden = look(folder, "Read(secret.txt)", "Read(secrets/**)").paths
+    context = replace(context_in(folder), kept_out=hidden)
+    async with sandbox(folder) as box:
+        found = await Search(box.processes.runner).run({"pattern": KEY}, context)
+    listed = await ListFiles().run({}, context)
+    for text in (found.text, listed.text):
+        assert "open.txt" in text
+        assert "secret.txt" not in text
+        assert "secrets/one" not in text
+
+
+WAYS = """
+cat secret.txt; cat src/other; cat link; cp secret.txt out && cat out; mv secret.txt x && cat x
+ln secret.txt y && cat y; mv src src2 && cat src2/other; cat < secret.txt; grep -r xylo . --include=secret.txt
+cat secrets/one; tar c secrets | cat; python3 -c 'print(open("secret.txt").read())'; rm -f secret.txt
+cat secret.txt; mv secrets s; cat s/one s/deep/two
+"""
+
+
+@pytest.mark.parametrize("mechanism", [wire.NAMESPACE, BUBBLEWRAP])
+async def test_no_way_of_a_command_leads_to_it(folder: Path, mechanism: str) -> None:
+    (folder / "link").symlink_to("secret.txt")
+    os.link(folder / "secret.txt", folder / "src" / "other")
+    hidden = look(folder, "Read(secret.txt)", "Read(secrets/**)").paths
+    limits = Sandbox(SandboxMode.WORKSPACE, network=False, unreadable=hidden)
+    async with sandbox(folder, mechanism) as box:
+        output = await box.sh(WAYS, limits=limits)
+        assert KEY not in output
+        assert await box.sh("cat open.txt", limits=limits) == f"{KEY} open.txt\n"
+    assert (folder / "secret.txt").read_text() == f"{KEY} secret.txt\n"
+    assert (folder / "secrets" / "one").read_text() == f"{KEY} secrets/one\n"
