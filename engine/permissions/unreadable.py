@@ -98,7 +98,7 @@ class DeniedFiles:
                 yield path
 
     def _walk(self, top: str, pattern: str = "") -> Iterator[tuple[str, int]]:
-        """Everything below a folder, with its inode; not what is below a folder that the pattern means."""
+        """Entries below a folder with their inodes, but for those below a folder that the pattern means."""
         waiting = [os.path.realpath(top)]
         while waiting and self._left > 0:
             folder = waiting.pop()
