@@ -341,4 +341,5 @@ class Conversation:
             self.jobs.leave()
         else:
             await self.jobs.end()
-        await session.ports.store.release(self.id)
+        with suppress(StorageError):  # whoever opens it next sees that its owner is gone
+            await session.ports.store.release(self.id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from engine.activities import Watcher
@@ -214,15 +215,16 @@ class Engine:
             await self.cancel_watcher.close()
         if self.sub_agents is not None:
             self.sub_agents.close()
-        await self.resting.close()
-        opened = self._conversations
-        await asyncio.gather(*(opened.close(one, by=StopCause.ENDING) for one in tuple(opened.opened)))
-        if self.ports.rewinding is not None:
-            await self.ports.rewinding.close()
-        await self.ports.providers.close()
-        if self.ports.trace_export is not None:
-            await self.ports.trace_export.close()
-        await self.ports.store.close()
+        async with AsyncExitStack() as stack:  # the store closes, and owns nothing more, whatever happens before
+            stack.push_async_callback(self.ports.store.close)
+            if self.ports.trace_export is not None:
+                stack.push_async_callback(self.ports.trace_export.close)
+            stack.push_async_callback(self.ports.providers.close)
+            if self.ports.rewinding is not None:
+                stack.push_async_callback(self.ports.rewinding.close)
+            await self.resting.close()
+            opened = self._conversations
+            await asyncio.gather(*(opened.close(one, by=StopCause.ENDING) for one in tuple(opened.opened)))
 
     def _register_caches(self) -> None:
         """Register caches to drop when memory is short."""

@@ -52,7 +52,7 @@ from engine.machine.states import (
 )
 from engine.machine.step import step
 from engine.machine.transition import Step
-from engine.ports import Committed, LimitRun, Move, StorageError, Write
+from engine.ports import Committed, DatabaseBusy, LimitRun, Move, StorageError, Write
 from engine.records import COMMAND_TITLE, ConversationRecord, StoredMessage, TitleBy
 from engine.records.model_calls import ModelCall
 from engine.updates import (
@@ -115,7 +115,7 @@ class MoveLoop(Struct, eq=False):
         try:
             committed, calls = await self._commit(entry, before, after)
         except StorageError as error:
-            self._storage_failed(entry, after.state, str(error))
+            self._storage_failed(entry, after.state, str(error), is_busy=isinstance(error, DatabaseBusy))
             return
         if any(isinstance(effect, StartRun) for effect in after.effects):
             self.runner.run_started(entry.caps)
@@ -221,23 +221,24 @@ class MoveLoop(Struct, eq=False):
         try:
             self.enter(await mend(self.session))
         except StorageError as error:
-            entry.settle(Refused(str(error)))
+            entry.settle(Refused(str(error), is_busy=isinstance(error, DatabaseBusy)))
             return False
         return True
 
-    def _storage_failed(self, entry: InboxEntry, wanted: State, message: str) -> None:
+    def _storage_failed(self, entry: InboxEntry, wanted: State, message: str, *, is_busy: bool = False) -> None:
         """Handle a failed transaction: nothing starts, running tools are stopped, the draft returns (SPEC STM-00)."""
         session = self.session
         run = run_of(wanted) or run_of(session.state)
         self.runner.stop_all()
-        failed = Errored(wanted.gen + 1, "storage", message, retryable=True, run_id=run.id if run else "")
+        kind = "busy" if is_busy else "storage"
+        failed = Errored(wanted.gen + 1, kind, message, retryable=True, run_id=run.id if run else "")
         self.enter(failed)
         session.broken = True
-        entry.settle(Refused(message))
+        entry.settle(Refused(message, is_busy=is_busy))
         session.state_since = session.ports.clock.monotonic()
         session.publisher.publish(LiveTextDropped(cancelled=False))
         if run is not None:
-            session.publisher.publish(RunEnded(run.id, "failure", message, "storage", run.iteration))
+            session.publisher.publish(RunEnded(run.id, "failure", message, kind, run.iteration))
         session.publisher.publish(StateChanged(failed, session.state_since))
 
     # Updates about a move, in the order of SPEC STM-12.

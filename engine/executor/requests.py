@@ -33,6 +33,8 @@ class Refused(Struct, frozen=True):
     reason: str
     is_cap: bool = False
     """True where a cap on spending is used up."""
+    is_busy: bool = False
+    """True where another program keeps the database to itself, so that a later try may succeed."""
 
 
 class NeedsYes(Refused, frozen=True):

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar, cast
@@ -41,7 +41,8 @@ class Connection(aiosqlite.Connection):
         try:
             await self
         except BaseException:
-            self._thread.join()  # it can only answer a loop that may be gone by then
+            if self._thread.ident is not None:  # else the system starts no more threads
+                self._thread.join()  # it can only answer a loop that may be gone by then
             raise
 
     async def run(self, job: Callable[[sqlite3.Connection], T]) -> T:
@@ -175,13 +176,14 @@ class Transactions:
             task.exception()  # a closing store, or a failing disk, is reported where it matters
 
     async def close(self) -> None:
-        """End all when everything queued is done."""
+        """End all when everything queued is done. Raises StorageError; then all have ended, too."""
         await asyncio.gather(*self._shrinking, return_exceptions=True)
-        if self._looker is not None:
-            await self._looker.close()
-        if self._reader is not self._writer:
-            await self._reader.close()
-        await self._writer.close()
+        try:
+            async with AsyncExitStack() as stack:
+                for connection in self._connections():
+                    stack.push_async_callback(connection.close)
+        except (sqlite3.Error, OSError) as error:
+            raise sentence(error, self._path) from error
 
     def _guarded(self, job: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection) -> T:
         try:

@@ -79,6 +79,11 @@ def sentence(error: sqlite3.Error | OSError, path: Path) -> StorageError:
         return StorageError(f"A database file cannot be used ({error.strerror}); check {error.filename}.")
     if damage(error):
         return DamagedDatabase(path, fresh_beside(path), damage(error))
+    if _is_gone(error, path):
+        return WritingStopped(
+            f"The database {path} was moved or deleted while Phoenix had it open, so Phoenix has stopped writing; "
+            "put it back, or restart Phoenix to begin with a new one."
+        )
     match _primary(error):
         case sqlite3.SQLITE_IOERR:
             return WritingStopped(
@@ -99,6 +104,15 @@ def unreadable(error: CodecError, path: Path) -> StorageError:
     """Error for a row whose JSON has another form than this version writes."""
     problem = str(error).rstrip(".")
     return StorageError(f"A part of {path} cannot be read ({problem}); replace it with a backup.")
+
+
+def _is_gone(error: sqlite3.Error, path: Path) -> bool:
+    """True where SQLite has lost the file it had opened: its name leads to nothing, or to another file."""
+    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_DBMOVED:
+        return True
+    return _primary(error) in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR} and not (
+        path.exists()
+    )
 
 
 def _primary(error: sqlite3.Error) -> int:

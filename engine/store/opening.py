@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from uuid import uuid4
@@ -46,8 +47,7 @@ def open_for_writing(paths: StorePaths, migrations: Sequence[Migration] = MIGRAT
         make_folder(folder)
     if not paths.database.exists():
         _make_database(paths.database, migrations)
-    elif not paths.database.stat().st_size:
-        raise DamagedDatabase(paths.database, fresh_beside(paths.database), "is empty")
+    check_file(paths.database)
     _refuse_read_only(paths.database)
     close_to_others(paths.database)  # a copied database; its journals get its mode
     connection = connect(str(paths.database), BUSY_AT_OPENING)
@@ -63,10 +63,10 @@ def open_for_writing(paths: StorePaths, migrations: Sequence[Migration] = MIGRAT
     return connection
 
 
-def open_for_reading(path: Path) -> sqlite3.Connection:
+def open_for_reading(path: Path, patience: float = BUSY_SECONDS) -> sqlite3.Connection:
     """Open a connection that writes nothing but the repair after a killed writer, where it may."""
     mode = "rw" if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"
-    connection = connect(f"{path.as_uri()}?mode={mode}")
+    connection = connect(f"{path.as_uri()}?mode={mode}", patience)
     connection.execute("PRAGMA query_only = ON")
     return connection
 
@@ -85,17 +85,18 @@ def open_copy_in_memory(path: Path) -> sqlite3.Connection:
         DamagedDatabase, NewerDatabase: it holds nothing that can be shown.
         OSError, sqlite3.Error: it is too large, or cannot be read as it is.
     """
+    check_file(path)
     if path.stat().st_size > MOST_IN_MEMORY:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
     memory = connect(":memory:")
     try:
         source = connect(f"{path.as_uri()}?mode=ro{_immutable(path)}")
         try:
-            _check_kind(source, path, len(MIGRATIONS))
+            check_kind(source, path)
             source.backup(memory)
         finally:
             source.close()
-        _check_pages(memory, path)
+        check_pages(memory, path)
         migrate(memory)
         memory.execute("DELETE FROM instances")
     except BaseException:
@@ -164,12 +165,23 @@ def _refuse_read_only(path: Path) -> None:
 
 def _check(connection: sqlite3.Connection, paths: StorePaths, known: int) -> None:
     """Refuse foreign files, newer versions, and damage by an unclean exit."""
-    _check_kind(connection, paths.database, known)
+    check_kind(connection, paths.database, known)
     if _ended_uncleanly(connection, paths.locks):
-        _check_pages(connection, paths.database)
+        check_pages(connection, paths.database)
 
 
-def _check_kind(connection: sqlite3.Connection, path: Path, known: int) -> None:
+def check_file(path: Path) -> None:
+    """Refuse what SQLite cannot read as a file, or would fill as a new one. Raises DamagedDatabase, OSError."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        problem = "is a folder" if stat.S_ISDIR(found.st_mode) else "is no file"
+        raise DamagedDatabase(path, fresh_beside(path), problem)
+    if not found.st_size:
+        raise DamagedDatabase(path, fresh_beside(path), "is empty")
+
+
+def check_kind(connection: sqlite3.Connection, path: Path, known: int = len(MIGRATIONS)) -> None:
+    """Refuse files of other programs, and newer versions. Raises DamagedDatabase, NewerDatabase."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise DamagedDatabase(path, fresh_beside(path), "is not a database of Phoenix")
     found = version_of(connection)
@@ -177,7 +189,8 @@ def _check_kind(connection: sqlite3.Connection, path: Path, known: int) -> None:
         raise NewerDatabase(path, found, known)
 
 
-def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
+def check_pages(connection: sqlite3.Connection, path: Path) -> None:
+    """Read every page. Raises DamagedDatabase."""
     if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
         raise DamagedDatabase(path, fresh_beside(path), "is damaged")
 

@@ -223,7 +223,9 @@ class SqliteStore:
         if self._instance.registered:
             with suppress(StorageError):  # the next start checks the file
                 await self._transactions.write(self._instance.leave)
-        await self._transactions.close()
-        self._instance.unlock()
-        if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+        try:
+            await self._transactions.close()
+        finally:
+            self._instance.unlock()
+            if self._temporary is not None:
+                shutil.rmtree(self._temporary, ignore_errors=True)

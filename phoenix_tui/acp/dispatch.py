@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -11,11 +10,8 @@ from acp.exceptions import RequestError
 from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 
-from engine.api.errors import ENGINE_ERRORS
-from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.cli.faults import fault_of
 from tools.clean import clean_line
-
-log = logging.getLogger(__name__)
 
 INVALID_PARAMS: Final = -32602
 INTERNAL: Final = -32603
@@ -53,12 +49,8 @@ class Dispatcher(Struct, frozen=True):
             answer = await route.handle(request)
         except RequestError:
             raise
-        except (*ENGINE_ERRORS, CommandError) as error:
-            raise RequestError(INTERNAL, str(error)) from error
         except Exception as error:  # the app edge: the client gets a sentence, the log the traceback
-            log.exception("unexpected failure in %s", clean_line(method)[:100])
-            words = f"Internal error ({type(error).__name__}); `phoenix doctor` names the folder of the log."
-            raise RequestError(INTERNAL, words) from error
+            raise RequestError(INTERNAL, fault_of(error).sentence) from error
         return as_json(answer) if isinstance(answer, BaseModel) else answer or {}
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from phoenix_tui.cli.arguments import CommandArguments, command_arguments
-from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.setup import Setup, prepare_command
 from phoenix_tui.config.paths import find_paths
 from tools.process.hardening import harden
@@ -61,12 +61,7 @@ def _run_mcp(arguments: CommandArguments) -> Exit:
 
 
 async def _run(arguments: CommandArguments) -> Exit:
-    from engine.ports import StorageError
-
-    try:
-        return await _command(arguments.command)(prepare_command(os.environ), arguments)
-    except StorageError as error:
-        raise CommandError(str(error), Exit.FAILED) from error
+    return await _command(arguments.command)(prepare_command(os.environ), arguments)
 
 
 def _command(name: str) -> Callable[[Setup, CommandArguments], Awaitable[Exit]]:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from engine.agents.views import view_of
 from engine.machine.messages import ToolResultBlock
 from engine.machine.states import BUSY, STATE_NAMES
-from engine.ports import ConversationChanges, ImportRefused, ImportTerms, Library, OwnedElsewhere, StorageError, Store
+from engine.ports import ConversationChanges, ImportRefused, ImportTerms, Library, OwnedElsewhere, Store
 from engine.ports.agent_store import AgentStore
 from engine.records import ConversationQuery, ConversationRecord, ConversationSummary, StoredMessage, ToolCallRecord
 from engine.records.turns import TurnSummary
@@ -66,10 +66,7 @@ class ConversationCommands(Struct, frozen=True):
             "export": self._export,
             "import": self._import,
         }
-        try:
-            await actions[self.arguments.action]()
-        except StorageError as error:
-            raise CommandError(str(error), Exit.FAILED) from error
+        await actions[self.arguments.action]()
         return Exit.OK
 
     async def _list(self) -> None:

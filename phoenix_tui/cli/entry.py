@@ -12,14 +12,6 @@ def run(argv: list[str]) -> int:
     """Run the command line `argv` and return the exit code; a traceback appears only with `--debug`."""
     try:
         return _dispatch(argv)
-    except CommandError as error:
-        if "--debug" in argv:
-            raise
-        from tools.clean import reveal_name  # noqa: PLC0415 - as below
-
-        below = "".join(f"  {reveal_name(line)}\n" for line in error.below)
-        tell(f"phoenix: {reveal_name(error.sentence)}\n{below}")  # it may quote a name or a file
-        return error.code
     except StdoutLost as error:
         tell(f"phoenix: Stdout cannot be written ({error.strerror}); the output is lost.\n")
         forget(1)
@@ -32,7 +24,7 @@ def run(argv: list[str]) -> int:
     except Exception as error:  # the app edge: a person gets a sentence, the log the traceback
         if "--debug" in argv:
             raise
-        return _say_unexpected(error)
+        return _say(error)
 
 
 def _dispatch(argv: list[str]) -> int:
@@ -67,13 +59,13 @@ def _dispatch(argv: list[str]) -> int:
     return start(parsed)
 
 
-def _say_unexpected(error: Exception) -> int:
-    import logging  # noqa: PLC0415 - 10 ms that `--help` does not need
+def _say(error: Exception) -> int:
+    from tools.clean import reveal_name  # noqa: PLC0415 - `--help` needs none of it
 
-    if logging.getLogger().handlers:  # without any, the traceback would go to the terminal
-        logging.getLogger("phoenix").error("unexpected failure", exc_info=error)
-    tell(
-        f"phoenix: Internal error ({type(error).__name__}). "
-        "Run with --debug to see where; `phoenix doctor` names the folder of the log.\n"
-    )
-    return Exit.FAILED
+    if not isinstance(error, CommandError):
+        from phoenix_tui.cli.faults import fault_of  # noqa: PLC0415 - the engine, not for a wrong command line
+
+        error = fault_of(error)
+    below = "".join(f"  {reveal_name(line)}\n" for line in error.below)
+    tell(f"phoenix: {reveal_name(error.sentence)}\n{below}")  # it may quote a name or a file
+    return error.code

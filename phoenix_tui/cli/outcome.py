@@ -27,7 +27,7 @@ from engine.updates import (
 from phoenix_tui.cli.agent_reports import AgentReports, Denials, Used
 from phoenix_tui.cli.agent_sdk import DescribeModel, framed, model_usage, nothing_known, terminal_reason
 from phoenix_tui.cli.blocks import encode, usage_object
-from phoenix_tui.cli.exits import Exit
+from phoenix_tui.cli.exits import CommandError, Exit
 from tools.contract import JsonObject, JsonValue
 
 CAPS = {
@@ -73,6 +73,8 @@ class RunOutcome:
     """The limit that was reached while its sub-agents worked, as an error code."""
     stopped_by: Exit | None = None
     """The signal that ended it, as its exit code."""
+    fault: CommandError | None = None
+    """Why Phoenix could not begin, or not go on; None where the run itself ended."""
     duration_ms: int = 0
     structured: JsonObject | None = None
     """The answer of `--json-schema`; None without one."""
@@ -134,8 +136,10 @@ class RunOutcome:
         """Exit code of the program."""
         if self.stopped_by is not None:
             return self.stopped_by
+        if self.fault is not None:
+            return self.fault.code
         if self.refused is not None:
-            return Exit.CAP if self.refused.is_cap else Exit.FAILED
+            return Exit.CAP if self.refused.is_cap else Exit.RETRYABLE if self.refused.is_busy else Exit.FAILED
         if self.capped == "price":
             return Exit.CAP
         if self.ended is None or self.ended.status in {"cancelled", "interrupted"}:
@@ -158,6 +162,8 @@ class RunOutcome:
         """Reason of a failure, one sentence; empty for a success."""
         if self.stopped_by is not None:
             return RUN_STOPPED if self.stopped_by is Exit.INTERRUPTED else CUT_OFF
+        if self.fault is not None:
+            return self.fault.sentence
         if self.refused is not None:
             return self.refused.reason
         if self.capped:
@@ -266,4 +272,6 @@ class RunOutcome:
 def _failure_code(state: Errored) -> Exit:
     if state.kind in {"auth", "not_understood"}:  # the guide asks for a real model (CONTRACT 5)
         return Exit.CREDENTIALS
+    if state.kind == "storage":  # a person may try again; a script waits in vain
+        return Exit.FAILED
     return Exit.RETRYABLE if state.retryable else Exit.FAILED

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from engine.effort import Effort
 from engine.permission_mode import PermissionMode
 from engine.run_caps import RunCaps
+from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.config.status_line import StatusLineSettings
 from tools.sandbox_mode import SandboxMode
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from tools.contract import Enforcement, ProcessRunner
 
 
-class CannotOpen(Exception):
+class CannotOpen(CommandError):
     """The services cannot be opened; the message is one sentence for the user."""
 
 

@@ -126,4 +126,9 @@ class Shutdown:
             ctx.environment.close(interrupted=interrupted)
             await ctx.clipboard.close()
         if self.services is not None:
-            await self.services.engine.close(reason)
+            from phoenix_tui.cli.faults import fault_of  # noqa: PLC0415 - not before the first frame
+
+            try:
+                await self.services.engine.close(reason)
+            except Exception as error:  # noqa: BLE001 - the edge of the screen, which closes
+                self.last_words = fault_of(error).sentence

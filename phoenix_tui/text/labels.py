@@ -169,6 +169,7 @@ TROUBLES: Final[dict[str, str]] = {
     "invalid_request": "request refused",
     "refused_image": "image refused",
     "storage": "not saved",
+    "busy": "database busy",
     "internal": "internal error",
 }
 """Words of the status line for an error; the whole sentence is in the conversation, once."""

@@ -18,14 +18,15 @@ from engine.effort import Effort
 from engine.engine import ConversationOptions, Engine
 from engine.executor.requests import RunCaps
 from engine.permissions.rules import RuleBook
-from engine.ports import ModelInfo, ProviderError, StorageError
+from engine.ports import ModelInfo, ProviderError
 from engine.ports.mcp import ServerOrigin, ServerState, ServerView
 from engine.records import ConversationRecord, PermissionMode
 from engine.updates import Update
 from phoenix_tui.acp.services import AcpServices, AgentFollower, NewSession
 from phoenix_tui.acp.unsaved import UnsavedTexts
 from phoenix_tui.cli.arguments import RunArguments, run_arguments
-from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.cli.faults import end_quietly
 from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.cli.setup import Setup, prepare, prepare_command
@@ -61,7 +62,7 @@ def run_acp(parsed: Namespace) -> int:
     reading, writing = _take_streams()
     setup = prepare_command(os.environ)
     start_log(setup.paths.log_file, setup.credentials.secrets(), debug=parsed.debug)
-    arguments = _arguments(parsed)
+    arguments = acp_arguments(parsed)
     try:
         from phoenix_tui.acp.quick_schema import load_schema  # noqa: PLC0415 - an extra, imported only here
 
@@ -88,7 +89,7 @@ def _take_streams() -> tuple[int, int]:
     return reading, writing
 
 
-def _arguments(parsed: Namespace) -> RunArguments:
+def acp_arguments(parsed: Namespace) -> RunArguments:
     """The flags as those of a run without a screen."""
     given = ["-p"]
     for name in FLAGS:
@@ -98,20 +99,19 @@ def _arguments(parsed: Namespace) -> RunArguments:
 
 
 async def open_services(setup: Setup, arguments: RunArguments, outside: Outside) -> AcpServices:
-    """Open the engine. Raises CommandError."""
+    """Open the engine. What it raises `fault_of` knows."""
+    layers: list[SessionFolders] = []
+
+    def over(book: RuleBook) -> RuleBook:
+        layers.append(SessionFolders(book))
+        return layers[-1]
+
+    backend = await open_backend(setup, os.environ, outside=replace(outside, rules_over=over))
     try:
-        layers: list[SessionFolders] = []
-
-        def over(book: RuleBook) -> RuleBook:
-            layers.append(SessionFolders(book))
-            return layers[-1]
-
-        backend = await open_backend(setup, os.environ, outside=replace(outside, rules_over=over))
         await backend.engine.start()
-    except OSError as error:
-        raise CommandError(f"Phoenix cannot start its process helper: {error}.", Exit.FAILED) from error
-    except StorageError as error:
-        raise CommandError(str(error), Exit.FAILED) from error
+    except BaseException:
+        await end_quietly(backend.close())
+        raise
     return _Services(setup, arguments, backend, layers[-1])
 
 
@@ -217,7 +217,7 @@ class _Services(Struct, eq=False):
 
     async def close(self) -> None:
         """Close everything."""
-        await self.backend.close()
+        await end_quietly(self.backend.close())
 
     async def _prepared(self, cwd: Path) -> Setup:
         """Settings and trust of a folder, read again for each session."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from msgspec import Struct
@@ -107,16 +108,18 @@ class Backend(Struct, frozen=True):
     """Language servers; None where they are switched off."""
 
     async def close(self) -> None:
-        """Stop every run, close the store, end every program."""
-        await self.engine.close()
-        await self.end_programs()
+        """Stop every run, close the store, end every program; each, whatever happens to the others."""
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self.end_programs)
+            await self.engine.close()
 
     async def end_programs(self) -> None:
         """End every program: MCP servers first, which see the end of their input."""
-        await self.mcp.close()
-        if self.checks is not None:
-            await self.checks.close()
-        await self.processes.close()
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self.processes.close)
+            if self.checks is not None:
+                stack.push_async_callback(self.checks.close)
+            await self.mcp.close()
 
 
 async def open_backend(
@@ -135,11 +138,17 @@ async def open_backend(
 
     Raises:
         StorageError: the database cannot be opened.
-        OSError: no process can be started.
+        NoHelper: no process can be started.
     """
     processes = await start_processes(process_settings(setup, environment), link)
-    store = await open_the_store(setup.paths, ephemeral=setup.ephemeral, patient=patient, waits=waits)
-    return await _backend(setup, environment, processes, store, outside, strict_guide=strict_guide)
+    async with AsyncExitStack() as stack:
+        if link is None:
+            stack.push_async_callback(processes.close)
+        store = await open_the_store(setup.paths, ephemeral=setup.ephemeral, patient=patient, waits=waits)
+        stack.push_async_callback(store.close)
+        opened = await _backend(setup, environment, processes, store, outside, strict_guide=strict_guide)
+        stack.pop_all()
+    return opened
 
 
 async def _backend(

@@ -9,6 +9,7 @@ from engine.ports import ImportTerms
 from engine.store import SqliteStore
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import Exit
+from phoenix_tui.cli.faults import end_quietly
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.wiring.store import open_the_store
 from phoenix_tui.wiring.waits import waits_on_stderr
@@ -76,4 +77,4 @@ async def _opened(setup: Setup) -> AsyncGenerator[SqliteStore]:
     try:
         yield store
     finally:
-        await store.close()
+        await end_quietly(store.close())

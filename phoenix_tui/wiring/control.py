@@ -12,11 +12,10 @@ from functools import partial
 from msgspec.structs import replace
 
 from engine.conversation import Conversation
-from engine.engine import EngineError
 from engine.executor.equipment import is_left_out
-from engine.executor.requests import MemoryShort, RunCaps
+from engine.executor.requests import RunCaps
 from engine.permissions.rules import RuleBook
-from engine.ports import ConversationChanges, DatabaseBusy, OwnedElsewhere
+from engine.ports import ConversationChanges, OwnedElsewhere
 from engine.ports.extensions import ExtensionSource
 from engine.records import ConversationRecord, PermissionMode
 from phoenix_tui.cli.arguments import RunArguments
@@ -52,6 +51,7 @@ from phoenix_tui.cli.control.tool_use_results import ToolUseResults
 from phoenix_tui.cli.control.turn_settings import TurnSettings
 from phoenix_tui.cli.control.turns import Turns
 from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.faults import end_quietly
 from phoenix_tui.cli.outcome import RunOutcome
 from phoenix_tui.cli.output import behind_the_loop, write_progress
 from phoenix_tui.cli.partials import Partials
@@ -158,36 +158,27 @@ class ControlRun:
     @contextlib.asynccontextmanager
     async def _opened(self) -> AsyncGenerator[tuple[Backend, Conversation]]:
         setup = self._setup
-        try:
-            outside = Outside(
-                self._sources,
-                (self._hooks,),
-                self._agents.over,
-                attended=self._flags.prompt_tool == STDIO,
-                rules_over=self._rules_over,
-                leaves_out=self._leaves_out,
-                left_out=left_out(self._flags),
-            )
-            backend = await open_backend(
-                setup, os.environ, strict_guide=True, waits=waits_on_stderr(setup), outside=outside
-            )
-        except OSError as error:
-            raise CommandError(f"Phoenix cannot start its process helper: {error}.", Exit.FAILED) from error
-        except DatabaseBusy as error:
-            raise CommandError(str(error), Exit.RETRYABLE) from error
+        outside = Outside(
+            self._sources,
+            (self._hooks,),
+            self._agents.over,
+            attended=self._flags.prompt_tool == STDIO,
+            rules_over=self._rules_over,
+            leaves_out=self._leaves_out,
+            left_out=left_out(self._flags),
+        )
+        backend = await open_backend(
+            setup, os.environ, strict_guide=True, waits=waits_on_stderr(setup), outside=outside
+        )
         try:
             conversation = await started(backend, *await self._chosen())
             for notice in filter(None, (backend.engine.warning, backend.notice)):
                 write_progress(notice)
             yield backend, conversation
-        except (MemoryShort, DatabaseBusy) as error:
-            raise CommandError(str(error), Exit.RETRYABLE) from error
-        except EngineError as error:
-            raise CommandError(str(error)) from error
-        except OwnedElsewhere as error:
+        except OwnedElsewhere as error:  # the flag has another name here
             raise CommandError(f"{error} Use --fork-session to continue in a copy.") from error
         finally:
-            await backend.close()
+            await end_quietly(backend.close())
 
     async def _chosen(self) -> tuple[RunArguments, Setup]:
         """The command line and the settings, with what the handshake says about a new conversation."""

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from engine.ports import StorageError
 from engine.records import ConversationQuery
 from phoenix_tui.cli.arguments import RunArguments
-from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.cli.faults import end_quietly
 from phoenix_tui.cli.finding import find_one
 from phoenix_tui.cli.setup import checked_folder, prepare_command
 from phoenix_tui.features.worktree import existing_folder
@@ -22,13 +22,11 @@ async def source_of_copy(arguments: RunArguments, folder: Path) -> tuple[RunArgu
 
     Raises:
         CommandError: there is no such conversation, more than one, or its folder and its repository are gone.
+        StorageError: the database cannot be used.
     """
     if arguments.resume == "":
         raise CommandError("--fork copies one conversation; name it with -r ID.")
-    try:
-        store = await open_the_store(prepare_command(os.environ).paths)
-    except StorageError as error:
-        raise CommandError(str(error), Exit.FAILED) from error
+    store = await open_the_store(prepare_command(os.environ).paths)
     try:
         if arguments.resume:
             found = await find_one(store, arguments.resume, partly=not arguments.headless)
@@ -39,7 +37,5 @@ async def source_of_copy(arguments: RunArguments, folder: Path) -> tuple[RunArgu
             found = latest[0]
         source = checked_folder(await existing_folder(found.cwd))
         return replace(arguments, resume=found.id, continue_last=False), source
-    except StorageError as error:
-        raise CommandError(str(error), Exit.FAILED) from error
     finally:
-        await store.close()
+        await end_quietly(store.close())

@@ -9,10 +9,19 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+from engine.ports import DatabaseBusy, StorageError
 from engine.rewind.snapshots.disabled import SWITCHED_OFF
 from engine.rewind.snapshots.folders import use_of
 from engine.store import expiring
-from engine.store.opening import journal_mode, open_for_reading
+from engine.store.faults import sentence
+from engine.store.opening import (
+    BUSY_AT_OPENING,
+    check_file,
+    check_kind,
+    check_pages,
+    journal_mode,
+    open_for_reading,
+)
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.doctor import machine_findings, report
 from phoenix_tui.cli.exits import Exit
@@ -108,25 +117,22 @@ def _database(path: Path) -> Finding:
     if not path.exists():
         return Finding("database", Health.OK, f"{path} does not exist yet; the first conversation creates it")
     try:
-        connection = open_for_reading(path)
-        try:
-            verdict = str(connection.execute("PRAGMA quick_check(3)").fetchone()[0])
+        check_file(path)
+        with closing(open_for_reading(path, BUSY_AT_OPENING)) as connection:
+            check_kind(connection, path)
+            check_pages(connection, path)
             count = int(connection.execute(_CONVERSATIONS).fetchone()[0])
-        finally:
-            connection.close()
-    except sqlite3.Error as error:
-        return Finding("database", Health.BAD, f"{path}: {error}")
-    if verdict != "ok":
-        return Finding("database", Health.BAD, f"{path} is damaged: {verdict}")
-    return Finding(
-        "database", Health.OK, f"{path}, {path.stat().st_size / 1e6:.1f} MB, {counted(count, 'conversation')}, intact"
-    )
+        size = path.stat().st_size
+    except (sqlite3.Error, OSError, StorageError) as error:
+        fault = error if isinstance(error, StorageError) else sentence(error, path)
+        return Finding("database", Health.NOTE if isinstance(fault, DatabaseBusy) else Health.BAD, str(fault))
+    return Finding("database", Health.OK, f"{path}, {size / 1e6:.1f} MB, {counted(count, 'conversation')}, intact")
 
 
 def _put_away(path: Path, days: float) -> list[Finding]:
     """Finding about the contents of archive and trash, and their expiry."""
     try:
-        with closing(open_for_reading(path)) as connection:
+        with closing(open_for_reading(path, BUSY_AT_OPENING)) as connection:
             found = expiring.put_away(connection, expires_before(days, time.time()))
     except sqlite3.Error:
         return []  # reported with the database itself

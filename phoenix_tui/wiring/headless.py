@@ -11,17 +11,18 @@ from msgspec.structs import replace
 
 from engine.conversation import Conversation
 from engine.effort import Effort
-from engine.engine import ConversationOptions, EngineError
-from engine.executor.requests import MemoryShort, RunCaps
-from engine.ports import ConversationChanges, DatabaseBusy, OwnedElsewhere, ProviderError
+from engine.engine import ConversationOptions
+from engine.executor.requests import RunCaps
+from engine.ports import ConversationChanges, OwnedElsewhere
 from engine.ports.mcp import ServerView
 from engine.records import ConversationQuery, ConversationRecord, PermissionMode
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.faults import end_quietly, fault_of
 from phoenix_tui.cli.finding import find_one
 from phoenix_tui.cli.headless import HeadlessRun
 from phoenix_tui.cli.outcome import RunOutcome
-from phoenix_tui.cli.output import write_progress
+from phoenix_tui.cli.output import write_json_line, write_progress
 from phoenix_tui.cli.partials import Partials
 from phoenix_tui.cli.reporters import JsonReporter, Reporter, StreamReporter, TextReporter
 from phoenix_tui.cli.server_status import server_frame
@@ -49,23 +50,29 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
     """One run from prompt to exit code.
 
     Raises:
-        CommandError: it cannot begin; nothing was sent.
+        CommandError: it cannot begin, or not go on; the result says so to scripts.
     """
+    outcome = RunOutcome(arguments.session_id or "", "")
+    try:
+        return await _run(arguments, setup, prompt, images, outcome)
+    except BrokenPipeError:
+        raise
+    except Exception as error:  # the edge of a run: a script reads a result, whatever happened
+        outcome.fault = fault_of(error)
+        if arguments.output_format in {"json", "stream-json"}:
+            write_json_line(outcome.result_object())
+        raise outcome.fault from error
+
+
+async def _run(arguments: RunArguments, setup: Setup, prompt: str, images: list[bytes], outcome: RunOutcome) -> Exit:
     structured = StructuredAnswer(arguments.json_schema) if arguments.json_schema is not None else None
     outside = Outside((structured,)) if structured is not None else None
-    try:
-        backend = await open_backend(
-            setup, os.environ, strict_guide=True, waits=waits_on_stderr(setup), outside=outside
-        )
-    except OSError as error:
-        raise CommandError(f"Phoenix cannot start its process helper: {error}.", Exit.FAILED) from error
-    except DatabaseBusy as error:
-        raise CommandError(str(error), Exit.RETRYABLE) from error
+    backend = await open_backend(setup, os.environ, strict_guide=True, waits=waits_on_stderr(setup), outside=outside)
     try:
         conversation = await started(backend, arguments, setup)
         record = conversation.record
         caps = await limits_of_runs(backend, setup, conversation.record)
-        outcome = RunOutcome(conversation.id, conversation.record.model, describe=backend.providers.describe)
+        outcome.session_id, outcome.model, outcome.describe = record.id, record.model, backend.providers.describe
         for said in filter(None, (backend.engine.warning, backend.notice, *without_effect(setup.allowed_tools))):
             write_progress(said)
         await name_untrusted(backend, setup, record.cwd)
@@ -77,16 +84,8 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
             backend.engine, conversation, reporter, outcome, arguments.wait_agents, link, limit, structured
         )
         return await run.perform(prompt, images, replace(caps, run_id=arguments.run_id or ""))
-    except MemoryShort as error:
-        raise CommandError(str(error), Exit.RETRYABLE) from error
-    except EngineError as error:
-        raise CommandError(str(error)) from error
-    except DatabaseBusy as error:
-        raise CommandError(str(error), Exit.RETRYABLE) from error
-    except OwnedElsewhere as error:
-        raise CommandError(f"{error} Use --fork to continue in a copy.") from error
     finally:
-        await backend.close()
+        await end_quietly(backend.close())
 
 
 async def remove_old_events(backend: Backend, setup: Setup) -> None:
@@ -176,10 +175,7 @@ async def open_conversation(backend: Backend, arguments: RunArguments, setup: Se
 
 async def _options(backend: Backend, arguments: RunArguments, setup: Setup) -> ConversationOptions:
     settings = setup.settings
-    try:
-        choice = await choose(setup, os.environ, backend.models, backend.providers)
-    except ProviderError as error:
-        raise _refused(error) from error
+    choice = await choose(setup, os.environ, backend.models, backend.providers)
     if choice.is_guide and choice.waiting:
         raise CommandError(choice.waiting, Exit.CREDENTIALS)
     if choice.sentence:
@@ -205,10 +201,7 @@ async def _options(backend: Backend, arguments: RunArguments, setup: Setup) -> C
 async def _changes(backend: Backend, arguments: RunArguments) -> ConversationChanges:
     """Changes by flags to a resumed conversation; everything else stays its own."""
     mode = arguments.permission_mode
-    try:
-        model = await full_reference(arguments.model, backend.providers) if arguments.model else None
-    except ProviderError as error:
-        raise _refused(error) from error
+    model = await full_reference(arguments.model, backend.providers) if arguments.model else None
     return ConversationChanges(
         arguments.name,
         model=model,
@@ -221,21 +214,11 @@ async def _changes(backend: Backend, arguments: RunArguments) -> ConversationCha
 async def limits_of_runs(backend: Backend, setup: Setup, record: ConversationRecord) -> RunCaps:
     """The limits of its profile hold in a conversation however it is opened."""
     caps, model = caps_with(setup, record.profile, record.cwd) or caps_of(setup.settings), record.model
-    try:
-        backend.providers.resolve(model)
-    except ProviderError as error:
-        raise _refused(error) from error
+    backend.providers.resolve(model)
     trouble = await why_no_budget(backend.providers, model)
     if caps.max_budget_usd and trouble:
         raise CommandError(trouble)
     return caps
-
-
-def _refused(error: ProviderError) -> CommandError:
-    """A provider that cannot be used, before anything was sent."""
-    if error.kind == "auth":
-        return CommandError(error.message, Exit.CREDENTIALS)
-    return CommandError(error.message, Exit.RETRYABLE if error.retryable else Exit.USAGE)
 
 
 async def _reporter(

@@ -7,10 +7,10 @@ import os
 import sys
 
 from phoenix_tui.cli.arguments import RunArguments
-from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.faults import end_quietly
 from phoenix_tui.cli.names import VERSION
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.lifecycle.launch import CannotOpen, Launch
+from phoenix_tui.lifecycle.launch import Launch
 from phoenix_tui.lifecycle.memory_limit import MemoryLimit
 from phoenix_tui.lifecycle.stop_signals import BY_USER
 from phoenix_tui.linear.app import LinearApp
@@ -26,7 +26,8 @@ def run_linear(arguments: RunArguments, setup: Setup) -> int:
     """Talk in lines until it is left; returns the exit code.
 
     Raises:
-        CommandError: the arguments are invalid, or nothing can be opened.
+        CommandError: the arguments are invalid.
+        CannotOpen: the services cannot be opened.
     """
     restore()  # the screen's variables were set before the settings were read
     link = spawn_zygote(terminal=0)
@@ -44,10 +45,7 @@ def run_linear(arguments: RunArguments, setup: Setup) -> int:
 async def _talk(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink, notice: str) -> int:
     notices = tuple(filter(None, (choice.sentence, notice)))
     opener = ServiceOpener(setup, os.environ, link, choice.reference, notices)
-    try:
-        services = await opener.open()
-    except CannotOpen as error:
-        raise CommandError(str(error), Exit.FAILED) from error
+    services = await opener.open()
     terminal = LineTerminal(ascii_only=_ascii_only(), rings=launch.notifications != "off")
     app = LinearApp(services, launch, terminal, link, MemoryLimit.of(setup.settings))
     last = why = reason = ""
@@ -56,8 +54,8 @@ async def _talk(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteL
         reason = "" if code else BY_USER
         last = app.last_conversation
     finally:
-        await services.engine.close(reason)
-        await opener.close(crashed=False)
+        await end_quietly(services.engine.close(reason))
+        await end_quietly(opener.close(crashed=False))
         why = app.stop_watching()
     say(
         (f"{why}\n" if why else "") + (f"phoenix --screen-reader --resume {last} continues.\n" if last else ""),

@@ -14,10 +14,11 @@ from engine.ports import ConversationChanges, OwnedElsewhere, StorageError, Stor
 from engine.records import ConversationQuery, ConversationRecord, PermissionMode
 from engine.store import conversations, references
 from engine.store.migrations import VERSION, version_of
-from engine.store.opening import open_for_reading
+from engine.store.opening import BUSY_AT_OPENING, open_for_reading
 from engine.store.ownership import Instance
 from phoenix_tui.cli.arguments import RunArguments
-from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.cli.faults import end_quietly
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.wiring.sandboxes import widened
 from tools.contract import SandboxMode
@@ -28,6 +29,7 @@ def resumed_id(arguments: RunArguments, setup: Setup) -> tuple[str, str]:
 
     Raises:
         CommandError: there is no such conversation, or more than one.
+        StorageError: the database cannot be used.
     """
     found = _at_a_glance(arguments, setup)
     return (found, "") if found else asyncio.run(_from_the_store(arguments, setup))
@@ -44,7 +46,7 @@ def _at_a_glance(arguments: RunArguments, setup: Setup) -> str:
         return ""
     instance = Instance(setup.paths.locks)
     try:
-        with closing(open_for_reading(setup.paths.database)) as connection:
+        with closing(open_for_reading(setup.paths.database, BUSY_AT_OPENING)) as connection:
             if version_of(connection) != VERSION:
                 return ""
             if arguments.resume:
@@ -60,21 +62,14 @@ def _at_a_glance(arguments: RunArguments, setup: Setup) -> str:
 async def _from_the_store(arguments: RunArguments, setup: Setup) -> tuple[str, str]:
     from phoenix_tui.wiring.store import open_the_store  # noqa: PLC0415 - 20 ms that a glance does not need
 
-    try:
-        store = await open_the_store(setup.paths)
-    except StorageError as error:
-        raise CommandError(str(error), Exit.FAILED) from error
+    store = await open_the_store(setup.paths)
     try:
         found = await _named(store, arguments, setup)
         if arguments.fork:
             found = (await store.library.fork(found, str(uuid.uuid4()), time.time(), place=arguments.fork_place)).id
-        wider = await _change(store, found, arguments)
-    except StorageError as error:
-        raise CommandError(str(error), Exit.FAILED) from error
-    else:
-        return found, wider
+        return found, await _change(store, found, arguments)
     finally:
-        await store.close()
+        await end_quietly(store.close())
 
 
 async def _named(store: Store, arguments: RunArguments, setup: Setup) -> str:

@@ -11,9 +11,10 @@ from typing import ClassVar
 from msgspec import Struct
 
 from engine.effort import Effort
-from engine.engine import Engine, EngineError
-from engine.ports import ProviderError, StorageError
+from engine.engine import Engine
+from engine.ports import StorageError
 from engine.ports.files import FilesError
+from phoenix_tui.cli.faults import fault_of
 from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.lifecycle.launch import CannotOpen, Services
@@ -77,17 +78,14 @@ class ServiceOpener(SecretFields, Struct, eq=False):
         """
         try:
             return await self._open()
-        except (StorageError, EngineError, ProviderError) as error:
-            raise CannotOpen(str(error)) from error
+        except Exception as error:  # the edge of the screen, which stays: it shows the sentence
+            fault = fault_of(error)
+            raise CannotOpen(fault.sentence, fault.code, fault.below) from error
 
     async def _open(self) -> Services:
         setup = self.setup
         start_log(setup.paths.log_file, setup.credentials.secrets(), debug=setup.settings.flag("debug"))
-        try:
-            backend = await open_backend(self.setup, self.environment, link=self.link, patient=True)
-        except OSError as error:
-            raise StorageError(f"Phoenix cannot start its process helper: {error}.") from error
-        self._backend = backend
+        self._backend = backend = await open_backend(self.setup, self.environment, link=self.link, patient=True)
         let_servers_ask(backend.mcp, backend.engine)
         recoveries = await backend.engine.start()
         end_leftovers(recoveries)

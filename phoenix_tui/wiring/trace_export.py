@@ -18,7 +18,7 @@ from engine.providers.direct_transport import DirectTransport
 from engine.providers.failures import retry_after_seconds
 from engine.providers.http_transport import HttpResponse, HttpTransport, TransportError
 from engine.records.trace_export import TraceBatch
-from engine.store.opening import open_for_reading
+from engine.store.opening import BUSY_AT_OPENING, open_for_reading
 from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.names import VERSION
 from phoenix_tui.config.settings import Settings
@@ -58,7 +58,7 @@ def export_findings(settings: Settings, environment: Mapping[str, str], database
     if isinstance(collector, str):
         return [Finding("traces", Health.NOTE, collector)]
     try:
-        with closing(open_for_reading(database)) as connection:
+        with closing(open_for_reading(database, BUSY_AT_OPENING)) as connection:
             count = int(connection.execute("SELECT count(*) FROM trace_queue").fetchone()[0])
     except sqlite3.Error:  # it does not exist yet, or is reported with the database itself
         count = 0
@@ -72,7 +72,7 @@ def export_findings(settings: Settings, environment: Mapping[str, str], database
 def _rejected_finding(database: Path) -> list[Finding]:
     """Finding about the spans that the collector did not take; none without any."""
     try:
-        with closing(open_for_reading(database)) as connection:
+        with closing(open_for_reading(database, BUSY_AT_OPENING)) as connection:
             row = connection.execute("SELECT rejected, rejected_why FROM trace_export WHERE rejected > 0").fetchone()
     except sqlite3.Error:  # also of a file from before they were counted
         return []

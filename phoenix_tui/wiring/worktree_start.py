@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from phoenix_tui.cli.arguments import RunArguments
-from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.setup import checked_folder
 from phoenix_tui.features.fork_worktree import fork_place
 from phoenix_tui.features.worktree import worktree_at_start
@@ -32,8 +32,6 @@ def in_worktree(arguments: RunArguments) -> tuple[RunArguments, tuple[str, ...]]
         made, notes = asyncio.run(_made(folder, arguments.worktree or "", arguments.base or ""))
     except GitFailure as failure:
         raise CommandError(str(failure)) from failure
-    except OSError as error:
-        raise CommandError(f"Phoenix cannot start its process helper: {error}.", Exit.FAILED) from error
     place = fork_place(made, folder) if arguments.fork else None
     return replace(arguments, cwd=str(made.folder), fork_place=place), notes
 

@@ -27,6 +27,10 @@ FAREWELL = 2.5
 """Seconds to wait for the zygote's own end."""
 
 
+class NoHelper(OSError):
+    """Raised when the zygote cannot be started; the error of the system."""
+
+
 class ZygoteLink:
     """The one zygote of this Phoenix."""
 
@@ -187,5 +191,11 @@ def spawn_zygote(terminal: int | None = None) -> ZygoteLink:
 
     `terminal` is a descriptor of the user's terminal, whose present settings are what is restored
     should Phoenix be killed; None for a run without a screen.
+
+    Raises:
+        NoHelper: the system starts no process, or opens no more files.
     """
-    return ZygoteLink(terminal)
+    try:
+        return ZygoteLink(terminal)
+    except OSError as error:
+        raise NoHelper(error.errno, error.strerror, error.filename) from error

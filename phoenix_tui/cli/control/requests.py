@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 from phoenix_tui.cli.control.frames import answer_frame, error_frame
 from phoenix_tui.cli.control.host import Write
+from phoenix_tui.cli.faults import fault_of
 from tools.contract import JsonObject, JsonValue
 
 log = logging.getLogger(__name__)
@@ -77,9 +78,8 @@ class HostRequests:
             self._write(error_frame(request_id, str(error)))
         except BrokenPipeError:
             raise
-        except Exception:
-            self._write(error_frame(request_id, "Internal error; the log of Phoenix has the details."))
-            raise
+        except Exception as error:  # noqa: BLE001 - an edge: the host reads a sentence, the log has the traceback
+            self._write(error_frame(request_id, fault_of(error).sentence))
         else:
             self._write(answer_frame(request_id, answer))
 

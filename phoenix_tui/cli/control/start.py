@@ -11,6 +11,7 @@ from phoenix_tui.cli.control.flags import control_flags
 from phoenix_tui.cli.control.given_settings import with_settings
 from phoenix_tui.cli.control.host_plugins import host_plugins
 from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.cli.faults import fault_of
 from phoenix_tui.cli.output import write_json_line, write_progress
 from phoenix_tui.cli.setup import prepare
 from phoenix_tui.config.claude_words import known_model
@@ -49,10 +50,12 @@ def start_control(argv: Sequence[str]) -> int:
         write_progress(f"phoenix: {notice}")
     try:
         return asyncio.run(run_control(flags, setup, plugins))
-    except CommandError as fault:
-        error = explained(fault, mirrors=flags.mirrors)
-        write_json_line(refusal(error, flags.run.session_id or flags.run.resume or fresh_id()))
-        raise error from fault.__cause__
+    except BrokenPipeError:
+        raise
+    except Exception as error:  # the edge of a host's run: it reads a result, whatever happened
+        fault = explained(fault_of(error), mirrors=flags.mirrors)
+        write_json_line(refusal(fault, flags.run.session_id or flags.run.resume or fresh_id()))
+        raise fault from error
 
 
 def refusal(error: CommandError, session_id: str) -> JsonObject:

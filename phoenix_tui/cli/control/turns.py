@@ -17,6 +17,7 @@ from engine.executor.requests import Refused, RunCaps
 from engine.machine.messages import Origin
 from engine.machine.states import is_busy
 from engine.machine.stop_cause import StopCause
+from engine.ports import DatabaseBusy, StorageError
 from engine.updates import ApprovalAsked, CallEnded, MessageSaved, RunEnded, Snapshot, StateChanged, Update
 from phoenix_tui.cli.agent_reports import Used
 from phoenix_tui.cli.control.approvals import HostApprovals
@@ -178,7 +179,10 @@ class Turns:
             self.reporter.tell(frame)
         self.settings.notices = ()
         self._replay(message)
-        await (self._refuse(Refused(why_not)) if why_not else self._say(message))
+        try:
+            await (self._refuse(Refused(why_not)) if why_not else self._say(message))
+        except StorageError as error:  # of an image that cannot be kept; the next message may go through
+            await self._refuse(Refused(str(error), is_busy=isinstance(error, DatabaseBusy)))
         await self._owed()
         if self.settings.fallback is not None:
             await self.settings.fallback.leave(self.conversation)
