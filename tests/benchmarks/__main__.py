@@ -76,6 +76,7 @@ FAMILIES: Final = (
     Family("windows", windows.windows, 120, 60),
     Family("esc", cancel.esc_stream, 90, 40),
     Family("esc-command", cancel.esc_command, 90, 30),
+    Family("bombs", cancel.bombs, 180, 80),
     Family("trees", cancel.trees, 600, 60),
     Family("services", services.services, 60, 20),
     Family("deaths", cancel.deaths, 240, 45),

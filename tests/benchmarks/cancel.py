@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.program import Program, fresh_home, running, serving
 from tests.benchmarks.rows import Row, median, percentile, spread
 from tests.support.processes import SHAPES, measure_cancel, measure_death, watching
+from tools.process.zygote.tree import freeze, read_proc
 
 CODEX_CLOSE: Final = 2.3
 """ms, codex: peer table, "Esc in a mid-stream hang -> connection closed"; claude takes 54."""
 VIBE_DEAD: Final = 14.0
 """ms, vibe3: peer table, "Esc in `sleep & sleep; wait` -> all dead"; codex leaks, claude takes 75."""
 KITTY_ESC: Final = "\x1b[27u"
+BOMB: Final = """import os, time
+end = time.monotonic() + 60
+for _ in range(8):
+    if os.fork() == 0: os.setsid()
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "{ready}"), "a") as ready: ready.write("x")
+while time.monotonic() < end: pass
+"""
+BOMB_SIZE: Final = 256
+LOOKED_AT: Final = 2.0
+"""Seconds in which the supervisor has looked at a large tree."""
 ESC_DELAY: Final = 40
 """ms that a lone ESC byte waits for more of a sequence."""
 
@@ -54,6 +69,71 @@ def esc_command(bench: Bench) -> Iterator[Row]:
     row = Row("Esc in the real program -> tree empty, p99", percentile(times, 0.99), "ms")
     yield row.at_most(100 + ESC_DELAY, f"100 + {ESC_DELAY} ESCDELAY")
     yield Row("Esc in the real program: trees left", leaks, "").at_most(0)
+
+
+def bombs(bench: Bench) -> Iterator[Row]:
+    """The real program while 256 processes spin, each in a session of its own: a key, then Esc."""
+    rounds = bench.rounds(5, 2)
+    floor = median([_plain_walk(bench.folder / f"floor-{number}") for number in range(rounds)])
+    for sandbox in ("off", "workspace"):
+        drawn: list[float] = []
+        gone: list[float] = []
+        settings = {"PHOENIX_SANDBOX": sandbox}
+        with serving() as model, running(model, fresh_home(bench.folder), settings=settings) as program:
+            for number in range(rounds):
+                script = _bomb(program.home / "work" / f"bomb-{number}")
+                program.say(f"[[bash:{sys.executable} -S {script.name}]]")
+                while not _stands(script):
+                    program.terminal.drain(0.05)
+                time.sleep(LOOKED_AT)
+                pressed = time.perf_counter()
+                program.terminal.write(f"q{number}q")
+                program.terminal.wait(rf"q{number}q")
+                drawn.append((time.perf_counter() - pressed) * 1000)
+                pressed = time.perf_counter()
+                program.terminal.write("\x1b")
+                while _spinning(script):
+                    program.terminal.drain(0.01)
+                gone.append((time.perf_counter() - pressed) * 1000)
+                program.terminal.settle(0.4)
+        yield Row(f"a key beside {BOMB_SIZE} sessions, sandbox {sandbox}, p50", median(drawn), "ms", spread(drawn))
+        row = Row(f"Esc -> {BOMB_SIZE} sessions gone, sandbox {sandbox}, p50", median(gone), "ms", spread(gone))
+        yield row.beside("plain walk", floor).at_most(2_000)
+
+
+def _bomb(path: Path) -> Path:
+    path.write_text(BOMB.format(ready=path.with_suffix(".ready").name), "utf-8")
+    return path
+
+
+def _stands(script: Path) -> bool:
+    ready = script.with_suffix(".ready")
+    return ready.exists() and ready.stat().st_size >= BOMB_SIZE
+
+
+def _spinning(script: Path) -> list[int]:
+    """Processes of a bomb."""
+    name = script.name.encode()
+    return [
+        int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit() and name in read_proc(f"{one}/cmdline")
+    ]
+
+
+def _plain_walk(script: Path) -> float:
+    """Milliseconds in which a walk that stops whatever it sees, then kills it, empties the same tree."""
+    _bomb(script)
+    pid = os.posix_spawn(sys.executable, [sys.executable, "-S", str(script)], {"HOME": str(script.parent)}, setsid=True)
+    while not _stands(script):
+        time.sleep(0.05)
+    time.sleep(LOOKED_AT)
+    began = time.perf_counter()
+    for one in (pid, *freeze(pid)):
+        os.kill(one, signal.SIGKILL)
+    while _spinning(script):
+        time.sleep(0.01)
+    took = (time.perf_counter() - began) * 1000
+    os.waitpid(pid, 0)
+    return took
 
 
 def trees(bench: Bench) -> Iterator[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 import sys
@@ -16,6 +17,7 @@ from tests.support.waiting import PATIENCE, poll
 from tools.contract import Command, ProcessesEnded, Progress
 from tools.process.start import Processes
 from tools.process.zygote import wire
+from tools.process.zygote.supervisor import CROWD
 
 FREEZER = Path("/sys/fs/cgroup/freezer")
 LATENCY_LIMIT = 1.0
@@ -53,6 +55,33 @@ async def test_a_fork_bomb_that_spins_is_gone_in_time(leaving: str, processes: P
     await asyncio.wait({task})
     assert watch.alive() == set()
     assert asyncio.get_running_loop().time() - began < 2 * LATENCY_LIMIT
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is no second processor to leave")
+@pytest.mark.parametrize("count", [CROWD + 8, 8])
+async def test_a_crowd_leaves_one_processor_to_phoenix_and_a_few_do_not(
+    count: int, processes: Processes, watch: Watch
+) -> None:
+    usable = os.sched_getaffinity(0)
+    wanted = usable - {min(usable)} if count > CROWD else usable
+    script = f"for _ in $(seq {count}); do setsid sleep 60 & done; echo up >ready; wait"
+    task = asyncio.create_task(processes.runner.run(watch.command(script)))
+    assert await poll(lambda: (watch.folder / "ready").exists())
+    # The first look comes after half a second; a few processes are unchanged after it, too.
+    assert await poll(lambda: processor_sets(watch) == {frozenset(wanted)})
+    task.cancel()
+    await asyncio.wait({task})
+    assert watch.alive() == set()
+    (watch.folder / "ready").unlink()
+
+
+def processor_sets(watch: Watch) -> set[frozenset[int]]:
+    """The processors that the living processes of a tree may use."""
+    found: set[frozenset[int]] = set()
+    for pid in watch.alive():
+        with contextlib.suppress(ProcessLookupError):
+            found.add(frozenset(os.sched_getaffinity(pid)))
+    return found
 
 
 @pytest.mark.skipif(not os.access(FREEZER, os.W_OK), reason="needs the freezer to make a process that cannot die")

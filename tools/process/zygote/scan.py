@@ -40,6 +40,7 @@ class ScanningSupervisor(Supervisor):
     """A supervisor that knows its tree from looking, not from the kernel."""
 
     look_again = LOOK_AGAIN
+    looks_when_woken = True
 
     def __init__(self, control: socket.socket, streams: Streams) -> None:
         super().__init__(control, streams)

@@ -11,7 +11,7 @@ import time
 
 from tools.process.zygote import wire
 from tools.process.zygote.launch import launch
-from tools.process.zygote.tree import descendants, kill_below, name_of, reads_own_output, send, start_ticks
+from tools.process.zygote.tree import descendants, kill_below, leave_room, name_of, reads_own_output, send, start_ticks
 
 GRACE = 0.2
 """Seconds a finished command's children keep to write their last words (FAULTS 3.2)."""
@@ -20,6 +20,9 @@ STUCK_AFTER = 0.8
 PATIENT_PAUSE = 0.05
 BRISK_PAUSE = 0.002
 LONGEST_PAUSE = 30.0
+CROWD = 96
+"""Processes of one command from which on they leave a processor to Phoenix: more than a build starts at once."""
+CROWD_PAUSE = 1.0
 NAMES_LIMIT = 20
 CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -29,6 +32,8 @@ class Supervisor:
 
     look_again = 0.5
     """Seconds until the first look at a running tree, for programs that wait for a key (FAULTS 13)."""
+    looks_when_woken = False
+    """True where each change in the tree is followed by a look."""
 
     def __init__(self, control: socket.socket, streams: wire.Streams, guarded: tuple[int, ...] = ()) -> None:
         self._control = control
@@ -72,12 +77,21 @@ class Supervisor:
 
     def _wait_until_over(self) -> None:
         pause = self.look_again
+        due = time.monotonic() + pause
         while self._reap() and not self._exited and not self._cancelled:
-            self._pause(pause)
-            for pid in self.pids_below():
+            stopped = self._pause(max(0.0, due - time.monotonic()))
+            # A tree that forks without end wakes this all the time, and leaves it a sliver of the processor.
+            if stopped or (time.monotonic() < due and not self.looks_when_woken):
+                continue
+            pids = self.pids_below()
+            for pid in pids:
                 if reads_own_output(pid, self._pipe):
                     send(pid, signal.SIGHUP)
             pause = self.look_later(pause)
+            if len(pids) >= CROWD:
+                leave_room(os.getpid())
+                pause = min(pause, CROWD_PAUSE)
+            due = time.monotonic() + pause
         deadline = time.monotonic() + GRACE
         while self.anything_left() and not self._cancelled and (left := deadline - time.monotonic()) > 0:
             self._pause(left)
@@ -96,9 +110,11 @@ class Supervisor:
         began = time.monotonic()
         told = False
         while self.anything_left():
+            if namespace:
+                send(-1, signal.SIGSTOP)  # all processes of this namespace but PID 1, at once: none is outrun
             self._killed |= self.kill_once()
             if namespace:
-                send(-1, signal.SIGKILL)  # all processes of this namespace but PID 1, at once
+                send(-1, signal.SIGKILL)
             late = time.monotonic() - began > STUCK_AFTER
             if self.anything_left():
                 self._pause(PATIENT_PAUSE if late else BRISK_PAUSE)
@@ -139,8 +155,8 @@ class Supervisor:
                 self._exited = True
                 self.tell(f"exited {status}")
 
-    def _pause(self, seconds: float) -> None:
-        """Sleep until a child changes, Phoenix closes the control socket, or `seconds` are over."""
+    def _pause(self, seconds: float) -> bool:
+        """Sleep until a child changes, Phoenix closes the control socket, or `seconds` are over; True once closed."""
         watched = [self._wake] if self._cancelled else [self._wake, self._control.fileno()]
         ready, _, _ = select.select(watched, [], [], seconds)
         if self._wake in ready:
@@ -148,6 +164,7 @@ class Supervisor:
                 os.read(self._wake, 4096)
         if self._control.fileno() in ready:
             self._cancelled = True
+        return self._cancelled
 
 
 def _wake_on_child() -> int:

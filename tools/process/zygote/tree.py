@@ -8,8 +8,12 @@ import signal
 
 READ_SIZE = 65536
 NAME_LIMIT = 60
+ONE_THREAD = 3
+"""Links of the folder of one thread: listing the folder would cost as much as all the rest of a look."""
 FREEZE_ROUNDS = 64
 """Walks that may each find something new; after them, kill the frozen processes and look again."""
+ROOM_ROUNDS = 8
+"""The same for processes that leave a processor; the next look finds the rest."""
 
 
 def read_proc(path: str) -> bytes:
@@ -29,14 +33,21 @@ def read_proc(path: str) -> bytes:
 def children(pid: int) -> list[int]:
     """The children of every thread of `pid`, zombies included."""
     found: list[int] = []
-    try:
-        with os.scandir(f"/proc/{pid}/task") as threads:
-            names = [thread.name for thread in threads]
-    except OSError:
-        return found
-    for name in names:
+    for name in threads_of(pid):
         found += map(int, read_proc(f"/proc/{pid}/task/{name}/children").split())
     return found
+
+
+def threads_of(pid: int) -> list[str]:
+    """Ids of the threads of `pid`; none where it is gone."""
+    tasks = f"/proc/{pid}/task"
+    try:
+        if os.stat(tasks).st_nlink == ONE_THREAD:  # noqa: PTH116 - no pathlib in the zygote
+            return [str(pid)]
+        with os.scandir(tasks) as threads:
+            return [thread.name for thread in threads]
+    except OSError:
+        return []
 
 
 def descendants(pid: int) -> list[int]:
@@ -80,6 +91,34 @@ def send(pid: int, number: int) -> None:
     """Signal `pid`; one that is gone, or not ours to signal, is no error: the caller sees that it stays."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
+
+
+def leave_room(root: int) -> None:
+    """Keep everything below `root`, and what it starts, off one processor, so that keys are answered there.
+
+    The scheduler shares processors by session: where a command has made 256 sessions, Phoenix has the 257th part of
+    them. Neither weight nor priority of those can be changed without privileges; their processors can, and a child
+    inherits them. With one processor nothing changes.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        return
+    usable = os.sched_getaffinity(0)
+    others = usable - {min(usable)}
+    moved: set[int] = set()
+    for _ in range(ROOM_ROUNDS if others else 0):
+        before = len(moved)
+        waiting = [root]
+        while waiting:
+            below = children(waiting.pop())
+            for pid in below:
+                if pid not in moved:
+                    moved.add(pid)
+                    for thread in threads_of(pid):
+                        with contextlib.suppress(OSError):
+                            os.sched_setaffinity(int(thread), others)
+            waiting += below
+        if len(moved) == before:
+            break
 
 
 def freeze(root: int, spare: frozenset[int] = frozenset()) -> set[int]:
