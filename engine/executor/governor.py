@@ -102,19 +102,21 @@ class Governor(Struct, eq=False):
         """Take the limits of the configuration."""
         self._models.setdefault(model, _Model()).configured = tuple(KnownLimit(limit, 0.0) for limit in limits)
 
-    def told(self, model: str, limits: Iterable[RateLimit], now: float) -> None:
-        """Take the limits that an answer states."""
+    def told(self, model: str, limits: Iterable[RateLimit], now: float, *, by_refusal: bool = False) -> None:
+        """Take the limits that an answer states, or the refusal of one."""
         state = self._models.setdefault(model, _Model())
         for limit in limits:
             if limit.limit < state.served.get(limit.unit, 0):
                 state.limits.pop(limit.unit, None)
             else:
-                state.limits[limit.unit] = KnownLimit(limit, now)
+                state.limits[limit.unit] = KnownLimit(limit, now, by_refusal)
 
     def succeeded(self, model: str) -> None:
-        """A call went through: ease off."""
+        """A call went through: ease off. What only a refusal stated is over then, unless this answer states it, too."""
         state = self._models.setdefault(model, _Model())
         state.multiplier = max(LOWEST, state.multiplier * EASE)
+        state.not_before = 0.0
+        state.limits = {unit: known for unit, known in state.limits.items() if not known.by_refusal}
 
     def throttled(self, model: str, retry_after: float = 0.0, now: float = 0.0) -> None:
         """Tighten after the provider's response "too many requests"."""

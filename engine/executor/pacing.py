@@ -67,7 +67,7 @@ async def paced(
         yield Pacing(session, call)
     except ProviderError as error:
         refused = error.kind in THROTTLED
-        governor.told(model, error.limits, clock.monotonic())
+        governor.told(model, error.limits, clock.monotonic(), by_refusal=True)
         if refused:
             governor.throttled(model, error.retry_after, clock.monotonic())
         raise

@@ -59,6 +59,8 @@ class KnownLimit(Struct, frozen=True):
 
     limit: RateLimit
     at: float
+    by_refusal: bool = False
+    """True where only the refusal of a call stated it."""
 
 
 def start_of(call: PacedCall, calls: Sequence[PacedCall], limits: Collection[KnownLimit], now: float) -> float:

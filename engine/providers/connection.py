@@ -20,9 +20,12 @@ from engine.providers.http_transport import (
     KEEPALIVE,
     ConnectTimeout,
     HungUp,
+    Misconfigured,
     ReadTimeout,
     TransportError,
+    tls_failure,
 )
+from tools.web.surroundings import without_connections
 
 PIECE: Final = 64 * 1024
 LONGEST_HEAD: Final = 100 * 1024
@@ -146,7 +149,10 @@ async def connect(address: SplitResult) -> HttpConnection:
     """
     secure = address.scheme == "https"
     host, port = address.hostname or "", address.port or (443 if secure else 80)
-    context = await asyncio.to_thread(tls_context) if secure else None
+    try:
+        context = await asyncio.to_thread(tls_context) if secure else None
+    except OSError as error:  # of a variable such as SSLKEYLOGFILE
+        raise Misconfigured(without_connections(error, os.environ)) from None
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=PIECE, loop=loop)
     protocol = _Watched(reader, loop=loop)
@@ -157,6 +163,8 @@ async def connect(address: SplitResult) -> HttpConnection:
             )
     except TimeoutError:
         raise ConnectTimeout from None
-    except OSError as error:  # also TLS failures
+    except ssl.SSLError as error:
+        raise tls_failure(error, f"{host}:{port}") from None
+    except OSError as error:
         raise TransportError(str(error)) from None
     return HttpConnection(reader, asyncio.StreamWriter(transport, protocol, reader, loop), protocol)

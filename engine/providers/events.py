@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from engine.ollama_tags import names_in
 from engine.ports import ProviderError
 from engine.providers.bounds import LONGEST_PINGS, MOST_DOCUMENT, MOST_MODELS, MOST_NAME
-from engine.providers.failures import Service, refused, silent, unreadable
+from engine.providers.failures import Service, broken, refused, silent, unreadable
 from engine.providers.http import Head, HttpService, read_refusal
 from engine.providers.http_transport import InvalidResponse
 from engine.providers.lenient import fitted
@@ -179,10 +179,16 @@ class _BodyReader:
 
 
 def _documents(service: Service, body: bytes) -> list[bytes]:
-    """A reply in one piece, from a server that does not stream, or its chunks, one a line. Raises ProviderError."""
+    """A reply in one piece, from a server that does not stream, or its chunks, one a line.
+
+    Raises:
+        ProviderError: it is an error, or damaged: then it counts as a stream that was cut.
+    """
     lines = [line for line in body.splitlines() if line.strip()]
     if len(lines) > 1 and all(map(_is_whole, lines)):
         return lines
+    if not _is_whole(body):
+        raise broken(service)
     try:
         told = msgspec.json.decode(body, type=_Document)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import ClassVar
 from urllib.parse import urlsplit
@@ -11,6 +12,7 @@ from msgspec import Struct
 from engine.ports import ProviderError
 from engine.providers.bounds import seconds, seconds_named
 from tools.secret_fields import SecretFields
+from tools.web.surroundings import refused_by_proxy
 from tools.wording import one_line
 
 OVERFLOW_MARKS = (
@@ -36,6 +38,7 @@ _NOT_UNDERSTOOD = re.compile(
 """Errors of llama.cpp, Ollama and LM Studio under status 500 for unsupported requests, for which a retry is useless."""
 _AUTH_TYPES = frozenset({"authentication_error", "permission_error", "no_db_connection"})
 """Anthropic's words, and LiteLLM's for a key that is not its own where it has no database of others."""
+PLAIN = {"timeout": "took too long", "refused_image": "refused an image"}
 SHORTEST_SECRET = 8
 """Characters; anything shorter is a placeholder, and cutting it out would garble words."""
 QUOTE_LIMIT = 300
@@ -85,6 +88,11 @@ def unreachable(service: Service, detail: str = "") -> ProviderError:
     return _network(f"Could not reach {service.host}", service, _NUMBER.sub("", detail))
 
 
+def misconfigured(service: Service, sentence: str) -> ProviderError:
+    """Error for a connection that fails however often it is tried; the sentence names what to set."""
+    return ProviderError(service.clean(sentence), kind="network", retryable=False)
+
+
 def broken(service: Service) -> ProviderError:
     """The connection ended before the reply did."""
     return _network(f"The connection to {service.host} was lost in the middle of the reply", service, "")
@@ -95,10 +103,10 @@ def silent(service: Service, seconds: float) -> ProviderError:
     return _network(f"{service.host} sent nothing for {seconds:g} s", service, "")
 
 
-def unreadable(service: Service, detail: str) -> ProviderError:
-    """Error for data that no provider of its kind sends."""
+def unreadable(service: Service, detail: str, *, retryable: bool = True) -> ProviderError:
+    """Error for data that no provider of its kind sends: damaged on the way, like a stream that was cut."""
     return ProviderError(
-        f"{service.host} sent an invalid reply: {service.clean(detail)}", kind="protocol", retryable=False
+        f"{service.host} sent an invalid reply: {service.clean(detail)}", kind="protocol", retryable=retryable
     )
 
 
@@ -178,6 +186,8 @@ def _sort(service: Service, refusal: ServerRefusal) -> tuple[str, bool]:
         return "rate_limit", True
     if status == 529 or error_type == "overloaded_error":
         return "overloaded", True
+    if status == 407:  # of a proxy, which asks in place of the server
+        return "network", False
     if status in {401, 403} or error_type in _AUTH_TYPES:
         return "auth", False
     if status in {408, 504} or error_type == "timeout_error":
@@ -216,18 +226,18 @@ def _sentence(kind: str, service: Service, refusal: ServerRefusal, overflow: boo
             fix = f"set {service.key_variable} to" if service.key_variable else "configure"
             words = f" It said: {said}" if said else ""
             return f"API key rejected: {fix} a key that {service.host} accepts.{words}"
+        case "network":
+            return refused_by_proxy(urlsplit(service.base_url).scheme, str(refusal.status), os.environ)[0]
         case "rate_limit":
             return _limit_sentence(service, refusal, said, tail)
         case "overloaded":
             news = said.rstrip(".").lower() not in {"", "overloaded", "overloaded_error"}
             return f"{service.host} is overloaded{tail if news else '.'}"
-        case "timeout":
-            return f"{service.host} took too long{tail}"
         case "server":
             status = f" {refusal.status}" if refusal.status >= 400 else ""
             return f"{service.host} failed with an error{status}{tail}"
-        case "refused_image":
-            return f"{service.host} refused an image{tail}"
+        case "timeout" | "refused_image":
+            return f"{service.host} {PLAIN[kind]}{tail}"
         case _ if overflow:
             return f"The conversation is too long for the model{tail}"
         case _ if refusal.status == 404:

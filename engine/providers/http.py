@@ -19,6 +19,7 @@ from engine.providers.failures import (
     ServerRefusal,
     Service,
     broken,
+    misconfigured,
     redirected,
     refused,
     retry_after_seconds,
@@ -34,6 +35,7 @@ from engine.providers.http_transport import (
     HttpResponse,
     HttpTransport,
     InvalidResponse,
+    Misconfigured,
     ReadTimeout,
     TransportError,
     Unsendable,
@@ -178,7 +180,9 @@ class HttpService:
             case ReadTimeout():
                 return silent(self.service, self._idle_timeout)
             case InvalidResponse():
-                return unreadable(self.service, str(error))
+                return unreadable(self.service, str(error), retryable=started)
+            case Misconfigured():
+                return misconfigured(self.service, str(error))
             case Unsendable():
                 return unsendable(self.service)
             case _ if started:

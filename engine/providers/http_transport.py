@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol
+
+from tools.web.surroundings import untrusted_certificate
 
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds (SPEC BED-006)."""
@@ -14,6 +18,7 @@ KEEPALIVE: Final = 300.0
 MOST_KEPT: Final = 8
 """Idle connections to one service."""
 
+_WITHOUT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE"})
 _VALUE: Final = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 
 
@@ -37,8 +42,21 @@ class InvalidResponse(TransportError):
     """The address is none, or the body is in no known encoding."""
 
 
+class Misconfigured(TransportError):
+    """Raised where waiting does not help: a certificate, a proxy, another protocol; the sentence names the fix."""
+
+
 class Unsendable(TransportError):
     """A header contains characters that HTTP does not allow; neither is shown, since it may be the key."""
+
+
+def tls_failure(error: ssl.SSLError, host: str) -> TransportError:
+    """A failure of TLS with a server: what no wait changes is named."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return Misconfigured(untrusted_certificate(host, error, os.environ))
+    if error.reason in _WITHOUT_TLS:
+        return Misconfigured(f"{host} speaks no TLS; its address may have to begin with http:// instead of https://.")
+    return TransportError(str(error))
 
 
 def header_lines(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
 from urllib.parse import urlsplit
@@ -19,11 +20,14 @@ from engine.providers.http_transport import (
     MOST_KEPT,
     ConnectTimeout,
     InvalidResponse,
+    Misconfigured,
     ReadTimeout,
     TransportError,
     Unsendable,
     header_lines,
+    tls_failure,
 )
+from tools.web.surroundings import proxy_of, refused_by_proxy, without_connections
 
 MOST_LINES = 2_000
 """Lines of one event, or of one document."""
@@ -99,10 +103,38 @@ def carried(error: Exception) -> TransportError:
             return ReadTimeout()
         case httpx2.LocalProtocolError():  # its text quotes the header, which may be the key
             return Unsendable()
+        case httpx2.ProxyError():
+            return _of_proxy(error)
+        case httpx2.ConnectError():
+            return _unconnected(error)
         case httpx2.DecodingError() | httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
             return InvalidResponse(str(error))
         case _:
             return TransportError(str(error))
+
+
+def _of_proxy(error: httpx2.ProxyError) -> TransportError:
+    sentence, may_pass = refused_by_proxy(_address(error).scheme, str(error), os.environ)
+    return TransportError(sentence) if may_pass else Misconfigured(sentence)
+
+
+def _unconnected(error: httpx2.ConnectError) -> TransportError:
+    """No connection: the library keeps the cause, and the proxy is what could not be reached."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLError):
+        cause = cause.__cause__ or cause.__context__
+    address = _address(error)
+    if cause is not None:
+        return tls_failure(cause, address.netloc.decode("ascii", "replace"))
+    name, _ = proxy_of(address.scheme, os.environ)
+    return TransportError(f"{error}; {name} names a proxy" if name else str(error))
+
+
+def _address(error: httpx2.RequestError) -> httpx2.URL:
+    try:
+        return error.request.url
+    except RuntimeError:  # raised outside of a request
+        return httpx2.URL("")
 
 
 class HttpxResponse:
@@ -164,7 +196,10 @@ class HttpxTransport:
     async def _made(self) -> httpx2.AsyncClient:
         async with self._making:
             if self._client is None:
-                self._client = await asyncio.to_thread(new_client, self._base_url, self._idle_timeout)
+                try:
+                    self._client = await asyncio.to_thread(new_client, self._base_url, self._idle_timeout)
+                except (OSError, ValueError, ImportError, httpx2.InvalidURL) as error:  # of a variable
+                    raise Misconfigured(without_connections(error, os.environ)) from None
             return self._client
 
 

@@ -20,6 +20,7 @@ from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.config.paths import Paths
 from phoenix_tui.models.servers import ENDPOINTS
 from phoenix_tui.terminal.size import terminal_size
+from tools.web.surroundings import network_troubles, proxy_of
 
 PACKAGES = ("textual", "rich", "httpx2", "anthropic", "pillow", "msgspec", "xllamacpp")
 CLIPBOARDS = ("wl-copy", "wl-paste", "xclip", "xsel", "pbcopy", "pbpaste")
@@ -43,6 +44,7 @@ async def machine_findings(paths: Paths, credentials: Credentials, environment: 
         *_terminal(environment),
         *_programs(),
         *_keys(credentials, environment),
+        *await asyncio.to_thread(_network, environment),
         *await _servers(),
         *_folders(paths),
     ]
@@ -98,6 +100,14 @@ def _keys(credentials: Credentials, environment: Mapping[str, str]) -> Iterator[
             yield Finding("keys", Health.OK, f"{name}={environment[name]}")
 
 
+def _network(environment: Mapping[str, str]) -> list[Finding]:
+    """Findings about the variables of proxies and TLS."""
+    if troubles := network_troubles(environment):
+        return [Finding("network", Health.BAD, trouble) for trouble in troubles]
+    name, _ = proxy_of("https", environment)
+    return [Finding("network", Health.OK, f"through the proxy in {name}" if name else "without a proxy")]
+
+
 async def _servers() -> list[Finding]:
     answers = await asyncio.gather(*(_listens(one.host, one.port) for one in ENDPOINTS))
     found = [f"{one.words} on {one.port}" for one, there in zip(ENDPOINTS, answers, strict=True) if there]
@@ -120,7 +130,7 @@ def _folders(paths: Paths) -> Iterator[Finding]:
     for folder in paths.open_parents():
         yield Finding("folder", Health.BAD, f"{folder} is writable for all users; run: chmod o-w {folder}")
     for file in (paths.config_file, paths.credentials_file, paths.database, paths.log_file):
-        if file.exists():
+        if file.is_file():
             yield _private("file", file, 0o600)
 
 

@@ -16,6 +16,7 @@ from engine.executor.requests import EngineError, MemoryShort
 from engine.ports import DatabaseBusy, OwnedElsewhere, ProviderError, StorageError
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.output import write_progress
+from phoenix_tui.config.settings import ConfigError
 from tools.clean import clean_line, reveal_name
 from tools.process.link import NoHelper
 
@@ -29,6 +30,7 @@ NO_THREAD: Final = (
     "again."
 )
 NO_HELPER: Final = "Phoenix cannot start its process helper: "
+NO_HOME: Final = "There is no home folder for this user; set HOME to one, or PHOENIX_HOME to a folder for Phoenix."
 NO_MEMORY: Final = "There is not enough memory; end some programs, or raise the limit with `ulimit -v`, and try again."
 REASONS: Final[Mapping[int, tuple[str, Exit]]] = {
     errno.ENOSPC: ("The disk is full{at}; free some space and try again.", Exit.FAILED),
@@ -45,9 +47,10 @@ OWN: Final[Sequence[tuple[type[Exception], Exit]]] = (
     (MemoryShort, Exit.RETRYABLE),
     (DatabaseBusy, Exit.RETRYABLE),
     (EngineError, Exit.USAGE),
+    (ConfigError, Exit.USAGE),
     (StorageError, Exit.FAILED),
 )
-"""Errors of the engine, whose text is the sentence; the first that fits counts."""
+"""Errors of the engine and of settings, whose text is the sentence; the first that fits counts."""
 
 
 def fault_of(error: BaseException) -> CommandError:
@@ -55,7 +58,7 @@ def fault_of(error: BaseException) -> CommandError:
     match error:
         case CommandError():
             return error
-        case EngineError() | StorageError():
+        case EngineError() | StorageError() | ConfigError():
             return CommandError(str(error), next(code for kind, code in OWN if isinstance(error, kind)))
         case OwnedElsewhere():
             return CommandError(f"{error} Use --fork to continue in a copy.")
@@ -66,7 +69,9 @@ def fault_of(error: BaseException) -> CommandError:
             return _of_system(error)
         case MemoryError():
             return CommandError(NO_MEMORY, Exit.RETRYABLE)
-        case RuntimeError() if "start new thread" in str(error):  # Python has no class for it
+        case RuntimeError() if "home directory" in str(error):  # Python has no class for either
+            return CommandError(NO_HOME)
+        case RuntimeError() if "start new thread" in str(error):
             return CommandError(NO_THREAD, Exit.RETRYABLE)
         case _:
             _log(error)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from phoenix_tui.config.settings import ConfigError
 from tools.files.own_files import is_open_to_all, make_folder
 
 
@@ -126,10 +127,13 @@ class Paths(Struct, frozen=True):
 
 
 def find_paths(environment: Mapping[str, str]) -> Paths:
-    """The folders by PHOENIX_HOME, else the platform's own."""
+    """The folders by PHOENIX_HOME, else the platform's own. Raises ConfigError."""
     home = environment.get("PHOENIX_HOME", "")
     if home:
-        folder = Path(home).expanduser().absolute()
+        try:
+            folder = Path(home).expanduser().absolute()
+        except RuntimeError as error:  # of a `~name` that nobody has
+            raise ConfigError(f"PHOENIX_HOME is {home}, and there is no such home folder; give a path.") from error
         return Paths(folder, folder, folder)
     from platformdirs import PlatformDirs  # noqa: PLC0415 - not needed with PHOENIX_HOME
 

@@ -46,6 +46,10 @@ def narrows(name: str, wanted: SettingValue, current: SettingValue) -> bool:
     return FREEDOM[name][wanted] < FREEDOM[name][current]
 
 
+LARGEST: Final = 1e15
+"""Bound of numbers without one of their own: infinity is none, and no clock or counter takes it."""
+
+
 class ConfigError(Exception):
     """A setting is wrong; the message names file, line, key and the allowed values."""
 
@@ -92,7 +96,7 @@ class SettingKey(Struct, frozen=True):
 
     def in_bounds(self, number: float) -> bool:
         """True when a number is neither too low nor too high."""
-        return number >= self.least and (not self.most or number <= self.most)
+        return self.least <= number <= (self.most or LARGEST)
 
 
 NO_DEEPER = "sub-agents cannot start sub-agents"

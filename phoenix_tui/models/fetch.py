@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import zipfile
 from pathlib import Path
@@ -13,6 +14,7 @@ from phoenix_tui.models.known import MEBIBYTE, WebFile, WheelParts
 from phoenix_tui.models.partial_file import ModelFileError, PartialFile, ReportProgress
 from tools.contract import UNCONFINED, Command, ProcessRunner
 from tools.files.own_files import make_folder
+from tools.web.surroundings import without_connections
 
 if TYPE_CHECKING:
     import httpx2
@@ -39,8 +41,12 @@ async def fetch_web_file(source: WebFile, file: PartialFile, size: int, progress
     start = file.size
     headers = {"Range": f"bytes={start}-", "Accept-Encoding": "identity"} if start else {"Accept-Encoding": "identity"}
     try:
+        client = httpx2.AsyncClient(timeout=timeout, follow_redirects=True)
+    except (OSError, ValueError, ImportError, httpx2.InvalidURL) as error:  # of a variable
+        raise ModelFileError(without_connections(error, os.environ).rstrip(".")) from None
+    try:
         async with (
-            httpx2.AsyncClient(timeout=timeout, follow_redirects=True) as client,
+            client,
             client.stream("GET", source.url, headers=headers) as response,
         ):
             await _accept(response.status_code, file, host or source.url)

@@ -259,7 +259,8 @@ def _models(
     files = model_files(setup.paths, runner, environment)
     embedded = embedded_factory(files, runner)
     lists = KeptLists(setup.paths.state / LISTS_FILE)
-    return files, ProviderRegistry(setup.settings, setup.credentials, environment, embedded, strict_guide, lists)
+    state = None if setup.ephemeral else setup.paths.state
+    return files, ProviderRegistry(setup.settings, setup.credentials, environment, embedded, strict_guide, lists, state)
 
 
 def diagnostics_of(setup: Setup) -> Diagnostics:

@@ -55,6 +55,8 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
     """True when the guide refuses requests that it does not understand, as headless runs need."""
     lists: KeptLists = field(default_factory=KeptLists)
     """Lists of models of known services."""
+    state: Path | None = None
+    """Folder of what providers remember; None keeps it in memory."""
     _made: dict[str, Provider] = {}
 
     def resolve(self, reference: str) -> tuple[Provider, str]:
@@ -235,6 +237,7 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
     def _claude(self, wanted: ProviderSettings) -> Provider:
         from engine.providers.anthropic.anthropic_settings import DEFAULT_BASE_URL, AnthropicSettings  # noqa: PLC0415 - as above
         from engine.providers.anthropic.client import AnthropicProvider  # noqa: PLC0415 - only when asked for
+        from engine.providers.anthropic.foreign_thinking import FILE  # noqa: PLC0415 - as above
         from engine.providers.http import IDLE_TIMEOUT  # noqa: PLC0415 - as above
 
         built_in = wanted.name == "anthropic"
@@ -260,6 +263,7 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
                 requests_per_minute=wanted.requests_per_minute,
                 window=wanted.context_window,
                 headers=headers,
+                refused_thinking=self.state / FILE if self.state is not None else None,
                 secrets=hidden,
             )
         )

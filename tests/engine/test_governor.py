@@ -8,7 +8,9 @@ import pytest
 
 from engine.executor import governor, pacing
 from engine.executor.governor import Governor
+from engine.machine.messages import Usage
 from engine.machine.states import Idle
+from engine.ports import RateLimit, Unit
 from engine.updates import Noticed, Paced
 from tests.support.engine import engine_harness, until
 from tests.support.scripted_provider import Fail, Reply, Text
@@ -26,6 +28,28 @@ def test_it_rises_to_three_and_falls_back_to_one() -> None:
     for _ in range(20):
         seen.succeeded("m")
     assert (seen.multiplier("m"), seen.delay("m")) == (1.0, 0.0)
+
+
+def test_limits_that_only_a_refusal_stated_are_over_with_the_next_answer() -> None:
+    seen = Governor()
+    limit = RateLimit(Unit.INPUT, 1_000, remaining=0, full_in=60.0)
+    seen.told("m", [limit], 0.0, by_refusal=True)
+    seen.throttled("m", 30.0, 0.0)
+    retry = seen.enter("m", 900, 0, 0.0, is_retry=True)
+    assert seen.wait(retry, 0.0) > 30
+    seen.begin(retry, 60.0)
+    seen.succeeded("m")
+    seen.answered(retry, Usage(900, 10), 61.0)
+    assert seen.wait(seen.enter("m", 900, 0, 62.0), 62.0) == pytest.approx(0.7)
+
+
+def test_limits_that_an_answer_states_hold() -> None:
+    seen = Governor()
+    seen.told("m", [RateLimit(Unit.INPUT, 1_000, remaining=0, full_in=60.0)], 0.0, by_refusal=True)
+    seen.succeeded("m")
+    seen.told("m", [RateLimit(Unit.INPUT, 1_000, remaining=0, full_in=60.0)], 1.0)
+    seen.succeeded("m")
+    assert seen.wait(seen.enter("m", 900, 0, 2.0), 2.0) > 50
 
 
 def test_one_model_does_not_slow_another() -> None:

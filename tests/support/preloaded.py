@@ -54,7 +54,7 @@ class Preloaded:
 
     process: subprocess.Popen[str]
 
-    def run(self, phoenix: Phoenix, *arguments: str, stdin: bytes | None = None, fault: str = "", **extra: str) -> Ran:
+    def run(self, phoenix: Phoenix, *arguments: str, stdin: bytes | None = None, fault: str = "") -> Ran:
         """A run to its end; `fault` is `module:function`, which breaks something in the fork before."""
         folder = phoenix.home.parent
         given = folder / "stdin"
@@ -62,7 +62,7 @@ class Preloaded:
         order = {
             "argv": arguments,
             "cwd": str(phoenix.cwd),
-            "environment": {**phoenix.environment, **extra},
+            "environment": phoenix.environment,
             "files": [str(given) if stdin is not None else os.devnull, str(folder / "out"), str(folder / "err")],
             "fault": fault,
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import os
 import zlib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -16,6 +17,7 @@ from tools.clean import clean_line
 from tools.contract import ToolInputError
 from tools.failure import ToolFailure
 from tools.web.addresses import Reach, WebAddress, admitted_address, parse_url
+from tools.web.surroundings import without_connections
 
 if TYPE_CHECKING:
     import httpx2
@@ -105,6 +107,8 @@ async def _bounds(address: WebAddress, what: str) -> AsyncGenerator[None]:
             yield
     except TimeoutError:
         raise ToolFailure(f"{address.host} did not send {what} within {SECONDS:.0f} s.") from None
+    except (OSError, ValueError, ImportError) as error:  # of a variable: the client could not be made
+        raise ToolFailure(without_connections(error, os.environ)) from error
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         reason = clean_line(str(error)).strip() or type(error).__name__
         raise ToolFailure(f"{address.host} cannot be reached: {reason[:300]}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import ClassVar, Literal
 
 from msgspec import Struct
@@ -48,6 +49,8 @@ class AnthropicSettings(SecretFields, Struct, frozen=True):
     requests_per_minute: int = 0
     headers: Mapping[str, str] = {}
     """Additional headers of each request over HTTP, names in lower case."""
+    refused_thinking: Path | None = None
+    """File of the signatures of refused thinking; None keeps them in memory."""
     secrets: tuple[str, ...] = ()
     """Values that no text may contain, in addition to those above."""
 

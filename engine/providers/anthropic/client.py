@@ -16,6 +16,7 @@ from engine.ports import LimitsTold, ModelInfo, ModelReply, ModelRequest, Provid
 from engine.providers import catalogue, prices
 from engine.providers.anthropic.anthropic_effort import efforts_of
 from engine.providers.anthropic.anthropic_settings import DEFAULT_BASE_URL, AnthropicSettings
+from engine.providers.anthropic.foreign_thinking import ForeignThinking
 from engine.providers.anthropic.from_wire import AnthropicReplyBuilder
 from engine.providers.anthropic.server_search import refuses_search, unforced
 from engine.providers.anthropic.to_wire import count_body, encode_request, settle
@@ -67,8 +68,7 @@ class AnthropicProvider:
         self._service = settings.service
         self._transport = _transport(settings)
         self._efforts = RefusedEfforts()
-        self._foreign: set[str] = set()
-        """Signatures of thinking that a model refused as another one's."""
+        self._foreign = ForeignThinking(settings.refused_thinking)
         self._written = Written()
         self._callers: set[str] = set()
         """Models whose calls the server parses itself: their text contains no calls."""
@@ -112,10 +112,7 @@ class AnthropicProvider:
         self, request: ModelRequest, error: ProviderError
     ) -> tuple[ModelRequest, ProviderNotice | None] | None:
         """The request without what was refused, and a sentence for the user; None where nothing can be left out."""
-        known = len(self._foreign)
-        if _is_about_thinking(error):
-            self._foreign |= _signatures(request)
-        if len(self._foreign) > known:
+        if _is_about_thinking(error) and self._foreign.refuse(_signatures(request)):
             return request, None
         if (again := unforced(request, error)) is not None:
             return again, None
@@ -156,7 +153,9 @@ class AnthropicProvider:
             return None
         request = self._efforts.allowed(request, efforts_of(request.model))
         budget = self._settings.thinking_budget
-        body = await asyncio.to_thread(count_body, request, budget, foreign=frozenset(self._foreign))
+        self._foreign.recall(_signatures(request))
+        foreign = frozenset(self._foreign.signatures)
+        body = await asyncio.to_thread(count_body, request, budget, foreign=foreign)
         try:
             return await self._transport.count(body) or None
         except ProviderError:
@@ -171,7 +170,8 @@ class AnthropicProvider:
         await self._transport.close()
 
     async def _ask(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
-        foreign = frozenset(self._foreign)
+        self._foreign.recall(_signatures(request))
+        foreign = frozenset(self._foreign.signatures)
         settled = settle(request, self._written, foreign)
         body = await self._encoded(request, foreign, settled)
         builder, head = AnthropicReplyBuilder(self._service, request.model, settled.tool_ids(request)), Head()

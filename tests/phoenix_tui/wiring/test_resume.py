@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.ports import StorageError
 from engine.records import ConversationRecord, NewConversation, PermissionMode
 from phoenix_tui.cli.arguments import run_arguments
 from phoenix_tui.cli.exits import CommandError
@@ -109,5 +110,5 @@ def test_what_cannot_be_settled_is_said_in_a_sentence(home: Installation) -> Non
 def test_a_damaged_file_is_refused_as_ever(home: Installation) -> None:
     home.add("aaaa1111")
     home.setup().paths.database.write_bytes(b"not a database" * 1000)
-    with pytest.raises(CommandError, match=r"damaged|is not a database"):
+    with pytest.raises(StorageError, match=r"damaged|is not a database"):
         home.resumed("-c")

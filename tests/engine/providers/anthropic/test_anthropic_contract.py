@@ -281,6 +281,28 @@ async def test_thinking_that_another_model_signed_is_left_out_when_refused(trans
     assert '"own"' in bodies[2]
 
 
+async def test_refused_thinking_is_remembered_by_later_processes(tmp_path: Path) -> None:
+    request = ModelRequest(
+        "claude-sonnet-5-5",
+        (),
+        (
+            ModelMessage(Role.USER, (TextBlock("Hi"),)),
+            ModelMessage(Role.ASSISTANT, (ThinkingBlock("hm", "foreign" * 400), TextBlock("Hello"))),
+            ModelMessage(Role.USER, (TextBlock("Go on"),)),
+        ),
+    )
+    refusal = refuses(400, "invalid_request_error", "messages.1.content.0: Invalid `signature` in `thinking` block")
+    kept = tmp_path / "state" / "refused-thinking"
+    async with serve(refusal, plays(TOOL_STREAM)) as loopback:
+        for _ in range(3):
+            asked = AnthropicProvider(AnthropicSettings(base_url=loopback.url, api_key="k" * 20, refused_thinking=kept))
+            assert (await collect(asked.stream(request)))[-1] == TOOL_REPLY
+            await asked.close()
+        bodies = [seen.body.decode() for seen in loopback.requests]
+    assert ["foreign" in body for body in bodies] == [True, False, False, False]
+    assert (kept.stat().st_mode & 0o777, len(kept.read_text("ascii"))) == (0o600, 17)
+
+
 async def test_every_request_passes_the_strict_server_also_with_an_odd_history(transport: str) -> None:
     request = ModelRequest(
         "claude-haiku-4-5",

@@ -133,7 +133,7 @@ def test_a_lone_surrogate_in_the_stream_does_not_end_it() -> None:
 def test_what_is_no_event_is_a_protocol_error(payload: bytes) -> None:
     with pytest.raises(ProviderError, match=r"api\.example sent an invalid reply") as caught:
         build(start(), payload)
-    assert (caught.value.kind, caught.value.retryable) == ("protocol", False)
+    assert (caught.value.kind, caught.value.retryable) == ("protocol", True)
 
 
 def test_a_piece_of_a_block_that_never_began_is_a_protocol_error() -> None:

@@ -107,6 +107,17 @@ async def test_an_error_in_the_place_of_a_reply_is_told_in_its_own_words(kind: s
 
 
 @pytest.mark.parametrize("kind", ["claude", "claude, sdk", "openai"])
+@pytest.mark.parametrize("body", [b'{"type": "message", "content": [{"ty', b"{}}", b'{"a": \xff\xfe', b"[1, 2"])
+async def test_a_damaged_body_counts_as_a_stream_that_was_cut(kind: str, body: bytes) -> None:
+    async def answer(talk: Talk) -> None:
+        await talk.plain(200, body)
+
+    with pytest.raises(ProviderError, match="was lost in the middle of the reply") as caught:
+        await ask(kind, answer)
+    assert caught.value.retryable
+
+
+@pytest.mark.parametrize("kind", ["claude", "claude, sdk", "openai"])
 async def test_a_web_page_in_the_place_of_a_reply_is_named(kind: str) -> None:
     async def answer(talk: Talk) -> None:
         await talk.begin("text/html; charset=utf-8")
