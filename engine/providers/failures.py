@@ -104,7 +104,7 @@ def silent(service: Service, seconds: float) -> ProviderError:
 
 
 def unreadable(service: Service, detail: str, *, retryable: bool = True) -> ProviderError:
-    """Error for data that no provider of its kind sends: damaged on the way, like a stream that was cut."""
+    """Error for data that no provider of its kind sends, mostly damaged during the transfer."""
     return ProviderError(
         f"{service.host} sent an invalid reply: {service.clean(detail)}", kind="protocol", retryable=retryable
     )

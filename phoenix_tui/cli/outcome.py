@@ -74,7 +74,7 @@ class RunOutcome:
     stopped_by: Exit | None = None
     """The signal that ended it, as its exit code."""
     fault: CommandError | None = None
-    """Why Phoenix could not begin, or not go on; None where the run itself ended."""
+    """Fault with which Phoenix could not begin, or not go on; None where the run itself ended."""
     duration_ms: int = 0
     structured: JsonObject | None = None
     """The answer of `--json-schema`; None without one."""

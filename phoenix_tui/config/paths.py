@@ -132,7 +132,7 @@ def find_paths(environment: Mapping[str, str]) -> Paths:
     if home:
         try:
             folder = Path(home).expanduser().absolute()
-        except RuntimeError as error:  # of a `~name` that nobody has
+        except RuntimeError as error:  # of a `~name` that no user has
             raise ConfigError(f"PHOENIX_HOME is {home}, and there is no such home folder; give a path.") from error
         return Paths(folder, folder, folder)
     from platformdirs import PlatformDirs  # noqa: PLC0415 - not needed with PHOENIX_HOME

@@ -139,7 +139,7 @@ def used(program: Preloaded, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def lines_of(door: str, phoenix: Phoenix) -> bytes | None:
-    """What is typed, or sent, to a front end."""
+    """Input of a front end: keys, or lines of a protocol."""
     match door:
         case "host":
             return USER
@@ -191,7 +191,7 @@ def check(door: str, ran: Ran, fault: Fault) -> None:
     assert fault.sentence in sentence_of(door, ran)
     text = ran.out + ran.err
     assert [word for word in ("Traceback", "Internal error", "Error(", "sqlite3", "Errno") if word in text] == []
-    if not (door == "acp" and ran.out):  # an editor is told in the answers, and goes on
+    if not (door == "acp" and ran.out):  # an editor reads it in the answers, and goes on
         assert ran.code == (fault.code if door != "doctor" or not ran.out or fault.of_file != "locked" else 0)
     if door in {"json", "stream-json", "host"}:
         last = [line for line in ran.lines if line["type"] == "result"][-1]

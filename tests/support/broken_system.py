@@ -21,14 +21,14 @@ def no_threads() -> None:
     def start(self: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    threading.Thread.start = start  # type: ignore[method-assign]
+    threading.Thread.start = start  # type: ignore[method-assign]  # the fault itself
 
 
 def _helper_fails(number: int) -> None:
     def spawn(self: ZygoteLink) -> tuple[socket.socket, int]:
         raise OSError(number, os.strerror(number))
 
-    ZygoteLink._spawn = spawn  # type: ignore[method-assign]
+    ZygoteLink._spawn = spawn  # type: ignore[method-assign]  # the fault itself
 
 
 def no_processes() -> None:
@@ -55,7 +55,7 @@ def _commits_fail(code: int, words: str, allowed: int) -> None:
             raise error
         real(self, connection, statement)
 
-    Transactions._insist = insist  # type: ignore[method-assign]
+    Transactions._insist = insist  # type: ignore[method-assign]  # the fault itself
 
 
 def first_write_full() -> None:
@@ -94,7 +94,7 @@ def close_fails() -> None:
     async def close(self: SqliteStore) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO), str(self.path))
 
-    SqliteStore.close = close  # type: ignore[method-assign]
+    SqliteStore.close = close  # type: ignore[method-assign]  # the fault itself
 
 
 def no_patience() -> None:

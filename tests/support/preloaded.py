@@ -43,9 +43,9 @@ LOADED: Final = (
     "phoenix_tui.wiring.linear",
 )
 SCREEN: Final = "<screen>"
-"""In place of arguments: opens the services as a screen does, and prints why it cannot."""
+"""Stands for arguments, and opens the services as a screen does, and prints why it cannot."""
 EDITOR: Final = "<editor>"
-"""In place of arguments: serves an editor that sends each line of stdin once the one before is answered."""
+"""Stands for arguments, and serves an editor that sends each line of stdin once the one before is answered."""
 
 
 @dataclass(frozen=True, slots=True)

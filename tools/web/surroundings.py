@@ -48,7 +48,7 @@ def proxy_of(scheme: str, environment: Mapping[str, str]) -> tuple[str, str]:
 
 
 def without_connections(error: Exception, environment: Mapping[str, str]) -> str:
-    """Why a client could not be made: the variables to blame, or the words of the error."""
+    """Reason why a client could not be made: the variables to blame, or the words of the error."""
     found = network_troubles(environment)
     return " ".join(found) or f"No connection can be made ({_shown(str(error)) or 'no reason given'})."
 
@@ -88,7 +88,7 @@ def _proxy_troubles(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def _proxy(value: str) -> str:
-    """What is wrong with the address of a proxy; empty: nothing. Names and passwords in it are not shown."""
+    """Fault of the address of a proxy; empty without one. Names and passwords in it are not shown."""
     try:
         address = urlsplit(value if "://" in value else f"http://{value}")
         port = address.port
@@ -104,7 +104,7 @@ def _proxy(value: str) -> str:
 
 
 def _certificates(value: str) -> str:
-    """What is wrong with a file of certificates."""
+    """Fault of a file of certificates."""
     try:
         Path(value).read_bytes()
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=value)
@@ -128,7 +128,7 @@ def _folder(value: str) -> str:
 
 
 def _key_log(value: str) -> str:
-    """What is wrong with the file into which keys of connections are written."""
+    """Fault of the file into which keys of connections are written."""
     try:
         with Path(value).open("a", encoding="ascii"):
             return ""

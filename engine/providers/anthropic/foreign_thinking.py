@@ -22,7 +22,7 @@ class ForeignThinking:
 
     def __init__(self, path: Path | None = None) -> None:
         self.signatures: set[str] = set()
-        """Those of conversations that were asked about here."""
+        """Refused signatures of the conversations that were asked about in this process."""
         self._path = path
         self._known: dict[str, None] | None = None
         """Digests, oldest first: a signature has kilobytes, and the digest tells nothing about the thinking."""
