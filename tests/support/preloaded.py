@@ -43,9 +43,9 @@ LOADED: Final = (
     "phoenix_tui.wiring.linear",
 )
 SCREEN: Final = "<screen>"
-"""Stands for arguments, and opens the services as a screen does, and prints why it cannot."""
+"""Door in place of arguments: the services are opened as by a screen, and the reason why they cannot be is printed."""
 EDITOR: Final = "<editor>"
-"""Stands for arguments, and serves an editor that sends each line of stdin once the one before is answered."""
+"""Door in place of arguments: an editor, which sends each line of stdin once the one before is answered."""
 
 
 @dataclass(frozen=True, slots=True)
