@@ -252,4 +252,5 @@ def _output(wanted: BashInput, finished: Finished, sandbox: Sandbox) -> ToolOutp
             lines=all_lines(finished.captured),
         ),
         truncated=finished.captured.dropped > 0,
+        self_starting=finished.captured.changed,
     )

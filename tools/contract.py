@@ -79,6 +79,8 @@ class Sandbox(Struct, frozen=True):
     """Order of `PATH`; None: as given in a sandbox, and left out without one."""
     unreadable: tuple[Path, ...] = ()
     """Files that rules deny to read, beside keys."""
+    unseen: bool = False
+    """Without a sandbox: True where the user agreed that it starts, whatever earlier commands may have left."""
 
 
 class Enforcement(StrEnum):
@@ -118,6 +120,19 @@ class StartedAgent(Struct, frozen=True):
     task: str
 
 
+class SelfStarting(Struct, frozen=True):
+    """A file that starts by itself (`tools.files.self_starting`), as a command created, changed or removed it."""
+
+    path: str
+    """Relative to the working directory."""
+    kind: str
+    """`created`, `changed` or `removed`."""
+    hashes: tuple[str, ...] = ()
+    """Names that git would give its content; empty where it is gone, a link or too large."""
+    restorable: bool = True
+    """False where its content from before is not known."""
+
+
 class ToolOutput(Struct, frozen=True):
     """Result of a finished tool: `text` and `images` go to the model, `display` to the screen."""
 
@@ -134,6 +149,8 @@ class ToolOutput(Struct, frozen=True):
     """Task for a sub-agent, as an item of spawn_agents: its outcome is the result."""
     todos: tuple[TodoItem, ...] | None = None
     """The todo list from now on, to be stored with this result; None: it stays as it is."""
+    self_starting: tuple[SelfStarting, ...] = ()
+    """Self-starting files that the call changed, and which the user has not seen."""
     folder: str | None = None
     """Folder of the user's next shell line; empty: the conversation's, None: it stays as it is."""
 
@@ -236,6 +253,8 @@ class Captured(Struct, frozen=True):
     spill: Path | None = None
     notes: tuple[str, ...] = ()
     """Sentences of Phoenix on what the command left behind."""
+    changed: tuple[SelfStarting, ...] = ()
+    """Self-starting files that the command changed."""
     lines: int = 0
     """Lines of the whole output, what was dropped included."""
     terminal: TerminalFacts | None = None

@@ -32,10 +32,24 @@ class ServerQuestions(Struct, frozen=True):
 
     async def ask(self, server: str, form: ServerForm) -> FormAnswer:
         """The user's answer; left where another process owns the conversation. Cancelling withdraws the question."""
+        name = clean_line(server)
+        return await self.put(ASKER.format(name=name), NOTE.format(name=name), name, form)
+
+    async def put(self, asker: str, note: str, server: str, form: ServerForm) -> FormAnswer:
+        """The user's answer to a question of `asker` while a call runs; `server` names it in lists."""
         session = self.session
         if session.read_only:
             return LEFT
-        question = _question(session, clean_line(server), form)
+        question = Question(
+            ToolCall(f"ask-{session.ports.ids.new()}", f"mcp__{server}", "{}"),
+            ToolRequest(note, questions=form.questions),
+            "",
+            "",
+            asker,
+            ToolClass.READ,
+            session.ports.clock.monotonic(),
+            server=server,
+        )
         one = ServerQuestion(form, question, asyncio.get_running_loop().create_future())
         session.server_questions.append(one)
         if session.ports.hooks:
@@ -54,19 +68,6 @@ class ServerQuestions(Struct, frozen=True):
         """Tell hooks that a host is asked in place of the user."""
         if self.session.ports.hooks:
             notify(self.session, "elicitation_dialog", NOTE.format(name=clean_line(server)))
-
-
-def _question(session: Session, name: str, form: ServerForm) -> Question:
-    return Question(
-        ToolCall(f"ask-{session.ports.ids.new()}", f"mcp__{name}", "{}"),
-        ToolRequest(NOTE.format(name=name), questions=form.questions),
-        "",
-        "",
-        ASKER.format(name=name),
-        ToolClass.READ,
-        session.ports.clock.monotonic(),
-        server=name,
-    )
 
 
 def take_answer(session: Session, call_id: str, answer: ApprovalAnswer) -> Receipt:

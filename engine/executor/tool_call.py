@@ -19,6 +19,7 @@ from engine.executor.call_hooks import (
     stop_sentence,
     subject_of,
 )
+from engine.executor.changed_files import settle_changes
 from engine.executor.deferring import CODE as TOOL_DEFERRED
 from engine.executor.deferring import deferred, is_deferred
 from engine.executor.edit_checks import begin_check, with_checks
@@ -117,6 +118,7 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
         if facts.opinion is not None and is_deferred(session, facts.opinion):
             decision, facts.stop_reason = deferred(act.call.name, facts.opinion)
             facts.stop_code = TOOL_DEFERRED
+        decision = await _watch_outside(session, act, ready, limits, decision)
         if isinstance(decision, Ask) and not act.approved:
             act, ready, decision = await _answered(session, act, ready, limits, facts, decision)
     except ToolInputError as error:
@@ -132,6 +134,7 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
             facts.started = session.ports.clock.monotonic()
             begun = await begin_check(session, ready.tool.spec, ready.request)
             output = await _run(session, act.call, ready, decision, facts)
+            output = await settle_changes(session, ready.request.summary, output)
             output = await with_checks(session, begun, output, facts.rows)
             output = await with_folder_instructions(session, ready.tool.spec, ready.request, output)
             output = await _commented(session, act.call, ready, output, facts)
@@ -147,6 +150,22 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
             _finish(session, act, ToolOutput(text, is_error=True), None, facts)
         case _:
             assert_never(decision)
+
+
+async def _watch_outside(
+    session: Session, act: ExecTool, ready: ReadyCall, limits: Limits, decision: Decision
+) -> Decision:
+    """The decision about a command that leaves the sandbox, which asks where it is not known what others left there."""
+    leaves = isinstance(decision, Allow) and decision.sandbox.mode is SandboxMode.OFF and limits.confines
+    if not leaves or ready.tool.spec.tool_class is not ToolClass.RUN:
+        return decision
+    trouble = await session.ports.probe.trouble(session.record.cwd)
+    if not trouble or not isinstance(decision, Allow):
+        return decision
+    decision = replace(decision, sandbox=replace(decision.sandbox, unseen=True))
+    if act.approved or is_typed(session):
+        return decision
+    return Ask(f"{trouble}, and git outside the sandbox could start programs of theirs", decision, lasting=False)
 
 
 async def _heard(session: Session, act: ExecTool, ready: ReadyCall, facts: CallFacts) -> tuple[ExecTool, ReadyCall]:

@@ -102,6 +102,11 @@ class Paths(Struct, frozen=True):
         return self.state / "placeholders"
 
     @property
+    def taken_back(self) -> Path:
+        """What commands wrote into files that start by themselves, where that was taken back."""
+        return self.state / "taken-back"
+
+    @property
     def locks(self) -> Path:
         """Locks of ownership between processes."""
         return self.state / "locks"

@@ -14,7 +14,9 @@ def process_settings(setup: Setup, environment: Mapping[str, str]) -> ProcessSet
     """Settings of commands for this setup."""
     paths = setup.paths
     hidden = tuple(dict.fromkeys((paths.config, paths.data, paths.state)))
-    return ProcessSettings(hidden=hidden, environment=environment, journals=paths.placeholders)
+    return ProcessSettings(
+        hidden=hidden, environment=environment, journals=paths.placeholders, taken_back=paths.taken_back
+    )
 
 
 @asynccontextmanager

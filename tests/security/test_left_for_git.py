@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import struct
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from engine.permissions.projects import project_of
 from phoenix_tui.config.project import find_project
@@ -28,9 +25,6 @@ from tools.git.pointers import named_folder
 from tools.git.repository import find_repository
 from tools.job_board import Caller
 from tools.process.git_control import git_control
-from tools.process.git_index import submodules
-from tools.process.git_traps import GitWatch, links
-from tools.process.nested import NestedControl
 from tools.shell_output import readable
 
 NAMES = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
@@ -159,24 +153,6 @@ async def test_what_stood_there_before_the_command_stays(place: Path) -> None:
     assert (main / ".git/description").is_symlink()
 
 
-async def test_a_link_to_instructions_or_settings_can_be_neither_replaced_nor_written(place: Path) -> None:
-    main, names = place / "main", ("CLAUDE.md", ".envrc", ".vscode")
-    (main / "deep").mkdir(parents=True)
-    for folder in (main, main / "deep"):
-        (folder / "docs").mkdir()
-        (folder / "docs/real").write_text("mine", "ascii")
-        for name in names:
-            (folder / name).symlink_to("docs/real")
-    each = "rm -f N; ln -sfn x N; mv -f ../main/file N; echo evil > N; echo evil > docs/real; mv N moved; mv docs moved"
-    inner = "; ".join(each.replace("N", name) for name in names)
-    async with sandbox(main) as box:
-        await box.sh(f"for d in . deep; do (cd $d; {inner}); done")
-    for folder in (main, main / "deep"):
-        for name in names:
-            assert str((folder / name).readlink()) == "docs/real"
-            assert (folder / name).read_text("ascii") == "mine"
-
-
 async def test_a_folder_with_a_head_becomes_no_repository(place: Path) -> None:
     """Git takes a folder with HEAD, objects and refs for a bare repository, and obeys the `config` beside them."""
     plain, mark = place / "plain", place / "mark"
@@ -200,44 +176,6 @@ async def test_no_command_runs_in_a_folder_that_became_a_link(place: Path) -> No
         with pytest.raises(OSError, match="symbolic links"):
             await box.sh("touch here", main / "inner")
     assert not list(home.iterdir())
-
-
-@given(data=st.binary(max_size=300), version=st.integers(2, 4), count=st.integers(0, 2**32 - 1))
-def test_no_index_breaks_the_reader(
-    data: bytes, version: int, count: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    folder = tmp_path_factory.mktemp("index")
-    (folder / "index").write_bytes(struct.pack(">4sII", b"DIRC", version, count) + data)
-    assert all(not name.startswith("/") and ".." not in name.split("/") for name in submodules(folder))
-
-
-def test_a_flood_of_folders_hides_no_repository_that_was_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.process.nested.MOST_FOLDERS", 10)
-    nested = NestedControl()
-    (tmp_path / "z/deep").mkdir(parents=True)
-    (tmp_path / "z/deep/.envrc").write_text("mine", "ascii")
-    assert nested.find(tmp_path) == (tmp_path / "z/deep/.envrc",)
-    for number in range(11):
-        (tmp_path / f"a{number}").mkdir()
-    assert tmp_path / "z/deep/.envrc" in nested.find(tmp_path)
-
-
-def test_what_is_new_in_a_folder_is_found_at_once(tmp_path: Path) -> None:
-    nested = NestedControl()
-    (tmp_path / "sub").mkdir()
-    for name in (".envrc", "CLAUDE.md", ".vscode"):
-        nested.find(tmp_path)
-        (tmp_path / "sub" / name).mkdir()
-        assert tmp_path / "sub" / name in nested.find(tmp_path)
-
-
-def test_too_many_files_of_git_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.process.git_traps.MOST_LINKS", 3)
-    git(tmp_path, "init", "-q")
-    assert not links(tmp_path / ".git", {})
-    watch = GitWatch()
-    watch.begin(tmp_path, (tmp_path,))
-    assert "too many" in watch.end(tmp_path)[0]
 
 
 async def test_the_result_of_the_command_says_so(place: Path) -> None:

@@ -41,16 +41,20 @@ def place() -> Iterator[Path]:
 async def test_the_end_of_one_phoenix_opens_nothing_to_a_command_of_another(place: Path) -> None:
     """A mount on a removed file is unmounted everywhere: the path would be free for the other command."""
     main, journals = place / "main", place / "state" / "placeholders"
+    for name in ("objects", "refs"):
+        (main / ".git" / name).mkdir(parents=True)
+    (main / ".git/HEAD").write_text("ref: refs/heads/main\n", "ascii")
     async with sandbox(main, journals=journals) as one, sandbox(main, journals=journals) as two:
         waits = "touch began; until [ -e go ]; do sleep 0.02; done"
         job = asyncio.create_task(
-            one.sh(f"{waits}; rm -f .vscode .mcp.json; mkdir .vscode .git/hooks; echo x > .mcp.json")
+            one.sh(f"{waits}; rm -rf .git/hooks; mkdir .git/hooks; echo x > .git/hooks/pre-commit")
         )
         await poll((main / "began").exists)
         await two.sh("true")
         (main / "go").touch()
         await job
-    assert sorted(path.name for path in main.iterdir()) == ["began", "go"]
+    assert sorted(path.name for path in main.iterdir()) == [".git", "began", "go"]
+    assert not (main / ".git/hooks").exists()
 
 
 def test_what_a_killed_phoenix_left_goes_with_the_next_start(place: Path) -> None:

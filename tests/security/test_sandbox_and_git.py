@@ -119,7 +119,8 @@ async def test_the_workspace_does_not_become_a_bare_repository(name: str, place:
         assert (folder / "config").read_bytes() == settings
         assert not (folder / "hooks" / "post-checkout").exists()
     else:
-        assert not (folder / "HEAD").exists()
+        assert not (folder / "config").exists()
+        assert not (folder / "hooks").exists()
 
 
 @pytest.mark.parametrize("swapped", ["lib", "lib/inner", "lib/inner/.git"])

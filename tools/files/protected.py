@@ -8,82 +8,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
-CONTROL_FOLDERS: Final = (
-    ".git",
-    ".hg",
-    ".svn",
-    ".phoenix",
-    ".agents",
-    ".claude",
-    ".codex",
-    ".cursor",
-    ".vscode",
-    ".idea",
-    ".zed",
-    ".fleet",
-    ".devcontainer",
-    ".husky",
-    ".githooks",
-    ".direnv",
-    ".jj",
-    ".helix",
-    ".gemini",
-    ".opencode",
-    ".kiro",
-    ".windsurf",
-    ".bsp",
-)
-"""Folders whose contents configure a program that runs outside the sandbox: version control, agents, editors, hooks."""
-CONTROL_FILES: Final = (
-    ".envrc",
-    ".gitmodules",
-    ".gitconfig",
-    ".mcp.json",
-    "AGENTS.md",
-    "AGENTS.override.md",
-    "CLAUDE.md",
-    "CLAUDE.local.md",
-    "GEMINI.md",
-    ".pre-commit-config.yaml",
-    ".lefthook.yml",
-    "lefthook.yml",
-    ".tmux.conf",
-    ".vimrc",
-    ".exrc",
-    ".nvimrc",
-    ".nvim.lua",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    "opencode.json",
-    ".cursorrules",
-    ".windsurfrules",
-    ".aider.conf.yml",
-    ".dir-locals.el",
-    ".lvimrc",
-    ".gdbinit",
-)
-"""Files of the same kind, in any folder: instructions of agents, hooks, editors' own files of a folder."""
-LOADED_UNASKED: Final = (
-    ".phoenix",
-    ".hg",
-    ".vscode",
-    ".idea",
-    ".zed",
-    ".claude",
-    ".codex",
-    ".cursor",
-    ".agents",
-    ".gemini",
-    ".opencode",
-    ".helix",
-    ".mcp.json",
-    "opencode.json",
-)
-"""Entries that run something as soon as they exist: a sandboxed command cannot create them at the workspace's top.
+from tools.files.self_starting import VERSION_CONTROL, is_self_starting
 
-The others are inert until the user names them (hooks, instructions, `.envrc`), or lie in a repository that has them.
-"""
 SHELL_FILES: Final = (
     ".bashrc",
     ".bash_profile",
@@ -319,12 +245,29 @@ def _leads_to(name: str, known: dict[str, str]) -> str:
 def protection(path: Path, home: Path) -> str:
     """The part of a resolved `path` that makes it protected against changes, empty where nothing does."""
     for part in path.parts:
-        folded = part.casefold()
-        if folded in _FOLDED_FOLDERS:
+        if part.casefold() in VERSION_CONTROL:
             return part
-    if path.name.casefold() in _FOLDED_FILES:
+    if is_self_starting("/".join(part for part in path.parts if part != path.anchor)):
         return path.name
     return _home_place(path, home)
+
+
+def completed_repository(path: Path, working_dir: Path) -> str:
+    """A clause about the folder that git takes for a repository once `path` exists; empty where none is (SECURITY S9).
+
+    Git needs no `.git`: a HEAD beside objects and refs, or beside `commondir`, makes any folder one, with the settings
+    and hooks beside them.
+    """
+    for folder in path.parents:
+        if not folder.is_relative_to(working_dir):
+            break
+        first = path.relative_to(folder).parts[0]
+        if first.casefold() not in _REPOSITORY:
+            continue
+        there = {name for name in ("HEAD", "commondir", "objects", "refs") if os.path.lexists(folder / name)} | {first}
+        if "HEAD" in there and ("commondir" in there or {"objects", "refs"} <= there):
+            return f"{first} in a folder that git takes for a repository"
+    return ""
 
 
 def _home_place(path: Path, home: Path) -> str:
@@ -345,14 +288,26 @@ def protected_part(path: Path, working_dir: Path, home: Path) -> str:
     """
     if not path.is_relative_to(working_dir):
         return protection(path, home)
-    return protection(path.relative_to(working_dir), home) or _home_place(path, home)
+    inside = protection(path.relative_to(working_dir), home) or _home_place(path, home)
+    return inside or completed_repository(path, working_dir)
 
 
 _SECRET_NAMES: Final = frozenset(SECRET_PLACES)
 _HOME_NAMES: Final = frozenset((*SHELL_FILES, *SECRET_PLACES))
-_FOLDED_FOLDERS: Final = frozenset(name.casefold() for name in CONTROL_FOLDERS)
-_FOLDED_FILES: Final = frozenset(name.casefold() for name in CONTROL_FILES)
-"""Folded, since a file system may take `.GIT` for `.git`."""
+_REPOSITORY: Final = frozenset({
+    "head",
+    "objects",
+    "refs",
+    "commondir",
+    "config",
+    "config.worktree",
+    "hooks",
+    "info",
+    "packed-refs",
+    "modules",
+    "worktrees",
+})
+"""Entries of a git folder, in small letters, that make it one or that git obeys."""
 
 
 _SECRET_FILES = re.compile(

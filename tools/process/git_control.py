@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from tools.files.own_files import read_regular
 from tools.git.pointers import first_line, named_folder
+from tools.git.shape import is_git_folder
 
 FILES: Final = (
     "config",
@@ -25,6 +26,8 @@ FILES: Final = (
 )
 HEAD: Final = "HEAD"
 HOOKS: Final = "hooks"
+HELD: Final = ("refs", "objects")
+"""Folders without which git takes another folder for the repository."""
 OLD_FOLDERS: Final = ("remotes", "branches")
 """Addresses as git kept them before it had a file of settings."""
 COMMON_DIR: Final = "commondir"
@@ -46,6 +49,8 @@ class Guarded(Struct, frozen=True):
     """Content of a file's placeholder; None: one that no program can open and git does not see."""
     is_pointer: bool = False
     """True when a link itself is kept, and not its target."""
+    is_held: bool = False
+    """True for a folder that stays where it is, while what is in it may change."""
 
 
 class GitControl(Struct, frozen=True):
@@ -59,8 +64,8 @@ class GitControl(Struct, frozen=True):
 def git_control(worktree: Path) -> GitControl:
     """The control part of the repository whose working tree is the resolved `worktree`."""
     pointer = worktree / ".git"
-    if not pointer.exists() and not pointer.is_symlink():
-        return GitControl((), tuple(_without_git(worktree)))
+    if not pointer.is_symlink() and (not pointer.exists() or (pointer.is_dir() and not is_git_folder(pointer))):
+        return GitControl((), bare_control(worktree) if is_git_folder(worktree) else ())
     if pointer.is_symlink() or not pointer.is_file():
         folder = pointer.resolve() if pointer.is_dir() else pointer
         linked = [Guarded(pointer, is_file=True, is_pointer=True)] if pointer.is_symlink() else []
@@ -79,16 +84,6 @@ def bare_control(folder: Path) -> tuple[Guarded, ...]:
     return tuple(_of_repository(folder, folder))
 
 
-def _without_git(folder: Path) -> Iterator[Guarded]:
-    """Guards of a folder that git would take for a bare repository once HEAD, objects and refs exist in it."""
-    yield Guarded(folder / ".git", is_file=False)
-    missing = [name for name in (HEAD, "refs", "objects") if not os.path.lexists(folder / name)]
-    if missing:
-        yield Guarded(folder / missing[0], is_file=True)
-    else:
-        yield from _of_repository(folder, folder)
-
-
 def _of_repository(folder: Path, worktree: Path) -> Iterator[Guarded]:
     """Guards of a git folder, including those of submodules and linked worktrees in it."""
     if not folder.is_dir():
@@ -98,6 +93,7 @@ def _of_repository(folder: Path, worktree: Path) -> Iterator[Guarded]:
     yield Guarded(folder / HOOKS, is_file=False)
     yield from (Guarded(folder / name, is_file=False) for name in OLD_FOLDERS if (folder / name).is_dir())
     yield Guarded(folder / COMMON_DIR, is_file=True, content=HERE)
+    yield from (Guarded(folder / name, is_file=False, is_held=True) for name in HELD)
     yield from _named(folder / "config", worktree)
     for linked in _folders(folder / "worktrees"):
         yield from _of_worktree(linked)

@@ -39,12 +39,14 @@ def close_helpers() -> None:
 class Helper:
     """One process, started with the first request. Blocks: call it from a thread; threads wait for each other."""
 
-    def __init__(self, argv: Sequence[str], *, timeout: float) -> None:
+    def __init__(self, argv: Sequence[str], *, timeout: float, stays: bool = False) -> None:
+        """Start nothing yet; one that `stays` is not killed by `close_helpers`, and ends as its pipe closes."""
         self._argv = tuple(argv)
         self._timeout = timeout
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
-        _helpers.add(self)
+        if not stays:
+            _helpers.add(self)
 
     def ask(self, request: bytes, last: bytes) -> list[bytes]:
         """The lines of the answer, up to the line `last`.

@@ -27,10 +27,12 @@ from tools.process.programs import (
 from tools.process.sandbox import Confinement, SandboxPlaces, SandboxRequest, confine, folder_of_temporary_files
 from tools.process.scratch import Lease
 from tools.process.waiting import to_the_end
+from tools.process.workspace_watch import Left, WorkspaceWatch
 from tools.process.zygote import wire
 
 BUBBLEWRAP = "bubblewrap"
 NOTHING = Confinement()
+NOTHING_LEFT = Left()
 
 
 class SandboxUnavailableError(OSError):
@@ -81,6 +83,9 @@ class Planner:
             return await self.confined(command, self.sandbox, limits, owner)
         if limits.mode is not SandboxMode.OFF and limits.required:
             raise SandboxUnavailableError(self.sandbox_reason or "no sandbox was found")
+        trouble = await asyncio.to_thread(self.watch.trouble, command.working_dir)
+        if trouble and not limits.unseen:
+            raise SandboxUnavailableError(f"not started outside the sandbox: {trouble}")
         return CommandPlan(self._request(command, self.mechanism, NOTHING))
 
     async def test(self) -> None:
@@ -89,12 +94,16 @@ class Planner:
             if self.sandbox is None and self.self_test is not None:
                 await self.self_test()
 
-    async def confined(self, command: Command, mechanism: str, limits: Sandbox, owner: str = "") -> CommandPlan:
-        """The plan for `command` in a sandbox of the given mechanism."""
+    async def confined(
+        self, command: Command, mechanism: str, limits: Sandbox, owner: str = "", *, is_watched: bool = True
+    ) -> CommandPlan:
+        """The plan for `command` in a sandbox of the given mechanism; `is_watched` where its folder is looked at."""
         shown = (*command.readable, *(() if command.spill is None else (command.spill.parent,)))
         shown += () if command.start_in is None else (command.start_in,)
         is_helper = limits == HELPER_SANDBOX
-        wanted = SandboxRequest(limits.mode, command.working_dir, owner, shown, is_helper, limits.unreadable)
+        wanted = SandboxRequest(
+            limits.mode, command.working_dir, owner, shown, is_helper, limits.unreadable, is_watched
+        )
         planning = asyncio.create_task(asyncio.to_thread(confine, wanted, self._around))
         try:
             confinement = await to_the_end(planning)
@@ -104,8 +113,8 @@ class Planner:
             raise
         return CommandPlan(self._request(command, mechanism, confinement, network=limits.network), confinement)
 
-    async def release(self, plan: CommandPlan) -> tuple[str, ...]:
-        """Undo the planner's changes on disk once the command is over; sentences about leftovers of the command."""
+    async def release(self, plan: CommandPlan) -> Left:
+        """Undo the planner's changes on disk once the command is over; what it left behind."""
         return await self._undo(plan.confinement)
 
     async def forget(self, owner: str) -> None:
@@ -117,6 +126,11 @@ class Planner:
         """The folder that holds all private ones; None before a command needed one."""
         return self._around.scratch.base
 
+    @property
+    def watch(self) -> WorkspaceWatch:
+        """Looks at the workspaces of sandboxed commands."""
+        return self._around.watch
+
     async def clear(self) -> None:
         """Remove the placeholders that a killed Phoenix left."""
         await asyncio.to_thread(self._around.placeholders.clear)
@@ -126,17 +140,16 @@ class Planner:
         self._around.placeholders.close()
         self._around.scratch.close()
 
-    async def _undo(self, confinement: Confinement) -> tuple[str, ...]:
+    async def _undo(self, confinement: Confinement) -> Left:
         if confinement.lease is None:
-            return ()
+            return NOTHING_LEFT
         return await asyncio.to_thread(self._give_back, confinement, confinement.lease)
 
-    def _give_back(self, confinement: Confinement, lease: Lease) -> tuple[str, ...]:
-        watched = confinement.watched
-        said = self._around.watch.end(watched) if watched is not None else ()
+    def _give_back(self, confinement: Confinement, lease: Lease) -> Left:
         self._around.placeholders.release(confinement.placeholders)
+        left = self.watch.end(confinement.watched) if confinement.watched is not None else NOTHING_LEFT
         self._around.scratch.give_back(lease)
-        return said
+        return left
 
     def _request(
         self, command: Command, mechanism: str, confinement: Confinement, *, network: bool = True

@@ -88,9 +88,11 @@ async def _enforces(supervision: Supervision, planner: Planner, mechanism: str) 
         outside = Path(folder)
         workspace = outside / "workspace"
         hooks = workspace / ".git" / "hooks"
-        hooks.mkdir(parents=True)
+        for name in ("hooks", "objects", "refs"):
+            (workspace / ".git" / name).mkdir(parents=True)
+        (workspace / ".git" / "HEAD").write_text("ref: refs/heads/main\n", "ascii")
         command = Command(("/bin/sh", "-c", TEST_SCRIPT), workspace, timeout=TEST_LIMIT)
-        plan = await planner.confined(command, mechanism, Sandbox(SandboxMode.WORKSPACE))
+        plan = await planner.confined(command, mechanism, Sandbox(SandboxMode.WORKSPACE), is_watched=False)
         try:
             running = await supervision.start_planned(command, plan)
         except OSError:

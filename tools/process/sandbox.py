@@ -15,15 +15,16 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tools.contract import SandboxMode
-from tools.files.protected import CONTROL_FILES, CONTROL_FOLDERS, LOADED_UNASKED, PHOENIX_FOLDERS, SHELL_FILES
+from tools.files.protected import PHOENIX_FOLDERS, SHELL_FILES
 from tools.process.caches import cache_folders
-from tools.process.git_control import HEAD, GitControl, Guarded, bare_control, git_control
-from tools.process.git_traps import GitWatch
+from tools.process.folder_index import OTHER_CONTROL
+from tools.process.git_control import GitControl, Guarded, git_control
 from tools.process.placeholders import Placeholders
 from tools.process.private_home import private_entries, tool_folders
 from tools.process.scratch import Lease, Scratch, scratch_folders
 from tools.process.secrets import key_places
 from tools.process.sockets import KEPT, bound_sockets, socket_folders
+from tools.process.workspace_watch import Watched, WorkspaceWatch
 from tools.process.zygote import mount_places
 from tools.process.zygote.mount_places import MountPlace
 
@@ -48,8 +49,8 @@ class Confinement(Struct, frozen=True):
     placeholders: tuple[Path, ...] = ()
     lease: Lease | None = None
     """Lease to be returned at the command's end."""
-    watched: Path | None = None
-    """The workspace whose repositories are looked at then."""
+    watched: Watched | None = None
+    """The look at its workspace, which is due then."""
 
 
 class SandboxPlaces(Struct, frozen=True):
@@ -62,7 +63,7 @@ class SandboxPlaces(Struct, frozen=True):
     """Phoenix's own folders."""
     placeholders: Placeholders = field(default_factory=Placeholders)
     scratch: Scratch = field(default_factory=Scratch)
-    watch: GitWatch = field(default_factory=GitWatch)
+    watch: WorkspaceWatch = field(default_factory=WorkspaceWatch)
 
 
 class SandboxRequest(Struct, frozen=True):
@@ -78,6 +79,8 @@ class SandboxRequest(Struct, frozen=True):
     """True for Phoenix's own programs, which read what a call was allowed to read."""
     unreadable: tuple[Path, ...] = ()
     """Files that rules deny to read."""
+    is_watched: bool = True
+    """True where the workspace is looked at around the command."""
 
 
 def confine(wanted: SandboxRequest, around: SandboxPlaces) -> Confinement:
@@ -93,7 +96,7 @@ def confine(wanted: SandboxRequest, around: SandboxPlaces) -> Confinement:
         around.scratch.give_back(layout.lease)
         around.placeholders.release(layout.claimed)
         if layout.watched is not None:
-            around.watch.end(layout.watched)
+            around.watch.drop(layout.watched)
         raise
     return layout.finished()
 
@@ -117,7 +120,7 @@ class SandboxLayout:
         self._secret: list[Path] = []
         self.lease = around.scratch.lease(wanted.owner)
         self.claimed: list[Path] = []
-        self.watched: Path | None = None
+        self.watched: Watched | None = None
 
     def build(self) -> None:
         """Fill it, from covered places to those shown nevertheless."""
@@ -129,9 +132,9 @@ class SandboxLayout:
             for root in self._roots:
                 self._put(mount_places.WRITABLE, root)
             self._copy_caches()
+            if self._wanted.is_watched:
+                self.watched = self._around.watch.begin(self._workspace, tuple(self._roots))
             self._guard(git)
-            self._around.watch.begin(self._workspace, tuple(self._roots))
-            self.watched = self._workspace
         self._hide_keys()
         self._hide_scratch()
         self._hide_sockets()
@@ -190,14 +193,26 @@ class SandboxLayout:
                 self._put(mount_places.COPY, path, layers)
 
     def _guard(self, git: GitControl) -> None:
-        """Protect files that run later outside the sandbox."""
-        for guarded in (*git.guarded, *self._control(), *self._of_home()):
+        """Protect what makes a program outside run something at once: the control part of repositories."""
+        nested = self._around.watch.places(self._workspace)[:MOST_NESTED]
+        inner = [guarded for folder in nested for guarded in git_control(folder).guarded]
+        for guarded in (*git.guarded, *inner, *self._control()):
             self._keep(guarded)
             if guarded.path.is_symlink() and not guarded.is_pointer:
                 self._keep(replace(guarded, path=Path(os.path.realpath(guarded.path))))
+        if self.watched is not None:
+            kept = {mount_places.READ_ONLY, mount_places.LINK}
+            walled = (path for path, place in self._places.items() if place.kind in kept)
+            self.watched.walled = frozenset(
+                str(path) for path in walled if any(_inside(path, root) for root in self._roots)
+            )
 
     def _keep(self, guarded: Guarded) -> None:
         if not any(_inside(guarded.path, root) for root in self._roots):
+            return
+        if guarded.is_held:
+            if guarded.path.is_dir() and not guarded.path.is_symlink():
+                self._put(mount_places.WRITABLE, guarded.path)
             return
         if guarded.path.is_symlink():
             self._put(mount_places.LINK, guarded.path)
@@ -211,24 +226,14 @@ class SandboxLayout:
             self._put(mount_places.READ_ONLY, target)
 
     def _control(self) -> Iterator[Guarded]:
-        workspace = self._workspace
-        for name in (*CONTROL_FOLDERS, *CONTROL_FILES):
-            if name != ".git" and (name in LOADED_UNASKED or _stands(workspace / name)):
-                yield Guarded(workspace / name, is_file=True)
-        for path in self._around.watch.nested.find(workspace)[:MOST_NESTED]:
-            if path.name == ".git":
-                yield from git_control(path.parent).guarded
-            elif path.name == HEAD:
-                yield from bare_control(path.parent)
-            else:
-                yield Guarded(path, is_file=True)
+        """Files outside of git that run something at once: other version systems, Phoenix's own, those of a login."""
+        for name, files in OTHER_CONTROL.items():
+            paths = (self._workspace / name / file for file in files)
+            yield from (Guarded(path, is_file=True) for path in paths if _stands(path))
         yield from (Guarded(_resolved(path), is_file=True) for path in self._around.protected)
-
-    def _of_home(self) -> Iterator[Guarded]:
-        if not any(root == self._home or _inside(self._home, root) for root in self._roots):
-            return
-        for name in (*SHELL_FILES, *PHOENIX_FOLDERS):
-            yield Guarded(_resolved(self._home / name), is_file=True)
+        if any(root == self._home or _inside(self._home, root) for root in self._roots):
+            paths = (self._home / name for name in (*SHELL_FILES, *PHOENIX_FOLDERS))
+            yield from (Guarded(path.resolve(), is_file=True) for path in paths if path.exists())
 
     def _hide_keys(self) -> None:
         own = [path.resolve() for path in self._around.hidden if path.exists()]

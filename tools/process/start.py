@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+import secrets
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from tools.contract import Enforcement
+from tools.contract import Enforcement, SelfStarting
+from tools.git.history import read_versions
 from tools.process.helper import close_helpers
 from tools.process.jobs import JobTable
 from tools.process.link import ZygoteLink, spawn_zygote
@@ -35,6 +39,8 @@ class ProcessSettings(Struct, frozen=True):
     """Environment of Phoenix; commands see the harmless part."""
     journals: Path | None = None
     """Folder of the journals of every Phoenix of this user; None when no other Phoenix shares workspaces."""
+    taken_back: Path | None = None
+    """Folder for what commands wrote into self-starting files that were restored; None: a temporary one."""
     mechanism: str = ""
     """Forces a way of supervision (`tools.process.zygote.wire`); empty: the best there is."""
 
@@ -44,6 +50,7 @@ class Processes:
 
     def __init__(self, settings: ProcessSettings, link: ZygoteLink) -> None:
         self.link = link
+        self._taken_back = settings.taken_back
         self.planner = Planner(
             settings.environment, settings.protected, settings.hidden, settings.mechanism, settings.journals
         )
@@ -70,6 +77,40 @@ class Processes:
     async def enforcement(self) -> Enforcement:
         """Level of enforcement on this system; the first call takes about 50 ms, others no time."""
         return (await self.probe()).enforcement
+
+    async def trouble(self, folder: Path) -> str:
+        """Reason why a program outside the sandbox should not start in `folder` now, as a clause; empty for none."""
+        return await asyncio.to_thread(self.planner.watch.trouble, folder)
+
+    async def sift_changes(self, folder: Path, changes: Sequence[SelfStarting]) -> tuple[SelfStarting, ...]:
+        """The self-starting files among `changes` that are not as the user's own history has them; others are kept."""
+        commits = await asyncio.to_thread(self.planner.watch.tips, folder)
+        versions = await read_versions(self.runner, folder, commits, [change.path for change in changes])
+        if versions is None:
+            return tuple(changes)
+        own = {
+            change.path
+            for change in changes
+            if (versions.lacks(change.path) if change.kind == "removed" else versions.holds(change.path, change.hashes))
+        }
+        if own:
+            await self.keep_changes(folder, sorted(own))
+        return tuple(change for change in changes if change.path not in own)
+
+    async def keep_changes(self, folder: Path, names: Sequence[str]) -> None:
+        """Take changed files for the user's own."""
+        await asyncio.to_thread(self.planner.watch.keep, folder, names)
+
+    async def take_back(self, folder: Path, names: Sequence[str]) -> tuple[str, ...]:
+        """Restore changed files as they were; returns sentences: where the contents are now, and what failed."""
+        return await asyncio.to_thread(self._take_back, folder, names)
+
+    def _take_back(self, folder: Path, names: Sequence[str]) -> tuple[str, ...]:
+        base = self._taken_back or Path(tempfile.gettempdir()) / f"phoenix-taken-back-{os.getuid()}"
+        aside = base / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+        said = self.planner.watch.take_back(folder, names, aside)
+        kept = (f"What it wrote is kept in {aside}.",) if aside.is_dir() else ()
+        return (*kept, *(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in said))
 
     async def clear(self) -> None:
         """Remove leftovers in workspaces of the sandboxes of a killed Phoenix."""

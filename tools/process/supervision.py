@@ -126,8 +126,8 @@ class Supervision:
             await self._sweep_orphans(running)
         captured = await execution.finish()
         self._live.discard(running)
-        notes = await self._planner.release(running.plan)
-        return replace(captured, notes=notes) if notes else captured
+        left = await self._planner.release(running.plan)
+        return replace(captured, notes=left.said, changed=left.changed) if left.said or left.changed else captured
 
     async def see_through(self, running: Running, limit: float | None, let_go: asyncio.Event) -> Finished | None:
         """Wait until the command has ended or `limit` seconds are over, then end its tree; None when it was released

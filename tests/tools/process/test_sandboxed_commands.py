@@ -104,11 +104,12 @@ async def test_git_hooks_and_settings_stay_while_commits_work(repository: Path) 
     assert (repository / ".git" / "hooks").is_dir()
 
 
-async def test_what_does_not_exist_yet_cannot_be_planted(workspace: Path) -> None:
+async def test_a_hook_in_a_new_repository_is_set_aside(workspace: Path) -> None:
     async with sandboxed(SandboxMode.WORKSPACE) as processes:
-        finished = await sh(processes, "mkdir -p .git/hooks && echo evil > .git/hooks/post-checkout", workspace)
-    assert finished.exit_code != 0
-    assert names(workspace) == []
+        finished = await sh(processes, "git init -q . && echo evil > .git/hooks/post-checkout", workspace)
+    assert finished.exit_code == 0
+    assert not (workspace / ".git/hooks").exists()
+    assert ".git/hooks was renamed" in finished.captured.notes[0]
 
 
 async def test_phoenix_own_folder_is_protected_also_inside_the_workspace(workspace: Path) -> None:
@@ -271,8 +272,7 @@ async def test_the_probe_says_what_is_in_force_in_sentences(processes: Processes
 
 
 def test_bubblewrap_is_told_the_same_rules(workspace: Path) -> None:
-    (workspace / ".git" / "hooks").mkdir(parents=True)
-    (workspace / ".git" / "config").touch()
+    make_repository(workspace)
     around = SandboxPlaces({})
     confinement = confine(SandboxRequest(SandboxMode.WORKSPACE, workspace), around)
     arguments = bubblewrap_arguments("/usr/bin/bwrap", confinement.places, workspace, network=False, writable=True)
@@ -286,12 +286,23 @@ def test_bubblewrap_is_told_the_same_rules(workspace: Path) -> None:
 
 
 def test_a_placeholder_stays_until_the_last_command_that_needs_it(workspace: Path) -> None:
+    make_repository(workspace)
+    before = names(workspace / ".git")
     around = SandboxPlaces({})
     wanted = SandboxRequest(SandboxMode.WORKSPACE, workspace)
     first, second = confine(wanted, around), confine(wanted, around)
     around.placeholders.release(first.placeholders)
-    assert {".git", ".vscode", ".mcp.json"} <= set(names(workspace))
-    assert MountPlace(READ_ONLY, str(workspace / ".git")) in second.places
+    assert {"commondir", "config.worktree"} <= set(names(workspace / ".git"))
+    assert MountPlace(READ_ONLY, str(workspace / ".git/commondir")) in second.places
     around.placeholders.release(second.placeholders)
     around.scratch.close()
-    assert names(workspace) == []
+    assert names(workspace / ".git") == before
+    assert names(workspace) == [".git"], "nothing is visible beside the user's own files"
+
+
+def make_repository(folder: Path) -> None:
+    """What git takes for a repository, with a hook folder and settings."""
+    for name in ("hooks", "objects", "refs"):
+        (folder / ".git" / name).mkdir(parents=True)
+    (folder / ".git/HEAD").write_text("ref: refs/heads/main\n", "ascii")
+    (folder / ".git/config").touch()

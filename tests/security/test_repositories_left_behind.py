@@ -1,0 +1,324 @@
+"""SECURITY S1, S2: whatever a command builds, git outside runs nothing of it, in any folder.
+
+Each attack is tried twice: without a sandbox, where it must work, or the test would show nothing; and in the sandbox,
+after which the user's own git runs at the top and in each folder that the attack is about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from msgspec import Struct
+
+from tests.support.outside import folder_outside_temp
+from tests.support.sandboxes import CONFINED
+from tests.support.waiting import poll
+from tools.contract import Command, Finished
+from tools.files.protected import completed_repository, protected_part
+from tools.job_board import Caller
+from tools.process.start import Processes, ProcessSettings, start_processes
+
+IDENTITY = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
+ALONE = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", **IDENTITY}
+EXPORTS = " ".join(f"{name}={value}" for name, value in ALONE.items())
+
+MONITOR = r"""'[core]\n\trepositoryformatversion = 0\n\tbare = false\n%s\tfsmonitor = "echo > MARK; false"\n'"""
+SETTINGS = (
+    f"conf() {{ printf {MONITOR} $'\\tworktree = '\"${{2:-.}}\"$'\\n' > \"$1\"; }}\n"
+    f'repo() {{ git init -q "$1"; printf {MONITOR} \'\' >> "$1/.git/config"; echo x > "$1/f"; }}\n'
+    'bare() { mkdir -p "$1/objects" "$1/refs"; printf \'ref: refs/heads/x\\n\' > "$1/HEAD"; conf "$1/config"; }\n'
+    'hook() { printf \'#!/bin/sh\\necho > MARK\\n\' > "$1"; chmod 700 "$1"; }\n'
+)
+"""Shell functions of the attacks; MARK is a file outside that shows what ran."""
+
+
+class Attack(Struct, frozen=True):
+    """One way to have git outside start a program."""
+
+    script: str
+    where: tuple[str, ...] = ()
+    """Folders below the top in which git runs afterwards."""
+    before: str = ""
+    """Script for what the repository contained already."""
+    first: str = ""
+    """A command before, also in the sandbox."""
+
+
+ATTACKS = {
+    "top, HEAD removed": Attack("bare .; rm .git/HEAD"),
+    "top, HEAD moved": Attack("bare .; mv .git/HEAD .git/H"),
+    "top, HEAD spoiled": Attack("bare .; echo junk > .git/HEAD"),
+    "top, HEAD a folder": Attack("bare .; rm .git/HEAD; mkdir .git/HEAD"),
+    "top, HEAD a link": Attack("bare .; ln -sfn nowhere .git/HEAD"),
+    "top, refs removed": Attack("bare .; rm -rf .git/refs"),
+    "top, refs moved": Attack("bare .; mv .git/refs .git/r"),
+    "top, refs a file": Attack("bare .; rm -rf .git/refs; echo > .git/refs; chmod 600 .git/refs"),
+    "top, objects removed": Attack("bare .; rm -rf .git/objects"),
+    "top, objects moved": Attack("bare .; mv .git/objects away"),
+    "top, HEAD and commondir": Attack("bare away; mv away/config away/c; printf 'away\\n' > commondir;"
+        " printf 'ref: refs/heads/x\\n' > HEAD; conf away/config $PWD; rm .git/HEAD"),
+    "folder": Attack("bare sub", ("sub",)),
+    "node_modules": Attack("bare node_modules/x", ("node_modules/x",)),
+    "target": Attack("bare target/debug", ("target/debug",)),
+    "venv": Attack("bare venv/lib", ("venv/lib",)),
+    ".venv": Attack("bare .venv", (".venv",)),
+    ".cache": Attack("bare .cache/x", (".cache/x",)),
+    ".tox": Attack("bare .tox", (".tox",)),
+    "__pycache__": Attack("bare __pycache__", ("__pycache__",)),
+    "behind 3,100 folders": Attack("mkdir a; (cd a; mkdir $(seq 3100)); bare a/3100/x", ("a/3100/x",)),
+    "sixty folders deep": Attack(f"mkdir -p {'d/' * 60}; bare {'d/' * 60}x", (f"{'d/' * 60}x",)),
+    "inside .hg": Attack("bare .hg/x", (".hg/x",)),
+    "odd name": Attack("bare $'a b\\n*'", ("a b\n*",)),
+    "refs a link": Attack("bare sub; rmdir sub/refs; ln -s objects sub/refs", ("sub",)),
+    "HEAD a link": Attack("bare sub; ln -sf refs/heads/none sub/HEAD", ("sub",)),
+    "HEAD detached": Attack("bare sub; echo 4b825dc642cb6eb9a060e54bf8d69288fbee4904 > sub/HEAD", ("sub",)),
+    "commondir in a folder": Attack("bare away; rm away/config; mkdir sub; cp away/HEAD sub;"
+        " echo ../away > sub/commondir; conf away/config $PWD/sub", ("sub",)),
+    "built in two commands": Attack("mkdir sub/refs", ("sub",), first="bare sub; rmdir sub/refs"),
+    "shipped but for one folder": Attack("mkdir sub/refs", ("sub",), before="bare sub; rmdir sub/refs"),
+    "shipped, HEAD made valid": Attack("echo 'ref: refs/heads/x' > sub/HEAD", ("sub",), before="bare sub; echo > sub/HEAD"),
+    "shipped, renamed": Attack("mv sub/HEAD~ sub/HEAD", ("sub",), before="bare sub; mv sub/HEAD sub/HEAD~"),
+    "shipped, moved to the top": Attack("mv sub/* .; rm .git/HEAD", before="bare sub; rmdir sub/refs; mkdir sub/refs"),
+    "moved from the temporary folder": Attack("bare /tmp/$$x; mv /tmp/$$x sub", ("sub",)),
+    "old times": Attack("bare sub; find sub -exec touch -h -d 2001-01-01 {} +", ("sub",)),
+    "from an archive": Attack("bare sub; find sub -exec touch -d 2001-01-01 {} +; tar cf t sub; rm -r sub; tar xpf t", ("sub",)),
+    "repository": Attack("repo sub", ("sub",)),
+    "repository in node_modules": Attack("repo node_modules/a/b", ("node_modules/a/b",)),
+    "submodule of the index": Attack("repo sub; mv sub/.git/config c; git init -q sub; git -C sub add f; git -C sub commit -qm s;"
+        " git add sub 2>/dev/null; mv c sub/.git/config"),
+    "pointer": Attack('repo sub; mv sub/.git away; echo "gitdir: $PWD/away" > sub/.git', ("sub",)),
+    "relative pointer": Attack("repo sub; mv sub/.git away; echo 'gitdir: ../away' > sub/.git", ("sub",)),
+    "pointer into .git": Attack("repo sub; mkdir -p .git/modules; mv sub/.git .git/modules/x;"
+        ' echo "gitdir: $PWD/.git/modules/x" > sub/.git', ("sub",)),
+    "link": Attack("repo sub; mv sub/.git away; ln -s ../away sub/.git", ("sub",)),
+    "link of the folder": Attack("repo real; ln -s real sub", ("sub",)),
+    "hard links": Attack("repo away; git init -q sub; rm sub/.git/config; ln away/.git/config sub/.git/config", ("sub",)),
+    "commondir": Attack("repo sub; mkdir other; mv sub/.git/config sub/.git/objects sub/.git/refs other/;"
+        " echo ../../other > sub/.git/commondir", ("sub",)),
+    "linked worktree": Attack("bare away; rm away/config; git init -q sub; rm -rf sub/.git; mkdir -p .git/worktrees/w;"
+        " cp away/HEAD .git/worktrees/w; echo ../../../away > .git/worktrees/w/commondir; conf away/config ../sub;"
+        ' echo "gitdir: $PWD/.git/worktrees/w" > sub/.git', ("sub",)),
+    "included settings": Attack("git init -q sub; printf '[include]\\n\\tpath = ../../x\\n' >> sub/.git/config; conf x ..", ("sub",)),
+    "one line": Attack("git init -q sub; printf '[core] fsmonitor = \"echo > MARK; false\"\\n' >> sub/.git/config", ("sub",)),
+    "carriage returns": Attack("repo sub; sed -i 's/$/\\r/' sub/.git/config; sed -i 's/false\"/true;false\"/' sub/.git/config", ("sub",)),
+    "settings of a worktree": Attack("git init -q sub; git -C sub config extensions.worktreeConfig true;"
+        " printf '[core]\\n\\tfsmonitor = \"echo > MARK; false\"\\n' > sub/.git/config.worktree", ("sub",)),
+    "hook": Attack("git init -q sub; mkdir -p sub/.git/hooks; hook sub/.git/hooks/pre-commit", ("sub",)),
+    "hook made to run": Attack("chmod 700 sub/.git/hooks/pre-commit", ("sub",),
+        first="", before="git init -q sub; mkdir -p sub/.git/hooks; hook sub/.git/hooks/pre-commit; chmod 600 sub/.git/hooks/*"),
+    "folder of hooks": Attack("git init -q sub; mkdir h; hook h/pre-commit; git -C sub config core.hooksPath ../h", ("sub",)),
+    "editor": Attack("git init -q sub; git -C sub config core.editor 'echo > MARK; false'", ("sub",)),
+    "external diff": Attack("git init -q sub; echo 1 > sub/f; git -C sub add f; git -C sub commit -qm 1; echo 2 > sub/f;"
+        " git -C sub config diff.external 'echo > MARK; true'", ("sub",)),
+    "filter": Attack("git init -q sub; echo '* filter=x' > sub/.gitattributes; git -C sub config filter.x.clean 'echo > MARK; cat';"
+        " echo 1 > sub/f; git -C sub add -N f", ("sub",)),
+    "signing program": Attack("git init -q sub; hook sign; git -C sub config commit.gpgsign true; git -C sub config gpg.program $PWD/sign", ("sub",)),
+    "ssh command": Attack("git init -q sub; git -C sub remote add origin ssh://localhost/x; git -C sub config core.sshCommand 'echo > MARK; false'", ("sub",)),
+    "upload pack": Attack("git init -q sub; git -C sub remote add origin $PWD; git -C sub config remote.origin.uploadpack 'echo > MARK; false'", ("sub",)),
+    "closed to its owner": Attack("repo sub; chmod 500 sub sub/.git", ("sub",)),
+}  # fmt: skip
+
+
+def run_outside(folder: Path, script: str, mark: Path) -> str:
+    """Run a script as the user would."""
+    words = ["bash", "-c", SETTINGS.replace("MARK", str(mark)) + script.replace("MARK", str(mark))]
+    done = subprocess.run(words, cwd=folder, env={**os.environ, **ALONE}, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+GIT = """git status --short; git diff; git add -A .; git commit -qm x --allow-empty
+git log -1; git fetch origin; git stash list"""
+"""Everyday commands of a user."""
+
+
+def use_git(top: Path, attack: Attack) -> None:
+    edits = "core.editor" in attack.script
+    words = "git commit --allow-empty" if edits else GIT
+    environment = {name: value for name, value in os.environ.items() if "EDITOR" not in name and name != "VISUAL"}
+    for folder in attack.where if edits else ("", *attack.where):
+        if (top / folder).is_dir():
+            subprocess.run(
+                ["bash", "-c", words],
+                cwd=top / folder,
+                env=environment | ALONE,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+                timeout=60,
+            )
+
+
+def make_project(folder: Path, attack: Attack, mark: Path) -> Path:
+    folder.mkdir()
+    run_outside(folder, "git init -q .; echo one > file; git add .; git commit -qm one", mark)
+    run_outside(folder, attack.before, mark)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Path]:
+    with folder_outside_temp() as folder:
+        yield folder
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def processes() -> AsyncIterator[Processes]:
+    started = await start_processes(ProcessSettings())
+    if not (await started.probe()).guards_files:
+        pytest.skip("no sandbox that guards files on this system")
+    yield started
+    await started.close()
+
+
+async def run_inside(processes: Processes, folder: Path, script: str, mark: Path) -> Finished:
+    whole = f"export {EXPORTS}\n{SETTINGS}{script}".replace("MARK", str(mark))
+    command = Command(("/bin/bash", "-c", whole), folder, timeout=60, sandbox=CONFINED)
+    ended = await processes.jobs.run(command, Caller("one", "call", "x"))
+    assert isinstance(ended, Finished)
+    return ended
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_git_outside_runs_nothing_that_a_command_built(name: str, processes: Processes, place: Path) -> None:
+    attack, number = ATTACKS[name], list(ATTACKS).index(name)
+    mark = place / f"mark{number}"
+    free = make_project(place / f"free{number}", attack, mark)
+    await asyncio.to_thread(run_outside, free, f"{attack.first}\n{attack.script}", mark)
+    await asyncio.to_thread(use_git, free, attack)
+    assert mark.exists(), "the attack does not work without a sandbox"
+    mark.unlink()
+    held = make_project(place / f"held{number}", attack, mark)
+    if attack.first:
+        await run_inside(processes, held, attack.first, mark)
+    ended = await run_inside(processes, held, attack.script, mark)
+    await asyncio.to_thread(use_git, held, attack)
+    assert not mark.exists(), (ended.captured, list(held.iterdir()))
+
+
+OTHERS = {
+    "Mercurial": ("mkdir .hg; printf '[hooks]\\nstatus = evil\\n' > .hg/hgrc", ".hg/hgrc"),
+    "Mercurial, shared": ("mkdir -p sub/.hg; echo ../x > sub/.hg/sharedpath", "sub/.hg/sharedpath"),
+    "Jujutsu": ("mkdir -p .jj/repo; echo 'ui.pager = \"evil\"' > .jj/repo/config.toml", ".jj/repo/config.toml"),
+    "Darcs": (
+        "mkdir -p a/_darcs/prefs; echo 'status posthook evil' > a/_darcs/prefs/defaults",
+        "a/_darcs/prefs/defaults",
+    ),
+    "Breezy": ("mkdir -p .bzr/branch; echo 'post_commit = evil' > .bzr/branch/branch.conf", ".bzr/branch/branch.conf"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_settings_of_other_version_systems_are_set_aside(name: str, processes: Processes, place: Path) -> None:
+    script, path = OTHERS[name]
+    folder = place / f"other {name}"
+    folder.mkdir()
+    ended = await run_inside(processes, folder, script, place / "mark")
+    assert not (folder / path).exists()
+    assert any(path in note for note in ended.captured.notes)
+
+
+HARMLESS = {
+    "init": "git init -q sub; git -C sub commit -q --allow-empty -m x; git -C sub status",
+    "clone": "git clone -q . sub; git -C sub log -1",
+    "shared clone": "git clone -q --shared . sub; git -C sub log -1",
+    "bare clone": "git clone -q --bare . sub.git; git -C sub.git log -1",
+    "remote": "git init -q sub; git -C sub remote add origin https://localhost/x; git -C sub config user.name a",
+    "worktree setting": "git init -q --separate-git-dir=away sub; git -C sub commit -q --allow-empty -m x",
+    "submodule": "git init -q a; git -C a commit -q --allow-empty -m x; git -c protocol.file.allow=always clone -q a b",
+    "rebase": "echo 2 > file; git commit -qam 2; git rebase -q --exec true HEAD~1",
+    "removed": "git init -q sub; rm -rf sub",
+}
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_git_itself_makes_stays(name: str, processes: Processes, place: Path) -> None:
+    folder = make_project(place / f"fine {name}", Attack(""), place / "mark")
+    ended = await run_inside(processes, folder, f"set -e; {HARMLESS[name]}", place / "mark")
+    assert (ended.exit_code, ended.captured.notes) == (0, ())
+    assert not list(folder.rglob("*set-aside*"))
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_the_user_had_before_stays(processes: Processes, place: Path) -> None:
+    mark = place / "mark"
+    mine = "git init -q sub; mkdir -p sub/.git/hooks; hook sub/.git/hooks/pre-commit; bare old; repo node_modules/x"
+    folder = make_project(place / "mine", Attack("", before=mine), mark)
+    for script in ("echo x > new", "echo y > sub/new; echo z > old/new; touch node_modules/x/y"):
+        ended = await run_inside(processes, folder, script, mark)
+        assert ended.captured.notes == ()
+    await asyncio.to_thread(run_outside, folder, "git init -q later; hook later/.git/hooks/pre-commit || true", mark)
+    ended = await run_inside(processes, folder, "echo x > newer", mark)
+    assert ended.captured.notes == ()
+    assert "fsmonitor" in (folder / "old/config").read_text("ascii")
+    assert (folder / "sub/.git/hooks/pre-commit").exists()
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_a_running_job_plants_is_set_aside_before_a_program_starts_outside(
+    processes: Processes, place: Path
+) -> None:
+    mark = place / "late"
+    folder = make_project(place / "job", Attack(""), mark)
+    script = "until [ -e go ]; do sleep 0.02; done; repo sub; touch done; sleep 60"
+    job = asyncio.create_task(run_inside(processes, folder, script, mark))
+    await poll((folder / ".git/commondir").exists)
+    (folder / "go").touch()
+    await poll((folder / "done").exists)
+    outside = Command(("/bin/bash", "-c", "git -C sub status"), folder, timeout=60, environment=ALONE)
+    await processes.runner.run(outside)
+    assert not mark.exists()
+    assert not (folder / "sub/.git/config").exists()
+    job.cancel()
+    await asyncio.wait({job})
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_look_that_is_cut_short_says_so_and_keeps_programs_inside(
+    processes: Processes, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = place / "mark"
+    folder = make_project(place / "cut", Attack(""), mark)
+    watch = processes.planner.watch
+    monkeypatch.setattr(watch, "_limit", -1.0)
+    ended = await run_inside(processes, folder, "repo sub", mark)
+    assert "could not be finished: it took too long" in ended.captured.notes[-1]
+    assert "could not be finished" in await processes.trouble(folder)
+    outside = Command(("/bin/bash", "-c", "git -C sub status"), folder, timeout=60, environment=ALONE)
+    with pytest.raises(OSError, match="not started outside the sandbox"):
+        await processes.runner.run(outside)
+    monkeypatch.undo()
+    assert await processes.trouble(folder) == "", "the next look is finished, and sets aside what it finds"
+
+
+WRITES = {
+    "bare repository, HEAD last": (("x/objects/a", "x/refs/a"), "x/HEAD"),
+    "bare repository, refs last": (("x/HEAD", "x/objects/a"), "x/refs/heads/a"),
+    "HEAD and commondir": (("x/HEAD",), "x/commondir"),
+    "settings of one that is there": (("x/HEAD", "x/objects/a", "x/refs/a"), "x/config"),
+    "hook of one that is there": (("x/HEAD", "x/objects/a", "x/refs/a"), "x/hooks/pre-commit"),
+    "at the top": (("HEAD", "objects/a"), "refs/a"),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_file_that_completes_a_repository_is_protected(name: str, tmp_path: Path) -> None:
+    written, last = WRITES[name]
+    for path in written:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).touch()
+    assert protected_part(tmp_path / last, tmp_path, Path("/nowhere"))
+
+
+@pytest.mark.parametrize("path", ["config", "src/config/x.py", "hooks/useThing.ts", "objects/a", "HEAD", "info/x"])
+def test_names_that_git_also_uses_are_ordinary_elsewhere(path: str, tmp_path: Path) -> None:
+    (tmp_path / "refs").mkdir()
+    assert completed_repository(tmp_path / path, tmp_path) == ""

@@ -1,0 +1,192 @@
+"""Files that start by themselves: what an agent, an editor, a shell hook or a build service loads without a question.
+
+A command may write them, since its effect comes later; what it changed is looked at when it ends (SECURITY S11). The
+rule is generous, because a wrong guess costs a question and no broken command: a hidden folder counts unless it is
+known to be harmless.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from itertools import pairwise
+from typing import Final
+
+VERSION_CONTROL: Final = frozenset({".git", ".hg", ".svn", ".jj", ".bzr", "_darcs", ".pijul", "cvs"})
+"""Folders of version control, which `tools.process.git_traps` and the sandbox look after."""
+PRODUCED: Final = frozenset({
+    ".assets",
+    ".changeset",
+    ".docker",
+    ".ebextensions",
+    ".images",
+    ".logs",
+    ".platform",
+    ".storybook",
+    ".temp",
+    ".tmp",
+    ".vitepress",
+    ".vuepress",
+    ".angular",
+    ".aws-sam",
+    ".build",
+    ".bundle",
+    ".cache",
+    ".dart_tool",
+    ".docusaurus",
+    ".eggs",
+    ".expo",
+    ".gradle",
+    ".hypothesis",
+    ".import_linter_cache",
+    ".ipynb_checkpoints",
+    ".mypy_cache",
+    ".next",
+    ".nox",
+    ".nuxt",
+    ".nyc_output",
+    ".output",
+    ".parcel-cache",
+    ".pnpm-store",
+    ".pytest_cache",
+    ".pytype",
+    ".ruff_cache",
+    ".sass-cache",
+    ".stack-work",
+    ".svelte-kit",
+    ".terraform",
+    ".tox",
+    ".turbo",
+    ".venv",
+    ".vite",
+    ".yarn/cache",
+    ".yarn/unplugged",
+})
+"""Hidden folders that hold results of tools, or what only their own build reads: nothing in them starts because the
+folder is opened.
+"""
+INSTALLED: Final = frozenset({"node_modules", "site-packages", "dist-packages", "bower_components", "__pycache__"})
+"""Folders of packages of others: no one works in them, so what lies there is loaded by no agent or editor."""
+FILES: Final = frozenset({
+    ".aider.conf.yml",
+    ".bash_aliases",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".clangd",
+    ".cursorrules",
+    ".dir-locals.el",
+    ".drone.yml",
+    ".envrc",
+    ".exrc",
+    ".gdbinit",
+    ".ghci",
+    ".gitconfig",
+    ".gitlab-ci.yml",
+    ".gitmodules",
+    ".goosehints",
+    ".gvimrc",
+    ".inputrc",
+    ".irbrc",
+    ".lldbinit",
+    ".lvimrc",
+    ".mcp.json",
+    ".mise.toml",
+    ".netrc",
+    ".npmrc",
+    ".nvim.lua",
+    ".nvimrc",
+    ".octaverc",
+    ".pdbrc",
+    ".pdbrc.py",
+    ".pnpmfile.cjs",
+    ".pre-commit-config.yaml",
+    ".pre-commit-config.yml",
+    ".profile",
+    ".pryrc",
+    ".psqlrc",
+    ".pypirc",
+    ".renviron",
+    ".rprofile",
+    ".screenrc",
+    ".sqliterc",
+    ".tmux.conf",
+    ".tmuxinator.yml",
+    ".tool-versions",
+    ".travis.yml",
+    ".vimrc",
+    ".windsurfrules",
+    ".woodpecker.yml",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".zlogin",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+    "appveyor.yml",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    "bunfig.toml",
+    "copilot-instructions.md",
+    "crush.json",
+    "jenkinsfile",
+    "mcp.json",
+    "mise.toml",
+    "opencode.json",
+    "opencode.jsonc",
+    "sitecustomize.py",
+    "skill.md",
+    "usercustomize.py",
+})
+"""Names of files, in small letters, that count in any folder."""
+_FILE: Final = re.compile(
+    r"(?:agents?|claude|gemini|qwen|warp|crush|codex|copilot|jules|cursor)(?:\.[\w-]+)*\.md"
+    r"|\.?lefthook(?:-local)?\.(?:ya?ml|toml|json)"
+    r"|\.?mise(?:\.[\w-]+)*\.toml"
+    r"|.*\.(?:code-workspace|sublime-project|mdc|instructions\.md|prompt\.md|chatmode\.md)"
+    r"|\.devcontainer(?:\.[\w-]+)*\.json"
+    r"|\.[\w.-]*(?:mcp|rules|hooks?|agents?|instructions)[\w.-]*"
+    r"|\.(?:husky|huskyrc|overcommit|czrc|tmuxp)[\w.-]*"
+)
+"""Shapes of such names: instructions of agents, managers of hooks, settings of editors and of servers of tools."""
+_TEXT: Final = re.compile(
+    r"[^.]*|.*\.(?:jsonc?|json5|toml|ya?ml|xml|mdc?|txt|ini|cfg|conf|lua|el|vim|rb|py|sh|bash|zsh|fish|[cm]?[jt]sx?)"
+    r"|.*\.(?:iml|lock|desktop|service|timer|plist|path)"
+)
+"""Files of a hidden folder that a program reads as settings, text or code, in small letters."""
+
+
+def is_self_starting(path: str) -> bool:
+    """True for a path relative to a working directory, with `/`, of a file that starts by itself."""
+    folder, _, name = path.rpartition("/")
+    place = place_of(folder)
+    return place is not Place.QUIET and starts_in(name, place)
+
+
+class Place(Enum):
+    """Kind of a folder, by the names of it and of those above."""
+
+    QUIET = 0
+    """No file in it counts, nor below."""
+    PLAIN = 1
+    SETTINGS = 2
+    """Below a hidden folder whose files count, whatever they are called."""
+
+
+def place_of(folder: str) -> Place:
+    """The kind of a folder by its path relative to the working directory, empty for that itself."""
+    parts = [part.casefold() for part in folder.split("/")] if folder else []
+    if any(part in INSTALLED or part in VERSION_CONTROL or part in PRODUCED for part in parts):
+        return Place.QUIET
+    if any(f"{above}/{part}" in PRODUCED for above, part in pairwise(parts)):
+        return Place.QUIET
+    return Place.SETTINGS if any(part.startswith(".") for part in parts) else Place.PLAIN
+
+
+def starts_in(name: str, place: Place) -> bool:
+    """True for the name of a file that starts by itself in a folder that is not quiet."""
+    folded = name.casefold()
+    if folded in FILES or _FILE.fullmatch(folded):
+        return True
+    return place is Place.SETTINGS and _TEXT.fullmatch(folded) is not None

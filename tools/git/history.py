@@ -1,0 +1,63 @@
+"""Versions of files in the history of a repository, read by the hardened git of `tools.git.reading`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from tools.contract import ProcessRunner
+from tools.git.reading import open_repository
+
+MOST: Final = 4 * 1024 * 1024
+"""Bytes of git's answer."""
+_RAW: Final = re.compile(r"^:+(?:\d{6} )+((?:[0-9a-f]{40,64} )+)\w+\t(.+)$", re.MULTILINE)
+
+
+class FileVersions(Struct, frozen=True):
+    """Names of the contents of some files, by their path."""
+
+    checked_out: Mapping[str, str]
+    """In the commit that is checked out; a file that it does not have is missing."""
+    known: Mapping[str, frozenset[str]]
+    """In the history of given commits."""
+
+    def holds(self, path: str, hashes: Iterable[str]) -> bool:
+        """True where one of `hashes` is checked out and was known before."""
+        found = self.checked_out.get(path, "")
+        return found in set(hashes) and found in self.known.get(path, frozenset())
+
+    def lacks(self, path: str) -> bool:
+        """True where history has the file, and the commit that is checked out does not."""
+        return path not in self.checked_out and path in self.known
+
+
+async def read_versions(
+    runner: ProcessRunner, folder: Path, commits: Sequence[str], paths: Sequence[str]
+) -> FileVersions | None:
+    """Versions of `paths`, relative to `folder`, in the history of `commits`; None where git cannot tell."""
+    reader = await open_repository(runner, folder) if commits and paths else None
+    if reader is None or not reader.repository.head:
+        return None
+    prefix = await asyncio.to_thread(lambda: os.path.relpath(os.path.realpath(folder), reader.repository.worktree))
+    full = {f"{prefix}/{path}" if prefix != "." else path: path for path in paths}
+    listed = await reader.ask("ls-tree", "-r", "-z", "--full-tree", reader.repository.head, "--", *full, most=MOST)
+    words = ("log", "--format=", "--raw", "--no-abbrev", "--no-renames", "-m", "--root", *commits)
+    logged = await reader.ask(*words, "--", *(f":/{path}" for path in full), most=MOST)
+    if listed is None or logged is None:
+        return None
+    checked_out: dict[str, str] = {}
+    for entry in listed.captured.head.decode("utf-8", "surrogateescape").split("\0"):
+        facts, _, path = entry.partition("\t")
+        if path in full:
+            checked_out[full[path]] = facts.rpartition(" ")[2]
+    known: dict[str, set[str]] = {}
+    for names, path in _RAW.findall(logged.captured.head.decode("utf-8", "surrogateescape")):
+        if path in full:
+            known.setdefault(full[path], set()).update(names.split())
+    return FileVersions(checked_out, {path: frozenset(names) for path, names in known.items()})

@@ -1,0 +1,214 @@
+"""The folders of a workspace as they were read last: a later look reads again only those that changed.
+
+Nothing is left out by its name: git and editors find a folder by what is in it. A folder's change time tells whether an
+entry came, went or was renamed; programs cannot set that time. A file's own change time tells whether it was written.
+Runs in the helper process of `tools.process.workspace_look`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Final, TypeAlias
+
+from tools.files.self_starting import Place, place_of, starts_in
+
+MOST_FOLDERS: Final = 1_000_000
+"""Folders of one workspace, 250 bytes each; beyond them a look is unfinished."""
+RACY_NS: Final = 50_000_000
+"""A folder changed so shortly before it was read may change again within the same tick of the file system's clock."""
+LOOSE: Final = frozenset(f"{number:02x}" for number in range(256))
+"""Folders of loose objects: git makes files in them, and never overwrites one."""
+OTHER_CONTROL: Final = {
+    ".hg": ("hgrc", "hgrc-not-shared", "sharedpath"),
+    ".jj": ("repo/config.toml", "config.toml", "workspace-config.toml", "repo/workspace-config.toml"),
+    ".bzr": ("branch/branch.conf", "branch/location", "repository/repository.conf"),
+    "_darcs": ("prefs/defaults",),
+}
+"""Files that make other version systems run programs, below the folder that makes one a repository."""
+Stamp: TypeAlias = tuple[int, int, int, int]
+"""Device, inode, size and change time of an entry, links not followed; the change time differs after every change."""
+
+
+class UnfinishedError(Exception):
+    """Raised where a look ends before it has seen every folder; the message is a clause with the reason."""
+
+
+class Folder:
+    """One folder as it was read; a class with slots, since there may be a million."""
+
+    __slots__ = ("control", "fresh", "inner", "links", "rules", "stamp", "starters")
+
+    def __init__(self, stamp: Stamp, fresh: bool) -> None:
+        self.stamp = stamp
+        self.fresh = fresh
+        """True where it came while a command ran: what is in it may be that command's, whatever its change time."""
+        self.inner: tuple[str, ...] = ()
+        self.starters: tuple[str, ...] = ()
+        self.links: tuple[str, ...] = ()
+        """Symbolic links, of a folder of git only."""
+        self.control = False
+        """True where an entry makes git look at it: `.git` or HEAD."""
+        self.rules: tuple[str, ...] = ()
+        """Folders of other version systems in it."""
+
+
+class FolderIndex:
+    """The folders below one path; `is_git` for a folder of git, where links count and no file starts by itself."""
+
+    def __init__(self, top: str, *, is_git: bool = False) -> None:
+        self.top = top
+        self.folders: dict[str, Folder] = {}
+        self._is_git = is_git
+
+    def read(self, since: int, until: float) -> None:
+        """Read what changed. A folder that is new, or another one than before, and changed at `since` (nanoseconds of
+        the clock) or later is fresh.
+
+        Raises:
+            UnfinishedError: there are too many folders, one cannot be read, or the monotonic time `until` is over.
+        """
+        before, after = self.folders, dict[str, Folder]()
+        waiting = [self.top]
+        unreadable = ""
+        while waiting:
+            path = waiting.pop()
+            if len(after) >= MOST_FOLDERS:
+                raise UnfinishedError(f"it has more than {MOST_FOLDERS:,} folders")
+            if not len(after) % 1000 and time.monotonic() > until:
+                raise UnfinishedError("it took too long")
+            try:
+                folder = self._read_again(path, before.get(path), since)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                unreadable = unreadable or f"{path} cannot be read ({error.strerror})"
+                continue
+            after[path] = folder
+            waiting += [f"{path}/{name}" for name in folder.inner]
+        self.folders = after
+        if unreadable:
+            raise UnfinishedError(unreadable)
+
+    def settle(self) -> None:
+        """Take every folder for one that was there before the next command."""
+        for folder in self.folders.values():
+            folder.fresh = False
+
+    def is_fresh(self, path: str) -> bool:
+        """True where a folder above `path` is fresh."""
+        while len(path) > len(self.top):
+            path = path.rpartition("/")[0]
+            folder = self.folders.get(path)
+            if folder is not None and folder.fresh:
+                return True
+        return False
+
+    def starters(self) -> Iterator[str]:
+        """Paths of files that start by themselves."""
+        return (f"{path}/{name}" for path, folder in self.folders.items() for name in folder.starters)
+
+    def candidates(self) -> Iterator[str]:
+        """Folders at which git may find a repository."""
+        return (path for path, folder in self.folders.items() if folder.control)
+
+    def links(self) -> Iterator[str]:
+        """Paths of symbolic links in a folder of git."""
+        return (f"{path}/{name}" for path, folder in self.folders.items() for name in folder.links)
+
+    def other_control(self) -> Iterator[str]:
+        """Existing files that make another version system than git run programs."""
+        for path, folder in self.folders.items():
+            for name in folder.rules:
+                for file in OTHER_CONTROL[name.casefold()]:
+                    if os.path.lexists(f"{path}/{name}/{file}"):
+                        yield f"{path}/{name}/{file}"
+
+    def _read_again(self, path: str, known: Folder | None, since: int) -> Folder:
+        """The folder as it is, read only where it changed. Raises OSError."""
+        status = os.lstat(path)
+        if not stat.S_ISDIR(status.st_mode):
+            raise NotADirectoryError
+        stamp = stamp_of(status)
+        if known is not None and known.stamp == stamp:
+            return known
+        is_same = known is not None and known.stamp[:2] == stamp[:2]
+        fresh = known.fresh if known is not None and is_same else status.st_ctime_ns >= since
+        is_settled = abs(time.time_ns() - status.st_ctime_ns) > RACY_NS
+        folder = Folder(stamp if is_settled else (*stamp[:3], 0), fresh)
+        with _listed(path, status) as entries:
+            self._note(path, folder, entries)
+        return folder
+
+    def _note(self, path: str, folder: Folder, entries: Iterator[os.DirEntry[str]]) -> None:
+        place = Place.QUIET if self._is_git else place_of(path[len(self.top) + 1 :])
+        inner, starters, links, rules = [], [], [], []
+        is_objects = self._is_git and path.endswith("/objects")
+        for entry in entries:
+            name = entry.name
+            if entry.is_dir(follow_symlinks=False):
+                folded = name.casefold()
+                folder.control = folder.control or folded == ".git"
+                if folded in OTHER_CONTROL:
+                    rules.append(name)
+                if folded != ".git" and not (is_objects and name in LOOSE):
+                    inner.append(name)
+                continue
+            if name in {"HEAD", ".git"} or name.casefold() in {"head", ".git"}:
+                folder.control = True
+            if self._is_git:
+                if entry.is_symlink():
+                    links.append(name)
+            elif place is not Place.QUIET and starts_in(name, place):
+                starters.append(name)
+        folder.inner, folder.starters = tuple(inner), tuple(starters)
+        folder.links, folder.rules = tuple(links), tuple(rules)
+
+
+def stamp_of(status: os.stat_result) -> Stamp:
+    """The stamp of an entry by its status."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns
+
+
+def stamp_at(path: str) -> Stamp | None:
+    """The stamp of the entry at `path`; None where there is none."""
+    try:
+        return stamp_of(os.lstat(path))
+    except (OSError, ValueError):
+        return None
+
+
+@contextmanager
+def _listed(path: str, status: os.stat_result) -> Iterator[Iterator[os.DirEntry[str]]]:
+    """List a folder, also where a command removed its owner's right to read it: git needs only the right to enter.
+
+    Raises:
+        OSError: it cannot be listed.
+    """
+    entries: AbstractContextManager[Iterator[os.DirEntry[str]]]
+    try:
+        entries = os.scandir(path)
+    except PermissionError:
+        if status.st_uid != os.geteuid():  # a command of this user cannot have put anything there
+            yield iter(())
+            return
+        entries = _scan_closed(path, stat.S_IMODE(status.st_mode))
+    with entries as listed:
+        yield listed
+
+
+def _scan_closed(path: str, mode: int) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+    """List a folder that its owner has closed to himself, and leave it closed. Raises OSError."""
+    held = os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        same = f"/proc/self/fd/{held}"
+        os.chmod(same, mode | stat.S_IRWXU)  # noqa: PTH101 - a string
+        try:
+            return os.scandir(path)
+        finally:
+            os.chmod(same, mode)  # noqa: PTH101 - as above
+    finally:
+        os.close(held)

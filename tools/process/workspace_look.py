@@ -1,0 +1,504 @@
+"""The helper process that looks at workspaces after commands: which traps and self-starting files they left.
+
+Asked over pipes by `tools.process.workspace_watch`: a request and an answer are one JSON line each. It knows each
+workspace as it was before the commands that run there now, with the contents of files that start by themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator, Set
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from tools.clean import reveal_name
+from tools.files.location import Location
+from tools.files.opening import opened_folder
+from tools.files.own_files import make_folder, read_regular, write_file
+from tools.git.shape import HEAD, git_folder_at, is_head
+from tools.process.folder_index import FolderIndex, Stamp, UnfinishedError, stamp_at
+from tools.process.git_traps import (
+    find_armed,
+    find_armed_parts,
+    find_inner,
+    is_old_head,
+    is_within,
+    set_aside,
+)
+
+MEMORY: Final = 2 * 1024 * 1024 * 1024
+IDLE: Final = 600.0
+"""Seconds without a request after which the process ends, and forgets what it knows."""
+MOST_WORKSPACES: Final = 16
+MOST_CONTENT: Final = 1024 * 1024
+"""Bytes of a self-starting file that are kept to be restored."""
+MOST_KEPT: Final = 64 * 1024 * 1024
+MOST_TIPS: Final = 500
+"""Commits of references that are known as the user's own."""
+MOST_REFERENCES: Final = 4 * 1024 * 1024
+
+
+class Kept(NamedTuple):
+    """A self-starting file as it was: its content, None where it is too large, or where its link leads."""
+
+    stamp: Stamp
+    content: bytes | None
+    link: str = ""
+    mode: int = 0o644
+
+    def equals(self, other: Kept | None) -> bool:
+        """True where both say the same, whenever they were written."""
+        same = other is not None and self[1:3] == other[1:3] and (self.mode ^ other.mode) & 0o111 == 0
+        return same and self.content is not None
+
+
+class Workspace:
+    """One working directory, the git folders around it, and what was in them before the commands of now."""
+
+    def __init__(self, top: str, roots: list[str]) -> None:
+        self.index = FolderIndex(top)
+        self.roots = tuple(map(Path, roots))
+        self.git: dict[str, FolderIndex] = {}
+        self.traps: dict[Path, Stamp | None] = {}
+        """Traps that were there before; those are the user's own."""
+        self.chosen: dict[str, str] = {}
+        """The git folder that git chose at each folder before."""
+        self.starters: dict[str, Kept] = {}
+        self.pending: dict[str, Kept | None] = {}
+        """Self-starting files that a command changed, as they were before; until they are kept or taken back."""
+        self.is_known = False
+        """True once it was looked at before a command."""
+        self.head: tuple[Path, bytes] | None = None
+        """The git folder at the top and its HEAD, while it was valid."""
+        self.tips: set[str] = set()
+        """Commits that the user's references named."""
+        self.made_tips: set[str] = set()
+        """Commits that references named first while a command ran."""
+        self._kept_bytes = 0
+
+    def look(self, since: int, until: float) -> None:
+        """Read what changed in all folders. Raises UnfinishedError."""
+        self.index.read(since, until)
+        own = {str(folder) for folder in self._git_folders()}
+        for path in own:
+            self.git.setdefault(path, FolderIndex(path, is_git=True)).read(since, until)
+        for path in self.git.keys() - own:
+            del self.git[path]
+
+    def accept(self, since: int) -> None:
+        """Take what is there for the user's own, except for what came at `since` or later."""
+        for folder, chosen in self._choose().items():
+            if not self._is_shaped_later(folder, chosen, since):
+                self.chosen[folder] = chosen
+        for path, folder in self._armed().items():
+            if path not in self.traps and not self._is_new(path, folder, since):
+                self.traps[path] = stamp_at(str(path))
+        now = self._read_starters()
+        for name, kept in now.items():
+            if name not in self.pending and not self._is_later(Path(name), since):
+                self.starters[name] = kept
+        for name in self.starters.keys() - now.keys():
+            if not self._is_removed_later(name, since):
+                del self.starters[name]
+        self._note_head()
+        self.tips |= self._read_tips(since) - self.made_tips
+
+    def judge(self, since: int, walled: Set[str]) -> tuple[list[str], list[dict[str, Any]]]:
+        """Set aside traps that came at `since` or later, except for paths `walled`, which no command could
+        change; returns sentences, and the self-starting files that changed.
+        """
+        said = [sentence for sentence in (self._mend_head(),) if sentence]
+        for _ in range(8):  # behind a pointer that is set aside, git finds the next one
+            armed = self._armed().items()
+            new = [path for path, at in armed if not _is_walled(path, walled) and self._is_new(path, at, since)]
+            sentences = [sentence for path in new if (sentence := set_aside(path, self.roots))]
+            said += sentences
+            if not sentences:
+                break
+        self.made_tips |= self._read_tips(0) - self.tips
+        return said, self._changed_starters(since)
+
+    def settle(self) -> None:
+        """Take what is there now for what was there before the next command."""
+        for index in (self.index, *self.git.values()):
+            index.settle()
+        self.traps = {path: stamp_at(str(path)) for path in self._armed()}
+        self.chosen = self._choose()
+
+    def places(self) -> list[str]:
+        """Folders below the top at which git finds a repository of their own."""
+        return [path for path in self.index.candidates() if path != self.index.top and git_folder_at(Path(path))]
+
+    # Git.
+
+    def _git_folders(self) -> Iterator[Path]:
+        """Git folders that a command can write, resolved."""
+        for path in self.index.candidates():
+            found = git_folder_at(Path(path))
+            if found is not None and is_within(found.resolve(), self.roots):
+                yield found.resolve()
+        yield from (root for root in self.roots if is_head(root / HEAD))
+
+    def _choose(self) -> dict[str, str]:
+        """The resolved git folder that git chooses at each folder."""
+        found = ((path, git_folder_at(Path(path))) for path in self.index.candidates())
+        return {path: str(folder.resolve()) for path, folder in found if folder is not None}
+
+    def _armed(self) -> dict[Path, str]:
+        """Traps armed now, with the folder at which git finds them; empty for those inside a git folder."""
+        found: dict[Path, str] = {}
+        for path in self.index.candidates():
+            found.update(dict.fromkeys(find_armed(Path(path), self.roots), path))
+        for top, index in self.git.items():
+            found.update((Path(link), "") for link in index.links() if not is_old_head(link))
+            for inner in find_inner(Path(top), iter(index.folders)):
+                found.update(dict.fromkeys(find_armed_parts(inner, self.roots), ""))
+        found.update((Path(path), "") for path in self.index.other_control())
+        return found
+
+    def _is_new(self, path: Path, folder: str, since: int) -> bool:
+        """True for a trap that came at `since` or later, or works only since git chooses another folder there."""
+        stamp = stamp_at(str(path))
+        if stamp is None or self.traps.get(path) == stamp:
+            return False
+        if self._is_later(path, since):
+            return True
+        chosen = git_folder_at(Path(folder)) if folder else None
+        if chosen is None or self.chosen.get(folder) == str(chosen.resolve()):
+            return False
+        return self._is_shaped_later(folder, str(chosen.resolve()), since)
+
+    def _is_shaped_later(self, folder: str, chosen: str, since: int) -> bool:
+        """True where what makes `chosen` the git folder at `folder` came at `since` or later."""
+        parts = [f"{folder}/.git", *(f"{chosen}/{name}" for name in (HEAD, "objects", "refs", "commondir"))]
+        if self.chosen.get(folder) == chosen:
+            return False
+        return any(self._is_later(Path(part), since) for part in parts)
+
+    def _is_later(self, path: Path, since: int) -> bool:
+        """True where an entry, or what is in it, changed at `since` or later, or a folder above it is fresh."""
+        text = str(path)
+        stamps = [stamp_at(text)]
+        if path.name == "hooks":
+            with suppress(OSError):
+                stamps += [stamp_at(entry.path) for entry in os.scandir(path)]
+        if any(stamp is not None and stamp[3] >= since for stamp in stamps):
+            return True
+        return self.index.is_fresh(text) or any(
+            text.startswith(f"{top}/") and index.is_fresh(text) for top, index in self.git.items()
+        )
+
+    def _is_removed_later(self, path: str, since: int) -> bool:
+        """True where the folder of a file that is gone changed at `since` or later."""
+        while (path := path.rpartition("/")[0]) and not os.path.lexists(path):
+            pass
+        stamp = stamp_at(path)
+        return stamp is not None and stamp[3] >= since
+
+    def _note_head(self) -> None:
+        """Remember HEAD of the repository at the top, where a command could remove it."""
+        found = git_folder_at(Path(self.index.top))
+        if found is not None and is_within(found.resolve(), self.roots):
+            content = read_regular(found / HEAD, 4096, follow=False)
+            if content is not None:
+                self.head = (found.resolve(), content)
+
+    def _mend_head(self) -> str:
+        """Write HEAD at the top again where a command removed or spoiled it: git would look for another repository."""
+        if self.head is None:
+            return ""
+        folder, content = self.head
+        if is_head(folder / HEAD) or not folder.is_dir():
+            return ""
+        shown = reveal_name(f"{folder.name}/{HEAD}")
+        with suppress(OSError):
+            if (folder / HEAD).is_dir() or (folder / HEAD).is_symlink():
+                set_aside(folder / HEAD, self.roots)
+            part = folder / f"HEAD.{os.urandom(4).hex()}"
+            part.write_bytes(content)
+            part.replace(folder / HEAD)
+            return f"{shown} was written again as it was: without it git takes another folder for the repository"
+        return f"{shown} is missing and could not be written again: git may take another folder for the repository"
+
+    def _read_tips(self, since: int) -> set[str]:
+        """Commits that references of the repository at the top name; with `since`, only of files older than that."""
+        folder = git_folder_at(Path(self.index.top))
+        if folder is None:
+            return set()
+        index, tips = self.git.get(str(folder.resolve())), set[str]()
+        below = [path for path in index.folders if path.startswith(f"{index.top}/refs")] if index is not None else []
+        files = [f"{path}/{name}" for path in below for name in _names_in(path)][:MOST_TIPS]
+        for path in (*files, f"{folder}/HEAD", f"{folder}/ORIG_HEAD", f"{folder}/packed-refs"):
+            stamp = stamp_at(path)
+            if stamp is not None and (not since or stamp[3] < since):
+                said = read_regular(Path(path), MOST_REFERENCES, follow=False) or b""
+                names = (line.strip().partition(b" ")[0] for line in said.split(b"\n")[:MOST_TIPS])
+                tips |= {name.decode("ascii") for name in names if _is_name(name)}
+        return tips
+
+    # Files that start by themselves.
+
+    def _read_starters(self) -> dict[str, Kept]:
+        now: dict[str, Kept] = {}
+        for path in self.index.starters():
+            known = self.starters.get(path)
+            stamp = stamp_at(path)
+            if stamp is None:
+                continue
+            if known is not None and known.stamp == stamp:
+                now[path] = known
+            else:
+                now[path] = self._read_one(path, stamp)
+        self._kept_bytes = sum(len(kept.content or b"") for kept in now.values())
+        return now
+
+    def _read_one(self, path: str, stamp: Stamp) -> Kept:
+        try:
+            mode = os.lstat(path).st_mode
+        except OSError:
+            mode = 0
+        if stat.S_ISLNK(mode):
+            with suppress(OSError):
+                return Kept(stamp, b"", os.readlink(path))  # noqa: PTH115 - a string
+        content = None
+        if stat.S_ISREG(mode) and stamp[2] <= MOST_CONTENT and self._kept_bytes < MOST_KEPT:
+            content = read_regular(Path(path), MOST_CONTENT, follow=False)
+            self._kept_bytes += len(content or b"")
+        return Kept(stamp, content, "", stat.S_IMODE(mode))
+
+    def _changed_starters(self, since: int) -> list[dict[str, Any]]:
+        """Self-starting files that changed since the commands of now began; each is reported once."""
+        now, changed = self._read_starters(), list[dict[str, Any]]()
+        for path in sorted(now.keys() | self.starters.keys()):
+            before, after = self.starters.get(path), now.get(path)
+            if before == after or (before is not None and before.equals(after)):
+                if after is not None:
+                    self.starters[path] = after
+                continue
+            if after is not None and not self._is_later(Path(path), since):
+                self.starters[path] = after  # the user's own change
+                continue
+            if after is None and not self._is_removed_later(path, since):
+                del self.starters[path]
+                continue
+            if path not in self.pending:
+                self.pending[path] = before
+            if after is None:
+                self.starters.pop(path, None)
+            else:
+                self.starters[path] = after
+            was = self.pending[path]
+            if was == after or (was is not None and was.equals(after)):
+                del self.pending[path]
+                continue
+            changed.append({
+                "path": os.path.relpath(path, self.index.top),
+                "kind": "created" if was is None and self.is_known else "removed" if after is None else "changed",
+                "hashes": _hashes(after),
+                "restorable": self.is_known and (was is None or was.content is not None),
+            })
+        return changed
+
+    def keep(self, names: list[str]) -> list[str]:
+        """Take changes for the user's own."""
+        for name in names:
+            self.pending.pop(self._path(name), None)
+        return []
+
+    def take_back(self, names: list[str], aside: str) -> list[str]:
+        """Restore the files as they were before; what stands there now goes to the folder `aside`.
+
+        Returns a sentence for each that could not be restored.
+        """
+        return [sentence for name in names if (sentence := self._take_one_back(name, aside))]
+
+    def _take_one_back(self, name: str, aside: str) -> str:
+        path = self._path(name)
+        shown = reveal_name(name)
+        if path not in self.pending:
+            return f"it is not known any more how {shown} was before, so it stays as it is"
+        before = self.pending[path]
+        now, reported = stamp_at(path), self.starters.get(path)
+        if (reported.stamp if reported is not None else None) != now:
+            return f"{shown} was changed again since, so it stays as it is"
+        if not self.is_known or (before is not None and before.content is None):
+            return f"{shown} cannot be restored, so it stays as it is"
+        try:
+            self._put_aside(path, name, aside)
+            self._restore(path, before)
+        except OSError as error:
+            return f"{shown} could not be restored ({error.strerror})"
+        del self.pending[path]
+        stamp = stamp_at(path)
+        if before is None or stamp is None:
+            self.starters.pop(path, None)
+        else:
+            self.starters[path] = before._replace(stamp=stamp)
+        return ""
+
+    def _put_aside(self, path: str, name: str, aside: str) -> None:
+        """Keep the present content below `aside`. Raises OSError."""
+        if not os.path.lexists(path):
+            return
+        content = read_regular(Path(path), MOST_CONTENT, follow=False)
+        if content is not None:
+            target = Path(aside) / name
+            make_folder(target.parent)
+            write_file(target, content)
+
+    def _restore(self, path: str, before: Kept | None) -> None:
+        """Write a file as it was, or remove one that was not there; no link is followed. Raises OSError."""
+        top = Path(self.index.top)
+        parts = Path(path).relative_to(top).parts
+        with opened_folder(Location(top, parts, path), create=before is not None) as folder:
+            if before is None:
+                with suppress(FileNotFoundError):
+                    os.unlink(parts[-1], dir_fd=folder)
+            elif before.link:
+                with suppress(FileNotFoundError):
+                    os.unlink(parts[-1], dir_fd=folder)
+                os.symlink(before.link, parts[-1], dir_fd=folder)
+            else:
+                _replace(parts[-1], before.content or b"", before.mode, folder)
+        if before is None:
+            self._remove_empty(Path(path).parent)
+
+    def _remove_empty(self, folder: Path) -> None:
+        """Remove hidden folders that came with a file that is gone."""
+        known = self.index.folders.get(str(folder))
+        while folder != Path(self.index.top) and known is not None and known.fresh:
+            try:
+                folder.rmdir()
+            except OSError:
+                return
+            folder = folder.parent
+            known = self.index.folders.get(str(folder))
+
+    def _path(self, name: str) -> str:
+        return f"{self.index.top}/{name}"
+
+
+def main() -> None:
+    """Answer requests until the input ends."""
+    for kind, value in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0)):
+        with suppress(ValueError, OSError):
+            resource.setrlimit(kind, (value, value))
+    workspaces: dict[str, Workspace] = {}
+    source = open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)  # noqa: SIM115 - for as long as it lives
+    rest = b""
+    while True:
+        while b"\n" not in rest:
+            if not select.select([source], [], [], IDLE)[0]:
+                return
+            piece = source.read(64 * 1024)
+            if not piece:
+                return
+            rest += piece
+        line, _, rest = rest.partition(b"\n")
+        _say(_answer(json.loads(line), workspaces))
+
+
+def _answer(request: dict[str, Any], workspaces: dict[str, Workspace]) -> dict[str, Any]:
+    top = request["workspace"]
+    workspace = workspaces.pop(top, None) or Workspace(top, request["roots"])
+    workspaces[top] = workspace
+    while len(workspaces) > MOST_WORKSPACES:
+        workspaces.pop(next(iter(workspaces)))
+    workspace.roots = tuple(map(Path, request["roots"])) or workspace.roots
+    began = time.monotonic()
+    answer: dict[str, Any] = {"unfinished": "", "said": [], "changed": []}
+    try:
+        _ACTS[request["act"]](workspace, request, answer)
+    except UnfinishedError as error:
+        answer["unfinished"] = str(error)
+    except MemoryError:
+        workspaces.clear()
+        answer["unfinished"] = "it needed too much memory"
+    answer["seconds"] = time.monotonic() - began
+    answer["folders"] = len(workspace.index.folders)
+    return answer
+
+
+def _accept(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]) -> None:
+    workspace.look(request["since"], time.monotonic() + request["limit"])
+    workspace.accept(request["since"])
+    workspace.is_known = True
+    answer["places"] = workspace.places()
+
+
+def _judge(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]) -> None:
+    workspace.look(request["since"], time.monotonic() + request["limit"])
+    answer["said"], answer["changed"] = workspace.judge(request["since"], frozenset(request["walled"]))
+    if request["last"]:
+        workspace.settle()
+        workspace.accept(time.time_ns() * 2)
+    answer["places"], answer["tips"] = workspace.places(), sorted(workspace.tips)
+
+
+def _keep(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]) -> None:
+    answer["said"] = workspace.keep(request["names"])
+
+
+def _take_back(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]) -> None:
+    answer["said"] = workspace.take_back(request["names"], request["aside"])
+
+
+_ACTS: Final[dict[str, Callable[[Workspace, dict[str, Any], dict[str, Any]], None]]] = {
+    "accept": _accept,
+    "judge": _judge,
+    "keep": _keep,
+    "take-back": _take_back,
+}
+
+
+def _say(answer: dict[str, Any]) -> None:
+    sys.stdout.buffer.write(json.dumps(answer).encode() + b"\nend\n")
+    sys.stdout.buffer.flush()
+
+
+def _replace(name: str, content: bytes, mode: int, folder: int) -> None:
+    part = f".{name}.{os.urandom(4).hex()}.part"
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder)
+    try:
+        os.write(descriptor, content)
+        os.fchmod(descriptor, mode)
+    finally:
+        os.close(descriptor)
+    os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def _hashes(kept: Kept | None) -> list[str]:
+    """Names that git would give the content, with line ends as they are and as git stores them."""
+    import hashlib  # noqa: PLC0415 - only where a file changed
+
+    if kept is None or kept.content is None or kept.link:
+        return []
+    texts = dict.fromkeys((kept.content, kept.content.replace(b"\r\n", b"\n")))
+    kinds = (hashlib.sha1, hashlib.sha256)
+    return [kind(b"blob %d\0" % len(text) + text).hexdigest() for text in texts for kind in kinds]
+
+
+def _names_in(path: str) -> list[str]:
+    with suppress(OSError), os.scandir(path) as entries:
+        return [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+    return []
+
+
+def _is_walled(path: Path, walled: Set[str]) -> bool:
+    """True for a path that no command could change, or one below it."""
+    return not walled.isdisjoint((str(path), *map(str, path.parents)))
+
+
+def _is_name(text: bytes) -> bool:
+    return len(text) in {40, 64} and all(byte in b"0123456789abcdef" for byte in text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""Looks at workspaces around sandboxed commands, through a helper process (SECURITY S1, S2, S11).
+
+`begin` and `end` surround a command; between the end of a command and its output nothing waits for a look of a large
+folder. A look that cannot be finished is reported, and from then on programs outside the sandbox ask (`trouble`).
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct, field
+
+from tools.contract import SelfStarting
+from tools.process.helper import Helper, HelperFailed
+
+LIMIT: Final = 20.0
+"""Seconds for one look; a million folders take 10."""
+SLACK_NS: Final = 20_000_000
+"""Nanoseconds by which the file system's clock may be behind: its ticks take up to 10 ms."""
+RECENT: Final = 2.0
+"""Seconds after a look in which the next command begins without one: the user has hardly changed anything since."""
+BOOT: Final = "import sys; sys.path.append(sys.argv[1]); from tools.process.workspace_look import main; main()"
+ROOT: Final = str(Path(__file__).resolve().parents[2])
+TROUBLE: Final = "the look at what sandboxed commands left in {folder} could not be finished: {why}"
+
+
+_helper: Final = Helper((sys.executable, "-I", "-c", BOOT, ROOT), timeout=LIMIT + 5, stays=True)
+"""The one of this process: what it knows of a workspace holds for all."""
+
+
+class Left(Struct, frozen=True):
+    """What commands left behind."""
+
+    said: tuple[str, ...] = ()
+    """Sentences about what was set aside, or could not be looked at."""
+    changed: tuple[SelfStarting, ...] = ()
+
+
+class Watched(Struct, eq=False):
+    """One command that runs in a workspace, or has just ended."""
+
+    workspace: Path
+    roots: tuple[Path, ...]
+    since: int
+    walled: frozenset[str] = frozenset()
+    """Paths that it cannot change."""
+    said: list[str] = field(default_factory=list[str])
+    changed: dict[str, SelfStarting] = field(default_factory=dict[str, SelfStarting])
+
+
+class _State(Struct, eq=False):
+    """One workspace."""
+
+    running: list[Watched] = field(default_factory=list[Watched])
+    places: tuple[Path, ...] = ()
+    looked: float = 0.0
+    """Monotonic time of the last look that was finished; 0 before the first."""
+    trouble: str = ""
+    tips: tuple[str, ...] = ()
+    seconds: float = 0.0
+    """Duration of the last look."""
+    helper: int = 0
+    """Process that made it; another one knows nothing of what was there before."""
+
+
+class WorkspaceWatch:
+    """All workspaces of this Phoenix. Called from threads."""
+
+    def __init__(self, limit: float = LIMIT) -> None:
+        self._limit = limit
+        self.helper = _helper
+        self._lock = threading.Lock()
+        self._states: dict[Path, _State] = {}
+
+    def begin(self, workspace: Path, roots: tuple[Path, ...]) -> Watched:
+        """Note that a command is about to run; the first time in a workspace this waits for a look at all of it."""
+        watched = Watched(workspace, roots, time.time_ns() - SLACK_NS)
+        with self._lock:
+            state = self._states.setdefault(workspace, _State())
+            state.running.append(watched)
+        if not state.looked or state.helper != self.helper.pid:
+            self._accept(state, watched)
+        elif time.monotonic() - state.looked > max(RECENT, 10 * state.seconds):
+            threading.Thread(target=self._accept, args=(state, watched), daemon=True).start()
+        return watched
+
+    def places(self, workspace: Path) -> tuple[Path, ...]:
+        """Folders below a workspace at which git finds a repository of its own, as they were looked at last."""
+        state = self._states.get(workspace)
+        return state.places if state is not None else ()
+
+    def look(self, watched: Watched) -> None:
+        """Set aside what has come while the command runs; its end reports that."""
+        self._judge(watched, last=False)
+
+    def end(self, watched: Watched) -> Left:
+        """Note that a command is over: set traps aside, and find the self-starting files that changed."""
+        with self._lock:
+            state = self._states[watched.workspace]
+            if watched not in state.running:
+                return Left()
+        self._judge(watched, last=len(state.running) == 1)
+        with self._lock:
+            state.running.remove(watched)
+        return Left(tuple(dict.fromkeys(watched.said)), tuple(watched.changed.values()))
+
+    def drop(self, watched: Watched) -> None:
+        """Forget a command that never ran."""
+        with self._lock:
+            state = self._states.get(watched.workspace)
+            if state is not None and watched in state.running:
+                state.running.remove(watched)
+
+    def trouble(self, folder: Path) -> str:
+        """Reason why a program outside the sandbox should not start in `folder` now, as a clause; empty for none.
+
+        Looks at the workspaces around and below it first, where sandboxed commands run.
+        """
+        folder = folder.resolve()
+        found = [
+            (path, state)
+            for path, state in list(self._states.items())
+            if path.is_relative_to(folder) or folder.is_relative_to(path)
+        ]
+        for _, state in found:
+            with self._lock:
+                running = list(state.running)
+            if running:
+                self._judge(running[0], last=False)
+            elif state.trouble:
+                self._retry(state)
+        return next((state.trouble for _, state in found if state.trouble), "")
+
+    def tips(self, workspace: Path) -> tuple[str, ...]:
+        """Commits that the user's own references named, before commands of this Phoenix ran."""
+        state = self._states.get(workspace.resolve())
+        return state.tips if state is not None else ()
+
+    def keep(self, workspace: Path, names: Sequence[str]) -> None:
+        """Take changes of self-starting files for the user's own."""
+        self._ask("keep", workspace.resolve(), (), names=list(names))
+
+    def take_back(self, workspace: Path, names: Sequence[str], aside: Path) -> tuple[str, ...]:
+        """Restore self-starting files; the present contents go below `aside`.
+
+        Returns a sentence for each file that could not be restored.
+        """
+        answer = self._ask("take-back", workspace.resolve(), (), names=list(names), aside=str(aside))
+        return tuple(answer["said"]) or ((answer["unfinished"],) if answer["unfinished"] else ())
+
+    def _accept(self, state: _State, watched: Watched) -> None:
+        answer = self._ask("accept", watched.workspace, watched.roots, since=_since(state, watched))
+        self._note(state, watched, answer)
+
+    def _judge(self, watched: Watched, *, last: bool) -> None:
+        state = self._states[watched.workspace]
+        with self._lock:
+            walled = watched.walled.intersection(*(one.walled for one in state.running))
+        answer = self._ask(
+            "judge",
+            watched.workspace,
+            watched.roots,
+            since=_since(state, watched),
+            walled=sorted(walled),
+            last=last,
+        )
+        self._note(state, watched, answer)
+        watched.said += answer["said"]
+        for one in msgspec.convert(answer["changed"], list[SelfStarting]):
+            watched.changed[one.path] = one
+        if state.trouble:
+            watched.said.append(state.trouble)
+
+    def _retry(self, state: _State) -> None:
+        """Look once more, where the last look was not finished and no command runs."""
+        workspace = next(path for path, one in self._states.items() if one is state)
+        watched = Watched(workspace, (workspace,), 0)
+        answer = self._ask("judge", workspace, (), since=time.time_ns() * 2, walled=[], last=True)
+        self._note(state, watched, answer)
+
+    def _note(self, state: _State, watched: Watched, answer: dict[str, Any]) -> None:
+        with self._lock:
+            state.looked, state.seconds = time.monotonic(), answer.get("seconds", 0.0)
+            state.helper = self.helper.pid
+            if answer["unfinished"]:
+                state.trouble = TROUBLE.format(folder=watched.workspace, why=answer["unfinished"])
+                return
+            state.trouble = ""
+            state.places = tuple(map(Path, answer.get("places", ())))
+            state.tips = tuple(answer.get("tips", state.tips))
+
+    def _ask(self, act: str, workspace: Path, roots: tuple[Path, ...], **fields: object) -> dict[str, Any]:
+        request = {"act": act, "workspace": str(workspace), "roots": list(map(str, roots)), "limit": self._limit}
+        try:
+            lines = self.helper.ask(msgspec.json.encode({**request, **fields}) + b"\n", b"end")
+            return msgspec.json.decode(lines[0], type=dict[str, Any])
+        except (HelperFailed, IndexError, msgspec.MsgspecError) as error:
+            return {"unfinished": f"its helper process failed ({error})", "said": [], "changed": []}
+
+
+def _since(state: _State, watched: Watched) -> int:
+    return min((one.since for one in (*state.running, watched)), default=watched.since)
