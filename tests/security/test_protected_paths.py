@@ -29,7 +29,7 @@ from tests.support.plain_runner import PlainRunner
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.contract import Access, Enforcement, ImageRejected, JsonObject, SandboxMode, Tool
 from tools.files.ledger import ReadLedger
-from tools.files.protected import CONTROL_FILES, CONTROL_FOLDERS, SECRET_PLACES, SHELL_FILES, is_secret, secret_paths
+from tools.files.protected import SECRET_PLACES, SHELL_FILES, is_secret, secret_paths
 from tools.list_files import ListFiles
 from tools.patch import Patch
 from tools.read_file import ReadFile
@@ -83,8 +83,17 @@ async def decided(tool: Tool, path: str, mode: PermissionMode, where: PathPlace)
 
 
 def control_paths() -> list[str]:
-    folders = [f"{folder}/x" for folder in CONTROL_FOLDERS]
-    return [*folders, "deep/.git/hooks/x", "a/../.GIT/config", *CONTROL_FILES, *(f"d/{file}" for file in CONTROL_FILES)]
+    files = ["AGENTS.md", ".envrc", ".mcp.json", "lefthook.yaml", ".npmrc", "x.code-workspace"]
+    folders = [
+        ".git/x",
+        ".hg/x",
+        ".svn/x",
+        ".jj/x",
+        ".vscode/tasks.json",
+        ".claude/settings.json",
+        ".other/config.toml",
+    ]
+    return [*folders, "deep/.git/hooks/x", "a/../.GIT/config", *files, *(f"d/{file}" for file in files)]
 
 
 @pytest.mark.parametrize("tool", WRITERS, ids=lambda tool: tool.spec.name)

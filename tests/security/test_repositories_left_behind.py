@@ -33,6 +33,8 @@ SETTINGS = (
     f"conf() {{ printf {MONITOR} $'\\tworktree = '\"${{2:-.}}\"$'\\n' > \"$1\"; }}\n"
     f'repo() {{ git init -q "$1"; printf {MONITOR} \'\' >> "$1/.git/config"; echo x > "$1/f"; }}\n'
     'bare() { mkdir -p "$1/objects" "$1/refs"; printf \'ref: refs/heads/x\\n\' > "$1/HEAD"; conf "$1/config"; }\n'
+    'pack() { git config -f "$1" remote.origin.url .; '
+    "git config -f \"$1\" remote.origin.uploadpack 'echo > MARK; false'; }\n"
     'hook() { printf \'#!/bin/sh\\necho > MARK\\n\' > "$1"; chmod 700 "$1"; }\n'
 )
 """Shell functions of the attacks; MARK is a file outside that shows what ran."""
@@ -62,7 +64,7 @@ ATTACKS = {
     "top, objects removed": Attack("bare .; rm -rf .git/objects"),
     "top, objects moved": Attack("bare .; mv .git/objects away"),
     "top, HEAD and commondir": Attack("bare away; mv away/config away/c; printf 'away\\n' > commondir;"
-        " printf 'ref: refs/heads/x\\n' > HEAD; conf away/config $PWD; rm .git/HEAD"),
+        " printf 'ref: refs/heads/x\\n' > HEAD; pack away/config; rm .git/HEAD"),
     "folder": Attack("bare sub", ("sub",)),
     "node_modules": Attack("bare node_modules/x", ("node_modules/x",)),
     "target": Attack("bare target/debug", ("target/debug",)),
@@ -79,18 +81,21 @@ ATTACKS = {
     "HEAD a link": Attack("bare sub; ln -sf refs/heads/none sub/HEAD", ("sub",)),
     "HEAD detached": Attack("bare sub; echo 4b825dc642cb6eb9a060e54bf8d69288fbee4904 > sub/HEAD", ("sub",)),
     "commondir in a folder": Attack("bare away; rm away/config; mkdir sub; cp away/HEAD sub;"
-        " echo ../away > sub/commondir; conf away/config $PWD/sub", ("sub",)),
+        " echo ../away > sub/commondir; pack away/config", ("sub",)),
     "built in two commands": Attack("mkdir sub/refs", ("sub",), first="bare sub; rmdir sub/refs"),
     "shipped but for one folder": Attack("mkdir sub/refs", ("sub",), before="bare sub; rmdir sub/refs"),
-    "shipped, HEAD made valid": Attack("echo 'ref: refs/heads/x' > sub/HEAD", ("sub",), before="bare sub; echo > sub/HEAD"),
+    "shipped, HEAD made": Attack("echo 'ref: refs/heads/x' > sub/HEAD", ("sub",), before="bare sub; : > sub/HEAD"),
     "shipped, renamed": Attack("mv sub/HEAD~ sub/HEAD", ("sub",), before="bare sub; mv sub/HEAD sub/HEAD~"),
-    "shipped, moved to the top": Attack("mv sub/* .; rm .git/HEAD", before="bare sub; rmdir sub/refs; mkdir sub/refs"),
+    "shipped, moved to the top": Attack("mv sub/* .; rm .git/HEAD", before="bare sub; rmdir sub/refs; mkdir"
+        " sub/refs"),
     "moved from the temporary folder": Attack("bare /tmp/$$x; mv /tmp/$$x sub", ("sub",)),
     "old times": Attack("bare sub; find sub -exec touch -h -d 2001-01-01 {} +", ("sub",)),
-    "from an archive": Attack("bare sub; find sub -exec touch -d 2001-01-01 {} +; tar cf t sub; rm -r sub; tar xpf t", ("sub",)),
+    "from an archive": Attack("bare sub; find sub -exec touch -d 2001-01-01 {} +; tar cf t sub; rm -r sub; tar"
+        " xpf t", ("sub",)),
     "repository": Attack("repo sub", ("sub",)),
     "repository in node_modules": Attack("repo node_modules/a/b", ("node_modules/a/b",)),
-    "submodule of the index": Attack("repo sub; mv sub/.git/config c; git init -q sub; git -C sub add f; git -C sub commit -qm s;"
+    "submodule of the index": Attack("repo sub; mv sub/.git/config c; git init -q sub; git -C sub add f; git -C"
+        " sub commit -qm s;"
         " git add sub 2>/dev/null; mv c sub/.git/config"),
     "pointer": Attack('repo sub; mv sub/.git away; echo "gitdir: $PWD/away" > sub/.git', ("sub",)),
     "relative pointer": Attack("repo sub; mv sub/.git away; echo 'gitdir: ../away' > sub/.git", ("sub",)),
@@ -98,29 +103,41 @@ ATTACKS = {
         ' echo "gitdir: $PWD/.git/modules/x" > sub/.git', ("sub",)),
     "link": Attack("repo sub; mv sub/.git away; ln -s ../away sub/.git", ("sub",)),
     "link of the folder": Attack("repo real; ln -s real sub", ("sub",)),
-    "hard links": Attack("repo away; git init -q sub; rm sub/.git/config; ln away/.git/config sub/.git/config", ("sub",)),
+    "hard links": Attack("repo away; git init -q sub; rm sub/.git/config; ln away/.git/config"
+        " sub/.git/config", ("sub",)),
     "commondir": Attack("repo sub; mkdir other; mv sub/.git/config sub/.git/objects sub/.git/refs other/;"
         " echo ../../other > sub/.git/commondir", ("sub",)),
-    "linked worktree": Attack("bare away; rm away/config; git init -q sub; rm -rf sub/.git; mkdir -p .git/worktrees/w;"
+    "linked worktree": Attack("bare away; rm away/config; git init -q sub; rm -rf sub/.git; mkdir -p"
+        " .git/worktrees/w;"
         " cp away/HEAD .git/worktrees/w; echo ../../../away > .git/worktrees/w/commondir; conf away/config ../sub;"
         ' echo "gitdir: $PWD/.git/worktrees/w" > sub/.git', ("sub",)),
-    "included settings": Attack("git init -q sub; printf '[include]\\n\\tpath = ../../x\\n' >> sub/.git/config; conf x ..", ("sub",)),
-    "one line": Attack("git init -q sub; printf '[core] fsmonitor = \"echo > MARK; false\"\\n' >> sub/.git/config", ("sub",)),
-    "carriage returns": Attack("repo sub; sed -i 's/$/\\r/' sub/.git/config; sed -i 's/false\"/true;false\"/' sub/.git/config", ("sub",)),
+    "included settings": Attack("git init -q sub; printf '[include]\\n\\tpath = ../../x\\n' >> sub/.git/config;"
+        " conf x ..", ("sub",)),
+    "one line": Attack("git init -q sub; printf '[core] fsmonitor = \"echo > MARK; false\"\\n' >>"
+        " sub/.git/config", ("sub",)),
+    "carriage returns": Attack("repo sub; sed -i 's/$/\\r/' sub/.git/config; sed -i 's/false\"/true;false\"/'"
+        " sub/.git/config", ("sub",)),
     "settings of a worktree": Attack("git init -q sub; git -C sub config extensions.worktreeConfig true;"
         " printf '[core]\\n\\tfsmonitor = \"echo > MARK; false\"\\n' > sub/.git/config.worktree", ("sub",)),
     "hook": Attack("git init -q sub; mkdir -p sub/.git/hooks; hook sub/.git/hooks/pre-commit", ("sub",)),
     "hook made to run": Attack("chmod 700 sub/.git/hooks/pre-commit", ("sub",),
-        first="", before="git init -q sub; mkdir -p sub/.git/hooks; hook sub/.git/hooks/pre-commit; chmod 600 sub/.git/hooks/*"),
-    "folder of hooks": Attack("git init -q sub; mkdir h; hook h/pre-commit; git -C sub config core.hooksPath ../h", ("sub",)),
+        first="", before="git init -q sub; mkdir -p sub/.git/hooks; hook sub/.git/hooks/pre-commit; chmod 600"
+        " sub/.git/hooks/*"),
+    "folder of hooks": Attack("git init -q sub; mkdir h; hook h/pre-commit; git -C sub config core.hooksPath"
+        " ../h", ("sub",)),
     "editor": Attack("git init -q sub; git -C sub config core.editor 'echo > MARK; false'", ("sub",)),
-    "external diff": Attack("git init -q sub; echo 1 > sub/f; git -C sub add f; git -C sub commit -qm 1; echo 2 > sub/f;"
+    "external diff": Attack("git init -q sub; echo 1 > sub/f; git -C sub add f; git -C sub commit -qm 1; echo 2 >"
+        " sub/f;"
         " git -C sub config diff.external 'echo > MARK; true'", ("sub",)),
-    "filter": Attack("git init -q sub; echo '* filter=x' > sub/.gitattributes; git -C sub config filter.x.clean 'echo > MARK; cat';"
+    "filter": Attack("git init -q sub; echo '* filter=x' > sub/.gitattributes; git -C sub config filter.x.clean"
+        " 'echo > MARK; cat';"
         " echo 1 > sub/f; git -C sub add -N f", ("sub",)),
-    "signing program": Attack("git init -q sub; hook sign; git -C sub config commit.gpgsign true; git -C sub config gpg.program $PWD/sign", ("sub",)),
-    "ssh command": Attack("git init -q sub; git -C sub remote add origin ssh://localhost/x; git -C sub config core.sshCommand 'echo > MARK; false'", ("sub",)),
-    "upload pack": Attack("git init -q sub; git -C sub remote add origin $PWD; git -C sub config remote.origin.uploadpack 'echo > MARK; false'", ("sub",)),
+    "signing program": Attack("git init -q sub; hook sign; git -C sub config commit.gpgsign true; git -C sub"
+        " config gpg.program $PWD/sign", ("sub",)),
+    "ssh command": Attack("git init -q sub; git -C sub remote add origin ssh://localhost/x; git -C sub config"
+        " core.sshCommand 'echo > MARK; false'", ("sub",)),
+    "upload pack": Attack("git init -q sub; git -C sub remote add origin $PWD; git -C sub config"
+        " remote.origin.uploadpack 'echo > MARK; false'", ("sub",)),
     "closed to its owner": Attack("repo sub; chmod 500 sub sub/.git", ("sub",)),
 }  # fmt: skip
 
@@ -140,7 +157,9 @@ git log -1; git fetch origin; git stash list"""
 def use_git(top: Path, attack: Attack) -> None:
     edits = "core.editor" in attack.script
     words = "git commit --allow-empty" if edits else GIT
-    environment = {name: value for name, value in os.environ.items() if "EDITOR" not in name and name != "VISUAL"}
+    environment = {name: value for name, value in os.environ.items() if name not in {"GIT_EDITOR", "VISUAL"}} | {
+        "EDITOR": "true"
+    }
     for folder in attack.where if edits else ("", *attack.where):
         if (top / folder).is_dir():
             subprocess.run(

@@ -37,10 +37,19 @@ OF_SINGLE_FILES = frozenset(
     list(sandbox_attacks.DOORS)[list(sandbox_attacks.DOORS).index("redirect_git_by_commondir") :]
 )
 """Doors inside the workspace: Landlock knows no single files in a writable folder."""
+LATER = frozenset({
+    "plant_agent_settings",
+    "plant_editor_settings",
+    "replace_instructions",
+    "change_envrc",
+    "change_editor_settings",
+})
+"""Files that act when another program starts: written, and kept or taken back afterwards (test_changed_files.py)."""
 LEFT_OPEN = {
-    wire.NAMESPACE: frozenset[str](),
-    BUBBLEWRAP: frozenset({"enter_by_the_root_of_the_first", "take_a_descriptor_of_the_first"}),  # it is inside too
+    wire.NAMESPACE: LATER,
+    BUBBLEWRAP: LATER | {"enter_by_the_root_of_the_first", "take_a_descriptor_of_the_first"},  # it is inside too
     wire.LANDLOCK: OF_SINGLE_FILES
+    | LATER
     | {
         "change_mode_outside",
         "change_times_outside",

@@ -96,7 +96,8 @@ async def test_with_home_as_the_workspace_keys_and_caches_stay_closed(place: Pat
     (place / "own").mkdir()
     (place / "own" / "credentials.toml").write_text("secret", "ascii")
     script = (
-        "cat .ssh/* own/*; echo x >> .bashrc; echo x > .profile; mkdir -p .config/fish; mv .cache c; mv .ssh s;"
+        "cat .ssh/* own/*; echo x >> .bashrc; echo x > .profile; mkdir -p .config/fish; mv .cache c;"
+        "echo x > .config/fish/config.fish; mv .ssh s;"
         "echo p > .cache/poison; echo fine > file; mv own o; rm -rf .ssh own; ln -s /etc .zshrc; echo end"
     )
     async with sandbox(place, hidden=(place / "own",)) as box:
@@ -104,7 +105,8 @@ async def test_with_home_as_the_workspace_keys_and_caches_stay_closed(place: Pat
     assert "secret" not in said
     assert said.endswith("end\n")
     assert (place / ".bashrc").read_text("ascii") == "mine"
-    assert set(listing(place)) == {"work", ".cache", ".ssh", ".bashrc", "own", "file"}
+    made = {".profile", ".zshrc", ".config"}
+    assert set(listing(place)) == {"work", ".cache", ".ssh", ".bashrc", "own", "file"} | made
     assert listing(place / ".cache") == []
 
 

@@ -75,6 +75,7 @@ FILES: Final = frozenset({
     ".bash_profile",
     ".bashrc",
     ".clangd",
+    ".crush.json",
     ".cursorrules",
     ".dir-locals.el",
     ".drone.yml",

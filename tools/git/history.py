@@ -48,7 +48,7 @@ async def read_versions(
     full = {f"{prefix}/{path}" if prefix != "." else path: path for path in paths}
     listed = await reader.ask("ls-tree", "-r", "-z", "--full-tree", reader.repository.head, "--", *full, most=MOST)
     words = ("log", "--format=", "--raw", "--no-abbrev", "--no-renames", "-m", "--root", *commits)
-    logged = await reader.ask(*words, "--", *(f":/{path}" for path in full), most=MOST)
+    logged = await reader.ask(*words, "--", *paths, most=MOST)
     if listed is None or logged is None:
         return None
     checked_out: dict[str, str] = {}

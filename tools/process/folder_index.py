@@ -136,7 +136,7 @@ class FolderIndex:
         if known is not None and known.stamp == stamp:
             return known
         is_same = known is not None and known.stamp[:2] == stamp[:2]
-        fresh = known.fresh if known is not None and is_same else status.st_ctime_ns >= since
+        fresh = known.fresh if known is not None and is_same else status.st_ctime_ns >= since and path != self.top
         is_settled = abs(time.time_ns() - status.st_ctime_ns) > RACY_NS
         folder = Folder(stamp if is_settled else (*stamp[:3], 0), fresh)
         with _listed(path, status) as entries:

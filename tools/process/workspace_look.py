@@ -73,6 +73,8 @@ class Workspace:
         self.starters: dict[str, Kept] = {}
         self.pending: dict[str, Kept | None] = {}
         """Self-starting files that a command changed, as they were before; until they are kept or taken back."""
+        self.made_folders: dict[str, list[str]] = {}
+        """Folders that came with those files."""
         self.is_known = False
         """True once it was looked at before a command."""
         self.head: tuple[Path, bytes] | None = None
@@ -290,6 +292,7 @@ class Workspace:
                 continue
             if path not in self.pending:
                 self.pending[path] = before
+                self.made_folders[path] = self._find_new_folders(path)
             if after is None:
                 self.starters.pop(path, None)
             else:
@@ -310,6 +313,7 @@ class Workspace:
         """Take changes for the user's own."""
         for name in names:
             self.pending.pop(self._path(name), None)
+            self.made_folders.pop(self._path(name), None)
         return []
 
     def take_back(self, names: list[str], aside: str) -> list[str]:
@@ -367,19 +371,18 @@ class Workspace:
                 os.symlink(before.link, parts[-1], dir_fd=folder)
             else:
                 _replace(parts[-1], before.content or b"", before.mode, folder)
-        if before is None:
-            self._remove_empty(Path(path).parent)
+        for made in self.made_folders.pop(path, ()) if before is None else ():
+            with suppress(OSError):  # something else is in it
+                os.rmdir(made)  # noqa: PTH106 - a string
 
-    def _remove_empty(self, folder: Path) -> None:
-        """Remove hidden folders that came with a file that is gone."""
-        known = self.index.folders.get(str(folder))
-        while folder != Path(self.index.top) and known is not None and known.fresh:
-            try:
-                folder.rmdir()
-            except OSError:
-                return
-            folder = folder.parent
-            known = self.index.folders.get(str(folder))
+    def _find_new_folders(self, path: str) -> list[str]:
+        """Folders above a file that came while a command ran, the innermost first."""
+        found: list[str] = []
+        while (path := path.rpartition("/")[0]) != self.index.top:
+            folder = self.index.folders.get(path)
+            if folder is not None and folder.fresh:
+                found.append(path)
+        return found
 
     def _path(self, name: str) -> str:
         return f"{self.index.top}/{name}"

@@ -85,7 +85,8 @@ class WorkspaceWatch:
             state = self._states.setdefault(workspace, _State())
             state.running.append(watched)
         if not state.looked or state.helper != self.helper.pid:
-            self._accept(state, watched)
+            self._accept(state, watched, is_first=len(state.running) == 1)
+            watched.since = time.time_ns() - SLACK_NS
         elif time.monotonic() - state.looked > max(RECENT, 10 * state.seconds):
             threading.Thread(target=self._accept, args=(state, watched), daemon=True).start()
         return watched
@@ -154,8 +155,9 @@ class WorkspaceWatch:
         answer = self._ask("take-back", workspace.resolve(), (), names=list(names), aside=str(aside))
         return tuple(answer["said"]) or ((answer["unfinished"],) if answer["unfinished"] else ())
 
-    def _accept(self, state: _State, watched: Watched) -> None:
-        answer = self._ask("accept", watched.workspace, watched.roots, since=_since(state, watched))
+    def _accept(self, state: _State, watched: Watched, *, is_first: bool = False) -> None:
+        since = time.time_ns() * 2 if is_first else _since(state, watched)
+        answer = self._ask("accept", watched.workspace, watched.roots, since=since)
         self._note(state, watched, answer)
 
     def _judge(self, watched: Watched, *, last: bool) -> None:

@@ -1,0 +1,280 @@
+"""SECURITY S11: files that start by themselves may be written by a command, and are kept or taken back afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.support.outside import folder_outside_temp
+from tests.support.sandboxes import CONFINED
+from tools.contract import Command, Finished
+from tools.files.self_starting import is_self_starting
+from tools.job_board import Caller
+from tools.process.start import Processes, ProcessSettings, start_processes
+
+IDENTITY = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
+ALONE = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", **IDENTITY}
+EXPORTS = "export " + " ".join(f"{name}={value}" for name, value in ALONE.items())
+
+STARTING = [
+    "AGENTS.md",
+    "sub/CLAUDE.md",
+    ".claude/settings.json",
+    ".claude/hooks/x.sh",
+    ".mcp.json",
+    ".vscode/tasks.json",
+    "sub/.vscode/settings.json",
+    "work.code-workspace",
+    ".devcontainer.json",
+    ".devcontainer/devcontainer.json",
+    ".pdbrc",
+    ".cargo/config.toml",
+    "lefthook.yaml",
+    ".lefthook.toml",
+    ".yarnrc.yml",
+    ".yarn/releases/yarn.cjs",
+    ".envrc",
+    ".github/workflows/ci.yml",
+    ".gitlab-ci.yml",
+    ".husky/pre-commit",
+    ".idea/workspace.xml",
+    ".zed/tasks.json",
+    ".cursor/rules/a.mdc",
+    ".cursor/mcp.json",
+    ".roo/mcp.json",
+    ".kilocode/mcp.json",
+    ".amazonq/mcp.json",
+    ".junie/guidelines.md",
+    ".trae/rules.md",
+    ".qwen/settings.json",
+    ".crush.json",
+    "crush.json",
+    ".clinerules",
+    ".windsurf/workflows/a.md",
+    ".unknown-agent/config.toml",
+    "opencode.jsonc",
+    "mise.toml",
+    "sitecustomize.py",
+    ".gitmodules",
+    "GEMINI.md",
+    "agents.local.md",
+    ".aider.conf.yml",
+    ".pre-commit-config.yaml",
+    ".circleci/config.yml",
+    "Jenkinsfile",
+    ".npmrc",
+]
+ORDINARY = [
+    "README.md",
+    "src/main.py",
+    "package.json",
+    "Makefile",
+    ".gitignore",
+    ".prettierrc",
+    ".eslintrc.json",
+    ".env",
+    ".editorconfig",
+    ".coverage",
+    ".pytest_cache/v/x.json",
+    ".mypy_cache/a.json",
+    ".venv/lib/x.py",
+    "node_modules/a/.vscode/settings.json",
+    ".next/build.json",
+    ".storybook/main.ts",
+    ".changeset/a.md",
+    "docs/agents.md.txt",
+    ".git/config",
+    "conftest.py",
+    ".terraform/x.json",
+    "target/debug/x",
+    "node_modules/a/AGENTS.md",
+    ".yarn/cache/a.zip",
+    "data.json",
+]
+
+
+@pytest.mark.parametrize("path", STARTING)
+def test_what_a_program_loads_unasked_is_known_by_its_shape(path: str) -> None:
+    assert is_self_starting(path)
+
+
+@pytest.mark.parametrize("path", ORDINARY)
+def test_ordinary_files_and_results_of_tools_are_not(path: str) -> None:
+    assert not is_self_starting(path)
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Path]:
+    with folder_outside_temp() as folder:
+        yield folder
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def processes(place: Path) -> AsyncIterator[Processes]:
+    started = await start_processes(ProcessSettings(taken_back=place / "kept"))
+    if not (await started.probe()).guards_files:
+        pytest.skip("no sandbox that guards files on this system")
+    yield started
+    await started.close()
+
+
+def run_outside(folder: Path, script: str) -> str:
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=folder, env={**os.environ, **ALONE}, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+async def run_inside(processes: Processes, folder: Path, script: str) -> Finished:
+    command = Command(("/bin/bash", "-c", f"{EXPORTS}; {script}"), folder, timeout=60, sandbox=CONFINED)
+    ended = await processes.jobs.run(command, Caller("one", "call", "x"))
+    assert isinstance(ended, Finished)
+    return ended
+
+
+BRANCHES = """git init -q . && git symbolic-ref HEAD refs/heads/main
+echo one > AGENTS.md; mkdir -p .vscode .claude; echo '{}' > .vscode/settings.json; echo one > file
+echo 1 > .claude/a.md
+git add -A -f; git commit -qm one
+git switch -qc topic; echo two > AGENTS.md; echo '{"a":1}' > .vscode/settings.json; echo new > CLAUDE.md
+git rm -q .claude/a.md; git add -A -f; git commit -qm two
+git switch -q main; echo more > other; git add other; git commit -qm more
+"""
+"""A repository with branches that differ in files that start by themselves."""
+
+
+def make_project(folder: Path) -> Path:
+    folder.mkdir()
+    run_outside(folder, BRANCHES)
+    return folder
+
+
+WHOLE = {
+    "switch": "git switch -q topic",
+    "switch and back": "git switch -q topic; git switch -q main; git switch -q topic",
+    "merge": "git merge -q --no-edit topic",
+    "rebase": "git rebase -q topic",
+    "reset": "git reset -q --hard topic",
+    "cherry-pick": "git cherry-pick topic",
+    "stash and pop": "echo x > file; git stash -q; git switch -q topic; git stash pop -q",
+    "checkout": "git checkout -q topic",
+    "bisect": "git bisect start topic main~1 && git bisect reset topic",
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_git_over_branches_works_whole_and_asks_nothing(name: str, processes: Processes, place: Path) -> None:
+    folder = make_project(place / f"whole {name}")
+    alone = make_project(place / f"alone {name}")
+    ended = await run_inside(processes, folder, f"set -e; {WHOLE[name]}")
+    assert ended.exit_code == 0, ended.captured
+    await asyncio.to_thread(run_outside, alone, f"set -e; {WHOLE[name]}")
+    assert snapshot(folder) == snapshot(alone)
+    assert await processes.sift_changes(folder, ended.captured.changed) == ()
+    assert await asyncio.to_thread(run_outside, folder, "git status --short") == (
+        " M file\n" if name == "stash and pop" else ""
+    )
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    found = (path for path in folder.rglob("*") if path.is_file() and ".git" not in path.parts)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_patch_of_the_users_own_is_asked_about_and_can_be_kept(processes: Processes, place: Path) -> None:
+    folder = make_project(place / "apply")
+    await asyncio.to_thread(run_outside, folder, "git diff main topic > p.patch")
+    ended = await run_inside(processes, folder, "git apply p.patch")
+    assert ended.exit_code == 0
+    changes = await processes.sift_changes(folder, ended.captured.changed)
+    assert {(one.path, one.kind) for one in changes} == {
+        ("AGENTS.md", "changed"),
+        (".vscode/settings.json", "changed"),
+        ("CLAUDE.md", "created"),
+        (".claude/a.md", "removed"),
+    }
+    await processes.keep_changes(folder, [one.path for one in changes])
+    ended = await run_inside(processes, folder, "true")
+    assert ended.captured.changed == ()
+    assert (folder / "AGENTS.md").read_text("ascii") == "two\n"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_is_taken_back_is_as_before_and_nothing_is_lost(processes: Processes, place: Path) -> None:
+    folder = make_project(place / "back")
+    (folder / ".envrc").symlink_to("file")
+    (folder / ".husky").mkdir()
+    (folder / ".husky/pre-commit").write_text("mine", "ascii")
+    before = snapshot(folder)
+    script = (
+        "echo evil > AGENTS.md; rm -r .vscode; mkdir -p .cursor/rules; echo evil > .cursor/rules/a.mdc;"
+        "ln -sfn other .envrc; chmod 755 .husky/pre-commit; mv .claude moved; echo fine > src.txt"
+    )
+    ended = await run_inside(processes, folder, script)
+    assert {(one.path, one.kind) for one in ended.captured.changed} == {
+        ("AGENTS.md", "changed"),
+        (".vscode/settings.json", "removed"),
+        (".cursor/rules/a.mdc", "created"),
+        (".envrc", "changed"),
+        (".husky/pre-commit", "changed"),
+        (".claude/a.md", "removed"),
+    }
+    said = await processes.take_back(folder, [one.path for one in ended.captured.changed])
+    assert len(said) == 1, said
+    assert {
+        name: content for name, content in snapshot(folder).items() if name not in {"src.txt", "moved/a.md"}
+    } == before
+    assert str((folder / ".envrc").readlink()) == "file"
+    assert (folder / ".husky/pre-commit").stat().st_mode & 0o111 == 0
+    assert not (folder / ".cursor").exists()
+    kept = [path for path in (place / "kept").rglob("*") if path.is_file()]
+    contents = {path.name: path.read_text("ascii") for path in kept}
+    assert contents == {"AGENTS.md": "evil\n", "a.mdc": "evil\n", "pre-commit": "mine"}
+    assert (await run_inside(processes, folder, "true")).captured.changed == ()
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_commit_of_the_command_is_no_history_of_the_user(processes: Processes, place: Path) -> None:
+    folder = make_project(place / "forged")
+    script = "git switch -qc evil; echo evil > AGENTS.md; git commit -qam x"
+    ended = await run_inside(processes, folder, script)
+    assert [one.path for one in await processes.sift_changes(folder, ended.captured.changed)] == ["AGENTS.md"]
+    made = "B=$(echo worse | git hash-object -w --stdin); git update-index --cacheinfo 100644,$B,AGENTS.md"
+    await run_inside(processes, folder, f"{made}; git commit -qm y")
+    ended = await run_inside(processes, folder, "git checkout -q -- AGENTS.md")
+    assert [one.path for one in await processes.sift_changes(folder, ended.captured.changed)] == ["AGENTS.md"]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_the_user_changes_meanwhile_is_not_undone(processes: Processes, place: Path) -> None:
+    folder = make_project(place / "mine")
+    await run_inside(processes, folder, "true")
+    (folder / "AGENTS.md").write_text("my own words", "ascii")
+    await asyncio.to_thread(run_outside, folder, "sleep 0.1; true")
+    ended = await run_inside(processes, folder, "echo evil > CLAUDE.md")
+    assert [one.path for one in ended.captured.changed] == ["CLAUDE.md"]
+    (folder / "CLAUDE.md").write_text("mine since", "ascii")
+    said = await processes.take_back(folder, ["CLAUDE.md"])
+    assert "was changed again since" in said[0]
+    assert (folder / "CLAUDE.md").read_text("ascii") == "mine since"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_nothing_of_phoenix_is_visible_to_a_command_in_the_folder(processes: Processes, place: Path) -> None:
+    folder = place / "seen"
+    folder.mkdir()
+    (folder / "a.json").write_text("{}", "ascii")
+    script = (
+        "ls -A; cat *.json; wc -l *; mkdir .vscode && rmdir .vscode;"
+        "python3 -c \"import shutil; shutil.copytree('.', '/tmp/copy')\"; cp -r . /tmp/other; ls -A /tmp/copy"
+    )
+    ended = await run_inside(processes, folder, f"set -e; {script}")
+    assert (ended.exit_code, ended.captured.head.decode()) == (0, "a.json\n{}0 a.json\na.json\n")
