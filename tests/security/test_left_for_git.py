@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import struct
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.permissions.projects import project_of
 from phoenix_tui.config.project import find_project
@@ -25,6 +28,7 @@ from tools.git.pointers import named_folder
 from tools.git.repository import find_repository
 from tools.job_board import Caller
 from tools.process.git_control import git_control
+from tools.process.git_index import submodules
 from tools.shell_output import readable
 
 NAMES = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
@@ -176,6 +180,15 @@ async def test_no_command_runs_in_a_folder_that_became_a_link(place: Path) -> No
         with pytest.raises(OSError, match="symbolic links"):
             await box.sh("touch here", main / "inner")
     assert not list(home.iterdir())
+
+
+@given(data=st.binary(max_size=300), version=st.integers(2, 4), count=st.integers(0, 2**32 - 1))
+def test_no_index_breaks_the_reader(
+    data: bytes, version: int, count: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("index")
+    (folder / "index").write_bytes(struct.pack(">4sII", b"DIRC", version, count) + data)
+    assert all(not name.startswith("/") and ".." not in name.split("/") for name in submodules(folder))
 
 
 async def test_the_result_of_the_command_says_so(place: Path) -> None:
