@@ -80,7 +80,7 @@ class Sandbox(Struct, frozen=True):
     unreadable: tuple[Path, ...] = ()
     """Files that rules deny to read, beside keys."""
     unseen: bool = False
-    """Without a sandbox: True where the user agreed that it starts, whatever earlier commands may have left."""
+    """True for a program without a sandbox that the user let start, whatever earlier commands may have left."""
 
 
 class Enforcement(StrEnum):

@@ -1,4 +1,4 @@
-"""What a system can enforce of a sandbox, and what its commands left in a folder."""
+"""Enforcement of a sandbox by this system, and care for the folders that its commands ran in."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Paths(Struct, frozen=True):
 
     @property
     def taken_back(self) -> Path:
-        """What commands wrote into files that start by themselves, where that was taken back."""
+        """Contents that commands wrote into self-starting files and that were taken back."""
         return self.state / "taken-back"
 
     @property

@@ -23,9 +23,9 @@ class FileVersions(Struct, frozen=True):
     """Names of the contents of some files, by their path."""
 
     checked_out: Mapping[str, str]
-    """In the commit that is checked out; a file that it does not have is missing."""
+    """Names in the commit that is checked out; a file that it does not have is missing."""
     known: Mapping[str, frozenset[str]]
-    """In the history of given commits."""
+    """Names in the history of given commits."""
 
     def holds(self, path: str, hashes: Iterable[str]) -> bool:
         """True where one of `hashes` is checked out and was known before."""

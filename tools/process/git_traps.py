@@ -1,4 +1,4 @@
-"""What in a workspace makes git, or another version system, start a program outside the sandbox (SECURITY S1, S2).
+"""Traps: parts of repositories through which git, or another version system, starts a program (SECURITY S1, S2).
 
 Parts of repositories are judged by what they contain: a command may make repositories, and clone, commit and rebase in
 them, but leaves none whose settings or hooks name a program. Runs in the helper process of

@@ -317,7 +317,7 @@ class Workspace:
         return []
 
     def take_back(self, names: list[str], aside: str) -> list[str]:
-        """Restore the files as they were before; what stands there now goes to the folder `aside`.
+        """Restore the files as they were before; their present contents go to the folder `aside`.
 
         Returns a sentence for each that could not be restored.
         """

@@ -35,7 +35,7 @@ _helper: Final = Helper((sys.executable, "-I", "-c", BOOT, ROOT), timeout=LIMIT 
 
 
 class Left(Struct, frozen=True):
-    """What commands left behind."""
+    """Leftovers of commands."""
 
     said: tuple[str, ...] = ()
     """Sentences about what was set aside, or could not be looked at."""

@@ -301,7 +301,7 @@ def test_a_placeholder_stays_until_the_last_command_that_needs_it(workspace: Pat
 
 
 def make_repository(folder: Path) -> None:
-    """What git takes for a repository, with a hook folder and settings."""
+    """Make a repository in git's eyes, with a folder of hooks and settings."""
     for name in ("hooks", "objects", "refs"):
         (folder / ".git" / name).mkdir(parents=True)
     (folder / ".git/HEAD").write_text("ref: refs/heads/main\n", "ascii")
