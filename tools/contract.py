@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias, runtime_checkable
@@ -16,6 +16,7 @@ from tools.clean import reveal_line
 from tools.displays import AgentsDisplay as AgentsDisplay
 from tools.displays import DiffDisplay as DiffDisplay
 from tools.displays import Display as Display
+from tools.displays import HostUse as HostUse
 from tools.displays import ImageDisplay as ImageDisplay
 from tools.displays import PlainDisplay as PlainDisplay
 from tools.displays import TerminalDisplay as TerminalDisplay
@@ -81,6 +82,8 @@ class Sandbox(Struct, frozen=True):
     """Files that rules deny to read, beside keys."""
     unseen: bool = False
     """True for a program without a sandbox that the user let start, whatever earlier commands may have left."""
+    hosts: tuple[str, ...] | None = None
+    """Hosts of this very yes where `network` is False, beside those that settings and rules allow; None: no host."""
 
 
 class Enforcement(StrEnum):
@@ -190,6 +193,10 @@ class ToolRequest(Struct, frozen=True):
     """The part of `access` that is known of the program, whatever the model declares."""
     why: str = ""
     """The model's own words for it, one cleaned line."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that it would reach, as `host` or `host:port`, where they are known before."""
+    any_host: bool = False
+    """True where the network by host is not enough: a program that cannot use a proxy, or a host of this machine."""
     trouble: str = ""
     """Reason why the call cannot run; the text may quote files, so only a call with read access receives it."""
     mode: str = ""
@@ -244,6 +251,18 @@ class ProcessesEnded(Struct, frozen=True):
     survivors: tuple[int, ...] = ()
 
 
+class HostVerdict(Struct, frozen=True):
+    """The decision about a host that a command wants to reach."""
+
+    allowed: bool
+    why: str = ""
+    """Reason of a no, as the program reads it."""
+
+
+HostGate: TypeAlias = Callable[[str, int], Awaitable[HostVerdict]]
+"""Decides about a host and a port while the command waits."""
+
+
 class Captured(Struct, frozen=True):
     """The first and last part of an output, and how many bytes lay between."""
 
@@ -259,6 +278,8 @@ class Captured(Struct, frozen=True):
     """Lines of the whole output, what was dropped included."""
     terminal: TerminalFacts | None = None
     """None: it had no terminal. Else head and tail are clean text."""
+    hosts: tuple[HostUse, ...] = ()
+    """Hosts that it reached or was refused."""
 
 
 class OutputSoFar(Struct, frozen=True):
@@ -298,6 +319,8 @@ class ToolContext(Struct, frozen=True):
     """Models that search and read for a web tool; None: there are none."""
     shell: ShellTerminal | None = None
     """Terminal for a line of the user; None: a pipe."""
+    gate: HostGate | None = None
+    """Decides about hosts that a command reaches."""
 
 
 class Tool(Protocol):
@@ -360,6 +383,8 @@ class Command(Struct, frozen=True):
     """Folders that it may read in a sandbox too, wherever they are."""
     start_in: Path | None = None
     """Folder that it starts in; None: `working_dir`, which in any case is the one that its sandbox is about."""
+    gate: HostGate | None = None
+    """Decides about hosts where `sandbox.hosts` is given; None: all are refused."""
 
 
 class Finished(Struct, frozen=True):
@@ -399,6 +424,7 @@ class JobInfo(Struct, frozen=True):
     exit_code: int | None
     elapsed: float
     sandbox: Sandbox = UNCONFINED
+    hosts: tuple[HostUse, ...] = ()
 
     def __post_init__(self) -> None:
         """Reveal the command here, for every list that names it."""

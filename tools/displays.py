@@ -17,6 +17,19 @@ class PlainDisplay(Struct, frozen=True, tag="plain"):
     text: str
 
 
+class HostUse(Struct, frozen=True):
+    """Connections of a command to one host, through Phoenix's proxy."""
+
+    host: str
+    requests: int = 0
+    received: int = 0
+    sent: int = 0
+    """Bytes."""
+    refused: int = 0
+    why: str = ""
+    """Reason of the last refusal."""
+
+
 class TerminalDisplay(Struct, frozen=True, tag="terminal"):
     """The outcome of a shell command."""
 
@@ -33,6 +46,8 @@ class TerminalDisplay(Struct, frozen=True, tag="terminal"):
     """Coloured pieces of the lines of `output`."""
     folder: str = ""
     """Folder of a line of the user; empty for the conversation's."""
+    hosts: tuple[HostUse, ...] = ()
+    """Hosts that it reached or was refused."""
 
 
 class DiffDisplay(Struct, frozen=True, tag="diff"):

@@ -10,9 +10,11 @@ import socket
 from collections.abc import Callable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tools.contract import Captured, Finished, OutputSoFar, ProcessesEnded, ProcessStarted, Progress
 from tools.process.link import ZygoteLink
+from tools.process.network import NetworkUse, keep_descriptors
 from tools.process.streams import ProgramStreams
 from tools.process.zygote.wire import SupervisorRequest
 
@@ -63,8 +65,12 @@ class Account(Struct, eq=False):
 class Execution:
     """A command from its start to its empty tree."""
 
-    def __init__(self, streams: ProgramStreams, report: Callable[[Progress], None] | None) -> None:
+    def __init__(
+        self, streams: ProgramStreams, report: Callable[[Progress], None] | None, use: NetworkUse | None = None
+    ) -> None:
         self.account = Account()
+        self.use = use
+        """The network of the command; None where it has none by host."""
         self.over = asyncio.Event()
         """Set when the tree is empty, the supervisor reports survivors, or the supervisor is lost."""
         self.begun = asyncio.Event()
@@ -119,7 +125,8 @@ class Execution:
 
     def captured(self) -> Captured:
         """The output so far."""
-        return self._streams.captured()
+        captured = self._streams.captured()
+        return replace(captured, hosts=self.use.hosts) if self.use is not None else captured
 
     async def finish(self) -> Captured:
         """Collect the rest of the output and close every descriptor.
@@ -164,7 +171,7 @@ class Execution:
         loop = asyncio.get_running_loop()
         buffer = b""
         try:
-            while chunk := await loop.sock_recv(self._control, LINES_SIZE):
+            while chunk := await self._receive(loop):
                 *lines, buffer = (buffer + chunk).split(b"\n")
                 for line in lines:
                     self._hear(line.decode("utf-8", "replace"))
@@ -173,6 +180,20 @@ class Execution:
         finally:
             self.begun.set()
             self.over.set()
+
+    async def _receive(self, loop: asyncio.AbstractEventLoop) -> bytes:
+        """The next bytes of the supervisor; a listener that comes with them goes to the network of the command."""
+        if self.use is None or self.account.pid:
+            return await loop.sock_recv(self._control, LINES_SIZE)
+        while True:
+            try:
+                chunk, sent, _, _ = socket.recv_fds(self._control, LINES_SIZE, 1, socket.MSG_CMSG_CLOEXEC)
+            except BlockingIOError:
+                await _readable(loop, self._control)
+                continue
+            if (listening := keep_descriptors(sent)) >= 0:
+                self.use.take(listening)
+            return chunk
 
     def _hear(self, line: str) -> None:
         known = self.account.pid
@@ -183,6 +204,16 @@ class Execution:
             self.begun.set()
         if self.account.ended or self.account.survivors:
             self.over.set()
+
+
+async def _readable(loop: asyncio.AbstractEventLoop, control: socket.socket) -> None:
+    """Wait until something can be received."""
+    ready = asyncio.Event()
+    loop.add_reader(control, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(control)
 
 
 def _encoded(request: SupervisorRequest) -> bytes:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from tools.contract import HELPER_SANDBOX, Command, PathOrder, Sandbox, SandboxMode
 from tools.process.bubblewrap import bubblewrap, bubblewrap_arguments
 from tools.process.environment import UNSANDBOXED_SERVICES, in_terminal, scrubbed
+from tools.process.network import ENVIRONMENT
 from tools.process.placeholders import Placeholders
 from tools.process.programs import (
     agent_folders,
@@ -171,6 +172,7 @@ class Planner:
             [f"{name}={value}" for name, value in environment.items()],
             network=network,
             filtered=filtered,
+            door=_has_door(command, mechanism),
             places=confinement.places,
             writable=[str(path) for path in confinement.writable],
             secret=[str(path) for path in confinement.secret],
@@ -191,6 +193,8 @@ class Planner:
         inherited = {name: value for name, value in self._environment.items() if name not in left_out}
         if confinement.temporary is not None:
             inherited |= self._temporary_folder(confinement, mechanism)
+        if _has_door(command, mechanism):
+            inherited |= ENVIRONMENT
         if command.sandbox == HELPER_SANDBOX:
             found = find_program(command.argv[0], command.working_dir) if "/" not in command.argv[0] else ""
             name = found or (command.argv[0] if "/" in command.argv[0] else f"/nonexistent/{command.argv[0]}")
@@ -213,6 +217,12 @@ class Planner:
     def _temporary_folder(self, confinement: Confinement, mechanism: str) -> dict[str, str]:
         path = str(confinement.temporary) if mechanism == wire.LANDLOCK else self._temporary
         return dict.fromkeys(("TMPDIR", "TMP", "TEMP"), path)
+
+
+def _has_door(command: Command, mechanism: str) -> bool:
+    """True where the command reaches single hosts through the proxy."""
+    limits = command.sandbox
+    return limits.hosts is not None and not limits.network and mechanism == wire.NAMESPACE
 
 
 def supervision_mechanism() -> str:

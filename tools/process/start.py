@@ -17,6 +17,7 @@ from msgspec import Struct, field
 from tools.contract import Enforcement, SelfStarting
 from tools.git.history import read_versions
 from tools.process.helper import close_helpers
+from tools.process.host_proxy import PROGRAM, HostProxy
 from tools.process.jobs import JobTable
 from tools.process.link import ZygoteLink, spawn_zygote
 from tools.process.plan import Planner
@@ -41,6 +42,8 @@ class ProcessSettings(Struct, frozen=True):
     """Folder of the journals of every Phoenix of this user; None when no other Phoenix shares workspaces."""
     taken_back: Path | None = None
     """Folder for what commands wrote into self-starting files that were restored; None: a temporary one."""
+    proxy: tuple[str, ...] = PROGRAM
+    """Command line of the proxy by which commands reach single hosts."""
     mechanism: str = ""
     """Forces a way of supervision (`tools.process.zygote.wire`); empty: the best there is."""
 
@@ -55,6 +58,7 @@ class Processes:
             settings.environment, settings.protected, settings.hidden, settings.mechanism, settings.journals
         )
         self._supervision = Supervision(link, self.planner)
+        self._proxy = HostProxy(self._supervision, settings.proxy)
         self.planner.self_test = partial(find_sandbox, self._supervision, self.planner)
         self.runner = SupervisedRunner(self._supervision)
         self.jobs = JobTable(self._supervision)
@@ -122,6 +126,7 @@ class Processes:
         if self._services is not None:
             await self._services.close()
         await self.jobs.close()
+        await self._proxy.close()
         await self._supervision.end_everything()
         await asyncio.to_thread(self.link.close)
         await asyncio.to_thread(self.planner.close)

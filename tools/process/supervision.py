@@ -9,14 +9,15 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tools.contract import Captured, Command, Finished, Progress
+from tools.contract import Captured, Command, Finished, HostVerdict, Progress
 from tools.process.execution import Execution, NotSupervisedError
 from tools.process.link import ZygoteLink
+from tools.process.network import NetworkServer, NetworkUse
 from tools.process.output import Output
 from tools.process.plan import CommandPlan, Planner
 from tools.process.streams import ProgramStreams
@@ -55,6 +56,8 @@ class Supervision:
         self._starting: set[asyncio.Future[None]] = set()
         """One for each start that is under way."""
         self._closed = False
+        self.network = NetworkServer(_serve_none, _serve_none)
+        """The server of listeners, which `HostProxy` replaces."""
 
     async def start(
         self,
@@ -125,6 +128,8 @@ class Supervision:
         if not account.ended and not account.survivors:
             await self._sweep_orphans(running)
         captured = await execution.finish()
+        if execution.use is not None and (hosts := await execution.use.end()):
+            captured = replace(captured, hosts=hosts)
         self._live.discard(running)
         left = await self._planner.release(running.plan)
         return replace(captured, notes=left.said, changed=left.changed) if left.said or left.changed else captured
@@ -138,7 +143,7 @@ class Supervision:
         over = running.execution.over
         waits = [asyncio.create_task(event.wait()) for event in (over, let_go)]
         try:
-            in_time, _ = await asyncio.wait(waits, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+            in_time = await self._in_time(running, waits, limit)
             if let_go.is_set():
                 return None
             captured = await self.end(running)
@@ -150,6 +155,17 @@ class Supervision:
             for wait in waits:
                 wait.cancel()
         return running.execution.finished(captured, timed_out=not in_time)
+
+    async def _in_time(self, running: Running, waits: list[asyncio.Task[Literal[True]]], limit: float | None) -> bool:
+        """Wait for the first of `waits`; False where `limit` seconds are over. Time that a person takes to answer about
+        a host is not counted.
+        """
+        use, counted = running.execution.use, 0.0
+        while True:
+            done, _ = await asyncio.wait(waits, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+            if done or use is None or use.lent <= counted:
+                return bool(done)
+            limit, counted = use.lent - counted, use.lent
 
     async def _stop(self, running: Running) -> None:
         """End it and report that; a tree that dies slowly must not keep its output from the one who stopped it."""
@@ -244,7 +260,8 @@ class Supervision:
         made: ProgramStreams | None = None
         try:
             made = Output(command, report) if streams is None else streams()
-            return Running(Execution(made, report), plan)
+            use = NetworkUse(command.gate or _refuse, self.network) if plan.request.door else None
+            return Running(Execution(made, report, use), plan)
         except OSError:
             if made is not None:
                 await made.finish()
@@ -293,6 +310,15 @@ class Supervision:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
         return {pid for pid in killed if name_of(pid)}
+
+
+async def _refuse(host: str, _port: int) -> HostVerdict:
+    """Answer for a command whose caller decides about no hosts."""
+    return HostVerdict(allowed=False, why=f"{host} is not allowed")
+
+
+async def _serve_none(*_: object) -> None:
+    """Serve no listener: its connections are refused as it closes."""
 
 
 async def _begin(execution: Execution) -> None:

@@ -12,18 +12,10 @@ from msgspec import Struct
 
 from tools.contract import ToolInputError
 from tools.failure import ToolFailure
+from tools.web.public_addresses import is_public
 
 LONGEST_URL: Final = 2_000
 LOOKUP_SECONDS: Final = 10.0
-_NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
-_UNICAST: Final = ipaddress.ip_network("2000::/3")
-"""The only addresses of IPv6 that are given out (RFC 4291 and IANA); others are here, or mean nothing."""
-_DOCUMENTS: Final = ipaddress.ip_network("3fff::/20")
-"""Documentation (RFC 9637), which Python before 3.13 takes for public."""
-_RELAYS: Final = (ipaddress.ip_network("192.0.0.0/24"), ipaddress.ip_network("192.88.99.0/24"))
-"""Protocol assignments and the former relays of 6to4, which lead to the nearest machine that answers."""
-_ISATAP: Final = 0xFCFFFFFF
-"""Bits of an interface's number by which it holds an IPv4 address (RFC 5214)."""
 _SHORT: Final = 200
 """Characters of an address that an error repeats."""
 
@@ -127,23 +119,6 @@ async def admitted_address(address: WebAddress, reach: Reach, *, proxied: bool =
             "use a command where the user wants that."
         )
     return found[0]
-
-
-def is_public(text: str) -> bool:
-    """True for an address of the internet; one inside another, such as an IPv4 address in IPv6, counts too."""
-    try:
-        address = ipaddress.ip_address(text.partition("%")[0])
-    except ValueError:
-        return False
-    if isinstance(address, ipaddress.IPv4Address):
-        return address.is_global and not address.is_multicast and not any(address in one for one in _RELAYS)
-    last = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    if address in _NAT64 or address.ipv4_mapped is not None:
-        return is_public(str(last))
-    inner = (address.sixtofour, *(address.teredo or ()), last if (int(address) >> 32) & _ISATAP == 0x5EFE else None)
-    if any(one is not None and not is_public(str(one)) for one in inner):
-        return False
-    return address in _UNICAST and address.is_global and address not in _DOCUMENTS
 
 
 def _checked_host(host: str) -> str:

@@ -12,10 +12,12 @@ from collections.abc import Callable
 
 from tools.process.zygote import devices, kernel, mount_places
 from tools.process.zygote.mount_places import MountPlace
-from tools.process.zygote.wire import SupervisorRequest
+from tools.process.zygote.wire import DOOR_PORT, SupervisorRequest
 
 SIOCSIFFLAGS = 0x8914
 IFF_UP_RUNNING = 0x41
+DOOR_BACKLOG = 64
+"""Connections that wait while the proxy is started."""
 PROC_HIDDEN = ("kcore", "kmsg", "keys", "key-users", "timer_list", "sched_debug")
 LOCKED = kernel.MOUNT_ATTR_RDONLY | kernel.MOUNT_ATTR_NOSUID | kernel.MOUNT_ATTR_NODEV
 SAFE = kernel.MS_NOSUID | kernel.MS_NODEV
@@ -72,7 +74,7 @@ def build(request: SupervisorRequest) -> None:
         kernel.set_read_only(path, read_only=True)
     _replace_proc()
     os.chdir("/")
-    if not request.network and request.writable:  # 10 ms; a program that only reads has no server of its own
+    if not request.network and (request.writable or request.door):  # 10 ms; what only reads has no server of its own
         _raise_loopback()
 
 
@@ -155,6 +157,20 @@ def _raise_loopback() -> None:
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as interface, contextlib.suppress(OSError):
         fcntl.ioctl(interface, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP_RUNNING))
+
+
+def open_door() -> int:
+    """A socket that listens for the proxy on the loopback of this namespace.
+
+    Raises:
+        OSError: it cannot be had.
+    """
+    import socket  # noqa: PLC0415 - only a command with hosts needs it
+
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as door:
+        door.bind(("127.0.0.1", DOOR_PORT))
+        door.listen(DOOR_BACKLOG)
+        return door.detach()
 
 
 def _write(path: str, text: str) -> None:

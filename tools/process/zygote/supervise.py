@@ -44,6 +44,8 @@ def _supervise_in_namespace(request: wire.SupervisorRequest, control: socket.soc
         supervisor = Supervisor(control, streams)
         try:
             namespace.build(request)
+            if request.door:
+                supervisor.hand_out(namespace.open_door())
         except OSError as error:
             supervisor.tell(f"failed {error.errno}")
             return

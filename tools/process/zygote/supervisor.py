@@ -62,6 +62,12 @@ class Supervisor:
         with contextlib.suppress(OSError):
             self._control.sendall(line.encode("utf-8", "replace") + b"\n")
 
+    def hand_out(self, listening: int) -> None:
+        """Send Phoenix the listener of this namespace, and keep none of it."""
+        with contextlib.suppress(OSError):
+            socket.send_fds(self._control, [b"listening\n"], [listening])
+        os.close(listening)
+
     def _program_runs(self, failure: int) -> bool:
         watched = [failure, self._control.fileno()]
         ready, _, _ = select.select(watched, [], [])

@@ -2,7 +2,7 @@
 
 Phoenix sends one request, a length-prefixed list of NUL-joined fields; the end of the stream then
 means "kill". The supervisor answers in lines: `ready PID`, `started PID TICKS`, `failed ERRNO`,
-`exited STATUS`, `left NAME`, `stuck PID...`, `ended COUNT`.
+`listening` with a descriptor, `exited STATUS`, `left NAME`, `stuck PID...`, `ended COUNT`.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ MEMORY = struct.Struct("!Q")
 BEYOND = 1.25
 """Times the memory that Phoenix may use, at which it is killed: it had its time to end by itself."""
 
+DOOR_PORT = 47128
+"""Port of the proxy on the loopback of a command's network namespace."""
+
 LENGTH = struct.Struct("!I")
 FIELD = b"\0"
 
@@ -51,6 +54,7 @@ class SupervisorRequest:
 
     __slots__ = (
         "argv",
+        "door",
         "environment",
         "filtered",
         "mechanism",
@@ -71,6 +75,7 @@ class SupervisorRequest:
         *,
         network: bool = True,
         filtered: bool = False,
+        door: bool = False,
         places: Sequence[MountPlace] = (),
         writable: Sequence[str] = (),
         secret: Sequence[str] = (),
@@ -83,6 +88,8 @@ class SupervisorRequest:
         self.network = network
         self.filtered = filtered
         """Hand the filter of system calls to the program as descriptor `FILTER`: bubblewrap installs it itself."""
+        self.door = door
+        """Listen on `DOOR_PORT` inside, and hand that socket out."""
         self.places = tuple(places)
         self.writable = tuple(writable)
         self.secret = tuple(secret)
@@ -98,7 +105,8 @@ class SupervisorRequest:
         """
         places = [field for place in self.places for field in place.fields()]
         lists = (self.argv, self.environment, places, self.writable, self.secret, self.shown)
-        fields = [self.mechanism, self.working_dir, "1" if self.network else "", "1" if self.filtered else ""]
+        flags = (self.network, self.filtered, self.door)
+        fields = [self.mechanism, self.working_dir, *("1" if flag else "" for flag in flags)]
         for values in lists:
             fields += [str(len(values)), *values]
         if any("\0" in field for field in fields):
@@ -110,7 +118,7 @@ class SupervisorRequest:
 def decode(body: bytes) -> SupervisorRequest:
     """Decode the output of `SupervisorRequest.encode`, without its length."""
     fields = iter([os.fsdecode(field) for field in body.split(FIELD)])
-    mechanism, working_dir, network, filtered = (next(fields) for _ in range(4))
+    mechanism, working_dir, network, filtered, door = (next(fields) for _ in range(5))
     return SupervisorRequest(
         mechanism,
         working_dir,
@@ -118,6 +126,7 @@ def decode(body: bytes) -> SupervisorRequest:
         _list(fields),
         network=bool(network),
         filtered=bool(filtered),
+        door=bool(door),
         places=_places(_list(fields)),
         writable=_list(fields),
         secret=_list(fields),
