@@ -31,6 +31,10 @@ NETWORK_PROGRAMS: Final = _programs("""
     curl wget http https xh aria2c nc ncat netcat telnet ping ping6 dig nslookup host traceroute tracepath whois
     ftp lftp mtr iperf3 socat wrk ab hey yt-dlp npx bunx uvx pnpx
 """)
+DIRECT_PROGRAMS: Final = _programs("""
+    nc ncat netcat telnet ping ping6 dig nslookup host traceroute tracepath whois ftp lftp mtr iperf3 socat
+""")
+"""Programs of these that speak to hosts themselves, and cannot go through a proxy."""
 SERVER_PROGRAMS: Final = _programs("""
     uvicorn gunicorn hypercorn daphne waitress-serve vite http-server live-server serve browser-sync nodemon
     webpack-dev-server json-server ngrok cloudflared caddy nginx

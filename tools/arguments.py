@@ -100,6 +100,18 @@ class Arguments:
         each = [Arguments({"item": item}, ("item",), f"{self._where}{name}: ") for item in value]
         return [one.whole("item", low, low, high) for one in each]
 
+    def texts(self, name: str, most: int) -> list[str]:
+        """A list of at most `most` texts.
+
+        Raises:
+            ToolInputError: missing, longer, or something else.
+        """
+        value = self._value(name, None)
+        if not isinstance(value, list) or len(value) > most:
+            raise self._wrong(name, f"a list of at most {most} texts", value)
+        each = [Arguments({"item": item}, ("item",), f"{self._where}{name}: ") for item in value]
+        return [one.text("item") for one in each]
+
     def objects(self, name: str) -> list[JsonObject]:
         """A list of objects with at least one in it.
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from tools.arguments import Arguments, object_schema
 from tools.clean import reveal, reveal_line
 from tools.command_access import command_access
+from tools.command_hosts import ANY, MOST_HOSTS, NO_HOSTS, needed_hosts, valid_hosts
 from tools.contract import (
     ACCESS_RANK,
     Access,
@@ -60,6 +61,12 @@ _SCHEMA = object_schema(
             "description": "Only after the sandbox refused something: network, or outside for no sandbox. Asks.",
         },
         "why": {"type": "string", "description": "With access: one clause for the user, why it is needed."},
+        "hosts": {
+            "type": "array",
+            "items": {"type": "string"},
+            "maxItems": MOST_HOSTS,
+            "description": "With access network: hosts it reaches, such as pypi.org; * if it cannot use a proxy.",
+        },
     },
     ["command"],
 )
@@ -104,6 +111,7 @@ class BashInput(Struct, frozen=True):
     access: Access = Access.CONFINED
     """Declared by the model."""
     why: str = ""
+    hosts: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, args: JsonObject) -> BashInput:
@@ -112,7 +120,7 @@ class BashInput(Struct, frozen=True):
         Raises:
             ToolInputError: they are invalid.
         """
-        fields = Arguments(args, ("command", "timeout", "slow", "background", "access", "why"))
+        fields = Arguments(args, ("command", "timeout", "slow", "background", "access", "why", "hosts"))
         command = fields.text("command")
         if not command.strip():
             raise ToolInputError("The argument command is empty.")
@@ -127,7 +135,9 @@ class BashInput(Struct, frozen=True):
         default = SLOW_TIMEOUT if fields.flag("slow") else DEFAULT_TIMEOUT
         timeout = fields.number("timeout", default, 1, SLOW_TIMEOUT)
         limit = None if background and not fields.has("timeout") else timeout
-        return cls(command, limit, background, _access(fields.text("access", "")), fields.text("why", ""))
+        hosts = _hosts(fields.texts("hosts", MOST_HOSTS)) if fields.has("hosts") else ()
+        access = _access(fields.text("access", "")) if fields.has("access") or not hosts else Access.NETWORK
+        return cls(command, limit, background, access, fields.text("why", ""), hosts)
 
 
 class Bash(Struct, frozen=True):
@@ -146,15 +156,21 @@ class Bash(Struct, frozen=True):
         wanted = BashInput.parse(args)
         known, reason = command_access(wanted.command)
         declared = ACCESS_RANK[wanted.access] > ACCESS_RANK[known]
+        access = wanted.access if declared else known
+        needed = NO_HOSTS
+        if access is Access.NETWORK:
+            needed = await asyncio.to_thread(needed_hosts, wanted.command, wanted.hosts, working_dir)
         return ToolRequest(
             wanted.command,
             (),
             PlainDisplay(wanted.command),
             wanted.command,
-            access=wanted.access if declared else known,
+            access=access,
             access_reason=DECLARED[wanted.access] if declared else reason,
             known_access=known,
             why=_quotable(wanted.why),
+            hosts=needed.hosts,
+            any_host=needed.any_host,
         )
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
@@ -198,6 +214,7 @@ class Bash(Struct, frozen=True):
             keep_tail=MOST_BYTES // 2,
             spill=spills / spill_name(context.conversation_id, context.call_id),
             sandbox=context.sandbox,
+            gate=context.gate,
         )
 
     async def _start(self, wanted: BashInput, command: Command, context: ToolContext) -> ToolOutput:
@@ -228,6 +245,13 @@ def _access(name: str) -> Access:
     return Access(name) if name else Access.CONFINED
 
 
+def _hosts(named: list[str]) -> tuple[str, ...]:
+    for host in named:
+        if host != ANY and not valid_hosts([host]):
+            raise ToolInputError(f"hosts: {one_line(host, 60)!r} is no host; write example.com or example.com:8443.")
+    return tuple(dict.fromkeys(named))
+
+
 def _title(wanted: BashInput) -> str:
     """Title of the command in the list of jobs."""
     return reveal_line(wanted.command)
@@ -250,6 +274,7 @@ def _output(wanted: BashInput, finished: Finished, sandbox: Sandbox) -> ToolOutp
             finished.timed_out,
             leftover_names(finished),
             lines=all_lines(finished.captured),
+            hosts=finished.captured.hosts,
         ),
         truncated=finished.captured.dropped > 0,
         self_starting=finished.captured.changed,

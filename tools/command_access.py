@@ -55,7 +55,25 @@ def command_access(command: str) -> Need:
     if len(command) > MOST_CHARACTERS:
         return CONFINED
     in_environment = ACTIVATED.search(command) is not None
-    return max(_needs(_without_here_documents(command), DEEPEST, in_environment), key=_rank, default=CONFINED)
+    return max((_told(words, in_environment) for words in programs_in(command)), key=_rank, default=CONFINED)
+
+
+def programs_in(command: str) -> Iterator[list[str]]:
+    """The words of each program that a command is seen to start, from its name on."""
+    if len(command) <= MOST_CHARACTERS:
+        yield from _programs(_without_here_documents(command), DEEPEST)
+
+
+def _programs(command: str, depth: int) -> Iterator[list[str]]:
+    if not depth:
+        return
+    for words in _simple_commands(command):
+        if script := _shell_script(words):
+            yield from _programs(script, depth - 1)
+        elif words:
+            yield words
+    for found in SUBSTITUTION.finditer(command):
+        yield from _programs(found[1] or found[2], depth - 1)
 
 
 def _without_here_documents(command: str) -> str:
@@ -76,18 +94,9 @@ def _rank(need: Need) -> int:
     return RANKS[need[0]]
 
 
-def _needs(command: str, depth: int, in_environment: bool) -> Iterator[Need]:
-    if not depth:
-        return
-    for words in _simple_commands(command):
-        script = _shell_script(words)
-        if script:
-            yield from _needs(script, depth - 1, in_environment)
-        elif words:
-            access, reason = _need(words, in_environment)
-            yield (access, f"{_program(words)} {reason}") if reason else CONFINED
-    for found in SUBSTITUTION.finditer(command):
-        yield from _needs(found[1] or found[2], depth - 1, in_environment)
+def _told(words: Sequence[str], in_environment: bool) -> Need:
+    access, reason = _need(words, in_environment)
+    return (access, f"{_program(words)} {reason}") if reason else CONFINED
 
 
 def _program(words: Sequence[str]) -> str:

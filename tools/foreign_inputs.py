@@ -54,7 +54,9 @@ _JOB: Final = {"task_id": "job_id", "bash_id": "job_id", "shell_id": "job_id"}
 _FILE: Final = {"file_path": "path"}
 SHAPES: Final[Mapping[str, Shape]] = {
     "Bash": _shape(
-        "bash", {"command": "command", "timeout": "timeout", "run_in_background": "background"}, "slow access why",
+        "bash",
+        {"command": "command", "timeout": "timeout", "run_in_background": "background"},
+        "slow access why hosts",
         "description",
     ),
     "Read": _shape("read_file", {**_FILE, "offset": "offset", "limit": "limit"}, path="path"),

@@ -81,7 +81,7 @@ class JobOutput(Struct, frozen=True):
         body = output.rstrip("\n") or "[no output yet]"
         return ToolOutput(
             f"{body}\n{_state(job)}",
-            display=TerminalDisplay(output, job.exit_code, lines=all_lines(captured)),
+            display=TerminalDisplay(output, job.exit_code, lines=all_lines(captured), hosts=captured.hosts),
             truncated=captured.dropped > 0,
         )
 

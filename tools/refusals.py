@@ -19,6 +19,7 @@ FILE_SIGNS: Final = re.compile(
 MISSING: Final = re.compile(r"no such file or directory|ENOENT|FileNotFoundError|cannot find", re.IGNORECASE)
 ABOUT_HOME: Final = re.compile(r"~/|\$HOME|\$\{HOME|/home/|/root/|\.\./|/Users/")
 """Words of a command or its output that point out of the working directory."""
+BY_PROXY: Final = "reaches hosts only through the proxy that HTTP_PROXY names, and looks up no name itself"
 ASK_MORE: Final = "the agent can ask for more with access and why, and /sandbox changes the sandbox"
 
 
@@ -28,7 +29,7 @@ def refusal_note(exit_code: int | None, output: str, sandbox: Sandbox, command: 
         return ""
     refused: list[str] = []
     if not sandbox.network and NETWORK_SIGNS.search(output):
-        refused.append("has no network")
+        refused.append("has no network" if sandbox.hosts is None else BY_PROXY)
     if FILE_SIGNS.search(output):
         read_only = sandbox.mode is SandboxMode.READ_ONLY
         refused.append("writes nowhere" if read_only else "writes only in the working directory and hides keys")

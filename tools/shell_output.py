@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from tools.clean import clean, clean_line
-from tools.contract import Captured, Finished
+from tools.contract import Captured, Finished, HostUse
 from tools.terminal.values import TextRun
-from tools.wording import counted
+from tools.wording import byte_size, counted
 
 MOST_BYTES = 128 * 1024
 """Largest output that is returned whole (SPEC REQ-BASH)."""
 KEPT_BYTES = 4 * 1024
 """Bytes kept at either end of a longer output."""
 LONGEST_NAME = 80
+ASK_HOSTS = "the agent can ask for hosts with access network and hosts"
 
 
 def readable(captured: Captured) -> str:
     """The output without escape sequences: whole, or both ends with a line about the missing part."""
     notes = "".join(f"[sandbox: {note}]\n" for note in captured.notes)
+    if network := network_line(captured.hosts):
+        notes += f"[network: {network}]\n"
     if notes:
-        text = readable(replace(captured, notes=()))
+        text = readable(replace(captured, notes=(), hosts=()))
         return f"{text.rstrip()}\n{notes}" if text.strip() else notes
     if is_whole(captured):
         return _text(captured.head + captured.tail)
@@ -30,6 +34,19 @@ def readable(captured: Captured) -> str:
     head, tail = captured.head[:KEPT_BYTES], (captured.head + captured.tail)[-KEPT_BYTES:]
     where = f"; the output is kept in {captured.spill}" if captured.spill else ""
     return f"{_text(head)}\n[… {total - len(head) - len(tail):,} of {total:,} bytes left out{where}]\n{_text(tail)}"
+
+
+def network_line(hosts: Sequence[HostUse]) -> str:
+    """Hosts that a command reached and was refused, in a few words; empty without any."""
+    reached = [
+        f"{clean_line(one.host)} ({counted(one.requests, 'request')}, {byte_size(one.received + one.sent)})"
+        for one in hosts
+        if one.requests
+    ]
+    refused = [f"{clean_line(one.host)} ({clean_line(one.why)})" for one in hosts if one.refused]
+    parts = [f"reached {', '.join(reached)}"] if reached else []
+    parts += [f"refused {', '.join(refused)}; {ASK_HOSTS}"] if refused else []
+    return "; ".join(parts)
 
 
 def is_whole(captured: Captured) -> bool:

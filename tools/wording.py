@@ -13,6 +13,16 @@ def counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
+def byte_size(count: int) -> str:
+    """`900 bytes`, `12 KB`, `1.2 MB`, `3.4 GB`, in steps of a thousand."""
+    if count < 1_000:
+        return f"{count} bytes"
+    for unit, size in (("KB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000)):
+        if count < 999.5 * size or unit == "GB":
+            return f"{count / size:.{0 if unit == 'KB' else 1}f} {unit}"
+    return ""
+
+
 def one_line(text: str, longest: int = 0) -> str:
     """The words of `text` on one line, cut with an ellipsis to `longest` characters (0: uncut)."""
     line = " ".join(text.split())

@@ -11,6 +11,7 @@ from engine.executor.session import Session
 from engine.machine.states import is_busy
 from engine.permissions.asked import differences
 from engine.permissions.denials import Denials, denials_in_force
+from engine.permissions.hosts import NET, hosts_in
 from engine.permissions.place import PathPlace
 from engine.permissions.policy import Ask, Decision, Deny, Limits
 from engine.permissions.projects import project_of
@@ -40,7 +41,8 @@ async def limits_of(session: Session) -> Limits:
             mode = narrower_mode(mode, parent.mode)
     enforcement = Enforcement.NONE if sandbox is SandboxMode.OFF else await session.ports.probe.enforcement()
     unreadable = await asyncio.to_thread(session.denied_files.look, denials_of(session), record.cwd)
-    return Limits(mode, sandbox, required, session.settings.sandbox_network, enforcement, unreadable)
+    settings = session.settings
+    return Limits(mode, sandbox, required, settings.sandbox_network, enforcement, unreadable, settings.network)
 
 
 def place_of(session: Session) -> PathPlace:
@@ -103,23 +105,24 @@ def keep_rule(session: Session, choice: ApprovalChoice, text: str, question: Que
     rule = parse_rule(text)
     if (why := refusal(text, call)) or rule is None:
         return why
-    now, rule = session.ports.clock.now(), bound(rule, call)
-    if choice is ApprovalChoice.CONVERSATION:
-        session.rules[rule] = now
-        _note_access(session, rule, question)
-        return ""
+    now = session.ports.clock.now()
+    kept = [Rule(NET, host) for host in hosts_in(rule.pattern)] if rule.tool == NET else [bound(rule, call)]
     project = "" if choice is ApprovalChoice.EVERYWHERE else str(project_of(session.record.cwd))
-    try:
-        session.ports.rules.add(KeptRule(str(rule), now, project))
-    except OSError as error:
-        return f"The rule could not be saved: {error.strerror or error}."
-    _note_access(session, rule, question)
+    for one in kept:
+        if choice is ApprovalChoice.CONVERSATION:
+            session.rules[one] = now
+        else:
+            try:
+                session.ports.rules.add(KeptRule(str(one), now, project))
+            except OSError as error:
+                return f"The rule could not be saved: {error.strerror or error}."
+        _note_access(session, one, question)
     return ""
 
 
 def _note_access(session: Session, rule: Rule, question: Question) -> None:
     """A rule for this very command covers the access that was shown with it, while the conversation is open."""
-    if not rule.pattern.endswith("*"):
+    if not rule.pattern.endswith("*") and rule.tool != NET:
         session.rule_access[rule] = question.request.access
 
 

@@ -49,6 +49,8 @@ class EngineSettings(Struct, frozen=True):
     """The user's home folder, which contains keys and shell start files."""
     sandbox_network: bool = True
     """Commands that are allowed to may use the network inside the sandbox."""
+    network: tuple[str, ...] | None = None
+    """Hosts that every sandboxed command may reach; None: no list, so that mode auto has the whole network."""
     spills: tuple[Path, ...] = ()
     """Folders of spilled output; a conversation may read the part of its working directory in each."""
     diagnostics: Diagnostics | None = None

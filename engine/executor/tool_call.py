@@ -19,6 +19,7 @@ from engine.executor.call_hooks import (
     stop_sentence,
     subject_of,
 )
+from engine.executor.call_hosts import CallHosts, granted_hosts
 from engine.executor.changed_files import settle_changes
 from engine.executor.deferring import CODE as TOOL_DEFERRED
 from engine.executor.deferring import deferred, is_deferred
@@ -43,8 +44,9 @@ from engine.machine.messages import ImageBlock, ToolCall, ToolResult, ToolStatus
 from engine.machine.states import AgentTask, round_of, run_of
 from engine.permissions.asked import AskedCall
 from engine.permissions.command_rules import only_reads
+from engine.permissions.hosts import NET
 from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits
-from engine.permissions.rules import suggest
+from engine.permissions.rules import Rule, suggest
 from engine.ports import StorageError
 from engine.ports.hooks import HookEvent
 from engine.records import ConversationRecord
@@ -280,8 +282,9 @@ async def _run(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow,
                 assert_never(progress)
         session.publisher.publish(ToolProgressed(call.id, progress))
 
+    gate = CallHosts(session, call, ready.request, granted_hosts(grant.sandbox.hosts or ()), facts.rows)
     try:
-        context = _context(session, call, ready, grant, report)
+        context = _context(session, call, ready, grant, report, gate)
         if ready.request.loads:
             context = replace(context, line_sandboxes=await begin_load(session, ready.request))
             return await with_agent(session, await ready.tool.run(ready.args, context), context)
@@ -291,9 +294,13 @@ async def _run(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow,
     except Exception as error:  # one of the two places where a fault of a tool becomes an error result
         log.exception("tool %s failed", call.name)
         return ToolOutput(f"{call.name} failed: {type(error).__name__}: {error}", is_error=True)
+    finally:
+        gate.close()
 
 
-def _context(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow, report: Report) -> ToolContext:
+def _context(
+    session: Session, call: ToolCall, ready: ReadyCall, grant: Allow, report: Report, gate: CallHosts
+) -> ToolContext:
     request, is_file = ready.request, ready.tool.spec.tool_class in {ToolClass.READ, ToolClass.EDIT}
     return ToolContext(
         session.record.id,
@@ -308,6 +315,7 @@ def _context(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow, r
         readable=extension_folders(session) if ready.tool.spec.tool_class is ToolClass.READ else (),
         web=SessionWebModel(session) if ready.tool.spec.tool_class is ToolClass.NET else None,
         shell=shell_of(session),
+        gate=gate,
     )
 
 
@@ -344,6 +352,8 @@ async def _ask(session: Session, act: ExecTool, ready: ReadyCall, limits: Limits
             _finish(session, act, ToolOutput(f"{act.call.name}: {error}", is_error=True), None, facts)
             return
     rule, reason = suggest(tool.spec, ready.request, record.cwd) if asks.lasting else None, asks.reason
+    if asks.hosts:
+        rule = Rule(NET, ", ".join(asks.hosts))
     times = session.asked.times + 1 if act.approved and session.asked is not None else 1
     session.asked = AskedCall(act.call.id, ready.request, limits, times)
     session.drafted_question = Question(

@@ -17,7 +17,7 @@ from engine.permissions.tool_names import ANY
 from engine.ports.invocables import Invocable, InvocableKind, InvocableOrigin
 from tools.clean import clean
 from tools.command_access import command_access
-from tools.contract import Command, ProcessRunner, Sandbox, ToolInputError, ToolRequest
+from tools.contract import Command, HostGate, ProcessRunner, Sandbox, ToolInputError, ToolRequest
 from tools.foreign_names import native_name
 from tools.process.programs import find_program
 from tools.shell_output import outcome_lines, readable
@@ -89,7 +89,9 @@ def request_of(line: str) -> ToolRequest:
     return ToolRequest(line, command=line, access=access, access_reason=reason, known_access=access)
 
 
-async def with_outputs(body: Body, runner: ProcessRunner, working_dir: Path, sandboxes: Sequence[Sandbox]) -> str:
+async def with_outputs(
+    body: Body, runner: ProcessRunner, working_dir: Path, sandboxes: Sequence[Sandbox], gate: HostGate | None = None
+) -> str:
     """The text of a body with each shell line run in its sandbox, one after the other; cancelling kills its tree.
 
     Raises:
@@ -98,11 +100,13 @@ async def with_outputs(body: Body, runner: ProcessRunner, working_dir: Path, san
     texts: list[str] = []
     left = list(sandboxes)
     for part in body.parts:
-        texts.append(part if isinstance(part, str) else await _output(part.command, runner, working_dir, left.pop(0)))
+        texts.append(
+            part if isinstance(part, str) else await _output(part.command, runner, working_dir, left.pop(0), gate)
+        )
     return "".join(texts)
 
 
-async def _output(line: str, runner: ProcessRunner, working_dir: Path, sandbox: Sandbox) -> str:
+async def _output(line: str, runner: ProcessRunner, working_dir: Path, sandbox: Sandbox, gate: HostGate | None) -> str:
     command = Command(
         argv=(find_program(BASH, working_dir) or "/bin/sh", "-c", line),
         working_dir=working_dir,
@@ -110,6 +114,7 @@ async def _output(line: str, runner: ProcessRunner, working_dir: Path, sandbox: 
         keep_head=LINE_BYTES // 2,
         keep_tail=LINE_BYTES // 2,
         sandbox=sandbox,
+        gate=gate,
     )
     finished = await runner.run(command)
     output = clean(readable(finished.captured)).rstrip("\n")

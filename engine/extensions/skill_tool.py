@@ -90,7 +90,9 @@ class SkillTool(Struct, frozen=True):
             return ToolOutput(found_skills(self.catalogue.skills, query))
         body = self._body(args)
         try:
-            text = await with_outputs(body, self.invocables.runner, context.working_dir, context.line_sandboxes)
+            text = await with_outputs(
+                body, self.invocables.runner, context.working_dir, context.line_sandboxes, context.gate
+            )
         except OSError as error:
             return failed(f"A shell line of the skill could not be started. {explain(error, str(context.working_dir))}")
         whole = wrapped(body, text)

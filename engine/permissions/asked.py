@@ -24,6 +24,7 @@ def differences(asked: AskedCall, request: ToolRequest, limits: Limits) -> str:
     checks = (
         ("the command", before.command != request.command),
         (f"it now leads to {', '.join(map(str, request.paths))}", before.paths != request.paths),
+        (f"it would reach {', '.join(request.hosts) or 'any host'}", _hosts(before) != _hosts(request)),
         ("the change it makes", before.preview != request.preview or before.summary != request.summary),
         (_programs(before.programs, request.programs), before.programs != request.programs),
         ("the access it needs", (before.access, before.mode) != (request.access, request.mode)),
@@ -45,5 +46,9 @@ def _programs(before: tuple[ProgramFact, ...], now: tuple[ProgramFact, ...]) -> 
     return f"{reveal_name(next(iter(shown), 'a program'))} is no longer found"
 
 
-def _sandbox(limits: Limits) -> tuple[SandboxMode, bool, bool, Enforcement]:
-    return limits.sandbox, limits.required, limits.network, limits.enforcement
+def _hosts(request: ToolRequest) -> tuple[tuple[str, ...], bool]:
+    return request.hosts, request.any_host
+
+
+def _sandbox(limits: Limits) -> tuple[SandboxMode, bool, bool, Enforcement, tuple[str, ...] | None]:
+    return limits.sandbox, limits.required, limits.network, limits.enforcement, limits.hosts

@@ -18,6 +18,7 @@ from engine.permissions.command_rules import quoted
 from engine.permissions.domains import domain_matches, is_domain, why_no_domain
 from engine.permissions.foreign_rules import native_rules
 from engine.permissions.globs import LONGEST, WILDCARDS, glob_matches
+from engine.permissions.hosts import NET, hosts_effect, hosts_in, is_host
 from engine.permissions.rules import FILE_CLASSES, KeptRule, Rule, RuledCall, absolute_pattern, is_command, parse_rule
 from engine.permissions.tool_names import covers, why_no_name
 from tools.contract import ToolClass
@@ -154,6 +155,8 @@ def why_denies_nothing(rule: Rule, tool_class: ToolClass) -> str:
         return f"{rule.tool}() denies nothing; write * between the parentheses to deny every call."
     if why := why_no_name(rule.tool):
         return why
+    if rule.tool == NET:
+        return next((f"{quoted(one)} is no host." for one in hosts_in(rule.pattern) if not is_host(one)), "")
     if tool_class is ToolClass.NET and is_domain(rule.pattern):
         return why_no_domain(rule.pattern)
     if tool_class in FILE_CLASSES and ".." in rule.pattern.split("/"):
@@ -166,6 +169,8 @@ def why_denies_nothing(rule: Rule, tool_class: ToolClass) -> str:
 def denial_effect(rule: Rule, tool_class: ToolClass) -> str:
     """Effect of a rule that denies, in one sentence."""
     pattern = rule.pattern.strip()
+    if rule.tool == NET:
+        return f"Keeps sandboxed commands from {hosts_effect(pattern)}, in every mode."
     if pattern == "*":
         return f"Denies every {rule.tool}, in every mode."
     if is_command(rule.tool, tool_class):

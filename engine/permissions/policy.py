@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from engine.machine.texts import OUTSIDE
 from engine.permissions.command_parts import has_reader, is_reading, judged_parts, reads_freely
 from engine.permissions.denials import NO_DENIALS, REFUSED, Denials, Doubt, Refusal, verdict_on
+from engine.permissions.hosts import NET, NO_HOST_RULES, HostRules, covered, hosts_in
 from engine.permissions.place import PathPlace
 from engine.permissions.rules import Rule, RuledCall, is_command, matches, rule_access
 from engine.permissions.shell_words import BLANKS
@@ -50,6 +51,8 @@ class Ask(Struct, frozen=True):
     grant: Allow = Allow(outside=True)
     lasting: bool = True
     """False where no rule can take the place of the question."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that it asks about: the rule that is offered is about them, and not about the command."""
     by_hook: bool = False
     """True where a hook asks, and the policy itself does not."""
 
@@ -75,6 +78,8 @@ class Limits(Struct, frozen=True):
     enforcement: Enforcement = Enforcement.NONE
     unreadable: Unreadable = EVERYTHING_READABLE
     """Files that rules deny to read, as they are now."""
+    hosts: tuple[str, ...] | None = None
+    """The setting `network`; None: mode auto and rules for commands have the whole network."""
 
     @property
     def unattended(self) -> bool:
@@ -90,6 +95,11 @@ class Limits(Struct, frozen=True):
     def confines_network(self) -> bool:
         """True where a command can run in the sandbox without network."""
         return self.confines and self.enforcement is Enforcement.FULL
+
+    @property
+    def by_host(self) -> bool:
+        """True where a command can be limited to single hosts."""
+        return self.confines_network and self.network
 
 
 WORDS: Final = {
@@ -124,6 +134,9 @@ BUILTINS: Final = frozenset(_BUILTIN_NAMES.split())
 NOT_HIDDEN: Final = "a rule denies reading files here, which cannot be hidden from this command"
 NOT_FOUND: Final = "a rule denies reading files here, and not all of them could be found to hide them"
 NO_NETWORK_LIMIT: Final = "this system cannot block network access of sandboxed commands"
+REACHES: Final = "{reason}: it would reach {hosts}"
+UNKNOWN_HOSTS: Final = "{reason}; its hosts are not known, so each one asks as it is reached"
+WHOLE_NETWORK: Final = "{reason}; it would have the whole network, any host of it"
 
 
 def decide(
@@ -150,7 +163,8 @@ def decide(
     if spec.tool_class is ToolClass.READ and (rule := limits.unreadable.rule_about(request.paths)):
         return Deny(REFUSED.format(tool=spec.name, rule=rule, source="the rules"))
     given = _given(spec, request, limits, place, rules)
-    decision = given or _allowed(spec, request, limits, place, rules, typed=typed)
+    hosts = host_rules(limits, rules, denials)
+    decision = given or _allowed(spec, request, limits, place, rules, typed=typed, hosts=hosts)
     if isinstance(verdict, Doubt) and isinstance(decision, Allow):
         return Ask(verdict.reason, decision, lasting=False)
     if limits.unreadable.is_any and not typed and is_command(spec.name, spec.tool_class):
@@ -184,6 +198,7 @@ def _allowed(
     rules: Mapping[Rule, Access],
     *,
     typed: bool,
+    hosts: HostRules = NO_HOST_RULES,
 ) -> Decision:
     """Decide about a call that no rule denies."""
     if own := place.own_path(spec, request):
@@ -197,10 +212,17 @@ def _allowed(
     if spec.tool_class is ToolClass.NET:
         return _web(spec, request, limits, place, rules)
     if spec.tool_class is ToolClass.RUN:
-        return _command(spec, request, limits, place, rules, typed=typed)
+        return _command(spec, request, limits, place, rules, typed=typed, hosts=hosts)
     if spec.tool_class is ToolClass.SPAWN:
         return _spawn(spec, request, limits, place, rules)
     return _file(spec, request, limits, place, rules)
+
+
+def host_rules(limits: Limits, rules: Iterable[Rule], denials: Denials) -> HostRules:
+    """The patterns of hosts in force: those of the setting and of rules."""
+    allowed = [*(limits.hosts or ()), *(one for rule in rules if rule.tool == NET for one in hosts_in(rule.pattern))]
+    denied = [one for held in denials.rules if held.rule.tool == NET for one in hosts_in(held.rule.pattern)]
+    return HostRules(tuple(dict.fromkeys(allowed)), tuple(dict.fromkeys(denied)))
 
 
 def may_read(
@@ -228,6 +250,7 @@ def _command(
     rules: Mapping[Rule, Access],
     *,
     typed: bool,
+    hosts: HostRules,
 ) -> Decision:
     if limits.unattended:
         return _refused(spec, limits)
@@ -241,13 +264,17 @@ def _command(
     planted = _planted(request, limits)
     ruled = None if planted and grant.outside else _ruled(spec, request, place, rules)
     if ruled is not None and _covers(ruled, need, limits):
-        return grant if auto or ruled is not Access.CONFINED else _granted(need, limits, online=False)
+        if auto or ruled is not Access.CONFINED:
+            return _free(request, limits, hosts, need, grant, given=True)
+        return _confined(limits, hosts, grant) if limits.confines_network else grant
     if not limits.confines and _is_free(request, place):
         return Allow(outside=True)
-    return _unruled(spec, request, limits, need, grant)
+    return _unruled(spec, request, limits, need, grant, hosts)
 
 
-def _unruled(spec: ToolSpec, request: ToolRequest, limits: Limits, need: Access, grant: Allow) -> Decision:
+def _unruled(
+    spec: ToolSpec, request: ToolRequest, limits: Limits, need: Access, grant: Allow, hosts: HostRules
+) -> Decision:
     """Decide about a command that no rule covers."""
     auto, programs = limits.mode is PermissionMode.AUTO, programs_named(request, limits)
     if limits.sandbox is SandboxMode.OFF:
@@ -257,12 +284,60 @@ def _unruled(spec: ToolSpec, request: ToolRequest, limits: Limits, need: Access,
     if need is Access.OUTSIDE:
         return Ask(_outside_reason(request, limits), grant)
     if auto and (limits.network or limits.confines_network):
-        return grant
+        return _free(request, limits, hosts, need, grant, given=False)
     if not limits.confines_network:
         return Ask(f"{_mode_reason(spec, limits)}; {NO_NETWORK_LIMIT}", grant)
-    if need is Access.NETWORK:
-        return Ask(f"{request.access_reason or 'needs the network'}{_of(request)}", grant)
-    return Allow(sandbox=Sandbox(limits.sandbox, network=False))
+    return _network(request, limits, hosts, grant) if need is Access.NETWORK else _confined(limits, hosts, grant)
+
+
+def _free(
+    request: ToolRequest, limits: Limits, hosts: HostRules, need: Access, grant: Allow, *, given: bool
+) -> Decision:
+    """Decide about a command that mode auto, or a rule (`given`), allows: a list of hosts limits it as well."""
+    is_listed = bool(hosts.denied) or (limits.hosts is not None and not hosts.allows_any)
+    if need is Access.OUTSIDE or not limits.by_host or not is_listed:
+        return grant
+    if request.any_host:
+        return grant if given and not hosts.denied else Ask(_whole_network(request), grant)
+    return _by_host(request, limits)
+
+
+def _confined(limits: Limits, hosts: HostRules, grant: Allow) -> Allow:
+    """Limits of a command that needs nothing more: it reaches the hosts that are allowed to every command."""
+    if limits.by_host and hosts.allows_any:
+        return grant
+    reaches = limits.by_host and bool(hosts.allowed)
+    return Allow(sandbox=Sandbox(limits.sandbox, network=False, hosts=() if reaches else None))
+
+
+def _network(request: ToolRequest, limits: Limits, hosts: HostRules, grant: Allow) -> Decision:
+    """Decide about a command that needs the network, in a mode that asks: hosts that are allowed already need none."""
+    if not limits.by_host:
+        return Ask(f"{_need_words(request)}{_of(request)}", grant)
+    if hosts.allows_any:
+        return grant
+    if request.any_host:
+        return Ask(_whole_network(request), grant)
+    missing = tuple(one for one in request.hosts if not covered(one, hosts))
+    if request.hosts and not missing:
+        return _by_host(request, limits)
+    if not missing:
+        return Ask(f"{UNKNOWN_HOSTS.format(reason=_need_words(request))}{_of(request)}", _by_host(request, limits))
+    reason = REACHES.format(reason=_need_words(request), hosts=", ".join(missing))
+    return Ask(f"{reason}{_of(request)}", _by_host(request, limits), hosts=missing)
+
+
+def _by_host(request: ToolRequest, limits: Limits) -> Allow:
+    """Limits of a command that reaches the hosts of its request, those that are allowed, and asks about others."""
+    return Allow(sandbox=Sandbox(limits.sandbox, network=False, hosts=request.hosts))
+
+
+def _need_words(request: ToolRequest) -> str:
+    return request.access_reason or "needs the network"
+
+
+def _whole_network(request: ToolRequest) -> str:
+    return f"{WHOLE_NETWORK.format(reason=_need_words(request))}{_of(request)}"
 
 
 def _need(request: ToolRequest, limits: Limits) -> Access:
@@ -299,14 +374,14 @@ def programs_named(request: ToolRequest, limits: Limits) -> str:
     return "".join(f"; {clause}" for clause in clauses)
 
 
-def _granted(need: Access, limits: Limits, *, online: bool = True) -> Allow:
+def _granted(need: Access, limits: Limits) -> Allow:
     """Limits of a command that a person, a rule or the mode allows."""
     if not limits.confines:
         return Allow(outside=True, sandbox=AS_IN_A_SHELL)
     if need is Access.OUTSIDE:
         return Allow(outside=True, sandbox=LEAVING)
     # Where the network cannot be turned off, requesting it would refuse the command just allowed.
-    return Allow(sandbox=Sandbox(limits.sandbox, network=(limits.network and online) or not limits.confines_network))
+    return Allow(sandbox=Sandbox(limits.sandbox, network=limits.network or not limits.confines_network))
 
 
 def _without_reading(

@@ -29,6 +29,7 @@ from engine.permissions.command_rules import (
 from engine.permissions.domains import DOMAIN, domain_matches, host_name, is_domain, why_no_domain
 from engine.permissions.foreign_rules import native_rules
 from engine.permissions.globs import LONGEST, WILDCARDS, glob_matches
+from engine.permissions.hosts import NET, HostRules, covered, hosts_effect, hosts_in, why_no_hosts
 from engine.permissions.launchers import started
 from engine.permissions.readers import unknown_option
 from engine.permissions.shell_words import BLANKS, plain_words
@@ -231,6 +232,8 @@ def refusal(text: str, call: RuledCall) -> str:
     rule = parse_rule(text)
     if rule is None:
         return f"{quoted(text)} is not a rule; write it as {call.tool}(pattern)."
+    if rule.tool == NET and call.runs_command:
+        return why_no_hosts(rule.pattern) or _why_not_reached(rule.pattern, call.request.hosts)
     if not covers(rule.tool, call.tool):
         return why_no_name(rule.tool) or f"This rule is for {quoted(rule.tool)}, but {call.tool} asks."
     if allows(rule, call):
@@ -248,6 +251,13 @@ def refusal(text: str, call: RuledCall) -> str:
     return f"This rule does not match {quoted(str(missed))}; * matches any characters, ? matches one."
 
 
+def _why_not_reached(pattern: str, hosts: Sequence[str]) -> str:
+    """Reason why a rule about hosts does not cover those of a command; empty where it does, or none are known."""
+    rules = HostRules(hosts_in(pattern))
+    missed = next((one for one in hosts if not covered(one, rules)), "") if hosts else ""
+    return "" if not missed or rules.allows_any else f"This rule does not name {missed}, which the command would reach."
+
+
 def meaning(text: str, call: RuledCall) -> str:
     """Effect of a rule, in one sentence; empty for invalid text."""
     rule = parse_rule(text)
@@ -257,6 +267,8 @@ def meaning(text: str, call: RuledCall) -> str:
 def effect(rule: Rule, tool_class: ToolClass, *, has_paths: bool = True) -> str:
     """Effect of a rule, in one sentence."""
     pattern = rule.pattern
+    if rule.tool == NET:
+        return f"Lets every sandboxed command reach {hosts_effect(pattern)}."
     if is_command(rule.tool, tool_class):
         return command_effect(pattern)
     if tool_class is ToolClass.NET and is_domain(pattern):
@@ -274,6 +286,8 @@ def effect(rule: Rule, tool_class: ToolClass, *, has_paths: bool = True) -> str:
 
 def grant(rule: Rule, tool_class: ToolClass, *, has_paths: bool) -> str:
     """Effect of the suggested rule of a call, in the few words that fit next to an answer."""
+    if rule.tool == NET:
+        return f"every command may reach {hosts_effect(rule.pattern)}"
     if is_command(rule.tool, tool_class):
         first = prefix_words(rule.pattern)
         return f"any command that starts with {quoted(' '.join(first))}" if first else "only this exact command"
@@ -287,6 +301,8 @@ def why_nothing_matches(rule: Rule, tool_class: ToolClass) -> str:
     pattern = rule.pattern
     if not pattern.strip():
         return f"{rule.tool}() matches nothing; write the allowed pattern between the parentheses."
+    if rule.tool == NET:
+        return why_no_hosts(pattern)
     if why := why_no_name(rule.tool):
         return why
     if not is_command(rule.tool, tool_class):

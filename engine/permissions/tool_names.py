@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from engine.permissions.hosts import NET
 from tools.call_titles import SERVER_TOOL
 from tools.contract import ToolClass
 
@@ -17,7 +18,7 @@ READING: Final = (
 """Tools of class read that open no files."""
 WEB: Final = ("web_fetch", "web_search")
 """Tools of class net."""
-CLASSES: Final = {**dict.fromkeys(READING, ToolClass.READ), **dict.fromkeys(WEB, ToolClass.NET)}
+CLASSES: Final = {**dict.fromkeys(READING, ToolClass.READ), **dict.fromkeys((*WEB, NET), ToolClass.NET)}
 _SERVER_TOOLS: Final = re.compile(r"mcp__[A-Za-z0-9-][\w-]*__\*", re.ASCII)
 
 

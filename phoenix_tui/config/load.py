@@ -16,6 +16,7 @@ from phoenix_tui.config.provider_tables import TABLES, check_table
 from phoenix_tui.config.settings import (
     BUILT_IN_KINDS,
     KEYS,
+    NO_HOSTS,
     ONLY_OF_KIND,
     PROVIDER_KEYS,
     ConfigError,
@@ -173,6 +174,8 @@ def check(key: SettingKey, value: object, where: str) -> SettingValue:
         value = float(value)
     if key.is_size and isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
+    if key.is_hosts and isinstance(value, list):
+        value = ", ".join(map(str, cast("list[object]", value))) or NO_HOSTS
     right_type = isinstance(value, key.kind) and (key.kind is bool or not isinstance(value, bool))
     if not right_type or (key.choices and value not in key.choices):
         raise ConfigError(f"{where}: '{key.name}' must be {key.allowed}, not {value!r}.")
@@ -180,6 +183,11 @@ def check(key: SettingKey, value: object, where: str) -> SettingValue:
         raise ConfigError(f"{where}: '{key.name}' must be {key.allowed}, not {value!r}.")
     if key.is_size and value != AUTO and megabytes(str(value)) is None:
         raise ConfigError(f"{where}: '{key.name}' must be {key.allowed}, not {value!r}.")
+    if key.is_hosts and value not in {"", NO_HOSTS}:
+        from engine.permissions.hosts import why_no_hosts  # noqa: PLC0415 - only where there is such a list
+
+        if why := why_no_hosts(str(value)):
+            raise ConfigError(f"{where}: '{key.name}' must be {key.allowed}. {why}")
     return cast("SettingValue", value)
 
 

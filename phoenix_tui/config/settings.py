@@ -75,12 +75,16 @@ class SettingKey(Struct, frozen=True):
     """True when an unknown value becomes the default and is reported, instead of ending the program."""
     is_size: bool = False
     """True for a size of memory (`sizes.py`); a whole number counts as text."""
+    is_hosts: bool = False
+    """True for a list of hosts; a list in TOML counts as text with commas, an empty one as `NO_HOSTS`."""
 
     @property
     def allowed(self) -> str:
         """The allowed values in words."""
         if self.is_size:
             return sizes.ALLOWED
+        if self.is_hosts:
+            return HOSTS_ALLOWED
         if self.choices:
             return "one of " + ", ".join(self.choices)
         if self.most:
@@ -99,6 +103,9 @@ class SettingKey(Struct, frozen=True):
         return self.least <= number <= (self.most or LARGEST)
 
 
+NO_HOSTS: Final = "none"
+"""Value of `network` for an empty list: no host but those of rules and answers."""
+HOSTS_ALLOWED: Final = 'a list of hosts, such as ["pypi.org", "*.example.com", "example.com:8443"], ["*"] for any'
 NO_DEEPER = "sub-agents cannot start sub-agents"
 UNLESS = "unless its task or profile sets it"
 KEYS = {
@@ -117,6 +124,9 @@ KEYS = {
             True,
             projects=True,
             meaning="let allowed commands use the network inside the sandbox",
+        ),
+        SettingKey(
+            "network", str, "", meaning="hosts that sandboxed commands may reach without a question", is_hosts=True
         ),
         SettingKey("max_turns", int, 0, meaning="model replies per run"),
         SettingKey("max_budget_usd", float, 0.0, meaning="dollars per run"),
@@ -238,6 +248,7 @@ EMPTY = dict.fromkeys(("max_turns", "max_budget_usd", "timeout", "agent_budget_u
     "model": "the first one available",
     "profile": "general",
     "permission_mode": "ask",
+    "network": "no list",
     "append_system_prompt": "nothing",
     "theme": "light or dark, like the terminal",
     "compact_percent": "never",
@@ -398,6 +409,14 @@ class Settings(Struct, frozen=True):
         """A number, 0 for none."""
         value = self.values[key]
         return float(value) if isinstance(value, int | float) else 0.0
+
+    @property
+    def network(self) -> tuple[str, ...] | None:
+        """Hosts of the setting `network`; None where it is not set."""
+        from engine.permissions.hosts import hosts_in  # noqa: PLC0415 - not before the first frame
+
+        text = self.text("network")
+        return (() if text == NO_HOSTS else hosts_in(text)) if text else None
 
     def flag(self, key: str) -> bool:
         """A yes or no."""

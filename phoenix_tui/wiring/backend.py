@@ -278,6 +278,7 @@ def engine_settings(setup: Setup, sources: ProjectSources, *, unwatched: bool) -
         own=own_paths(paths, setup.cwd),
         home=Path.home(),
         sandbox_network=settings.flag("sandbox_network"),
+        network=settings.network,
         diagnostics=None if setup.ephemeral else diagnostics_of(setup),
         history_turns=int(settings.number("history_turns")),
         input_guard=GuardAction(settings.text("input_guard")),

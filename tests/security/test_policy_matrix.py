@@ -154,7 +154,7 @@ def expected_for_command(
         return ("allow" if mode == "auto" and network else "ask"), box, online
     if mode == "auto":
         return "allow", box, network
-    return ("ask", box, network) if need == "network" else ("allow", box, False)
+    return ("ask" if need == "network" else "allow"), box, False  # a yes for the network is one for hosts
 
 
 @pytest.mark.parametrize("need", list(Access))

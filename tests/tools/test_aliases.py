@@ -165,7 +165,7 @@ def test_calls_as_models_and_hooks_write_them_become_native(
         ("Edit", {"file_path": "x", "odd": 1}, "patch takes path and edits, each with op, old and new"),
         ("MultiEdit", {"file_path": "x", "edits": [{"odd": 1}]}, "patch takes path and edits"),
         ("NotebookEdit", {}, "such as patch"),
-        ("Bash", {"command": "x", "shell": "zsh"}, "bash takes command, timeout, background, access, slow, why"),
+        ("Bash", {"command": "x", "shell": "zsh"}, "bash takes command, timeout, background, access, hosts, slow, why"),
     ],
 )
 def test_a_field_without_a_counterpart_is_an_error_that_names_the_native_form(

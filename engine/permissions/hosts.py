@@ -1,0 +1,170 @@
+"""Hosts that commands may reach: patterns of the setting `network` and of rules `net(host)`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from msgspec import Struct
+
+from engine.permissions.command_rules import quoted
+from tools.web.public_addresses import host_and_port
+
+NET: Final = "net"
+"""Name in rules about hosts; no tool is called so."""
+ANY_HOST: Final = "*"
+BELOW: Final = "*."
+PORTS: Final = frozenset({80, 443})
+"""Ports that a pattern without one means."""
+MOST_HOSTS: Final = 40
+"""Hosts of one rule."""
+_SEPARATORS: Final = re.compile(r"[\s,]+")
+_REGISTRIES: Final = frozenset({"ac", "co", "com", "edu", "gob", "gov", "mil", "ne", "net", "nom", "or", "org", "sch"})
+"""Second labels under which countries hand out names: `*.co.uk` is as wide as `*.uk`."""
+_SHARED: Final = frozenset([
+    "github.io",
+    "githubusercontent.com",
+    "gitlab.io",
+    "pages.dev",
+    "workers.dev",
+    "vercel.app",
+    "netlify.app",
+    "herokuapp.com",
+    "web.app",
+    "firebaseapp.com",
+    "appspot.com",
+    "amazonaws.com",
+    "cloudfront.net",
+    "azurewebsites.net",
+    "blob.core.windows.net",
+    "ngrok.io",
+    "ngrok-free.app",
+    "trycloudflare.com",
+    "fly.dev",
+    "onrender.com",
+    "r2.dev",
+    "blogspot.com",
+    "readthedocs.io",
+])
+"""Domains below which anybody can have a host."""
+
+
+class HostPattern(Struct, frozen=True):
+    """One host, or every host below one, on one port or the usual ones."""
+
+    host: str
+    below: bool = False
+    port: int = 0
+
+    def means(self, host: str, port: int) -> bool:
+        """True for this host and port."""
+        named = host.endswith(f".{self.host}") if self.below else host == self.host
+        return named and (port == self.port if self.port else port in PORTS)
+
+
+class HostRules(Struct, frozen=True):
+    """Patterns that allow hosts, and those that deny."""
+
+    allowed: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
+
+    @property
+    def allows_any(self) -> bool:
+        """True where every host is allowed, also without the proxy."""
+        return ANY_HOST in self.allowed and not self.denied
+
+    def admits(self, host: str, port: int) -> bool:
+        """True where a pattern allows it and none denies it."""
+        return not self.denies(host, port) and any(host_matches(one, host, port) for one in self.allowed)
+
+    def denies(self, host: str, port: int) -> bool:
+        """True where a pattern denies it; one without a port denies every port."""
+        return any(one == ANY_HOST or _denied(one, host, port) for one in self.denied)
+
+
+NO_HOST_RULES: Final = HostRules()
+
+
+def hosts_in(pattern: str) -> tuple[str, ...]:
+    """The hosts of a pattern, which commas or blanks separate."""
+    return tuple(one for one in _SEPARATORS.split(pattern.strip()) if one)[:MOST_HOSTS]
+
+
+def parse_host(text: str) -> HostPattern | None:
+    """`example.com`, `*.example.com` or either with `:port`; None for anything else."""
+    below = text.startswith(BELOW)
+    try:
+        host, port = host_and_port(text.removeprefix(BELOW), 0) if _names_port(text) else (_host(text, below=below), 0)
+    except ValueError:
+        return None
+    return HostPattern(host, below, port) if host else None
+
+
+def is_host(text: str) -> bool:
+    """True for `*` and for a pattern that can be read."""
+    return text == ANY_HOST or parse_host(text) is not None
+
+
+def host_matches(pattern: str, host: str, port: int) -> bool:
+    """True if a pattern means this host, in the spelling of `plain_host`, and port."""
+    if pattern == ANY_HOST:
+        return port in PORTS
+    parsed = parse_host(pattern)
+    return parsed is not None and parsed.means(host, port)
+
+
+def covered(needed: str, rules: HostRules) -> bool:
+    """True where rules allow a host that a command needs: `host` or `host:port`."""
+    parsed = parse_host(needed)
+    if parsed is None or parsed.below:
+        return needed in rules.allowed
+    ports = (parsed.port,) if parsed.port else PORTS
+    return all(rules.admits(parsed.host, port) for port in ports)
+
+
+def why_no_hosts(pattern: str) -> str:
+    """Reason why a pattern means no host, in one sentence; empty where it means some."""
+    found = hosts_in(pattern)
+    if not found:
+        return "net() means no host; write net(example.com), net(*.example.com) or net(example.com:8443)."
+    if len(_SEPARATORS.split(pattern.strip())) > MOST_HOSTS:
+        return f"A rule names at most {MOST_HOSTS} hosts."
+    return next((why for one in found if (why := _why_no_host(one))), "")
+
+
+def hosts_effect(pattern: str) -> str:
+    """Hosts that a pattern means, in words."""
+    words: list[str] = []
+    for one in hosts_in(pattern):
+        below = one.startswith(BELOW)
+        words.append("any host" if one == ANY_HOST else f"every host below {one[len(BELOW) :]}" if below else one)
+    return ", ".join(words)
+
+
+def _why_no_host(text: str) -> str:
+    if text == ANY_HOST:
+        return ""
+    parsed = parse_host(text)
+    if parsed is None:
+        return f"{quoted(text[:60])} is no host; write example.com, *.example.com or example.com:8443."
+    labels = parsed.host.split(".")
+    if parsed.below and (len(labels) < 2 or (len(labels) == 2 and labels[0] in _REGISTRIES) or parsed.host in _SHARED):
+        return f"{quoted(text[:60])} means hosts of anybody; write * for any host, or name the host."
+    return ""
+
+
+def _names_port(text: str) -> bool:
+    return text.rpartition("]")[2].count(":") == 1
+
+
+def _host(text: str, *, below: bool) -> str:
+    host, _ = host_and_port(text.removeprefix(BELOW), 1)
+    return "" if below and (":" in host or host.replace(".", "").isdigit()) else host
+
+
+def _denied(pattern: str, host: str, port: int) -> bool:
+    parsed = parse_host(pattern)
+    if parsed is None:
+        return False
+    below = parsed.below and host.endswith(f".{parsed.host}")
+    return (below or host == parsed.host) and parsed.port in {0, port}
