@@ -87,6 +87,8 @@ class FolderServers(Struct, frozen=True):
     servers: tuple[ServerDefinition, ...] = ()
     notices: tuple[str, ...] = ()
     """Sentences about files and entries that are left out."""
+    trusted: bool = False
+    """True where the user trusts the folder: their own servers start in it, too."""
 
 
 class ServerDefinitions(Protocol):
@@ -162,6 +164,8 @@ class ServerView(Struct, frozen=True):
     """Secret variables that it waits for a yes to have."""
     is_off: bool = False
     """True where it is off for good."""
+    folder: str = ""
+    """Folder in which its program starts; empty where it has none."""
 
 
 class SignInAddress(Struct, frozen=True):

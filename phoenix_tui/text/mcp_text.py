@@ -96,6 +96,8 @@ def details(view: ServerView) -> str:
         f"{'command' if view.transport == 'stdio' else 'address'}      {command_words(view)}",
         f"transport    {view.transport}",
     ]
+    if view.folder:
+        lines.append(f"starts in    {short_path(Path(view.folder))}")
     if view.pid:
         lines.append(f"process      {view.pid}")
     if view.is_required:

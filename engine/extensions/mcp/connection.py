@@ -21,6 +21,7 @@ from engine.extensions.mcp.helper_link import RequestFailed
 from engine.extensions.mcp.helper_process import HelperProcess
 from engine.extensions.mcp.last_words import error_line, stderr_lines
 from engine.extensions.mcp.server_access import ServerAccess
+from engine.extensions.mcp.starting import project_variables, start_command
 from engine.ports.mcp import ServerDefinition, ServerState
 from engine.ports.services import RunningService
 from tools.clean import clean_line
@@ -46,12 +47,13 @@ from tools.mcp_host.protocol import (
     Status,
 )
 from tools.mcp_tool import ServerGone, progress_line
-from tools.services import ServiceCommand, ServiceEndedError
+from tools.services import ServiceEndedError
 
 MOST_STARTS: Final = 3
 IN_SECONDS: Final = 60.0
 """Starts of a stdio server in this time; a further one is refused."""
 CHANGED: Final = "its definition, or a file of the project that it starts, has changed; /trust shows it"
+ELSEWHERE: Final = "it starts in a folder of its own: the project is not trusted; /trust, or its cwd, changes that"
 LOG_LINES: Final = 200
 _STATES: Final = {
     "connecting": ServerState.CONNECTING,
@@ -105,6 +107,8 @@ class ServerConnection:
         self.key, self.definition, self.root = key, definition, root
         self.folder = root
         """Folder whose definitions it is one of."""
+        self.start_in: Path | None = None
+        """Neutral folder in which it starts; None: the project, or the one that its definition names."""
         self.state, self.text = ServerState.WAITING, ""
         self.catalogue: Catalogue | None = None
         """Lists of this connection, or of an earlier one."""
@@ -258,8 +262,11 @@ class ServerConnection:
         if not await self._owner.may_start(self):
             raise OSError(0, CHANGED)
         definition = self.definition
-        folder = Path(definition.cwd) if definition.cwd else self.root
-        command = ServiceCommand(definition.command, folder, environment=definition.environment, sandbox=self._sandbox)
+        command = replace(
+            start_command(definition, definition.command, self.root, self.start_in),
+            environment={**project_variables(self.root), **definition.environment},
+            sandbox=self._sandbox,
+        )
         self._service = await self.helpers.services.open(command)
         stdin, stdout = self._service.take()
         return stdout, stdin
@@ -288,6 +295,8 @@ class ServerConnection:
     async def _fail(self, why: str, state: ServerState = ServerState.FAILED) -> None:
         words = error_line(self._service.stderr) if self._service is not None else ""
         why = clean_line(why).rstrip(".")
+        if self.start_in is not None and self.definition.transport == "stdio":
+            why = f"{why} ({ELSEWHERE})"
         self.state, self.text = state, f"{why}: {words}" if words and words not in why else why
         await self._end_service(0)
 
