@@ -37,7 +37,9 @@ class Takeback(Struct, frozen=True):
     at: float
     files: int
     branch: str
-    """The conversation it goes back to; empty where only files were restored."""
+    """The conversation it goes back to; empty where only files are restored."""
+    redoes: bool = False
+    """True when the last rewind was an undo: there is nothing before it, so this rewinds again."""
 
 
 class RewindList(Struct, frozen=True):
@@ -98,3 +100,5 @@ class Done(Struct, frozen=True):
     text: str = ""
     """The prompt that was taken back."""
     image_ids: tuple[str, ...] = ()
+    undid: bool = False
+    """True when a rewind was taken back."""

@@ -35,11 +35,17 @@ STOPS_ONE: Final = "stops this sub-agent"
 
 
 def state_hint(
-    state: State, *, has_text: bool, is_prose: bool = True, esc_hint: str = "", agent_counts: AgentCounts | None = None
+    state: State,
+    *,
+    has_text: bool,
+    is_prose: bool = True,
+    esc_hint: str = "",
+    agent_counts: AgentCounts | None = None,
+    is_put_back: bool = False,
 ) -> str:
     """Action of Esc, or of the more important key; `esc_hint` is its action on an open sheet or pane.
 
-    `is_prose` says of a text that it is no command: Tab queues it then.
+    `is_prose` says of a text that it is no command: Tab queues it then; `is_put_back` that it is the one of a rewind.
     """
     if esc_hint:
         return esc_hint
@@ -58,7 +64,7 @@ def state_hint(
         case Errored():
             return hint(("send", "sends" if has_text else "retries"), ("stop", "dismisses"))
         case Idle():
-            return _clears() if has_text else "? help"
+            return _rewinds() if is_put_back else _clears() if has_text else "? help"
         case _:
             assert_never(state)
 
@@ -130,6 +136,11 @@ def _answers(*, has_text: bool, is_prose: bool, short: bool = False) -> str:
     numbers = "-".join(one for one in (key("answer_1"), key("answer_5")) if one)
     found = " or ".join(one for one in (letters, "" if short else numbers) if one)
     return f"{found} answer" if found else ""
+
+
+def _rewinds() -> str:
+    escape = keys("stop")
+    return f"{escape} {escape} rewinds" if escape else ""
 
 
 def _clears() -> str:

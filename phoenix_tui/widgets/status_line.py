@@ -72,6 +72,8 @@ class Status(Struct, frozen=True):
     has_text: bool = False
     is_prose: bool = True
     """True when the text is no command."""
+    is_put_back: bool = False
+    """True when a rewind has put the text here: Esc Esc does not clear it."""
     esc_hint: str = ""
     """Action of Esc on the innermost open thing, if there is one."""
     vim_esc_hint: str = ""
@@ -177,6 +179,7 @@ class StatusLine(Still, MeterRow):
             is_prose=status.is_prose,
             esc_hint=status.esc_hint,
             agent_counts=status.agent_counts,
+            is_put_back=status.is_put_back,
         )
 
     def meter(self) -> str:
