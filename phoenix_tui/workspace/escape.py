@@ -36,7 +36,7 @@ class EscAction(Enum):
     LEAVE_FILTER = auto()
     """End the filter of the list, then its marks."""
     CLOSE_IN_DOCK = auto()
-    """Completions, the queue, a line of a question, a supervisor's decision."""
+    """Completions, the queue, a line of a question."""
     CLOSE_LIST = auto()
     """Close the list over a narrow screen."""
     LEAVE_BLOCKS = auto()
