@@ -116,7 +116,7 @@ def _from_first_user(messages: list[ModelMessage]) -> list[ModelMessage]:
 def _without_orphans(messages: list[ModelMessage], seen: set[str]) -> list[ModelMessage]:
     """Drop results that answer no tool use of the reply before them, and second answers.
 
-    A tool use whose id was `seen` before gets another, and its result the same: both are kept (SPEC T-HIS 11, 12).
+    A tool use whose id was `seen` before gets another, and its result the same: both are kept (SPEC T-HIS).
     """
     kept: list[ModelMessage] = []
     unanswered: dict[str, list[str]] = {}
