@@ -85,7 +85,7 @@ def test_orphan_and_repeated_results_are_dropped() -> None:
 
 
 def test_a_call_with_a_repeated_id_is_renamed_with_its_result_and_both_are_kept() -> None:
-    """In a later reply, and twice in one (SPEC T-HIS)."""
+    """Ids repeat in a later reply, and within one (SPEC T-HIS)."""
     rows = [said("a"), answered(use("t1")), row(Role.USER, result("t1", "one"))]
     rows += [answered(use("t1"), use("t1")), row(Role.USER, result("t1", "two"), result("t1", "three"))]
     view = build_view([*rows, answered(use("t1")), row(Role.USER, result("t1", "four"))])
