@@ -72,7 +72,9 @@ class PhoenixApp(App[None]):
             self.register_theme(for_terminal(theme, self))
         self._take_theme(self._first_theme(launch))
         self.animation_level = "none"
-        self._said_too_small: tuple[int, int] | None = None
+        self._terminal_size: Size | None = None
+        """Size as the terminal reported it last; None before its first report."""
+        self._said_too_small: Size | None = None
         self._signs: list[LineFilter] = []
         if launch.plain:
             from phoenix_tui.terminal.ascii_filter import PlainSigns  # noqa: PLC0415 - for few terminals
@@ -118,15 +120,26 @@ class PhoenixApp(App[None]):
         if take({name.partition(".")[2]: keys for name, keys in keymap.items()}):
             self._workspace.query("*").refresh()
 
+    @property
+    def size(self) -> Size:
+        """Cells that are laid out: never fewer than `LEAST`, since widgets wrap nothing at the widths below."""
+        size = super().size
+        return Size(max(size.width, LEAST[0]), max(size.height, LEAST[1]))
+
+    @property
+    def is_too_small(self) -> bool:
+        """True while one sentence is in the place of the screen: then nothing of it is in sight."""
+        return is_too_small(*(self._terminal_size or super().size))
+
     # Textual's own signature says Screen without its parameter.
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         """Draw the changes for the terminal; an unreadably small one gets one sentence instead."""
         shadow = self._shadow
-        columns, rows = self.size
-        if is_too_small(columns, rows) and self._driver is not None and not self.is_headless:
-            if self._said_too_small != (columns, rows):
-                self._said_too_small = (columns, rows)
-                self._driver.write(f"\x1b[2J\x1b[H{TOO_SMALL[: columns * rows]}")
+        if self.is_too_small and self._driver is not None:
+            size = self._terminal_size or super().size
+            if self._said_too_small != size:
+                self._said_too_small = size
+                self._driver.write(f"\x1b[2J\x1b[H{TOO_SMALL[: size.width * size.height]}")
                 if shadow is not None:
                     shadow.forget()
             return
@@ -152,17 +165,28 @@ class PhoenixApp(App[None]):
     async def on_event(self, event: events.Event) -> None:
         """Hold early input until the composer can take it, and each key until the one before is done."""
         if isinstance(event, events.Resize):
-            told = event.size.width, event.size.height
-            # As it is now: at the start an older size may be reported behind a newer one.
-            event.size = Size(*(drawable(*told) if self._terminal is None else self._terminal.newest_size()))
-            if self._shadow is not None:
-                self._shadow.forget()
+            self._take_size(event)
+        elif isinstance(event, events.MouseEvent) and self.is_too_small:
+            return  # at nothing that is in sight
         if not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
             await super().on_event(event)
         elif self._typed_early is not None:
             self._typed_early.append(event)
         else:
             await self.key_order.take(event)
+
+    def _take_size(self, event: events.Resize) -> None:
+        """Lay out for the terminal's size; the same layout is drawn again where the terminal shows something else."""
+        told = event.size.width, event.size.height
+        before, laid_out = self._terminal_size, self.size
+        # As it is now: at the start an older size may be reported behind a newer one.
+        now = Size(*(drawable(*told) if self._terminal is None else self._terminal.newest_size()))
+        self._terminal_size = now
+        event.size = Size(max(now.width, LEAST[0]), max(now.height, LEAST[1]))
+        if self._shadow is not None:
+            self._shadow.forget()
+        if before is not None and now != before and event.size == laid_out:
+            self.screen.refresh()
 
     async def _hand_on(self, event: events.Event) -> None:
         if not (isinstance(event, events.Key) and event.key == "escape"):

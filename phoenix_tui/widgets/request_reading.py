@@ -46,7 +46,12 @@ class RequestReading(Vertical):
         return f"rows {first + 1}-{last}{also} of {total}" if body > height or also else ""
 
     def refuses(self) -> bool:
-        """True while a yes does not count; then the unseen rows are shown, and a sentence says so."""
+        """True while a yes does not count; then the unseen rows are shown, and a sentence says so.
+
+        None counts while the terminal is too small to show anything.
+        """
+        if getattr(self.app, "is_too_small", False):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType] - Textual leaves the app's type open
+            return True
         self._look()
         asked = self.query_one("#asked", VerticalScroll)
         refusal = self.gate.refuses(asked.size.height)

@@ -64,7 +64,7 @@ async def test_a_storm_of_sizes_costs_little_and_the_last_one_counts(tmp_path: P
             def storm() -> None:
                 while not over.is_set():
                     with contextlib.suppress(OSError):
-                        running.process.setwinsize(20 + len(sent) % 20, 60 + len(sent) % 60)
+                        running.process.setwinsize(1 + len(sent) % 40, 1 + len(sent) % 120)
                     os.kill(running.pid, signal.SIGWINCH)
                     sent.append(None)
 
