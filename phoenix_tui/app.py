@@ -222,8 +222,15 @@ class PhoenixApp(App[None]):
         self._return_code = 1
         self._close_messages_no_wait()
 
+    @property
+    def keys_waiting(self) -> int:
+        """Number of keys and messages that wait here; may be read in any thread."""
+        return self.key_order.waiting + self._message_queue.qsize()  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType] - Textual leaves it open
+
     def warn(self, words: str) -> None:
-        """Say that a part of the screen is slowed down (`message_limit.py`), or memory is short (`memory.py`)."""
+        """Say that a part of the screen is slowed down (`message_limit.py`), memory is short (`memory.py`), or input
+        came too fast (`terminal/input.py`).
+        """
         self._workspace.toasts.tell(words, bad=True)
 
     def _begin(self) -> None:

@@ -161,6 +161,11 @@ class KeyOrder:
         """Let `taker` have the keys of the workspace first, each in its turn."""
         self._gate.taker = taker
 
+    @property
+    def waiting(self) -> int:
+        """Number of keys that wait for their turn."""
+        return len(self._held)
+
     def rest(self) -> None:
         """Forget earlier keys, as after a long pause."""
         self._gate.rest()

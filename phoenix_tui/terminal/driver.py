@@ -22,7 +22,7 @@ from textual.geometry import Size
 from phoenix_tui.lifecycle.interrupts import Impatience
 from phoenix_tui.lifecycle.stop_signals import handle, hang_up
 from phoenix_tui.terminal import foreground_programs, state
-from phoenix_tui.terminal.input import InputFilter, QuietParser
+from phoenix_tui.terminal.input import FloodGate, TerminalInput
 from phoenix_tui.terminal.output import drawing_only, with_overlays
 from phoenix_tui.terminal.shadow import ShadowScreen, is_capable
 from phoenix_tui.terminal.size import STREAMS, terminal_size
@@ -78,6 +78,17 @@ def _screen_of(file: TextIO) -> TextIO:
     """Stream to draw on: not the file that takes the errors (`2>errors`) while there is a terminal."""
     out = sys.__stdout__
     return out if out is not None and out.isatty() and not file.isatty() else file
+
+
+def flood_gate(app: App[Any], loop: asyncio.AbstractEventLoop) -> FloodGate:
+    """The gate of an app's keys; apps of tests have no order of their own."""
+
+    def tell(words: str) -> None:
+        warn: Callable[[str], None] | None = getattr(app, "warn", None)
+        if warn is not None:
+            loop.call_soon_threadsafe(warn, words)
+
+    return FloodGate(lambda: int(getattr(app, "keys_waiting", 0)), tell)
 
 
 class QuietDriver(LinuxDriver):
@@ -288,14 +299,14 @@ class QuietDriver(LinuxDriver):
         if self._wake is None:
             return
         wake = self._wake[0]
-        parser, split = QuietParser(self._debug), InputFilter(tell=self._tell_reply)
+        source, flood = TerminalInput(tell=self._tell_reply), flood_gate(self._app, self._loop)
         decode = getincrementaldecoder("utf-8")("replace").decode
         impatience = Impatience(self._loop)
         poll = select.poll()
         poll.register(self.fileno, select.POLLIN)
         poll.register(wake, select.POLLIN)
         while not self.exit_event.is_set():
-            due = min((at for at in (parser.due, split.due) if at is not None), default=None)
+            due = min((at for at in (source.due, flood.due) if at is not None), default=None)
             wait = None if due is None else max(0.0, due - time.monotonic()) * 1000 + 0.5
             ready = dict(poll.poll(wait))
             if wake in ready:
@@ -305,14 +316,11 @@ class QuietDriver(LinuxDriver):
                 if not received:
                     break
                 impatience.note(received)
-                for piece in split(decode(received)):
-                    # An empty text would be the end of the stream to the parser.
-                    found = parser.feed(piece) if isinstance(piece, str) and piece else (piece,)
-                    for event in found:
-                        if not isinstance(event, str):
-                            self.process_message(event)
-            for event in (*parser.tick(), *split.tick()):
+                for event in flood.admit([*source.feed(decode(received))], self.exit_event.is_set):
+                    self.process_message(event)
+            for event in source.tick():
                 self.process_message(event)
+            flood.tick()
 
     def _receive(self) -> bytes:
         """Read from the terminal; no bytes once it is gone, which is handled as a hang-up."""

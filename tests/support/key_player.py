@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from textual import events
-from textual.message import Message
 
 from engine.machine.states import Idle
 from phoenix_tui.features.draft_codec import parsed
-from phoenix_tui.terminal.input import InputFilter, QuietParser
+from phoenix_tui.terminal.input import TerminalInput
 from tests.support.fake_engine import FakeConversation, FakeEngine
 from tests.support.fake_queue import FakeQueue
 from tests.support.key_oracle import Texts
@@ -44,7 +42,7 @@ class Player:
         self._script = script
         self._folder = folder
         self._rng = random.Random(script.seed)
-        self._parser, self._filter = QuietParser(), InputFilter()
+        self._input = TerminalInput()
         self._free = asyncio.Event()
         self._free.set()
 
@@ -102,16 +100,12 @@ class Player:
 
     def _press(self, stroke: bytes) -> None:
         text = re.sub(r"@IMAGE(\d+)@", lambda found: str(self._folder / f"image{found[1]}.png"), stroke.decode())
-        for piece in self._filter(text):
-            for event in (piece,) if isinstance(piece, events.Paste) else self._keys_of(piece):
-                self._shell.app.post_message(event)
-
-    def _keys_of(self, piece: str) -> list[Message]:
-        return list(self._parser.feed(piece)) if piece else []
+        for event in self._input.feed(text):
+            self._shell.app.post_message(event)
 
     def _keys_are_done(self) -> bool:
         order = self._shell.app.key_order
-        waits = self._parser.due is not None or not self._shell.app._message_queue.empty()
+        waits = self._input.due is not None or not self._shell.app._message_queue.empty()
         return not (waits or order._under_way or order._held or order._waits)
 
     def _is_done(self) -> bool:

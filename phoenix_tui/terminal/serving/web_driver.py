@@ -5,14 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from codecs import getincrementaldecoder
 from typing import Any, Final
 
 from textual.app import App
-from textual.drivers.web_driver import WebDriver
+from textual.drivers._byte_stream import ByteStream
+from textual.drivers.web_driver import (
+    WebDriver,
+    _ExitInput,  # pyright: ignore[reportPrivateUsage] - raised by the end that the server asks for
+)
 from textual.events import AppBlur, Resize
 from textual.geometry import Size
 
-from phoenix_tui.terminal.driver import FRAME_BEGINS, FRAME_ENDS
+from phoenix_tui.terminal.driver import FRAME_BEGINS, FRAME_ENDS, flood_gate
+from phoenix_tui.terminal.input import TerminalInput
 from phoenix_tui.terminal.output import drawing_only
 from phoenix_tui.terminal.serving.packets import PacketWriter
 from phoenix_tui.terminal.shadow import ShadowScreen
@@ -99,7 +105,26 @@ class QuietWebDriver(WebDriver):
             super().on_meta(packet_type, payload)
 
     def run_input_thread(self) -> None:
-        """Read until the end; an unexpected one means that the server has died."""
-        super().run_input_thread()
+        """Read until the end; an unexpected one means that the server has died.
+
+        Textual would read a browser's keys by its own parser, which a key or a byte that it does not know ends.
+        """
+        source, packets, flood = TerminalInput(), ByteStream(), flood_gate(self._app, self._loop)
+        decode = getincrementaldecoder("utf-8")("replace").decode
+        try:
+            for data in self._input_reader:
+                for kind, payload in packets.feed(data) if data else ():
+                    if kind == "D":
+                        for event in flood.admit([*source.feed(decode(payload))], self.exit_event.is_set):
+                            self.process_message(event)
+                    else:
+                        self._on_meta(kind, payload)
+                for event in source.tick():
+                    self.process_message(event)
+                flood.tick()
+        except _ExitInput:
+            pass
+        finally:
+            self._input_reader.close()
         if not self.exit_event.is_set():
             os.kill(os.getpid(), signal.SIGTERM)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import pty
 import termios
-import time
 import tty
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from textual import events
 from textual.constants import ESCAPE_DELAY
+from textual.keys import _character_to_key
 
-from phoenix_tui.terminal.input import PASTE_SECONDS, REPLY_SECONDS, InputFilter, QuietParser
+from phoenix_tui.terminal.input import PASTE_SECONDS, REPLY_SECONDS, InputFilter, TerminalInput
 from phoenix_tui.terminal.output import drawing_only
 from phoenix_tui.terminal.state import RESTORE, reset
 from tests.support.clocks import SteppedClock
@@ -77,8 +78,18 @@ def test_a_reply_that_never_ends_swallows_nothing_for_long() -> None:
     assert split("hello") == ["hello"]
 
 
-def test_alt_bracket_is_a_key_and_no_reply() -> None:
-    assert filtered(["\x1b]"]) == ["\x1b]"]
+def keys(typed: str) -> list[str]:
+    """Names of the keys of an input, with those that a silence behind it decides."""
+    clock = SteppedClock()
+    source = TerminalInput(clock)
+    found = list(source.feed(typed))
+    clock.seconds += 2 * REPLY_SECONDS
+    return [event.key for event in (*found, *source.tick()) if isinstance(event, events.Key)]
+
+
+@pytest.mark.parametrize("sign", "[]\\^_")
+def test_alt_with_a_bracket_is_a_key_and_no_reply(sign: str) -> None:
+    assert keys(f"\x1b{sign}") == [f"alt+{_character_to_key(sign)}"]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 100])
@@ -103,9 +114,11 @@ def test_a_paste_whose_end_never_comes_shows_what_came_and_swallows_no_key(came:
     assert due == clock.monotonic() + PASTE_SECONDS
     assert split.tick() == []
     clock.seconds += PASTE_SECONDS
-    assert [paste.text for paste in split.tick()] == [came.removesuffix("\x1b[20")] * bool(came)
+    assert [str(getattr(paste, "text", paste)) for paste in split.tick()] == [came.removesuffix("\x1b[20")] * bool(came)
     assert split.due is None
-    assert split("\x1b") == ["\x1b"]
+    assert split("\x1b") == []
+    clock.seconds += ESCAPE_DELAY
+    assert split.tick() == ["\x1b"]
     assert split("q") == ["q"]
 
 
@@ -126,7 +139,7 @@ def test_a_paste_that_goes_on_after_a_silence_loses_nothing_to_a_short_piece() -
     clock.seconds += PASTE_SECONDS
     split.tick()
     came = [*split("two three "), *split("x"), *split(" four"), *split("\x1b[201~\r")]
-    assert [str(getattr(found, "text", found)) for found in came] == ["two three ", "x", " four", "\x1b[201~\r"]
+    assert [str(getattr(found, "text", found)) for found in came] == ["two three ", "x", " four", "\r"]
 
 
 def test_the_part_of_a_paste_behind_a_silence_arrives_though_its_end_comes_alone() -> None:
@@ -145,14 +158,14 @@ def test_keys_that_begin_like_a_paste_arrive() -> None:
 
 @pytest.mark.parametrize(("typed", "key"), [("\x1b\r", "alt+enter"), ("\x1b3", "alt+3"), ("\x1b[1;5C", "ctrl+right")])
 def test_the_parser_names_keys(typed: str, key: str) -> None:
-    assert [event.key for event in QuietParser().feed(typed) if hasattr(event, "key")] == [key]
+    assert keys(typed) == [key]
 
 
 def test_a_pending_esc_is_due_when_its_delay_is_over() -> None:
-    parser, before = QuietParser(), time.monotonic()
-    assert list(parser.feed("\x1b")) == []
-    assert parser.due is not None
-    assert before + ESCAPE_DELAY <= parser.due <= time.monotonic() + ESCAPE_DELAY
+    clock = SteppedClock()
+    source = TerminalInput(clock)
+    assert list(source.feed("\x1b")) == []
+    assert source.due == clock.monotonic() + ESCAPE_DELAY
 
 
 @pytest.mark.parametrize(
@@ -170,11 +183,11 @@ def test_a_pending_esc_is_due_when_its_delay_is_over() -> None:
     ],
 )
 def test_alt_with_a_letter_or_sign_is_read_from_legacy_bytes(typed: str, key: str) -> None:
-    assert [event.key for event in QuietParser().feed(typed) if hasattr(event, "key")] == [key]
+    assert keys(typed) == [key]
 
 
 @pytest.mark.parametrize(
-    ("typed", "keys"),
+    ("typed", "names"),
     [
         ("\x1bqwords", ["alt+q", *"words"]),
         ("\x1bWx", ["alt+shift+w", "x"]),
@@ -184,13 +197,13 @@ def test_alt_with_a_letter_or_sign_is_read_from_legacy_bytes(typed: str, key: st
         ("\x1bOg", ["alt+shift+o", "g"]),
     ],
 )
-def test_alt_with_a_letter_is_a_key_of_its_own_whatever_is_typed_behind_it_at_once(typed: str, keys: list[str]) -> None:
-    assert [event.key for event in QuietParser().feed(typed) if hasattr(event, "key")] == keys
+def test_alt_with_a_letter_is_a_key_of_its_own_whatever_is_typed_behind_it(typed: str, names: list[str]) -> None:
+    assert keys(typed) == names
 
 
 @pytest.mark.parametrize("unknown", ["\x1b[99;9X", "\x1b[5n", "\x1b[1;1$y"])
 def test_a_key_that_no_table_knows_takes_nothing_typed_behind_it_along(unknown: str) -> None:
-    assert [event.key for event in QuietParser().feed(f"{unknown}hi") if hasattr(event, "key")] == ["h", "i"]
+    assert keys(f"{unknown}hi") == ["h", "i"]
 
 
 def test_a_terminal_that_some_program_left_broken_is_made_sane() -> None:

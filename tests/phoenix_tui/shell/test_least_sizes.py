@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from textual import events
+from textual.geometry import Size
 
 from engine.machine.states import AwaitingLlm, Requesting, Run
 from engine.updates import TextArrived
@@ -30,7 +31,7 @@ async def through(
         driver = shell.app._driver
         assert driver is not None
         driver._size = columns, rows
-        shell.app.post_message(events.Resize(events.Size(columns, rows), events.Size(columns, rows)))
+        shell.app.post_message(events.Resize(Size(columns, rows), Size(columns, rows)))
         then(number)
         if len(sizes) <= len(EDGE) or number % 10 == 0:
             await shell.pilot.pause()
@@ -107,7 +108,7 @@ async def test_the_sentence_fits_its_terminal_and_changes_with_it(open_shell: Op
         driver = shell.app._driver
         assert driver is not None
         written: list[str] = []
-        driver.write = written.append  # type: ignore[method-assign]  # the headless one writes nothing
+        driver.write = lambda data: written.append(data)  # type: ignore[method-assign]  # the headless one writes nothing
         await through(shell, [(3, 3), (9, 2), (1, 1)])
         said = [text.removeprefix("\x1b[2J\x1b[H") for text in written if text.startswith("\x1b[2J")]
         assert said == [TOO_SMALL[:9], TOO_SMALL[:18], TOO_SMALL[:1]]
