@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from tools.git.pointers import first_line, named_folder
+from tools.git.repository import has_repository
 
 
 def project_of(working_dir: Path) -> Path:
@@ -20,7 +21,7 @@ def project_of(working_dir: Path) -> Path:
     for candidate in (folder, *folder.parents):
         if candidate != folder and home.is_relative_to(candidate):
             break
-        if os.path.lexists(candidate / ".git"):
+        if has_repository(candidate):
             return _main_of(candidate) if candidate == folder or _is_mine(candidate) else folder
     return folder
 

@@ -14,6 +14,7 @@ from phoenix_tui.config.imports import DEPTH, MOST_IMPORTS, import_names, import
 from phoenix_tui.config.project import FILE_LIMIT, Project, ProjectFile, find_project, instructions_path, places_of
 from phoenix_tui.config.trust import Trust, TrustFile
 from tools.files.own_files import read_regular
+from tools.git.repository import has_repository
 
 if TYPE_CHECKING:
     from phoenix_tui.config.rule_texts import RuleText
@@ -172,7 +173,7 @@ def _between(places: list[Path], path: Path) -> list[Path]:
 
 
 def _is_foreign(place: Path) -> bool:
-    return place.name in _FOREIGN or place.name.startswith(".") or (place / ".git").exists()
+    return place.name in _FOREIGN or place.name.startswith(".") or has_repository(place)
 
 
 def _regular(path: Path, root: Path) -> ProjectFile | None:

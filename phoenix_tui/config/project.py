@@ -9,6 +9,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from tools.files.own_files import read_regular
+from tools.git.repository import has_repository
 from tools.secret_fields import SecretFields
 
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md")
@@ -165,11 +166,11 @@ def _inside(path: Path, root: Path) -> Path | None:
 def places_of(folder: Path) -> list[Path]:
     """Folders from the root of the repository down to `folder`; only `folder` outside a repository.
 
-    `.git` is looked for and never read: a worktree's pointer must not send us elsewhere (FAULTS 65).
+    What a `.git` names is not followed: a worktree's pointer must not send us elsewhere (FAULTS 65).
     """
     chain = [folder, *folder.parents]
     for index, place in enumerate(chain):
-        if os.path.lexists(place / ".git"):
+        if has_repository(place):
             return list(reversed(chain[: index + 1]))
     return [folder]
 

@@ -7,7 +7,8 @@ file that a repository can shadow.
 import os
 import sys
 
-REPOSITORIES = (".git", ".hg", ".svn")
+REPOSITORIES = (".git/HEAD", ".hg", ".svn")
+"""An empty `.git` makes no repository; a file `.git` does, see `_is_repository`."""
 SEARCH_PATHS = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "XDG_DATA_DIRS", "XDG_CONFIG_DIRS")
 """Lists of folders that this process, or a program it starts for the user, is loaded from."""
 USERS_PATH = "PHOENIX_USERS_PATH"
@@ -74,8 +75,13 @@ def _untrusted_folders() -> tuple[str, ...]:
     found = [folder]
     while (parent := os.path.dirname(folder)) != folder:  # noqa: PTH120 - as above
         folder = parent
-        found += [folder] if any(os.path.lexists(f"{folder}/{name}") for name in REPOSITORIES) else []
+        found += [folder] if _is_repository(folder) else []
     return tuple(one for one in found if one != "/")
+
+
+def _is_repository(folder: str) -> bool:
+    """Shape alone: `tools.git.repository` decides elsewhere, and would have to be imported."""
+    return os.path.isfile(f"{folder}/.git") or any(os.path.lexists(f"{folder}/{name}") for name in REPOSITORIES)  # noqa: PTH113 - as above
 
 
 def _installed_folders() -> tuple[str, ...]:

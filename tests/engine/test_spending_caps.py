@@ -18,6 +18,7 @@ from engine.records.spending import CallMark, Spent
 from engine.store import StorePaths, open_store
 from engine.updates import Noticed
 from tests.support.engine import EngineHarness, Providers, engine_harness
+from tests.support.git_repositories import empty_repository
 from tests.support.scripted_provider import Reply, Script, ScriptedCall, ScriptedProvider, Text
 from tests.support.storage import move, new_conversation, query, used
 from tools.clock import SystemClock
@@ -124,7 +125,7 @@ async def test_what_another_process_spends_counts_at_the_next_call(tmp_path: Pat
 
 async def test_another_project_does_not_count_and_a_folder_of_the_same_repository_does(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, SAID, SAID, SAID, settings=PROJECT) as home:
-        (home.cwd / ".git").mkdir()
+        empty_repository(home.cwd)
         (home.cwd / "part").mkdir()
         conversation = await home.conversation()
         spent_by_another(home, 5.0, tmp_path / "elsewhere")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import phoenix_in
+from tests.support.git_repositories import empty_repository
 from tests.support.program import ENTER, ESC, Program, program
 
 pytestmark = pytest.mark.pty
@@ -39,7 +40,7 @@ async def test_the_first_screen_says_nothing_twice_and_its_examples_can_be_sent(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:
     phoenix = phoenix_in(tmp_path, PHOENIX_MODEL="")
-    (phoenix.cwd / ".git" / "objects").mkdir(parents=True)
+    empty_repository(phoenix.cwd)
     (phoenix.cwd / ".git" / "HEAD").write_text("ref: refs/heads/trunk\n")
     async with program(phoenix, columns=size[0], rows=size[1]) as running:
         await running.shows("Phoenix", "(trunk)", "What is this project?", "Run the tests", "/key paste an API key")

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.cli import Phoenix, with_claude
 from tests.support.extended_folder import write
+from tests.support.git_repositories import empty_repository
 from tests.support.journeys import calls, result_text, says
 from tests.support.loopback import Seen, serve
 from tests.support.program import program
@@ -28,7 +29,7 @@ def tool_names(seen: Seen) -> list[str]:
 
 
 def with_skills(phoenix: Phoenix) -> Phoenix:
-    (phoenix.cwd / ".git").mkdir(exist_ok=True)
+    empty_repository(phoenix.cwd)
     folder = phoenix.cwd / ".claude/skills"
     skill(folder, "pdf", "description: Reads PDF files.", "Use ${CLAUDE_SKILL_DIR}/read.py on $0.")
     write(folder / "pdf/read.py", "print('x')")
@@ -224,7 +225,7 @@ async def test_a_skill_of_a_subfolder_joins_once_a_file_there_was_read(tmp_path:
     reads = calls("read_file", path="sub/x.txt")
     async with serve(says("Yes."), reads, calls("skill", skill="sub:deploy"), says("Done.")) as server:
         phoenix = with_claude(tmp_path, server.url)
-        (phoenix.cwd / ".git").mkdir()
+        empty_repository(phoenix.cwd)
         skill(phoenix.cwd / "sub/.claude/skills", "deploy", "description: Of sub.", "Deploy sub.")
         write(phoenix.cwd / "sub/x.txt", "x\n")
         assert (await phoenix.run("-p", "--cwd", str(phoenix.cwd / "sub"), "--trust", "Hi")).code == 0

@@ -10,6 +10,7 @@ import pytest
 from phoenix_tui.config.instructions import MOST_CHARACTERS, TOTAL_CHARACTERS, Instructions
 from phoenix_tui.config.project import find_project
 from phoenix_tui.config.trust import Trust, TrustFile
+from tests.support.git_repositories import empty_repository
 
 SECRET = "SECRET-OF-ANOTHER-PLACE"
 
@@ -17,7 +18,7 @@ SECRET = "SECRET-OF-ANOTHER-PLACE"
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "work"
-    (folder / ".git").mkdir(parents=True)
+    empty_repository(folder)
     (folder / ".git" / "config").write_text(SECRET)
     (tmp_path / "outside.md").write_text(SECRET)
     home = tmp_path / "home"

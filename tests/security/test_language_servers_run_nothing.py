@@ -10,6 +10,7 @@ import pytest
 
 from phoenix_tui.config.allowed_folders import FILE, AllowedFolders
 from tests.support.cli import Phoenix, with_claude
+from tests.support.git_repositories import empty_repository
 from tests.support.loopback import serve
 from tests.support.loopback_agents import calls, says
 from tests.support.outside import folder_outside_temp
@@ -22,7 +23,7 @@ FILES = {"python": "a.py", "typescript": "a.ts", "go": "a.go", "rust": "a.rs", "
 def planted(phoenix: Phoenix) -> Path:
     """Put every known server and a formatter into a repository; each would leave a mark."""
     mark = phoenix.home.parent / "ran"
-    (phoenix.cwd / ".git").mkdir()
+    empty_repository(phoenix.cwd)
     for folder in FOLDERS:
         (phoenix.cwd / folder).mkdir(parents=True)
         for name in {*(server.command[0] for server in KNOWN_SERVERS), "node", "python", "python3", "neat"}:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.git_repositories import empty_repository
 from tests.support.outside import folder_outside_temp
 from tests.support.tools import use
 from tools.contract import AS_IN_A_SHELL, HELPER_SANDBOX, UNCONFINED, Command
@@ -26,7 +27,7 @@ def place() -> Iterator[Path]:
     """A folder that is not temporary; the repository is `repository` in it."""
     with folder_outside_temp() as folder:
         (folder / "repository" / "sub").mkdir(parents=True)
-        (folder / "repository" / ".git").mkdir()
+        empty_repository(folder / "repository")
         (folder / "tools").mkdir()
         yield folder
 

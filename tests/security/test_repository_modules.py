@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import ROOT, Phoenix
+from tests.support.git_repositories import empty_repository
 from tests.support.loopback_anthropic import TINY_PNG
 from tests.support.outside import folder_outside_temp
 from tests.support.program import program
@@ -49,7 +50,7 @@ def repository() -> Iterator[Path]:
     """
     with folder_outside_temp() as place:
         work = place / "work"
-        (work / ".git").mkdir(parents=True)
+        empty_repository(work)
         (place / "home").mkdir()
         for name in shadowed() - early():
             (work / f"{name}.py").write_text(SOURCE.format(mark=str(place / "mark")), "utf-8")

@@ -13,12 +13,13 @@ from phoenix_tui.config.project import find_project
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.wiring.trust_board import source_findings
+from tests.support.git_repositories import empty_repository
 
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
     folder = tmp_path / "work"
-    (folder / ".git").mkdir(parents=True)
+    empty_repository(folder)
     return folder
 
 

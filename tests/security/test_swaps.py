@@ -23,6 +23,7 @@ from engine.ports import ConversationChanges
 from engine.records import PermissionMode
 from engine.updates import ApprovalAsked, Question
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
+from tests.support.git_repositories import empty_repository
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tests.support.waiting import PATIENCE, poll
 from tools.contract import SandboxMode, Tool, ToolContext
@@ -93,7 +94,7 @@ def folder_above_to_link(cwd: Path, outside: Path) -> None:
 
 
 def into_git(cwd: Path, outside: Path) -> None:
-    (cwd / ".git").mkdir()
+    empty_repository(cwd)
     (cwd / "sub").symlink_to(cwd / ".git")
 
 

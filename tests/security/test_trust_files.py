@@ -12,6 +12,7 @@ from phoenix_tui.config.instructions import Instructions
 from phoenix_tui.config.project import find_project
 from phoenix_tui.config.trust import Trust, TrustFile
 from tests.support.cli import phoenix_in
+from tests.support.git_repositories import empty_repository
 from tests.support.program import program
 from tools.clean import reveal_name
 
@@ -22,7 +23,7 @@ NAME = "a\n\x1b[2J\u202e  /etc/passwd trusted: y.md"
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
     folder = tmp_path / "work"
-    (folder / ".git").mkdir(parents=True)
+    empty_repository(folder)
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "AGENTS.md").write_text(SECRET, "ascii")

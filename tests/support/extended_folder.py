@@ -8,6 +8,7 @@ from pathlib import Path
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.wiring.trust_board import TrustBoard
+from tests.support.git_repositories import empty_repository
 
 KEY = "sk-ant-planted-0123456789"
 LINT = "python3 scripts/lint.py --all"
@@ -29,7 +30,7 @@ def write(path: Path, text: str) -> Path:
 
 def extended(folder: Path) -> Path:
     """Fill a folder; 2 hooks, 1 server, 1 skill and 1 command."""
-    (folder / ".git").mkdir(parents=True, exist_ok=True)
+    empty_repository(folder)
     write(folder / ".claude/settings.json", json.dumps(HOOKS))
     write(folder / "scripts/lint.py", "print('fine')\n")
     write(folder / ".mcp.json", json.dumps(SERVERS))

@@ -16,6 +16,14 @@ def git(folder: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
+def empty_repository(folder: Path) -> Path:
+    """A folder that git takes for a repository without commits, made without git."""
+    for name in ("objects", "refs"):
+        (folder / ".git" / name).mkdir(parents=True, exist_ok=True)
+    (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n", "ascii")
+    return folder
+
+
 def commit(folder: Path, name: str, text: str) -> str:
     """Write a file and commit all; the commit's name."""
     (folder / name).write_text(text, "utf-8")

@@ -10,6 +10,7 @@ from phoenix_tui.config.sources.catalogues import CatalogueReader
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
 from tests.support.extended_folder import write
+from tests.support.git_repositories import empty_repository
 
 
 def skill(folder: Path, name: str, front: str = "description: Does it.", body: str = "Do it.") -> Path:
@@ -32,6 +33,6 @@ def catalogue(
 ) -> Catalogue:
     """The catalogue of a folder, whose files are trusted as they are now unless told otherwise."""
     if not any((folder / ".git").exists() for folder in (root, *root.parents)):
-        (root / ".git").mkdir(parents=True)
+        empty_repository(root)
     found = sources.answer(root, trusted=True) if trusted else sources.look(root)
     return CatalogueReader(taken).read(found, (), {})

@@ -35,7 +35,8 @@ COMPARING: Final = frozenset({
 })
 """Settings that say how files are compared; none names a file or a program."""
 HARMLESS: Final = re.compile(r"[A-Za-z0-9]{0,10}")
-NOWHERE: Final = "/nonexistent"
+NOWHERE: Final = "/dev/null/nowhere"
+"""No folder, and no user can make one of it."""
 ALONE: Final = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_SYSTEM": "/dev/null",

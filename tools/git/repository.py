@@ -10,7 +10,8 @@ from typing import Final
 from msgspec import Struct
 
 from tools.files.own_files import read_regular
-from tools.git.pointers import first_line, named_folder
+from tools.git.pointers import first_line
+from tools.git.shape import git_folder_at
 
 SMALL: Final = 4096
 """Bytes of a file that holds one line: HEAD, a reference, a pointer."""
@@ -66,6 +67,13 @@ def find_repository(folder: Path) -> Repository | None:
     return None
 
 
+def has_repository(folder: Path) -> bool:
+    """True where git takes `folder` for the top of a working tree, by its own rule: an empty `.git`, as other programs
+    leave one behind, makes none.
+    """
+    return _git_folder(folder / ".git") is not None
+
+
 def branch_of(folder: Path) -> str:
     """The checked-out branch at `folder`, the short name of a commit when detached; empty outside a repository."""
     real = folder.resolve()
@@ -84,13 +92,9 @@ def read_small(path: Path, limit: int = SMALL) -> bytes:
 
 
 def _git_folder(pointer: Path) -> Path | None:
-    folder = pointer
-    if not _is_folder(pointer):
-        target = named_folder(pointer, follow=True)
-        if not target:
-            return None
-        folder = pointer.parent / target
-    return folder if read_small(folder / "HEAD") and _is_folder(_common(folder) / "objects") else None
+    """The git folder that a `.git` is, or names; None where git looks further up."""
+    found = git_folder_at(pointer.parent)
+    return found if found != pointer.parent else None
 
 
 def _common(own: Path) -> Path:

@@ -20,6 +20,7 @@ from typing import Final
 from msgspec import Struct
 
 from tools.contract import PathOrder, ProgramFact
+from tools.git.repository import has_repository
 
 SEARCH_PATHS = frozenset({
     "PATH",
@@ -42,7 +43,8 @@ HELPER_VARIABLES = frozenset({"HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ
 """All of the user's environment that a helper receives besides `PATH` and the locale: none of it names code."""
 PLACES: Final = frozenset({"HOME", "PWD", "OLDPWD", "TMPDIR", "TMP", "TEMP"})
 """Variables that may name a folder of an agent: where a program is or writes, not what it loads."""
-REPOSITORIES = (".git", ".hg", ".svn")
+OTHERS = (".hg", ".svn")
+"""Folders of other systems of version control."""
 WORLD_WRITABLE = stat.S_IWOTH
 MOST_LINKS: Final = 40
 """Links in one path, as in the kernel; a longer chain counts as a folder of an agent."""
@@ -108,7 +110,7 @@ def agent_folders(working_dir: Path | None = None) -> AgentFolders:
         for parent in map(str, Path(folder).parents):
             if parent == "/" or _is_below(home, (parent,)):
                 break
-            if any(os.path.lexists(f"{parent}/{name}") for name in REPOSITORIES):
+            if has_repository(Path(parent)) or _is_of_others(Path(parent)):
                 narrow.add(parent)
     identities = (_identity(folder) for folder in narrow)
     return AgentFolders(frozenset(narrow), frozenset(one for one in identities if one is not None), frozenset(wide))
@@ -417,8 +419,12 @@ def _untrusted(working_dir: Path | None) -> tuple[str, ...]:
     roots: list[Path] = []
     for folder in {Path(working_dir or Path.cwd()).resolve(), Path.cwd()}:
         roots.append(folder)
-        roots += (parent for parent in folder.parents if any((parent / name).exists() for name in REPOSITORIES))
+        roots += (parent for parent in folder.parents if has_repository(parent) or _is_of_others(parent))
     return tuple(str(root) for root in roots if root != Path(root.anchor))
+
+
+def _is_of_others(folder: Path) -> bool:
+    return any((folder / name).exists() for name in OTHERS)
 
 
 def _is_below(path: str, folders: tuple[str, ...]) -> bool:

@@ -12,6 +12,7 @@ from phoenix_tui.config.instructions import Instructions
 from phoenix_tui.config.project import find_project
 from phoenix_tui.config.trust import TrustFile
 from tests.support.engine import StubTool, until
+from tests.support.git_repositories import empty_repository
 from tests.support.hooked import group, hooked_engine, says, write_hooks
 from tests.support.scripted_provider import Reply, ScriptedCall
 from tools.contract import JsonObject, ToolClass, ToolContext, ToolOutput
@@ -29,7 +30,7 @@ class Reads(StubTool):
 async def test_files_of_the_prompt_are_told_once_and_those_of_subfolders_as_they_join(tmp_path: Path) -> None:
     seen, project = tmp_path / "seen.jsonl", tmp_path / "project"
     (project / "sub").mkdir(parents=True)
-    (project / ".git").mkdir()
+    empty_repository(project)
     (project / "AGENTS.md").write_text("Be short. @more.md")
     (project / "more.md").write_text("More.")
     (project / "sub" / "AGENTS.md").write_text("Below.")

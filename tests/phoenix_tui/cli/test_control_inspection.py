@@ -15,6 +15,7 @@ from phoenix_tui.cli.exits import CommandError
 from tests.phoenix_tui.cli.test_control_servers import CONFIG, adds, server_with
 from tests.support.cli import with_claude
 from tests.support.control_host import FLAGS, hosted
+from tests.support.git_repositories import empty_repository
 from tests.support.loopback import serve
 from tests.support.loopback_agents import by_last_message, calls, never_ends, says, submits
 
@@ -35,7 +36,7 @@ async def test_the_window_names_instruction_files_tools_of_servers_and_agents(tm
     async with serve(says("Hello.")) as server:
         phoenix = with_claude(tmp_path, server.url)
         (phoenix.cwd / "CLAUDE.md").write_text("Be brief.")
-        (tmp_path / ".git").mkdir()
+        empty_repository(tmp_path)
         (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
         (tmp_path / "CLAUDE.md").write_text("Be exact. @more.md")
         (tmp_path / "more.md").write_text("Be kind.")

@@ -13,6 +13,7 @@ from tests.phoenix_tui.cli.test_control_servers import bodies
 from tests.support.cli import Phoenix, with_claude
 from tests.support.control_host import Frame, hosted
 from tests.support.extended_folder import write
+from tests.support.git_repositories import empty_repository
 from tests.support.loopback import Loopback, serve
 from tests.support.loopback_agents import calls, says
 from tests.support.mcp_phoenix import SERVER, servers_json
@@ -33,7 +34,7 @@ def filled(folder: Path, url: str) -> Phoenix:
     write(phoenix.home / "hooks.json", hook("hook_of_user"))
     write(phoenix.home / "commands/mine.md", "Mine.\n")
     write(phoenix.home / "rules.toml", 'allow = ["bash(echo*)"]\ndeny = ["bash(rm*)"]\n')
-    (phoenix.cwd / ".git").mkdir()
+    empty_repository(phoenix.cwd)
     write(phoenix.cwd / "AGENTS.md", "Rule of the project.\n")
     write(phoenix.cwd / ".claude/settings.json", hook("hook_of_project"))
     write(phoenix.cwd / ".claude/settings.local.json", hook("hook_of_local"))

@@ -14,6 +14,7 @@ from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.wiring.agent_profiles import AgentProfiles
 from tests.support.extended_folder import write
+from tests.support.git_repositories import empty_repository
 
 REVIEWER = "---\nname: reviewer\ndescription: Finds mistakes\ntools: Read, Grep\nmodel: sonnet\n---\nReview it.\n"
 
@@ -21,7 +22,7 @@ REVIEWER = "---\nname: reviewer\ndescription: Finds mistakes\ntools: Read, Grep\
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     root = tmp_path / "repository"
-    (root / ".git").mkdir(parents=True)
+    empty_repository(root)
     return root
 
 

@@ -10,6 +10,7 @@ from engine.effort import Effort
 from engine.ports.invocables import Catalogue
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from tests.support.extended_folder import write
+from tests.support.git_repositories import empty_repository
 from tests.support.skills import catalogue, command, skill, sources_of
 
 
@@ -74,7 +75,7 @@ def test_the_nearest_file_wins_and_each_hidden_one_has_its_reason(root: Path, so
     near = root / "sub"
     for place in (near / ".phoenix", near / ".claude", root / ".agents", sources.config, sources.home / ".claude"):
         skill(place / "skills", "pdf", f"description: {place.name}")
-    (root / ".git").mkdir(parents=True)
+    empty_repository(root)
     found = catalogue(near, sources)
     assert [(one.name, one.description) for one in found.skills] == [("pdf", ".phoenix")]
     hidden = [(one.invocable.description, one.reason.rpartition(" has ")[0]) for one in found.shadowed]

@@ -17,6 +17,7 @@ from phoenix_tui.config.sources.digests import Digests
 from phoenix_tui.config.sources.finding import find_sources
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
+from tests.support.git_repositories import empty_repository
 
 HOOK = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "python3 scripts/lint.py"}]}]}}
 
@@ -25,7 +26,7 @@ HOOK = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "python3 sc
 def root(tmp_path: Path) -> Path:
     """A repository with a hook whose script is missing, a skill and a command."""
     root = tmp_path / "repository"
-    (root / ".git").mkdir(parents=True)
+    empty_repository(root)
     write(root / ".claude/settings.json", json.dumps(HOOK))
     write(root / ".claude/skills/web/SKILL.md", "Browse.")
     write(root / ".claude/skills/empty/notes.md", "x")
@@ -139,7 +140,7 @@ def test_an_answer_is_about_the_files_that_were_shown(root: Path, sources: Proje
 def test_the_same_files_in_a_folder_that_was_replaced_are_asked_about(root: Path, sources: ProjectSources) -> None:
     sources.answer(root, trusted=True)
     before = root.rename(root.with_name("before"))
-    (root / ".git").mkdir(parents=True)
+    empty_repository(root)
     for name in (".claude/settings.json", ".claude/skills/web/SKILL.md", ".claude/commands/commit.md"):
         write(root / name, (before / name).read_text())
     assert len(sources.look(root).waiting) == 3

@@ -14,6 +14,7 @@ from phoenix_tui.config.profile_layer import chosen_profile, instructed, profile
 from phoenix_tui.config.project import find_project
 from phoenix_tui.config.settings import ConfigError, Settings
 from phoenix_tui.config.trust import TrustFile
+from tests.support.git_repositories import empty_repository
 
 BUILT_IN = ["general", "explore", "code", "review", "research"]
 MINE = "---\ndescription: mine\nmodel: a/b\n---\nBe kind.\n"
@@ -111,7 +112,7 @@ def test_a_projects_profile_whose_name_is_taken_goes_by_its_own(files: ProfileFi
 
 
 def test_the_folders_own_profile_stands_before_the_repositorys(files: ProfileFiles, cwd: Path) -> None:
-    (cwd / ".git").mkdir()
+    empty_repository(cwd)
     inner = cwd / "inner"
     (inner / ".phoenix" / "profiles").mkdir(parents=True)
     put_in_project(cwd, "deploy", "outer")

@@ -15,8 +15,10 @@ from phoenix_tui.config.servers.definition import Place, parse_definition
 from phoenix_tui.config.servers.server_files import BadServers, ServerFiles, json_servers
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
+from tests.support.git_repositories import empty_repository
 from tests.support.mcp_phoenix import servers_json, write_servers
 from tools.mcp_host.protocol import OAuth
+from tools.sandbox_mode import SandboxMode
 
 ENVIRONMENT = {"HOST": "example.com", "MY_TOKEN": "s3cret", "PROXY": "http://me:pw@host"}
 
@@ -98,7 +100,7 @@ def test_a_projects_server_gets_no_secret_and_the_sentence_names_the_fix() -> No
 def test_a_project_cannot_leave_the_sandbox_or_fail_runs() -> None:
     assert "in a project" in parsed({"command": "a", "sandbox": "off"}, ServerOrigin.PROJECT).trouble
     assert not parsed({"command": "a", "required": True}, ServerOrigin.PROJECT).is_required
-    assert not parsed({"command": "a", "sandbox": "off"}).sandboxed
+    assert parsed({"command": "a", "sandbox": "off"}).sandbox is SandboxMode.OFF
 
 
 def test_sampling_is_off_unless_the_user_switches_it_on_and_changes_the_connection() -> None:
@@ -156,7 +158,7 @@ def test_the_nearer_file_of_a_project_wins(tmp_path: Path) -> None:
     files = make_files(tmp_path)
     work = tmp_path / "work"
     (inner := work / "inner").mkdir()
-    (work / ".git").mkdir()
+    empty_repository(work)
     write_servers(work, a={"command": "outer"}, b={"command": "outer"})
     write_servers(inner, a={"command": "inner"})
     files.sources.answer(inner, trusted=True)

@@ -19,6 +19,7 @@ from phoenix_tui.config.sources.finding import find_sources, find_users_sources
 from phoenix_tui.config.sources.kinds import SourceGroup, SourceKind
 from phoenix_tui.config.sources.project_sources import ProjectSources, read_source
 from phoenix_tui.config.trust import Trust, TrustFile
+from tests.support.git_repositories import empty_repository
 from tests.support.waiting import PATIENCE
 
 HOOKS = {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "python3 scripts/lint.py --all"}]}]}}
@@ -28,7 +29,7 @@ HOOKS = {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "pyt
 def root(tmp_path: Path) -> Path:
     """A repository with files of every kind."""
     root = tmp_path / "repository"
-    (root / ".git").mkdir(parents=True)
+    empty_repository(root)
     write(root / ".claude/settings.json", json.dumps(HOOKS))
     write(root / "scripts/lint.py", "print('fine')")
     write(root / ".mcp.json", json.dumps({"mcpServers": {"files": {"command": "./serve.sh", "args": ["data.txt"]}}}))
@@ -134,7 +135,7 @@ def test_a_settings_file_that_is_gone_switches_hooks_off(root: Path, sources: Pr
 def test_an_answer_about_another_folder_of_the_same_path_is_void(root: Path, sources: ProjectSources) -> None:
     sources.answer(root, trusted=True)
     root.rename(root.with_name("before"))
-    (root / ".git").mkdir(parents=True)
+    empty_repository(root)
     write(root / ".mcp.json", (root.with_name("before") / ".mcp.json").read_text())
     assert names(root, sources) == set()
 

@@ -11,12 +11,13 @@ import pytest
 
 from phoenix_tui.config.project import find_project
 from phoenix_tui.config.trust import Trust, TrustFile
+from tests.support.git_repositories import empty_repository
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     root = tmp_path / "repository"
-    (root / ".git").mkdir(parents=True)
+    empty_repository(root)
     (root / "AGENTS.md").write_text("Use tabs.")
     return root
 

@@ -12,6 +12,7 @@ from phoenix_tui.config.sources.nested_skills import MOST_MET, met_folders
 from phoenix_tui.config.sources.skill_states import SkillStates
 from phoenix_tui.wiring.invocable_source import InvocableSource
 from tests.support.extended_folder import write
+from tests.support.git_repositories import empty_repository
 from tests.support.plain_runner import PlainRunner
 from tests.support.screens import conversation
 from tests.support.skills import command, skill, sources_of
@@ -20,7 +21,7 @@ from tests.support.skills import command, skill, sources_of
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     root = tmp_path / "project"
-    (root / ".git").mkdir(parents=True)
+    empty_repository(root)
     return root
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.git_repositories import empty_repository
 from tests.support.language_servers import CLEAN, CONVERSATION, PYTHON, SCRIPT, WRONG, Checks, checks_in, scripted
 from tests.support.processes import SHAPES, Shape, Watch, watching
 from tests.support.waiting import poll
@@ -183,7 +184,7 @@ class Recorder:
 
 @pytest.mark.parametrize("allowed", [False, True])
 async def test_a_program_of_the_project_is_started_after_a_yes_alone(tmp_path: Path, allowed: bool) -> None:
-    (tmp_path / ".git").mkdir()
+    empty_repository(tmp_path)
     planted = tmp_path / ".venv" / "bin" / "checker"
     planted.parent.mkdir(parents=True)
     planted.write_text("#!/bin/sh\n")
@@ -203,7 +204,7 @@ async def test_a_program_of_the_project_is_started_after_a_yes_alone(tmp_path: P
 
 
 async def test_before_a_yes_a_server_only_reads_and_has_no_network_and_no_path_into_the_project(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
+    empty_repository(tmp_path)
     recorder = Recorder()
     environment = {"PATH": f"{tmp_path}/bin:/usr/bin", "NODE_PATH": f"{tmp_path}/node_modules", "PYTHONPATH": "lib"}
     async with checks_in(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.git_repositories import empty_repository
 from tests.support.language_servers import PYTHON, scripted
 from tools.lsp.programs import program_of, root_of, server_environment, with_packages
 
@@ -19,7 +20,7 @@ def executable(path: Path) -> Path:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "project" / ".git").mkdir(parents=True)
+    empty_repository(tmp_path / "project")
     monkeypatch.setenv("PATH", f"{tmp_path}/project/tools:/usr/bin:/bin")
     return tmp_path / "project"
 
