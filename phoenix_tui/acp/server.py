@@ -18,6 +18,7 @@ from engine.executor.requests import EngineError
 from engine.machine.stop_cause import StopCause
 from engine.ports import ConversationChanges, NoConversation, StorageError
 from engine.records import AgentFacts, ConversationQuery, ConversationRecord
+from engine.records.forks import moved_place
 from engine.updates import Update
 from phoenix_tui.acp.capabilities import answer_to_initialize, is_method
 from phoenix_tui.acp.client import Client
@@ -115,9 +116,12 @@ class AcpServer:
     async def fork(self, request: schema.ForkSessionRequest) -> schema.ForkSessionResponse:
         """Open a copy of a conversation."""
         services = await self._opening
-        absolute(request.cwd)
+        folder = await asyncio.to_thread(absolute(request.cwd).resolve)
+        found = await services.engine.find(request.session_id)
+        moves = len(found) == 1 and found[0].cwd != folder
+        place = moved_place(found[0].cwd, folder) if moves else None
         with known(request.session_id):
-            conversation = await services.engine.fork(request.session_id)
+            conversation = await services.engine.fork(request.session_id, place=place)
         session = await self._enter(conversation, request)
         options = await self._models.options(conversation.record)
         modes = modes_of(conversation.record)
@@ -287,7 +291,10 @@ def _refusal(conversation: ConversationApi, folder: Path) -> RequestError | None
     if conversation.read_only:
         return RequestError(INTERNAL, conversation.read_only)
     if folder.resolve() != record.cwd:
-        return invalid(f"This conversation works in {reveal_name(record.cwd)}: open it with that folder as cwd.")
+        works = f"This conversation works in {reveal_name(record.cwd)}"
+        if not record.cwd.is_dir():
+            return invalid(f"{works}, which is gone: session/fork continues in a copy in another folder.")
+        return invalid(f"{works}: open it with that folder as cwd.")
     return None
 
 

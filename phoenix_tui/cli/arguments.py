@@ -121,6 +121,7 @@ class CommandArguments(Struct, frozen=True):
     timeout: float | None = None
     scope: str = "user"
     transport: str = ""
+    sandbox: str = ""
     env: tuple[str, ...] = ()
     header: tuple[str, ...] = ()
     rest: tuple[str, ...] = ()
@@ -214,8 +215,8 @@ def _check_conversation(arguments: RunArguments) -> None:
         raise CommandError("--base works with --worktree; add -w NAME.")
     if not arguments.resumes:
         return
-    if arguments.resume is not None and arguments.cwd is not None:
-        raise CommandError("--cwd is for new conversations; a resumed one stays in its folder. Leave --cwd out.")
+    if arguments.resume is not None and arguments.cwd is not None and not arguments.fork:
+        raise CommandError("A resumed conversation stays in its folder; add --fork to continue in a copy in another.")
     if arguments.worktree is not None and not arguments.fork:
         raise CommandError(
             "--worktree begins a new conversation; add --fork to copy one into it, or leave out -c and -r."

@@ -105,7 +105,9 @@ def _add_conversation(parser: Parser) -> None:
     )
     group.add_argument("--session-id", type=_uuid, metavar="UUID", help="with -p: id of the new conversation")
     group.add_argument("--run-id", type=_uuid, metavar="UUID", help="with -p: id of the run")
-    group.add_argument("-C", "--cwd", metavar="DIR", help="working directory of a new conversation")
+    group.add_argument(
+        "-C", "--cwd", metavar="DIR", help="working directory of a new conversation, or with -r --fork of the copy"
+    )
     group.add_argument(
         *("-w", "--worktree"),
         nargs="?",

@@ -79,7 +79,7 @@ COMMANDS: Final[tuple[SlashCommand, ...]] = (
     SlashCommand("rewind", "rewind the conversation, its files, or both"),
     SlashCommand("undo", "same as /rewind"),
     SlashCommand("branches", "show the branches made by /rewind and /fork"),
-    SlashCommand("fork", "continue in a copy; --worktree: in a git worktree of its own", "--worktree NAME"),
+    SlashCommand("fork", "continue in a copy; --worktree: in a git worktree, -C: in another folder", "--worktree NAME"),
     SlashCommand("worktree", "new conversation in a git worktree of its own; list, merge, remove", "NAME"),
     SlashCommand("export", "write this conversation to a file: Markdown, or JSON for .json", "FILE"),
     SlashCommand("retry", "retry the last request"),

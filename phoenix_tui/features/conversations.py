@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from engine.api.conversation import ConversationApi
+from engine.executor.requests import EngineError
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges
 from engine.records import ConversationQuery, ConversationSummary
+from engine.records.forks import moved_place
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.features.export import export_to
 from phoenix_tui.features.front_end import FrontEnd, Option, accepted
@@ -17,6 +21,7 @@ from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.features.sub_agents import family_of
 from phoenix_tui.text.labels import age
 from phoenix_tui.text.shown_paths import short_path
+from tools.clean import reveal_name
 from tools.wording import counted
 
 UNTITLED: Final = "New conversation"
@@ -60,6 +65,13 @@ async def rename(front: FrontEnd, title: str) -> None:
         await front.services.engine.change(conversation.id, ConversationChanges(title=title.strip()))
 
 
+FORKS: Final = (
+    "/fork copies this conversation; /fork --worktree NAME copies it into a git worktree, /fork -C FOLDER into another"
+    " folder."
+)
+FOLDER_FLAGS: Final = ("-C", "--cwd")
+
+
 async def fork(front: FrontEnd, argument: str) -> None:
     """Continue in a copy, in the same folder or in a git worktree of its own. Raises EngineError."""
     source = front.conversation
@@ -68,7 +80,7 @@ async def fork(front: FrontEnd, argument: str) -> None:
         return
     copy = await _copied(front, source, argument) if argument.strip() else await front.services.engine.fork(source.id)
     if copy is None:
-        front.tell("/fork copies this conversation; /fork --worktree NAME copies it into a git worktree.", bad=True)
+        front.tell(FORKS, bad=True)
         return
     await front.open(copy.id)
     front.tell("Forked. You are in the copy.")
@@ -78,8 +90,27 @@ async def _copied(front: FrontEnd, source: ConversationApi, argument: str) -> Co
     """The copy that an argument of /fork wants; None for an unknown one."""
     from phoenix_tui.features.fork_worktree import fork_into_worktree, worktree_name  # noqa: PLC0415 - git, seldom used
 
+    flag, _, folder = argument.strip().partition(" ")
+    if flag in FOLDER_FLAGS:
+        return await _into_folder(front, source, folder.strip())
     name = worktree_name(argument)
     return None if name is None else await fork_into_worktree(front, source.id, source.record.cwd, name)
+
+
+async def _into_folder(front: FrontEnd, source: ConversationApi, named: str) -> ConversationApi | None:
+    """A copy in another folder, such as the one that the folder of the source was moved to."""
+    if not named:
+        return None
+    folder = await asyncio.to_thread(_folder, source.record.cwd, named)
+    return await front.services.engine.fork(source.id, place=moved_place(source.record.cwd, folder))
+
+
+def _folder(start: Path, named: str) -> Path:
+    """The folder of these words, resolved; relative ones begin where the conversation works. Raises EngineError."""
+    folder = start / Path(named).expanduser()
+    if not folder.is_dir():
+        raise EngineError(f"There is no folder {reveal_name(folder)}.")
+    return folder.resolve()
 
 
 async def retry(front: FrontEnd, _: str) -> None:

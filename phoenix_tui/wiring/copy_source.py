@@ -1,20 +1,50 @@
-"""Finds the conversation that `--fork --worktree` copies, before the worktree of its folder is made."""
+"""Finds the conversation that `--fork` copies, and the folder of the copy: another one, or a worktree of the same."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
 from msgspec.structs import replace
 
-from engine.records import ConversationQuery
+from engine.records import ConversationQuery, ConversationSummary
+from engine.records.forks import ForkPlace, moved_place
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.faults import end_quietly
 from phoenix_tui.cli.finding import find_one
-from phoenix_tui.cli.setup import checked_folder, prepare_command
+from phoenix_tui.cli.setup import Setup, checked_folder, prepare_command
 from phoenix_tui.features.worktree import existing_folder
 from phoenix_tui.wiring.store import open_the_store
+from tools.clean import reveal_name
+
+MOVED: Final = (
+    "The folder {source} of this conversation is gone. Continue in a copy: phoenix {flag}-r {id} --fork -C FOLDER"
+    " (in an open Phoenix: /fork -C FOLDER)."
+)
+
+
+def place_of_copy(arguments: RunArguments, setup: Setup, found: ConversationSummary) -> ForkPlace | None:
+    """Folder of the copy that flags want; None for that of its source, and where no copy is wanted.
+
+    Raises:
+        CommandError: that folder is gone.
+    """
+    if arguments.fork_place is not None:
+        return arguments.fork_place
+    if arguments.fork and arguments.resume is not None and arguments.cwd is not None:
+        return moved_place(found.cwd, setup.cwd)
+    if moved := moved_words(found.cwd, found.id, headless=arguments.headless):
+        raise CommandError(moved)
+    return None
+
+
+def moved_words(folder: Path, conversation_id: str, *, headless: bool) -> str:
+    """Sentence about a conversation whose folder is gone, with the way on; empty where it is there."""
+    if folder.is_dir():
+        return ""
+    return MOVED.format(source=reveal_name(folder), id=conversation_id, flag="-p " if headless else "")
 
 
 async def source_of_copy(arguments: RunArguments, folder: Path) -> tuple[RunArguments, Path]:

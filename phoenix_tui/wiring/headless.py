@@ -34,6 +34,7 @@ from phoenix_tui.lifecycle.memory_limit import MemoryLimit
 from phoenix_tui.text.trust_text import untrusted
 from phoenix_tui.wiring.backend import Backend, Outside, open_backend
 from phoenix_tui.wiring.choice import choose, full_reference
+from phoenix_tui.wiring.copy_source import place_of_copy
 from phoenix_tui.wiring.event_retention import remove_now
 from phoenix_tui.wiring.mcp_headless import started_servers
 from phoenix_tui.wiring.providers import why_no_budget
@@ -146,21 +147,22 @@ async def open_conversation(backend: Backend, arguments: RunArguments, setup: Se
     if not arguments.resumes:
         return await engine.create(await _options(backend, arguments, setup))
     if arguments.resume:
-        conversation_id = (await find_one(engine.ports.store, arguments.resume)).id
+        found = await find_one(engine.ports.store, arguments.resume)
     else:
         latest = await engine.list(ConversationQuery(cwd=setup.cwd, limit=1))
         if not latest:
             raise CommandError(f"There is no conversation in {setup.cwd} yet; leave -c out to start one.")
-        conversation_id = latest[0].id
+        found = latest[0]
+    conversation_id, place = found.id, await asyncio.to_thread(place_of_copy, arguments, setup, found)
     if arguments.resume_at:
         store, one_turn = engine.ports.store, arguments.drops_one_turn
         conversation = await engine.fork(
             conversation_id,
             await place_of(store, conversation_id, arguments.resume_at, one_turn=one_turn),
-            place=arguments.fork_place,
+            place=place,
         )
     elif arguments.fork:
-        conversation = await engine.fork(conversation_id, place=arguments.fork_place)
+        conversation = await engine.fork(conversation_id, place=place)
     else:
         conversation = await engine.open(conversation_id)
         if conversation.read_only:

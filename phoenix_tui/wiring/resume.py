@@ -11,7 +11,7 @@ from contextlib import closing
 from engine.codec import CodecError
 from engine.effort import Effort
 from engine.ports import ConversationChanges, OwnedElsewhere, StorageError, Store
-from engine.records import ConversationQuery, ConversationRecord, PermissionMode
+from engine.records import ConversationQuery, ConversationRecord, ConversationSummary, PermissionMode
 from engine.store import conversations, references
 from engine.store.migrations import VERSION, version_of
 from engine.store.opening import BUSY_AT_OPENING, open_for_reading
@@ -32,31 +32,40 @@ def resumed_id(arguments: RunArguments, setup: Setup) -> tuple[str, str]:
         StorageError: the database cannot be used.
     """
     found = _at_a_glance(arguments, setup)
-    return (found, "") if found else asyncio.run(_from_the_store(arguments, setup))
+    return (found.id, _moved(found)) if found is not None else asyncio.run(_from_the_store(arguments, setup))
 
 
-def _at_a_glance(arguments: RunArguments, setup: Setup) -> str:
-    """Read the id once from the file as it is, empty where that does not settle it.
+def _moved(record: ConversationRecord) -> str:
+    """Sentence about a folder that is gone: the conversation can be read, and continued in a copy."""
+    if record.cwd.is_dir():
+        return ""
+    from phoenix_tui.wiring.copy_source import moved_words  # noqa: PLC0415 - seldom needed
+
+    return moved_words(record.cwd, record.id, headless=False)
+
+
+def _at_a_glance(arguments: RunArguments, setup: Setup) -> ConversationRecord | None:
+    """Read the conversation once from the file as it is, None where that does not settle it.
 
     Opening the whole store takes up to 0.2 s, and again as much after the screen opened: it happens here only to write,
     or to explain an error. A damaged file, one of another version and one that an unclean exit left half written are
     all left to it.
     """
     if arguments.fork:
-        return ""
+        return None
     instance = Instance(setup.paths.locks)
     try:
         with closing(open_for_reading(setup.paths.database, BUSY_AT_OPENING)) as connection:
             if version_of(connection) != VERSION:
-                return ""
+                return None
             if arguments.resume:
                 found = references.find(connection, arguments.resume, instance)
             else:
                 found = conversations.list_page(connection, ConversationQuery(cwd=setup.cwd, limit=1), instance)
             record = conversations.read(connection, found[0].id, instance) if len(found) == 1 else None
     except (sqlite3.Error, OSError, CodecError, StorageError):
-        return ""
-    return "" if record is None or _alters(record, _changes(arguments)) else record.id
+        return None
+    return None if record is None or _alters(record, _changes(arguments)) else record
 
 
 async def _from_the_store(arguments: RunArguments, setup: Setup) -> tuple[str, str]:
@@ -64,23 +73,29 @@ async def _from_the_store(arguments: RunArguments, setup: Setup) -> tuple[str, s
 
     store = await open_the_store(setup.paths)
     try:
-        found = await _named(store, arguments, setup)
+        source = await _named(store, arguments, setup)
+        found, moved = source.id, ""
         if arguments.fork:
-            found = (await store.library.fork(found, str(uuid.uuid4()), time.time(), place=arguments.fork_place)).id
-        return found, await _change(store, found, arguments)
+            from phoenix_tui.wiring.copy_source import place_of_copy  # noqa: PLC0415 - as above
+
+            place = await asyncio.to_thread(place_of_copy, arguments, setup, source)
+            found = (await store.library.fork(found, str(uuid.uuid4()), time.time(), place=place)).id
+        elif (record := await store.conversation(found)) is not None:
+            moved = await asyncio.to_thread(_moved, record)
+        return found, " ".join(filter(None, (moved, await _change(store, found, arguments))))
     finally:
         await end_quietly(store.close())
 
 
-async def _named(store: Store, arguments: RunArguments, setup: Setup) -> str:
+async def _named(store: Store, arguments: RunArguments, setup: Setup) -> ConversationSummary:
     if arguments.resume:
         from phoenix_tui.cli.finding import find_one  # noqa: PLC0415 - as above
 
-        return (await find_one(store, arguments.resume, partly=True)).id
+        return await find_one(store, arguments.resume, partly=True)
     latest = await store.conversations(ConversationQuery(cwd=setup.cwd, limit=1))
     if not latest:
         raise CommandError(f"There is no conversation in {setup.cwd} yet; leave -c out to start one.")
-    return latest[0].id
+    return latest[0]
 
 
 def _changes(arguments: RunArguments) -> ConversationChanges:
