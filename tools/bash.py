@@ -20,7 +20,6 @@ from tools.contract import (
     JobInfo,
     JsonObject,
     PlainDisplay,
-    Sandbox,
     TerminalDisplay,
     ToolClass,
     ToolContext,
@@ -186,7 +185,7 @@ class Bash(Struct, frozen=True):
             ended = await self.jobs.run(command, caller, context.report)
         except OSError as error:
             return failed(f"The command could not be started. {explain(error, str(context.working_dir))}")
-        return self._runs_on(ended) if isinstance(ended, JobInfo) else _output(wanted, ended, context.sandbox)
+        return self._runs_on(ended) if isinstance(ended, JobInfo) else _output(wanted, ended)
 
     async def _run_line(
         self, wanted: BashInput, command: Command, context: ToolContext, shell: ShellTerminal
@@ -201,7 +200,7 @@ class Bash(Struct, frozen=True):
         ended = await self.jobs.run(line.command, line.caller, line.report)
         if isinstance(ended, JobInfo):
             return line.settled(self._runs_on(ended), self.jobs.output(ended.id))
-        return line.settled(_output(wanted, ended, context.sandbox), ended.captured)
+        return line.settled(_output(wanted, ended), ended.captured)
 
     def _command(self, wanted: BashInput, context: ToolContext) -> Command:
         spills = spills_of(self.spill_folder, context.working_dir)
@@ -257,12 +256,11 @@ def _title(wanted: BashInput) -> str:
     return reveal_line(wanted.command)
 
 
-def _output(wanted: BashInput, finished: Finished, sandbox: Sandbox) -> ToolOutput:
+def _output(wanted: BashInput, finished: Finished) -> ToolOutput:
     output = readable(finished.captured)
     endings = outcome_lines(finished, wanted.timeout)
     hints = [hint for pattern, hint in _HINTS if pattern.search(wanted.command)]
-    note = "" if finished.timed_out else refusal_note(finished.exit_code, output, sandbox, wanted.command)
-    if note:
+    if note := refusal_note(finished.captured.refused):
         output = f"{output.rstrip()}\n{note}"
     body = output.rstrip("\n") or "[no output]"
     return ToolOutput(

@@ -272,6 +272,8 @@ class Captured(Struct, frozen=True):
     spill: Path | None = None
     notes: tuple[str, ...] = ()
     """Sentences of Phoenix on what the command left behind."""
+    refused: str = ""
+    """Clauses on what the sandbox refused to a program that failed, as of `tools.refusals`."""
     changed: tuple[SelfStarting, ...] = ()
     """Self-starting files that the command changed."""
     lines: int = 0
@@ -360,6 +362,15 @@ class Foreseeing(Protocol):
 # Processes. Only `tools.process` starts them; all other modules get these Protocols.
 
 
+class KeptPlaces(Struct, frozen=True):
+    """Places that a server keeps from one start to the next in a sandbox."""
+
+    folder: Path
+    """Folder of this server alone, absolute; made with the first start."""
+    programs: tuple[Path, ...] = ()
+    """Folders of its program and of files that its definition names: it sees them, and keeps its own changes."""
+
+
 class Command(Struct, frozen=True):
     """A program to run under supervision; stdin is /dev/null unless `stdin` is given."""
 
@@ -383,6 +394,8 @@ class Command(Struct, frozen=True):
     """Folders that it may read in a sandbox too, wherever they are."""
     start_in: Path | None = None
     """Folder that it starts in; None: `working_dir`, which in any case is the one that its sandbox is about."""
+    kept: KeptPlaces | None = None
+    """Places that it keeps, where it is a server."""
     gate: HostGate | None = None
     """Decides about hosts where `sandbox.hosts` is given; None: all are refused."""
 
@@ -400,6 +413,13 @@ class Finished(Struct, frozen=True):
     """Names of processes it left behind; they are dead by now."""
     survivors: tuple[int, ...] = ()
     """Pids that would not die (uninterruptible sleep)."""
+
+
+class SandboxedStartError(OSError):
+    """Raised for a program that cannot be started, perhaps because of its sandbox."""
+
+    refused: str = ""
+    """Clauses of `tools.refusals`; empty where the sandbox was not the reason."""
 
 
 class ProcessRunner(Protocol):

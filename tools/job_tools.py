@@ -76,7 +76,7 @@ class JobOutput(Struct, frozen=True):
         except ToolFailure as failure:
             return failed(str(failure))
         output = readable(captured)
-        if not job.running and (note := refusal_note(job.exit_code, output, job.sandbox, job.command)):
+        if not job.running and (note := refusal_note(captured.refused)):
             output = f"{output.rstrip()}\n{note}"
         body = output.rstrip("\n") or "[no output yet]"
         return ToolOutput(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from tools.contract import UNCONFINED, Captured, Sandbox
+from tools.contract import UNCONFINED, Captured, KeptPlaces, Sandbox
 from tools.terminal.values import TerminalSize as TerminalSize
 
 
@@ -26,6 +26,8 @@ class ServiceCommand(Struct, frozen=True):
     """Folders that it may read in a sandbox too, as those of a `Command`."""
     start_in: Path | None = None
     """Folder that it starts in, as that of a `Command`."""
+    kept: KeptPlaces | None = None
+    """Places that it keeps from one start to the next in a sandbox."""
 
 
 class ProgramExit(Struct, frozen=True):
@@ -65,6 +67,8 @@ class ProgramResult(Struct, frozen=True):
     seconds: float
     leftovers: tuple[str, ...] = ()
     survivors: tuple[int, ...] = ()
+    refused: str = ""
+    """Clauses on what its sandbox refused to it, as of `tools.refusals`."""
 
 
 class ServiceEndedError(Exception):

@@ -61,6 +61,15 @@ class RunningService(SupervisedProgram, Protocol):
         """The last 64 KB of stderr so far; the rest was counted and dropped."""
         ...
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on what it keeps."""
+        ...
+
+    async def refusals(self, text: str = "") -> str:
+        """Clauses on what its sandbox refused, by these words, without any by its stderr; empty without a refusal."""
+        ...
+
     def channel(self, limit: int = ...) -> ServiceChannel:
         """The one channel over stdin and stdout; `limit` is in bytes a line."""
         ...

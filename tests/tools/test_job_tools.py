@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tests.support.tools import MemoryJobs, use
-from tools.contract import Captured, Command, Sandbox, SandboxMode, TerminalDisplay
+from tools.contract import Captured, Command, TerminalDisplay
 from tools.job_tools import JobKill, JobOutput
 
 
@@ -23,13 +23,12 @@ async def test_output_shows_state_and_text(tmp_path: Path) -> None:
 
 async def test_a_job_that_its_sandbox_refused_something_says_so_once_it_ended(tmp_path: Path) -> None:
     board = MemoryJobs()
-    started = await board.start(Command(("x",), tmp_path), "one", "x")
-    job = replace(started, sandbox=Sandbox(SandboxMode.WORKSPACE, network=False))
-    board.printed[job.id] = Captured(b"curl: (6) Could not resolve host: x\n")
-    for one, says in ((job, False), (replace(job, running=False, exit_code=6), True)):
+    job = await board.start(Command(("x",), tmp_path), "one", "x")
+    board.printed[job.id] = Captured(b"cat: /x: No such file or directory\n", refused="/x is hidden")
+    for one, says in ((job, False), (replace(job, running=False, exit_code=1), True)):
         board.listed[job.id] = one
         output = await use(JobOutput(board), tmp_path, job_id=job.id)
-        assert output.text.count("[sandbox: this command has no network") == says
+        assert output.text.count("[sandbox: /x is hidden; the agent can ask for more") == says
 
 
 async def test_another_conversations_job_does_not_exist(tmp_path: Path) -> None:

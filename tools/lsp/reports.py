@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from tools.clean import clean_line
-from tools.contract import Captured
+from tools.contract import Captured, SandboxedStartError
 from tools.edit_checks import CodeProblem, EditCheck
 from tools.lsp.problems import ERROR, WARNING, ServerProblem
 from tools.lsp.wire import column_of
+from tools.refusals import reason_words
 
 MOST_SHOWN: Final = 10
 """Errors that a result names; the rest is counted."""
@@ -36,7 +37,8 @@ def start_failure(error: OSError, program: str, *, is_confined: bool) -> str:
     """The reason why a program cannot be started; a sandbox hides much of the home folder."""
     if error.errno == errno.ENOENT and is_confined and os.access(program, os.X_OK):
         return HIDDEN.format(program=program)
-    return f"it cannot be started: {error.strerror or error}"
+    refused = error.refused if isinstance(error, SandboxedStartError) else ""
+    return f"it cannot be started: {error.strerror or error}{reason_words(refused, '/sandbox changes it')}"
 
 
 def stamp_of(path: Path) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from tools.lsp.frames import FrameChannel, FrameError, StalledError
 from tools.lsp.matching import new_problems
 from tools.lsp.problems import ServerProblem
 from tools.lsp.reports import decoded, last_words, report_of, stamp_of, start_failure
+from tools.refusals import reason_words
 from tools.services import ProgramExit, ServiceCommand
 
 MOST_STARTS: Final = 3
@@ -30,6 +31,8 @@ IDLE: Final = 600.0
 SHUTDOWN: Final = 1.0
 """Seconds for the answer to `shutdown`."""
 END_GRACE: Final = 1.0
+NOTHING: Final = Captured(b"")
+WAY_OUT: Final = "/sandbox changes it"
 STALLED: Final = "it does not read what it is sent"
 
 
@@ -270,8 +273,9 @@ class RunningServer:
             await asyncio.shield(self._failing)
 
     async def _explain(self, why: str, program: RunningProgram | None) -> None:
-        words = last_words((await program.end(0)).stderr) if program is not None else ""
-        self.text = f"{why}: {words}" if words else why
+        stderr = (await program.end(0)).stderr if program is not None else NOTHING
+        words, reason = last_words(stderr), reason_words(stderr.refused, WAY_OUT)
+        self.text = f"{why}: {words}{reason}" if words else why + reason
 
     def _released(self) -> RunningProgram | None:
         """The program, to be ended by the caller; nothing is known of its files any more."""

@@ -59,5 +59,7 @@ def _words(place: MountPlace) -> list[str]:
             return ["--ro-bind", place.source, place.path]
         case mount_places.EMPTY:
             return ["--perms", "0755", "--tmpfs", place.path]
+        case mount_places.COPY:
+            return ["--ro-bind", place.path, place.path]
         case _:
             return []

@@ -75,6 +75,7 @@ async def run_to_end(
     running, streams = await supervision.start_with(command, owner, lambda: CollectedStreams(stdin, limits.output))
     finished = await supervision.see_through(running, limits.seconds, asyncio.Event())
     assert finished is not None, "nobody else has the event"
+    refused = await supervision.refusals(running, streams.errors(), finished.captured) if finished.exit_code else ""
     return ProgramResult(
         finished.exit_code,
         finished.signal,
@@ -84,4 +85,5 @@ async def run_to_end(
         finished.duration,
         finished.leftovers,
         finished.survivors,
+        refused,
     )

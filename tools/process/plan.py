@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tools.contract import HELPER_SANDBOX, Command, PathOrder, Sandbox, SandboxMode
+from tools.contract import HELPER_SANDBOX, UNCONFINED, Command, PathOrder, Sandbox, SandboxMode
 from tools.process.bubblewrap import bubblewrap, bubblewrap_arguments
 from tools.process.environment import UNSANDBOXED_SERVICES, in_terminal, scrubbed
 from tools.process.network import ENVIRONMENT
@@ -45,6 +45,10 @@ class CommandPlan(Struct, frozen=True):
 
     request: wire.SupervisorRequest
     confinement: Confinement = NOTHING
+    sandbox: Sandbox = UNCONFINED
+    """Limits that are in force."""
+    folder: Path = Path("/")
+    """Working directory, as it is named."""
 
 
 class Planner:
@@ -101,10 +105,10 @@ class Planner:
         """The plan for `command` in a sandbox of the given mechanism; `is_watched` where its folder is looked at."""
         shown = (*command.readable, *(() if command.spill is None else (command.spill.parent,)))
         shown += () if command.start_in is None else (command.start_in,)
+        shown += () if command.kept is None else command.kept.programs
         is_helper = limits == HELPER_SANDBOX
-        wanted = SandboxRequest(
-            limits.mode, command.working_dir, owner, shown, is_helper, limits.unreadable, is_watched
-        )
+        about = (is_helper, limits.unreadable, is_watched, command.kept)
+        wanted = SandboxRequest(limits.mode, command.working_dir, owner, shown, *about)
         planning = asyncio.create_task(asyncio.to_thread(confine, wanted, self._around))
         try:
             confinement = await to_the_end(planning)
@@ -112,7 +116,8 @@ class Planner:
             if planning.exception() is None:  # its resources would never be returned otherwise
                 await self._undo(planning.result())
             raise
-        return CommandPlan(self._request(command, mechanism, confinement, network=limits.network), confinement)
+        request = self._request(command, mechanism, confinement, network=limits.network)
+        return CommandPlan(request, confinement, limits, command.start_in or command.working_dir)
 
     async def release(self, plan: CommandPlan) -> Left:
         """Undo the planner's changes on disk once the command is over; what it left behind."""
@@ -148,6 +153,8 @@ class Planner:
 
     def _give_back(self, confinement: Confinement, lease: Lease) -> Left:
         self._around.placeholders.release(confinement.placeholders)
+        if confinement.server_home is not None:
+            confinement.server_home.close()
         left = self.watch.end(confinement.watched) if confinement.watched is not None else NOTHING_LEFT
         self._around.scratch.give_back(lease)
         return left
@@ -197,7 +204,7 @@ class Planner:
             inherited |= ENVIRONMENT
         if command.sandbox == HELPER_SANDBOX:
             found = find_program(command.argv[0], command.working_dir) if "/" not in command.argv[0] else ""
-            name = found or (command.argv[0] if "/" in command.argv[0] else f"/nonexistent/{command.argv[0]}")
+            name = found or (command.argv[0] if "/" in command.argv[0] else f"/dev/null/{command.argv[0]}")
             inherited = helper_environment(inherited, command.working_dir)
             return (name, *command.argv[1:]), self._environment_of(command, inherited, start_in)
         order = command.sandbox.path or (PathOrder.AS_GIVEN if is_confined else PathOrder.LEFT_OUT)

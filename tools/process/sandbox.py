@@ -14,15 +14,17 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tools.contract import SandboxMode
+from tools.contract import KeptPlaces, SandboxMode
 from tools.files.protected import PHOENIX_FOLDERS, SHELL_FILES
-from tools.process.caches import cache_folders
+from tools.git.repository import has_repository
+from tools.process.caches import cache_folders, make_caches
 from tools.process.folder_index import OTHER_CONTROL
 from tools.process.git_control import GitControl, Guarded, git_control
 from tools.process.placeholders import Placeholders
 from tools.process.private_home import private_entries, tool_folders
 from tools.process.scratch import Lease, Scratch, scratch_folders
 from tools.process.secrets import key_places
+from tools.process.server_home import ServerHome
 from tools.process.sockets import KEPT, bound_sockets, socket_folders
 from tools.process.workspace_watch import Watched, WorkspaceWatch
 from tools.process.zygote import mount_places
@@ -51,6 +53,8 @@ class Confinement(Struct, frozen=True):
     """Lease to be returned at the command's end."""
     watched: Watched | None = None
     """The look at its workspace, which is due then."""
+    server_home: ServerHome | None = None
+    """Home folder of a server, lent until its end."""
 
 
 class SandboxPlaces(Struct, frozen=True):
@@ -81,6 +85,8 @@ class SandboxRequest(Struct, frozen=True):
     """Files that rules deny to read."""
     is_watched: bool = True
     """True where the workspace is looked at around the command."""
+    kept: KeptPlaces | None = None
+    """Places that a server keeps; only where it may write."""
 
 
 def confine(wanted: SandboxRequest, around: SandboxPlaces) -> Confinement:
@@ -93,6 +99,8 @@ def confine(wanted: SandboxRequest, around: SandboxPlaces) -> Confinement:
     try:
         layout.build()
     except BaseException:
+        if layout.server_home is not None:
+            layout.server_home.close()
         around.scratch.give_back(layout.lease)
         around.placeholders.release(layout.claimed)
         if layout.watched is not None:
@@ -121,10 +129,13 @@ class SandboxLayout:
         self.lease = around.scratch.lease(wanted.owner)
         self.claimed: list[Path] = []
         self.watched: Watched | None = None
+        self.server_home: ServerHome | None = None
 
     def build(self) -> None:
         """Fill it, from covered places to those shown nevertheless."""
         git = git_control(self._workspace)
+        if self._writes and not self._home.is_relative_to(self._workspace):
+            make_caches(self._around.environment, self._home)
         self._cover()
         self._show(git)
         if self._writes:
@@ -132,6 +143,7 @@ class SandboxLayout:
             for root in self._roots:
                 self._put(mount_places.WRITABLE, root)
             self._copy_caches()
+            self._lay_programs()
             if self._wanted.is_watched:
                 self.watched = self._around.watch.begin(self._workspace, tuple(self._roots))
             self._guard(git)
@@ -147,7 +159,8 @@ class SandboxLayout:
         secret = tuple(dict.fromkeys(self._secret))
         shown = tuple(path.resolve() for path in self._wanted.shown)
         temporary, claimed = self.lease.temporary, tuple(self.claimed)
-        return Confinement(ordered, writable, secret, shown, temporary, claimed, self.lease, self.watched)
+        lent = (self.lease, self.watched, self.server_home)
+        return Confinement(ordered, writable, secret, shown, temporary, claimed, *lent)
 
     def _cover(self) -> None:
         """Put empty or private folders where others keep temporary files and sockets."""
@@ -164,11 +177,33 @@ class SandboxLayout:
     def _cover_home(self) -> None:
         """Hide documents and other projects: reading them needs a question, whichever tool reads."""
         caches = cache_folders(self._around.environment, self._home)
+        if self._wanted.kept is not None and self._writes:
+            self._lay_home(self._wanted.kept, caches)
+            return
         for path in private_entries(self._home, caches):
             if path.is_dir():
                 self._put(mount_places.EMPTY, path)
             else:
                 self._put(mount_places.INSTEAD_READ_ONLY, path, self.lease.empty)
+
+    def _lay_home(self, kept: KeptPlaces, caches: tuple[Path, ...]) -> None:
+        """Give a server a home folder of its own."""
+        kept.folder.mkdir(0o700, parents=True, exist_ok=True)
+        self.server_home = ServerHome.open(kept.folder.resolve(), self.lease.layers)
+        own = [path.resolve() for path in self._around.hidden]
+        apart = [path for path in caches if not str(path).startswith(f"{self._home}/.")]
+        for place in self.server_home.places(self._home, own, apart):
+            self._places[Path(place.path)] = place
+
+    def _lay_programs(self) -> None:
+        """Let a server change its own program and files as it sees them."""
+        if self.server_home is None or self._wanted.kept is None:
+            return
+        for path in {path.resolve() for path in self._wanted.kept.programs}:
+            around = next((self._places[above] for above in path.parents if above in self._places), None)
+            is_layered = around is not None and around.kind == mount_places.COPY
+            if path.is_dir() and not is_layered and not any(path.is_relative_to(root) for root in self._roots):
+                self._places[path] = self.server_home.layer(path)
 
     def _show(self, git: GitControl) -> None:
         """Show again needed paths inside covered folders."""
@@ -186,7 +221,8 @@ class SandboxLayout:
     def _copy_caches(self) -> None:
         for number, path in enumerate(cache_folders(self._around.environment, self._home)):
             apart = not any(root == path or _inside(root, path) for root in self._roots)
-            if apart and not self._is_covered(path):
+            is_kept = self.server_home is not None and _inside(path, self._home)
+            if apart and not is_kept and not self._is_covered(path):
                 layers = self.lease.layers / str(number)
                 for part in ("upper", "work"):
                     (layers / part).mkdir(0o700, parents=True, exist_ok=True)
@@ -309,8 +345,12 @@ def _home_of_the_account() -> Path:
 
 
 def _repository_around(workspace: Path) -> list[Path]:
-    """The repository that a workspace is a part of: read for its history."""
-    return [folder for folder in workspace.parents if (folder / ".git").exists()]
+    """Repositories that a workspace is a part of, read for their history; where one is the home folder, or a folder for
+    temporary files, its git folder alone.
+    """
+    found = [folder for folder in workspace.parents if has_repository(folder)]
+    shared = (*temp_folders(), *Path.home().resolve().parents, Path.home().resolve())
+    return [folder / ".git" if folder in shared else folder for folder in found]
 
 
 def _resolved(path: Path) -> Path:

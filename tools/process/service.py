@@ -106,6 +106,16 @@ class EndingProgram:
         """Wait until its tree is gone. Cancelling stops the waiting alone."""
         return await asyncio.shield(self._following)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on what the program keeps."""
+        lent = self._running.plan.confinement.server_home
+        return (lent.note,) if lent is not None and lent.note else ()
+
+    async def refusals(self, *outputs: Captured) -> str:
+        """Clauses on what the sandbox of the program refused, by its outputs."""
+        return await self._supervision.refusals(self._running, *outputs)
+
     async def kill_after(self, grace: float) -> ProgramExit:
         """Wait `grace` seconds for its end, then kill the tree. Cancelling ends the grace at once."""
         try:
@@ -161,6 +171,15 @@ class DuplexService:
     def stderr(self) -> Captured:
         """The last `STDERR_KEPT` bytes of stderr so far, and how many came before them."""
         return self._streams.captured()
+
+    async def refusals(self, text: str = "") -> str:
+        """Clauses on what its sandbox refused, by these words, without any by its stderr; empty without a refusal."""
+        return await self._ending.refusals(Captured(text.encode("utf-8", "replace")) if text else self.stderr)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on what it keeps."""
+        return self._ending.notes
 
     def channel(self, limit: int = LINE_LIMIT) -> LineChannel:
         """The one channel over stdin and stdout; `limit` is in bytes a line, and that of the first call counts.

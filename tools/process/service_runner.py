@@ -84,4 +84,5 @@ def _planned(command: ServiceCommand, *, terminal: bool = False) -> Command:
         terminal=terminal,
         readable=command.readable,
         start_in=command.start_in,
+        kept=command.kept,
     )

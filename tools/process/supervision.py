@@ -14,7 +14,7 @@ from typing import Literal, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tools.contract import Captured, Command, Finished, HostVerdict, Progress
+from tools.contract import Captured, Command, Finished, HostVerdict, Progress, SandboxedStartError
 from tools.process.execution import Execution, NotSupervisedError
 from tools.process.link import ZygoteLink
 from tools.process.network import NetworkServer, NetworkUse
@@ -32,6 +32,8 @@ PLANS = 5
 """Sandboxes that are planned for one command while what they name is removed: the home folder is alive."""
 ANSWER_LIMIT = 5.0
 """Seconds after which a zygote that forked no supervisor is replaced: a command may have stopped it."""
+LOOK_LIMIT = 1.0
+"""Seconds for looks at the paths that a failed program names; one may lie on a file system that does not answer."""
 LAUNCH_PAUSE = 0.002
 SWEEP_PAUSE = 0.005
 
@@ -131,8 +133,16 @@ class Supervision:
         if execution.use is not None and (hosts := await execution.use.end()):
             captured = replace(captured, hosts=hosts)
         self._live.discard(running)
+        refused = await self.refusals(running, captured) if account.status else ""
         left = await self._planner.release(running.plan)
-        return replace(captured, notes=left.said, changed=left.changed) if left.said or left.changed else captured
+        if not (left.said or left.changed or refused):
+            return captured
+        return replace(captured, notes=left.said, changed=left.changed, refused=refused)
+
+    async def refusals(self, running: Running, *outputs: Captured) -> str:
+        """Clauses on what the sandbox refused to a program that failed, by its outputs; empty without a refusal."""
+        text = "\n".join((output.head + output.tail).decode("utf-8", "replace") for output in outputs)
+        return await _look(text, running.plan)
 
     async def see_through(self, running: Running, limit: float | None, let_go: asyncio.Event) -> Finished | None:
         """Wait until the command has ended or `limit` seconds are over, then end its tree; None when it was released
@@ -242,7 +252,9 @@ class Supervision:
         await self.end(running)
         if account.failure:
             subject = command.argv[0] if command.working_dir.is_dir() else str(command.working_dir)
-            raise OSError(account.failure, os.strerror(account.failure), subject)
+            failure = SandboxedStartError(account.failure, os.strerror(account.failure), subject)
+            failure.refused = await _look(f"{failure.strerror}: '{subject}'", plan)
+            raise failure
         raise NotSupervisedError
 
     async def _prepared(
@@ -310,6 +322,18 @@ class Supervision:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
         return {pid for pid in killed if name_of(pid)}
+
+
+async def _look(text: str, plan: CommandPlan) -> str:
+    if plan.confinement.lease is None or not text.strip():
+        return ""
+    from tools.refusals import SandboxView, refusals  # noqa: PLC0415 - only a program that failed needs it
+
+    view = SandboxView(plan.folder, plan.sandbox, plan.confinement.places, plan.confinement.secret)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LOOK_LIMIT):
+            return await asyncio.to_thread(refusals, text, view)
+    return ""
 
 
 async def _refuse(host: str, _port: int) -> HostVerdict:

@@ -193,8 +193,8 @@ async def test_a_flood_is_bounded_and_its_text_is_kept_in_a_file(processes: Proc
     assert (facts.runs[0].row, facts.runs[-1].row, finished.captured.lines) == (0, 59_999, 60_000)
 
 
-async def test_a_program_that_cannot_start_leaves_no_descriptor(processes: Processes) -> None:
+async def test_a_program_that_cannot_start_leaves_no_descriptor(processes: Processes, tmp_path: Path) -> None:
     before = descriptors()
     with pytest.raises(FileNotFoundError):
-        await processes.jobs.run(Command(("/nonexistent",), Path("/tmp"), terminal=True), CALLER)
+        await processes.jobs.run(Command((str(tmp_path / "none"),), tmp_path, terminal=True), CALLER)
     assert len(descriptors() - before) <= 1

@@ -200,8 +200,8 @@ async def test_a_service_in_the_sandbox_writes_in_its_folder_alone(processes: Pr
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
-        (ServiceCommand(("/nonexistent/server",), Path("/")), "No such file or directory"),
-        (ServiceCommand(("server",), Path("/nonexistent/folder")), "No such file or directory"),
+        (ServiceCommand(("/usr/no-such-server",), Path("/")), "No such file or directory"),
+        (ServiceCommand(("server",), Path("/usr/no-such-folder")), "No such file or directory"),
         (ServiceCommand(("/bin/echo", "a\0b"), Path("/")), "no program can be given"),
         (ServiceCommand(("/etc/passwd",), Path("/")), "Permission denied"),
     ],

@@ -8,7 +8,7 @@ import os
 import signal
 import stat
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tools.process.zygote import devices, kernel, mount_places
 from tools.process.zygote.mount_places import MountPlace
@@ -60,7 +60,12 @@ def build(request: SupervisorRequest) -> None:
     """
     kernel.mount("", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
     opened = [_open(place) for place in request.places]
-    copied = [place.path for place, source in zip(request.places, opened, strict=True) if _copy(place, source)]
+    copied: list[str] = []
+    for number, place in enumerate(request.places):
+        if _copy(place, opened[number]):
+            copied.append(place.path)
+            os.close(opened[number])
+            opened[number] = kernel.hold(place.path)
     kernel.set_attributes("/", LOCKED, recursive=True)
     for path in copied:
         kernel.set_read_only(path, read_only=False)
@@ -69,6 +74,9 @@ def build(request: SupervisorRequest) -> None:
     for place, source in zip(request.places, opened, strict=True):
         if place.kind != mount_places.COPY:
             _attach(place, source, emptied)
+        elif _is_replaced(place, request.places):
+            _make(place.path, is_folder=True)
+            kernel.attach(source, place.path, 0 if place.path in copied else kernel.MOUNT_ATTR_RDONLY, 0)
         os.close(source)
     for path in emptied:
         kernel.set_read_only(path, read_only=True)
@@ -95,12 +103,26 @@ def _copy(place: MountPlace, opened: int) -> bool:
     """
     if place.kind != mount_places.COPY:
         return False
-    layers = f"lowerdir=/proc/self/fd/{opened},upperdir={place.source}/upper,workdir={place.source}/work,userxattr"
+    lower = f"/proc/self/fd/{opened}"
+    below = -1
+    if _exists(f"{place.source}/lower/."):
+        below = os.open(f"{place.source}/lower", os.O_PATH | os.O_CLOEXEC)
+        lower = f"/proc/self/fd/{below}:{lower}"
+    layers = f"lowerdir={lower},upperdir={place.source}/upper,workdir={place.source}/work,userxattr"
     try:
         kernel.mount("overlay", place.path, "overlay", SAFE, layers)
     except OSError:
         return False
+    finally:
+        if below >= 0:
+            os.close(below)
     return True
+
+
+def _is_replaced(place: MountPlace, places: Sequence[MountPlace]) -> bool:
+    """True where another folder comes in the place of one above, over what was mounted there before."""
+    kinds = {mount_places.EMPTY, mount_places.INSTEAD}
+    return any(one.kind in kinds and place.path.startswith(f"{one.path}/") for one in places)
 
 
 def _attach(place: MountPlace, opened: int, emptied: list[str]) -> None:
