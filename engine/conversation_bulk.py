@@ -43,12 +43,6 @@ class ConversationBulk:
         """Read the newest messages, ascending, without becoming the owner."""
         return await self._ports.store.messages(conversation_id, limit=limit)
 
-    async def remove_unused(self, conversation_id: str) -> bool:
-        """Remove one that is not open, and has no content and no undo of a rewind; it was never put into the trash."""
-        with suppress(OwnedElsewhere):
-            return await self._ports.library.remove_unused(conversation_id)
-        return False
-
     async def purge(self, ids: Iterable[str]) -> Sequence[str]:
         """Remove for good all that are not open here; returns those that another process has."""
         refused: list[str] = []

@@ -203,10 +203,6 @@ class BulkApi(Protocol):
         """The newest messages, ascending."""
         ...
 
-    async def remove_unused(self, conversation_id: str) -> bool:
-        """Remove one without content that is not open; False where it has any, or a rewind to be undone."""
-        ...
-
     async def purge(self, ids: Iterable[str]) -> Sequence[str]:
         """Remove for good; returns those that another process has."""
         ...

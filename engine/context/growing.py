@@ -75,7 +75,7 @@ class GrowingView:
         chain = self._chain(said, view, self._used) if said else []
         if chain and chain[-1].role is Role.USER:
             self._settled += map(in_order, chain)
-            self._used |= {b.id for message in chain for b in message.blocks if isinstance(b, ToolUseBlock)}
+            self._used |= {b.id for message in said for b in message.blocks if isinstance(b, ToolUseBlock)}
             self._taken, self._last = cut, rows[cut - 1]
 
     def _said(self, rows: Sequence[StoredMessage], start: int, end: int, view: ContextView) -> list[ModelMessage]:

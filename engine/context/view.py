@@ -114,44 +114,31 @@ def _from_first_user(messages: list[ModelMessage]) -> list[ModelMessage]:
 
 
 def _without_orphans(messages: list[ModelMessage], seen: set[str]) -> list[ModelMessage]:
-    """Drop results that answer no tool use of the reply before them, and second answers.
-
-    A tool use whose id was `seen` before gets another, and its result the same: both are kept (SPEC T-HIS).
-    """
+    """Drop results that answer no earlier tool use, second answers, and tool uses whose id was `seen` before."""
     kept: list[ModelMessage] = []
-    unanswered: dict[str, list[str]] = {}
-    """Ids of the newest reply's tool uses, as they are sent, by the stored ones."""
+    unanswered: set[str] = set()
     for message in messages:
         blocks: list[Block] = []
         if message.role is Role.ASSISTANT:
-            unanswered = {}  # only the next message may answer
+            unanswered = set()  # only the next message may answer
         for block in message.blocks:
             match block:
                 case ToolUseBlock(id=call):
-                    sent = _unused(call, seen)
-                    seen.add(sent)
-                    unanswered.setdefault(call, []).append(sent)
-                    blocks.append(replace(block, id=sent) if sent != call else block)
+                    fits = call not in seen
+                    seen.add(call)
+                    unanswered |= {call} if fits else set()
                 case ToolResultBlock(tool_use_id=call):
-                    if waiting := unanswered.get(call):
-                        sent = waiting.pop(0)
-                        blocks.append(replace(block, tool_use_id=sent) if sent != call else block)
+                    fits = call in unanswered
+                    unanswered.discard(call)
                 case TextBlock() | ThinkingBlock() | ImageBlock():
-                    blocks.append(block)
+                    fits = True
                 case _:
                     assert_never(block)
+            if fits:
+                blocks.append(block)
         if blocks or message.role is Role.ASSISTANT:
             kept.append(ModelMessage(message.role, tuple(blocks)))
     return kept
-
-
-def _unused(call: str, seen: set[str]) -> str:
-    """The id itself, or with the first number behind it that makes it another."""
-    number, given = 1, call
-    while given in seen:
-        number += 1
-        given = f"{call}-{number}"
-    return given
 
 
 def _merge_roles(messages: list[ModelMessage]) -> list[ModelMessage]:

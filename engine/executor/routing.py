@@ -9,21 +9,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.context import supervisor
-from engine.executor.approving import limits_of
 from engine.executor.asking import answer_to
-from engine.executor.ready_calls import decide_call, prepare
 from engine.executor.requests import Accepted, Receipt, Refused
 from engine.executor.session import Session
-from engine.machine.effects import ExecTool, RouteRequest, Strategy
+from engine.machine.effects import RouteRequest, Strategy
 from engine.machine.events import RouteDecided
 from engine.machine.messages import ToolCall, Usage
-from engine.permissions.policy import Ask, Deny
 from engine.ports import ProfileError, ProviderError, StorageError
 from engine.records import PermissionMode
 from engine.records.model_calls import CallPurpose
 from engine.routes import MOST_TASKS, AnswerAlone, Route, RouteAgent, RouteCard, RouteOffer, RouteVerdict, StartAgents
 from engine.updates import Routed
-from tools.contract import ToolInputError
 
 PATIENCE: Final = 30.0
 """Seconds that a decision may take."""
@@ -51,9 +47,7 @@ class Made(Struct, frozen=True):
 async def route(session: Session, act: RouteRequest) -> None:
     """Perform one RouteRequest; cancelling closes connection and card and answers nothing."""
     made = await _decide(session)
-    made, needs_yes = await _permitted(session, act, made)
-    asks = session.settings.route_wait > 0
-    chosen = await _offer(session, made.route, needs_yes=needs_yes) if made.route.agents else made.route
+    chosen = await _offer(session, made.route) if made.route.agents else made.route
     call = ToolCall(f"route_{session.ports.ids.new()}", SPAWN, supervisor.spawn_arguments(chosen))
     outcome = "alone" if not chosen.agents else "as decided" if chosen == made.route else "changed"
     spent = supervisor.Spent(made.model, made.usage, made.cost_usd)
@@ -64,24 +58,8 @@ async def route(session: Session, act: RouteRequest) -> None:
         strategy=chosen.strategy,
         decision_json=supervisor.record_of(made.route, outcome, spent),
         note=_note(made.route, chosen),
-        agreed=asks or not needs_yes,
     )
     session.post(lambda: decided)
-
-
-async def _permitted(session: Session, act: RouteRequest, made: Made) -> tuple[Made, bool]:
-    """The decision as the permission rules leave it, and whether its start needs a yes, as the tool itself would."""
-    if not made.route.agents:
-        return made, False
-    call = ToolCall("route", SPAWN, supervisor.spawn_arguments(made.route))
-    try:
-        ready = await prepare(session, call)
-        decision = decide_call(session, ExecTool(act.gen, call), ready, await limits_of(session))
-    except ToolInputError as error:
-        return replace(made, route=Route(fallback=str(error).rstrip("."))), False
-    if isinstance(decision, Deny):
-        return replace(made, route=Route(fallback=decision.text.rstrip("."))), False
-    return made, isinstance(decision, Ask)
 
 
 async def _decide(session: Session) -> Made:
@@ -127,18 +105,14 @@ async def _ask(session: Session) -> Made:
     return Made(supervisor.decided(said.text, profiles), said.usage, said.model, said.cost_usd)
 
 
-async def _offer(session: Session, route: Route, *, needs_yes: bool) -> Route:
-    """Show the decision until it is answered or its time is up, which is never where it `needs_yes`; returns the final
-    route.
-
-    Without anyone who could see it, it starts, and a yes that it needs is asked for like that of any call.
-    """
+async def _offer(session: Session, route: Route) -> Route:
+    """Show the decision until it is answered or its time is up; returns the final route."""
     loop, wait = asyncio.get_running_loop(), session.settings.route_wait
-    starts_at = 0.0 if needs_yes else session.ports.clock.monotonic() + wait
+    starts_at = session.ports.clock.monotonic() + wait
     offer = RouteOffer(RouteCard(session.ports.ids.new(), route, starts_at), loop.create_future())
     session.offer = offer
     session.publisher.publish(Routed(offer.card))
-    offer.timer = loop.call_later(wait, _settle, offer, StartAgents()) if wait and not needs_yes else None
+    offer.timer = loop.call_later(wait, _settle, offer, StartAgents()) if wait else None
     if not wait:
         _settle(offer, StartAgents())
     session.limit.pause()

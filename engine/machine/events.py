@@ -298,8 +298,6 @@ class RouteDecided(Struct, frozen=True):
     """Decision for the record of the run."""
     note: str = ""
     """The quiet row about the decision."""
-    agreed: bool = True
-    """False where the start needs a yes like any call of the tool, and none was given."""
 
 
 class AgentBegun(Struct, frozen=True):

@@ -248,7 +248,7 @@ def _routed(state: AwaitingLlm, event: RouteDecided) -> Step:
     blocks = (ToolUseBlock(call.id, call.name, call.input_json),)
     message = NewMessage(event.message_id, Role.ASSISTANT, Origin.SUBAGENT, blocks)
     saves = (*told, SaveMessage(message), SaveToolCalls(message.id, (call,)))
-    return start_current(gen, run, ToolRound(message.id, call), saves, approved=event.agreed)
+    return start_current(gen, run, ToolRound(message.id, call), saves, approved=True)
 
 
 def _metered(event: LlmReplied) -> tuple[Save, ...]:

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from engine.ports.server_texts import ServerTexts
 from engine.records import ConversationRecord
 from tools.mcp_host.protocol import OAuth
+from tools.sandbox_mode import SandboxMode
 from tools.secret_fields import SecretFields
 
 ServerTransport: TypeAlias = Literal["stdio", "http", "sse"]
@@ -57,8 +58,8 @@ class ServerDefinition(SecretFields, Struct, frozen=True, kw_only=True):
     is_enabled: bool = True
     is_required: bool = False
     """True: a run without a screen fails when it cannot connect."""
-    sandboxed: bool = True
-    """True: it runs in the sandbox of the conversation."""
+    sandbox: SandboxMode | None = None
+    """Sandbox of its own; None: that of the conversation."""
     samples: bool = False
     """True: it may ask for answers of a model, each after a yes of the user."""
     trusts_hints: bool = False
@@ -87,8 +88,6 @@ class FolderServers(Struct, frozen=True):
     servers: tuple[ServerDefinition, ...] = ()
     notices: tuple[str, ...] = ()
     """Sentences about files and entries that are left out."""
-    trusted: bool = False
-    """True where the user trusts the folder: their own servers start in it, too."""
 
 
 class ServerDefinitions(Protocol):
@@ -104,6 +103,10 @@ class ServerDefinitions(Protocol):
 
     def switch(self, folder: Path, name: str, *, on: bool) -> None:
         """Switch a server off for good, or on again; belongs in a thread. Raises Unchosen."""
+        ...
+
+    def choose_sandbox(self, folder: Path, name: str, mode: SandboxMode | None) -> None:
+        """Run a server in another sandbox than its definition says, None: in that; as `switch`. Raises Unchosen."""
         ...
 
     def allow_secrets(self, folder: Path, name: str) -> None:
@@ -164,8 +167,10 @@ class ServerView(Struct, frozen=True):
     """Secret variables that it waits for a yes to have."""
     is_off: bool = False
     """True where it is off for good."""
-    folder: str = ""
-    """Folder in which its program starts; empty where it has none."""
+    sandbox: SandboxMode | None = None
+    """Sandbox that it runs in; None for a server over HTTP, and for one that is not used."""
+    kept: Path | None = None
+    """Folder of what it has written below the home folder in a sandbox; None without one."""
 
 
 class SignInAddress(Struct, frozen=True):
@@ -199,6 +204,10 @@ class LastingChoices(Protocol):
 
     async def switch(self, record: ConversationRecord, name: str, *, on: bool) -> None:
         """Switch a server off for good, or on again. Raises Unchosen."""
+        ...
+
+    async def choose_sandbox(self, record: ConversationRecord, name: str, mode: SandboxMode | None) -> None:
+        """Run a server in another sandbox than its definition says, None: in that. Raises Unchosen."""
         ...
 
     async def allow_secrets(self, record: ConversationRecord, name: str) -> None:
@@ -246,6 +255,10 @@ class McpServers(Protocol):
 
     async def end(self, record: ConversationRecord, name: str) -> None:
         """End a server now; its next use starts it again."""
+        ...
+
+    async def forget_kept(self, record: ConversationRecord, name: str) -> bool:
+        """End a server and remove what it has written below the home folder; False where there is nothing."""
         ...
 
     async def details(self, record: ConversationRecord, name: str) -> ServerView | None:

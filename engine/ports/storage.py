@@ -287,14 +287,6 @@ class Library(Protocol):
         """
         ...
 
-    async def remove_unused(self, conversation_id: str) -> bool:
-        """Remove a conversation without content for good; False for every other one, and where it is open here.
-
-        Raises:
-            OwnedElsewhere: a living process has it.
-        """
-        ...
-
     async def clear_partial(self) -> None:
         """Remove conversations that a killed process left half copied, half imported or half removed; they are hidden
         before.

@@ -50,11 +50,9 @@ class FileStep(Struct, frozen=True):
     changes: tuple[FileChange, ...] = ()
     coverage: Coverage = Coverage()
     undone_from: str = ""
-    """Conversation that a branch left: undoing goes back to it, and it can undo the step as well."""
+    """Conversation that a branch left, so that undoing goes back to it."""
     target_seq: int = 0
-    """Prompt before which a restore or a branch went back; 0 for a branch that is only shown again."""
-    undoes: str = ""
-    """Ids of the rewinds that it takes back, with blanks between them."""
+    """Prompt before which a restore or a branch went back."""
 
 
 class PromptRow(Struct, frozen=True):
@@ -104,7 +102,7 @@ class TurnLog(Protocol):
     """The rows behind rewinding. Every method may raise StorageError."""
 
     restores: int
-    """Number of stored restores, of files alone or with a branch."""
+    """Number of stored restores of files alone."""
 
     async def save(self, step: FileStep) -> None:
         """Insert a step, or bring it up to date."""
@@ -114,16 +112,12 @@ class TurnLog(Protocol):
         """All of a conversation, oldest first."""
         ...
 
-    async def rewinds(self, conversation_id: str) -> list[FileStep]:
-        """Restores and branches of all conversations of its family, oldest first."""
-        ...
-
     async def open_steps(self, conversation_id: str) -> list[FileStep]:
         """Turns in progress and those that a crash cut off, oldest first; called by every turn."""
         ...
 
     async def restored(self, conversation_id: str, from_seq: int) -> list[FileStep]:
-        """The restores since the message `from_seq` that the conversation did not follow, oldest first."""
+        """The restores of files alone since the message `from_seq`, oldest first."""
         ...
 
     async def at_rest(self, conversation_id: str) -> bool:

@@ -14,7 +14,7 @@ from engine.ports import Clock, Ids
 from engine.ports.files import Coverage, FileChange, FilesError, Folders, Restored
 from engine.ports.turns import BranchRow, FileStep, NewBranch, StepKind, StepState, TurnLog
 from engine.records import ConversationRecord
-from engine.rewind.plans import PathChange, Undoing, as_done, previewed, turned_around, undoable, wanted, without
+from engine.rewind.plans import PathChange, as_done, previewed, turned_around, wanted, without
 from engine.rewind.turn_recorder import TurnRecorder
 from engine.rewind.values import Changed, Done, Preview, PreviewFile, RewindList, RewindPoint, RewindScope, Takeback
 from tools.contract import DiffDisplay
@@ -57,10 +57,9 @@ class Rewinding(Struct, eq=False):
             files = tuple(change for one in own for change in one.changes)
             coverage = own[-1].coverage if own else Coverage()
             points.append(RewindPoint(prompt.seq, prompt.at, prompt.text, len(prompt.image_ids), files, coverage))
-        unfinished = sum(len(one.changes) for one in await self._unfinished(record.id))
+        unfinished = sum(len(one.changes) for one in steps if one.state is StepState.RESTORING)
         family = await self.log.family(record.id)
-        undoing = await self._undoing(record.id)
-        return RewindList(record.cwd, tuple(points), _takeback(undoing), unfinished, len(family))
+        return RewindList(record.cwd, tuple(points), _takeback(steps), unfinished, len(family))
 
     async def changed(self, record: ConversationRecord) -> Changed:
         """Changes of this conversation to its folder, including the current run. Raises StorageError."""
@@ -83,9 +82,8 @@ class Rewinding(Struct, eq=False):
 
     async def preview_undo(self, record: ConversationRecord) -> Preview:
         """Preview of the file changes when undoing the last rewind. Raises StorageError, CannotRewind."""
-        undoing = await self._last(record.id)
-        last = undoing.steps[-1]
-        return await self._preview(last.folder, turned_around(undoing.changes), last.coverage)
+        step = await self._last(record.id)
+        return await self._preview(record.cwd, turned_around(step.changes), step.coverage)
 
     async def diff(self, change: FileChange) -> DiffDisplay | None:
         """One change in full; None where it is no text."""
@@ -121,32 +119,19 @@ class Rewinding(Struct, eq=False):
         return await self._restore(step, Done(new_id, text=prompt.text, image_ids=image_ids))
 
     async def undo(self, record: ConversationRecord, state: State, overwrite: Collection[bytes] = ()) -> Done:
-        """Take the last rewind back: its files, and the conversation that was left. Raises like `rewind`.
-
-        It is the same from the conversation that was left: there the files alone come back. If they cannot be looked
-        at, only the conversation goes back, and the rewind can still be undone there.
-        """
+        """Take the last rewind back: its files, and the conversation that was left. Raises like `rewind`."""
         await self._check(record, state)
-        undoing = await self._last(record.id)
-        last = undoing.steps[-1]
-        preview = await self._preview(last.folder, turned_around(undoing.changes), last.coverage)
-        if preview.refusal and not undoing.back_to:
+        last = await self._last(record.id)
+        preview = await self._preview(record.cwd, turned_around(last.changes), last.coverage)
+        if preview.refusal and last.kind is StepKind.RESTORE:
             raise CannotRewind(preview.refusal)
-        if preview.refusal and undoing.changes:
-            return await self._switch(record, undoing.back_to, ())
         changes = _chosen(preview, overwrite) if not preview.refusal else ()
-        if undoing.back_to:
-            return await self._switch(record, undoing.back_to, changes, undoing.ids)
-        left = last.conversation_id if last.conversation_id != record.id else ""
-        kind = StepKind.BRANCH if left else StepKind.RESTORE
-        step = self._step(record, record.id, kind, record.message_count, changes, 0 if left else last.target_seq)
-        step = replace(step, undone_from=left, undoes=undoing.ids)
-        await _refuse_busy(self.log, record.id, left)
-        if left:
-            await self.log.make_head(record.id, left, step)
-        else:
+        if last.kind is StepKind.RESTORE:
+            step = self._step(record, record.id, StepKind.RESTORE, record.message_count, changes, last.target_seq)
+            await _refuse_busy(self.log, record.id)
             await self.log.save(step)
-        return await self._restore(step, Done(record.id, undid=True))
+            return await self._restore(step, Done(record.id))
+        return await self._switch(record, last.undone_from, changes)
 
     async def switch(self, record: ConversationRecord, state: State, to: str) -> Done:
         """Show another branch of the family in place of this one; files stay as they are. Raises like `rewind`."""
@@ -162,13 +147,15 @@ class Rewinding(Struct, eq=False):
         FilesError.
         """
         done = Done(record.id)
-        for step in await self._unfinished(record.id):
+        for step in await self.log.steps(record.id):
+            if step.state is not StepState.RESTORING:
+                continue
             if not take_back:
                 done = await self._restore(step, done)
                 continue
             back = tuple(FileChange(one.path, one.after, one.before) for one in step.changes)
             outcome = await self.folders.restore(step.folder, back)
-            await self.log.save(replace(step, state=StepState.DONE, changes=(), undoes=""))
+            await self.log.save(replace(step, state=StepState.DONE, changes=()))
             done = replace(done, restored=_made(back, outcome), problems=_problems(outcome))
         return done
 
@@ -193,39 +180,29 @@ class Rewinding(Struct, eq=False):
         await self.recorder.close()
         await self.folders.close()
 
-    async def _switch(
-        self, record: ConversationRecord, to: str, changes: tuple[FileChange, ...], undoes: str = ""
-    ) -> Done:
+    async def _switch(self, record: ConversationRecord, to: str, changes: tuple[FileChange, ...]) -> Done:
         newest = max((row.message_count for row in await self.log.family(record.id) if row.id == to), default=-1)
         if newest < 0:
             raise CannotRewind("That branch was deleted; /resume opens another conversation.")
-        step = replace(self._step(record, to, StepKind.BRANCH, newest, changes, 0), undoes=undoes)
-        await _refuse_busy(self.log, record.id, to if changes else "")
+        step = self._step(record, to, StepKind.BRANCH, newest, changes, 0)
+        await _refuse_busy(self.log, record.id)
         await self.log.make_head(to, record.id, step)
-        return await self._restore(step, Done(to, undid=bool(undoes)))
+        return await self._restore(step, Done(to))
 
     async def _check(self, record: ConversationRecord, state: State) -> None:
         if reason := self.why_not(state):
             raise CannotRewind(reason)
         await self.recorder.settled(record.id)
-        if await self._unfinished(record.id):
+        if any(step.state is StepState.RESTORING for step in await self.log.steps(record.id)):
             raise CannotRewind(UNFINISHED)
 
-    async def _unfinished(self, conversation_id: str) -> list[FileStep]:
-        """Restores that a crash cut off, seen from either side of a branch."""
-        sides = await self.log.rewinds(conversation_id)
-        own = [one for one in sides if conversation_id in {one.conversation_id, one.undone_from}]
-        return [one for one in own if one.state is StepState.RESTORING]
-
-    async def _undoing(self, conversation_id: str) -> Undoing | None:
-        there = {row.id for row in await self.log.family(conversation_id)}
-        return undoable(await self.log.rewinds(conversation_id), conversation_id, there)
-
-    async def _last(self, conversation_id: str) -> Undoing:
-        undoing = await self._undoing(conversation_id)
-        if undoing is None:
+    async def _last(self, conversation_id: str) -> FileStep:
+        steps = await self.log.steps(conversation_id)
+        takeback = _takeback(steps)
+        step = next((one for one in steps if takeback is not None and one.id == takeback.step_id), None)
+        if step is None:
             raise CannotRewind("There is no rewind to undo.")
-        return undoing
+        return step
 
     async def _preview(self, folder: Path, planned: tuple[PathChange, ...], coverage: Coverage) -> Preview:
         if not planned:
@@ -276,11 +253,10 @@ class Rewinding(Struct, eq=False):
         return replace(done, restored=_made(step.changes, outcome), problems=_problems(outcome))
 
 
-async def _refuse_busy(log: TurnLog, *conversation_ids: str) -> None:
+async def _refuse_busy(log: TurnLog, conversation_id: str) -> None:
     """Looking at files takes its time: a queued message may have begun a run since."""
-    for conversation_id in filter(None, conversation_ids):
-        if not await log.at_rest(conversation_id):
-            raise CannotRewind(BUSY)
+    if not await log.at_rest(conversation_id):
+        raise CannotRewind(BUSY)
 
 
 def _without_open(step: FileStep) -> FileStep:
@@ -298,12 +274,15 @@ def _is_chosen(file: PreviewFile, overwrite: Collection[bytes]) -> bool:
     return file.possible and (not file.conflict or file.change.path in overwrite)
 
 
-def _takeback(undoing: Undoing | None) -> Takeback | None:
-    if undoing is None:
+def _takeback(steps: Sequence[FileStep]) -> Takeback | None:
+    """The newest rewind; a turn that came after it keeps it from nothing, its files are looked at."""
+    rewinds = [one for one in steps if one.kind is not StepKind.TURN and one.state is StepState.DONE]
+    if not rewinds:
         return None
-    return Takeback(
-        undoing.steps[-1].id, undoing.steps[-1].began, len(undoing.changes), undoing.back_to, redoes=undoing.redoes
-    )
+    last = rewinds[-1]
+    if not (last.undone_from if last.kind is StepKind.BRANCH else last.changes):
+        return None
+    return Takeback(last.id, last.began, len(last.changes), last.undone_from)
 
 
 def _coverage(steps: Sequence[FileStep], seq: int) -> Coverage:

@@ -37,9 +37,7 @@ class Takeback(Struct, frozen=True):
     at: float
     files: int
     branch: str
-    """The conversation it goes back to; empty where only files are restored."""
-    redoes: bool = False
-    """True when the last rewind was an undo: there is nothing before it, so this rewinds again."""
+    """The conversation it goes back to; empty where only files were restored."""
 
 
 class RewindList(Struct, frozen=True):
@@ -100,5 +98,3 @@ class Done(Struct, frozen=True):
     text: str = ""
     """The prompt that was taken back."""
     image_ids: tuple[str, ...] = ()
-    undid: bool = False
-    """True when a rewind was taken back."""

@@ -38,21 +38,12 @@ def take_place(connection: sqlite3.Connection, new: NewBranch) -> dict[str, str]
 
 
 def make_head(connection: sqlite3.Connection, conversation_id: str, instead_of: str) -> None:
-    """Show one conversation in the list, also from the archive or the trash, and hide the other while it is there."""
-    connection.execute(
-        "UPDATE conversations SET superseded_by = NULL, deleted_at = NULL, archived_at = NULL WHERE id = ?",
-        (conversation_id,),
-    )
+    """Show one conversation in the list and hide the other while the first is there."""
+    connection.execute("UPDATE conversations SET superseded_by = NULL WHERE id = ?", (conversation_id,))
     connection.execute(
         "UPDATE conversations SET superseded_by = ? WHERE id = ? AND id <> ?",
         (conversation_id, instead_of, conversation_id),
     )
-
-
-def ids(connection: sqlite3.Connection, conversation_id: str) -> list[str]:
-    """The ids of its family."""
-    root = connection.execute(_ROOT, (conversation_id,)).fetchone()
-    return [row["id"] for row in connection.execute(_FAMILY, (root["id"],))] if root is not None else []
 
 
 def family(connection: sqlite3.Connection, conversation_id: str) -> list[BranchRow]:

@@ -248,8 +248,6 @@ def _changed_columns(changes: ConversationChanges, at: float) -> dict[str, str |
     ):
         if set_now is not None:
             columns[column] = at if set_now else None
-    if changes.deleted is False or changes.archived is False:  # who brings it back wants to see it in the list
-        columns["superseded_by"] = None
     return columns | _implied(changes)
 
 

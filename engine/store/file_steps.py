@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +29,9 @@ def save(connection: sqlite3.Connection, step: FileStep) -> None:
     """Insert a step, or bring it up to date."""
     connection.execute(
         """INSERT INTO file_steps (id, conversation_id, kind, state, seq, folder, look, began, changes, coverage,
-            undone_from, target_seq, undoes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            undone_from, target_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT (id) DO UPDATE SET state = excluded.state, look = excluded.look, changes = excluded.changes,
-            coverage = excluded.coverage, undoes = excluded.undoes""",
+            coverage = excluded.coverage""",
         (
             step.id,
             step.conversation_id,
@@ -46,7 +45,6 @@ def save(connection: sqlite3.Connection, step: FileStep) -> None:
             msgspec.msgpack.encode(_speakable(step.coverage)),
             step.undone_from,
             step.target_seq,
-            step.undoes,
         ),
     )
 
@@ -77,7 +75,6 @@ def _step(row: Any) -> FileStep:
         coverage=_coverage(row["coverage"]),
         undone_from=row["undone_from"],
         target_seq=row["target_seq"],
-        undoes=row["undoes"],
     )
 
 
@@ -154,49 +151,13 @@ def open_of(connection: sqlite3.Connection, conversation_id: str) -> list[FileSt
 
 
 def restored(connection: sqlite3.Connection, conversation_id: str, from_seq: int) -> list[FileStep]:
-    """The restores since the message `from_seq` that the conversation did not follow, oldest first.
-
-    Those are the restores of files alone, the rewinds that left this conversation, and what came back with it.
-    """
-    said = connection.execute(
-        "SELECT created_at FROM messages WHERE conversation_id = ? AND seq = ?", (conversation_id, from_seq)
-    ).fetchone()
-    wanted = {"id": conversation_id, "seq": from_seq, "since": said["created_at"] if said is not None else 0.0}
+    """The restores of files alone since the message `from_seq`, oldest first."""
     rows = connection.execute(
-        """SELECT * FROM file_steps WHERE conversation_id = :id AND state = 'done'
-                AND (kind = 'restore' AND seq >= :seq OR kind = 'branch' AND target_seq = 0 AND began >= :since)
-            UNION ALL SELECT * FROM file_steps
-                WHERE undone_from <> '' AND undone_from = :id AND kind = 'branch' AND state = 'done' AND began >= :since
-            ORDER BY began""",
-        wanted,
-    ).fetchall()
-    return [_step(row) for row in rows]
-
-
-def rewinds(connection: sqlite3.Connection, family: Collection[str]) -> list[FileStep]:
-    """Restores and branches of these conversations, oldest first: a branch belongs to both of its sides."""
-    rows = connection.execute(
-        """SELECT * FROM file_steps WHERE kind <> 'turn' AND id IN (
-                SELECT id FROM file_steps WHERE conversation_id IN (SELECT value FROM json_each(:ids))
-                UNION SELECT id FROM file_steps
-                    WHERE undone_from <> '' AND undone_from IN (SELECT value FROM json_each(:ids)))
+        """SELECT * FROM file_steps WHERE conversation_id = ? AND kind = 'restore' AND state = 'done' AND seq >= ?
             ORDER BY began, rowid""",
-        {"ids": msgspec.json.encode(sorted(family)).decode()},
+        (conversation_id, from_seq),
     ).fetchall()
     return [_step(row) for row in rows]
-
-
-def bequeath(connection: sqlite3.Connection, conversation_id: str) -> None:
-    """Leave the branch steps of a conversation that is removed to those they came from, whose undo they are.
-
-    There they are restores of files alone: the conversation that followed them is gone.
-    """
-    connection.execute(
-        """UPDATE file_steps SET conversation_id = undone_from, undone_from = '', kind = 'restore', seq = COALESCE((
-                SELECT MAX(seq) FROM messages WHERE conversation_id = undone_from AND created_at <= began), 0)
-            WHERE conversation_id = ? AND kind = 'branch' AND undone_from IN (SELECT id FROM conversations)""",
-        (conversation_id,),
-    )
 
 
 def every_change(connection: sqlite3.Connection) -> list[FileChange]:

@@ -21,7 +21,6 @@ from engine.store import (
     expiring,
     importing,
     model_calls,
-    removing,
     run_records,
     tool_calls,
     transfer,
@@ -92,16 +91,6 @@ class SqliteLibrary:
         """
         return await self.slices.remove(
             conversation_id, time.time(), lambda connection: conversation_id in expiring.expired(connection, before)
-        )
-
-    async def remove_unused(self, conversation_id: str) -> bool:
-        """Remove a conversation without content for good; False for every other one, and where it is open here.
-
-        Raises:
-            OwnedElsewhere: a living process has it.
-        """
-        return await self.slices.remove(
-            conversation_id, time.time(), lambda connection: removing.is_unused(connection, conversation_id)
         )
 
     async def clear_partial(self) -> None:

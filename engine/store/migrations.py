@@ -29,7 +29,6 @@ from engine.store.schema_steps import (
     add_quiet_entries,
     add_rewind_tables,
     add_sandbox_columns,
-    add_undo_column,
 )
 from engine.store.schema_traces import add_rejected_spans, add_trace_columns
 from engine.store.schema_tracking import add_task_tracking, add_tracking_problem
@@ -72,7 +71,6 @@ MIGRATIONS: tuple[Migration, ...] = (
     add_mcp_columns,
     add_web_calls,
     add_sampling_calls,
-    add_undo_column,
 )
 """The n-th brings a file from version n-1 to version n. Only ever appended to."""
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import Final
 
-from engine.store import file_steps
 from engine.store.ownership import Instance
 
 ROWS = 300
@@ -13,28 +11,9 @@ ROWS = 300
 _MESSAGES = 500
 _SMALL = ("copied_rows", "events", "runs", "turns", "file_steps")
 
-UNUSED: Final = """SELECT c.id FROM conversations AS c
-    WHERE c.kind = 'user' AND c.partial IS NULL AND c.draft = '' AND c.todos_json = '' AND c.pinned_at IS NULL
-    AND c.title_by <> 'user'
-    AND NOT EXISTS (SELECT 1 FROM messages WHERE conversation_id = c.id)
-    AND NOT EXISTS (SELECT 1 FROM queued_messages WHERE conversation_id = c.id)
-    AND NOT EXISTS (SELECT 1 FROM model_calls WHERE conversation_id = c.id)
-    AND NOT EXISTS (SELECT 1 FROM tracked_tasks WHERE conversation_id = c.id)
-    AND NOT EXISTS (SELECT 1 FROM conversations WHERE parent_id = c.id)
-    AND NOT EXISTS (SELECT 1 FROM file_steps WHERE conversation_id = c.id AND (state <> 'done' OR length(changes) > 1))
-    AND NOT EXISTS (SELECT 1 FROM file_steps
-        WHERE undone_from <> '' AND undone_from = c.id AND (state <> 'done' OR length(changes) > 1))"""
-"""Conversations without anything that a user would miss; one whose rewind moved files is none."""
-
-
-def is_unused(connection: sqlite3.Connection, conversation_id: str) -> bool:
-    """True when the conversation has no content, and no rewind that could be undone."""
-    return connection.execute(f"{UNUSED} AND c.id = ?", (conversation_id,)).fetchone() is not None
-
 
 def mark(connection: sqlite3.Connection, conversation_id: str, by: str) -> None:
-    """Hide the conversation; `by` is the process that removes it. The undo of its rewinds stays with the others."""
-    file_steps.bequeath(connection, conversation_id)
+    """Hide the conversation; `by` is the process that removes it."""
     connection.execute("UPDATE conversations SET partial = ? WHERE id = ?", (by, conversation_id))
 
 

@@ -306,7 +306,7 @@ CREATE TABLE file_steps (
         changes BLOB NOT NULL,
         coverage BLOB NOT NULL,
         undone_from TEXT NOT NULL DEFAULT '',
-        target_seq INTEGER NOT NULL DEFAULT 0, undoes TEXT NOT NULL DEFAULT '');
+        target_seq INTEGER NOT NULL DEFAULT 0);
 
 CREATE INDEX file_steps_conversation ON file_steps (conversation_id, began);
 
@@ -433,7 +433,5 @@ CREATE INDEX model_calls_conversation ON model_calls (conversation_id);
 CREATE INDEX model_calls_run ON model_calls (run_id) WHERE run_id IS NOT NULL;
 
 CREATE INDEX model_calls_started ON model_calls (started_at);
-
-CREATE INDEX file_steps_left ON file_steps (undone_from) WHERE undone_from <> '';
 
 INSERT INTO search_backlog (below, total) VALUES (1, 0);

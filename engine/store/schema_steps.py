@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 
 from engine.store import model_calls
-from engine.store.removing import UNUSED
 
 _REWIND = (
     """CREATE TABLE file_steps (
@@ -178,14 +177,3 @@ def add_effort_column(connection: sqlite3.Connection) -> None:
         "ALTER TABLE conversations ADD COLUMN effort TEXT NOT NULL DEFAULT 'default'"
         " CHECK (effort IN ('default', 'off', 'low', 'medium', 'high', 'max'))"
     )
-
-
-def add_undo_column(connection: sqlite3.Connection) -> None:
-    """A rewind names those it takes back, and is found from the conversation that it left.
-
-    Empty conversations that were put into the trash unsaid, because another took their place on the screen, go for
-    good: the trash shows all that is in it. Those that a rewind began stay.
-    """
-    connection.execute("ALTER TABLE file_steps ADD COLUMN undoes TEXT NOT NULL DEFAULT ''")
-    connection.execute("CREATE INDEX file_steps_left ON file_steps (undone_from) WHERE undone_from <> ''")
-    connection.execute(f"DELETE FROM conversations WHERE deleted_at IS NOT NULL AND id IN ({UNUSED})")

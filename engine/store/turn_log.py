@@ -27,27 +27,19 @@ class SqliteTurnLog:
 
     async def save(self, step: FileStep) -> None:
         """Insert a step, or bring it up to date."""
-        self.restores += step.kind is not StepKind.TURN
+        self.restores += step.kind is StepKind.RESTORE
         await self._transactions.write(lambda connection: file_steps.save(connection, step))
 
     async def steps(self, conversation_id: str) -> list[FileStep]:
         """All of a conversation, oldest first."""
         return await self._transactions.read(lambda connection: file_steps.of_conversation(connection, conversation_id))
 
-    async def rewinds(self, conversation_id: str) -> list[FileStep]:
-        """Restores and branches of all conversations of its family, oldest first."""
-
-        def job(connection: sqlite3.Connection) -> list[FileStep]:
-            return file_steps.rewinds(connection, {conversation_id, *branching.ids(connection, conversation_id)})
-
-        return await self._transactions.read(job)
-
     async def open_steps(self, conversation_id: str) -> list[FileStep]:
         """Turns in progress and those that a crash cut off, oldest first."""
         return await self._transactions.read(lambda connection: file_steps.open_of(connection, conversation_id))
 
     async def restored(self, conversation_id: str, from_seq: int) -> list[FileStep]:
-        """The restores since the message `from_seq` that the conversation did not follow, oldest first."""
+        """The restores of files alone since the message `from_seq`, oldest first."""
         return await self._transactions.read(
             lambda connection: file_steps.restored(connection, conversation_id, from_seq)
         )

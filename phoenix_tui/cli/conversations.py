@@ -80,8 +80,7 @@ class ConversationCommands(Struct, frozen=True):
             headings = ("ID", "UPDATED", "STATE", "MESSAGES", "MODEL", "TITLE", "FOLDER")
             write_table(headings, [_row(summary) for summary in found])
         else:
-            none = "The trash is empty." if arguments.deleted else "There are no conversations yet."
-            write_line("The archive is empty." if arguments.archived and not arguments.deleted else none)
+            write_line("There are no conversations yet.")
 
     async def _show(self) -> None:
         found = await self._find()

@@ -53,10 +53,17 @@ def _list(views: Sequence[ServerView], arguments: CommandArguments) -> Exit:
         write_json([_object(view) for view in views])
     elif views:
         rows = [
-            (clean_line(view.name), _definition_state(view), view.transport, command_words(view), origin_words(view))
+            (
+                clean_line(view.name),
+                _definition_state(view),
+                view.transport,
+                view.sandbox.value if view.sandbox is not None else "-",
+                command_words(view),
+                origin_words(view),
+            )
             for view in views
         ]
-        write_table(("NAME", "STATE", "TRANSPORT", "COMMAND OR ADDRESS", "DEFINED IN"), rows)
+        write_table(("NAME", "STATE", "TRANSPORT", "SANDBOX", "COMMAND OR ADDRESS", "DEFINED IN"), rows)
     else:
         write_line(NO_SERVERS)
     return Exit.OK
@@ -79,7 +86,8 @@ def _tested(views: Sequence[ServerView], arguments: CommandArguments) -> Exit:
         write_json([_object(view) for view in views])
     else:
         for view in views:
-            write_line(f"{clean_line(view.name)}: {', '.join(filter(None, (view.state.value, facts(view))))}")
+            sandbox = f"sandbox {view.sandbox.value}" if view.sandbox is not None else ""
+            write_line(f"{clean_line(view.name)}: {', '.join(filter(None, (view.state.value, facts(view), sandbox)))}")
     wanted = [view for view in views if view.state is not ServerState.OFF]
     return Exit.OK if all(view.state is ServerState.CONNECTED for view in wanted) else Exit.FAILED
 
@@ -92,6 +100,8 @@ def _object(view: ServerView) -> JsonObject:
         "transport": view.transport,
         "command": command_words(view),
         "source": origin_words(view),
+        "sandbox": view.sandbox.value if view.sandbox is not None else None,
+        "kept": str(view.kept) if view.kept is not None else None,
         "tools": list(view.tools),
         "tokens": view.tokens,
         "sampling": "ask" if view.samples else "off",
@@ -136,6 +146,8 @@ def _definition(arguments: CommandArguments) -> dict[str, object]:
     made |= {"url": first} if made["type"] != "stdio" else {"command": first, "args": rest}
     if made["type"] != "stdio" and rest:
         raise CommandError("An address takes no further arguments; put options before the name.")
+    if arguments.sandbox:
+        made["sandbox"] = arguments.sandbox
     for key, pairs, sign in (("env", arguments.env, "="), ("headers", arguments.header, ":")):
         table = dict(_pair(pair, sign) for pair in pairs)
         made |= {key: table} if table else {}

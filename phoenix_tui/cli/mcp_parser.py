@@ -33,6 +33,12 @@ def add_servers(actions: Any, leaf: Callable[..., ArgumentParser]) -> None:
     adding.add_argument("-t", "--transport", choices=("stdio", "http", "sse"), default="", help="default: by COMMAND")
     adding.add_argument("-e", "--env", action="append", default=[], metavar="NAME=VALUE", help="variable; repeatable")
     adding.add_argument("-H", "--header", action="append", default=[], metavar="NAME:VALUE", help="HTTP header")
+    adding.add_argument(
+        "--sandbox",
+        choices=("off", "workspace", "read-only"),
+        default="",
+        help="sandbox of the server (default: that of the conversation)",
+    )
     adding.add_argument("name", metavar="NAME")
     adding.add_argument("rest", nargs="+", metavar="COMMAND|URL", help="-- COMMAND ARGUMENT…, or an address")
     adding_json = leaf(actions, "add-json", 'define a server by JSON such as \'{"command": "npx"}\'', "name")

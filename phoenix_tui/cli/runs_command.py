@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
 
-from engine.ports import StorageError, Store
+from engine.ports import Store
 from engine.ports.run_store import QUEUED, RunOverview, RunStore
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.blocks import usage_object
@@ -63,7 +62,6 @@ class RunCommands(Struct, frozen=True):
         arguments, conversation_id = self.arguments, ""
         if arguments.conversation is not None:
             conversation_id = await find_conversation_id(self.store, arguments.conversation)
-        await end_runs_of_the_dead(self.store)
         found = await self.runs.newest(conversation_id, arguments.limit)
         if arguments.json:
             write_json([run_object(one) for one in found])
@@ -75,7 +73,6 @@ class RunCommands(Struct, frozen=True):
         return Exit.OK
 
     async def _show(self) -> Exit:
-        await end_runs_of_the_dead(self.store)
         found = await self._now(await self._find())
         if self.arguments.json:
             write_json(run_object(found))
@@ -155,14 +152,6 @@ class RunCommands(Struct, frozen=True):
             return
         why = f": {ended.record.error}" if ended.record.error and ended.record.status not in STOPPED else ""
         write_line(f"{_named(ended)}: {ended.record.status}{why}")
-
-
-async def end_runs_of_the_dead(store: Store) -> None:
-    """Bring runs of dead processes to their end, so that none is shown as running; a database that takes no write is
-    shown as it is.
-    """
-    with suppress(StorageError):
-        await store.recover_all()
 
 
 def exit_of(ended: RunOverview) -> Exit:

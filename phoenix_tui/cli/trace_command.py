@@ -11,7 +11,6 @@ from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.finding import find_one
 from phoenix_tui.cli.output import write_json, write_line
-from phoenix_tui.cli.runs_command import end_runs_of_the_dead
 from phoenix_tui.cli.times import utc_time
 from phoenix_tui.terminal.size import terminal_size
 from phoenix_tui.text.trace_bars import trace_lines
@@ -28,7 +27,6 @@ async def show_trace(store: Store, traces: Traces, arguments: CommandArguments) 
     Raises:
         CommandError: it names neither, or the conversation has no run.
     """
-    await end_runs_of_the_dead(store)
     trace = await _found(store, traces, arguments.reference)
     if arguments.json:
         write_json(_object(trace))

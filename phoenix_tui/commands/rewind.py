@@ -11,7 +11,6 @@ from engine.ports.turns import BranchRow
 from engine.rewind.values import Preview, RewindList, RewindPoint, RewindScope
 from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.commands.context import summarize
-from phoenix_tui.features.draft_codec import parsed
 from phoenix_tui.features.rewind import NOTHING_SAID, HowFar, Instead, RewindCommands, RewindTarget, Way
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.modals.branches_sheet import BranchesSheet
@@ -34,6 +33,7 @@ class SheetRewindAsker:
         self._ctx = ctx
         twice = f"{key('stop')} {key('stop')}"
         self.undo_keys = f"{twice}, then {key('rewind_undo')}"
+        self.undo_keys_over_text = f"{twice} to empty the line, then {self.undo_keys}"
         self.branching_keys = f"rewinding ({twice}) or /fork"
         self.tell = ctx.tell
         self._rewinding = rewinding
@@ -68,7 +68,6 @@ class SheetRewindAsker:
 
     async def show(self, branch: ConversationApi) -> None:
         """Show the branch, and list it."""
-        self._ctx.dock.composer.put_back = parsed(branch.record.draft).text
         await self._ctx.active.show(branch)
         await self._ctx.active.index.reload()
 

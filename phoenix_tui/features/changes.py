@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from engine.ports import StorageError
-from engine.ports.files import Coverage, FileChange, FileKind, FilesError, FileState, same_state
+from engine.ports.files import Coverage, FileChange, FileKind, FilesError, FileState
 from engine.rewind.values import Changed, RewindPoint
 from phoenix_tui.features.uncommitted import Uncommitted, uncommitted
 from tools.clean import clean_line
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 EVERYTHING: Final = "all of this conversation"
 UNCOMMITTED: Final = "not committed in git"
-TAKEN_BACK: Final = "Taken back: the file is as it was before this turn."
 NO_TEXT: Final = "This file is not text, or is too large to show."
 PARENTS: Final = "Changes by sub-agents belong to their parent's turn; use /diff in the parent."
 NAMES_SHOWN: Final = 4
@@ -102,11 +101,8 @@ def change_sets(
     """All of a conversation first, its turns that changed files, newest first, then the uncommitted changes in git."""
     whole = [_kept(one.change, one.remark) for one in changed.files if not one.change.only_folder]
     sets = [ChangeSet(EVERYTHING, tuple(whole), changed.refusal or _note(changed.coverage))]
-    gone = set[tuple[int, bytes]]() if changed.refusal else taken_back(changed, points)
     for point in points:
-        own = tuple(
-            _kept(change, TAKEN_BACK if (point.seq, change.path) in gone else "") for change in files_of(point.files)
-        )
+        own = tuple(_kept(change) for change in files_of(point.files))
         if own:
             title = f"{when(point.at, now)}  {clean_line(point.text) or '(only an image)'}"
             sets.append(ChangeSet(title, own, _note(point.coverage)))
@@ -126,27 +122,6 @@ def files_of(changes: Sequence[FileChange]) -> list[FileChange]:
             )
         found[change.path] = change
     return [one for one in found.values() if not one.only_folder]
-
-
-def taken_back(changed: Changed, points: Sequence[RewindPoint]) -> set[tuple[int, bytes]]:
-    """Prompts and paths whose change is on disk no more, as the file is like before it; `points` are newest first."""
-    present = {one.change.path: one.change.after for one in changed.files}
-    turns: dict[bytes, list[tuple[int, FileChange]]] = {}
-    for point in points:
-        for change in files_of(point.files):
-            turns.setdefault(change.path, []).append((point.seq, change))
-    found: set[tuple[int, bytes]] = set()
-    for path, own in turns.items():
-        now, newer = present.get(path, own[-1][1].before), list[tuple[int, bytes]]()
-        for seq, change in own:
-            if same_state(now, change.after):  # it counts; those after it were taken back
-                found.update(newer)
-                break
-            newer.append((seq, path))
-            if same_state(now, change.before):
-                found.update(newer)
-                break
-    return found
 
 
 def sign_of(change: FileChange) -> str:

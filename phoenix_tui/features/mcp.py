@@ -15,6 +15,7 @@ from phoenix_tui.features.trust import trust_in_view
 from phoenix_tui.text.mcp_text import command_words, details, share_words, state_words
 from phoenix_tui.text.trust_text import counts, listed
 from tools.clean import clean_line
+from tools.sandbox_mode import SandboxMode
 
 NONE: Final = "MCP servers are not available here."
 SETTLED: Final = 0.5
@@ -86,6 +87,50 @@ async def switch_for_good(front: FrontEnd, view: ServerView) -> str:
     except Unchosen as error:
         raise EngineError(str(error)) from error
     return f"{clean_line(view.name)} is {'on again' if view.is_off else 'off for good; this switches it on again'}."
+
+
+async def leave_sandbox(front: FrontEnd, view: ServerView) -> str:
+    """Run a server without a sandbox from now on; returns the outcome."""
+    return await _choose_sandbox(front, view, SandboxMode.OFF)
+
+
+async def enter_sandbox(front: FrontEnd, view: ServerView) -> str:
+    """Run a server in a sandbox again: that of the conversation, or workspace; returns the outcome."""
+    own = (await _of(front))[1].sandbox
+    return await _choose_sandbox(front, view, SandboxMode.WORKSPACE if own is SandboxMode.OFF else own)
+
+
+async def _choose_sandbox(front: FrontEnd, view: ServerView, mode: SandboxMode) -> str:
+    servers, record = await _of(front)
+    try:
+        await servers.choices.choose_sandbox(record, view.name, mode)
+    except Unchosen as error:
+        raise EngineError(str(error)) from error
+    await servers.settle(record, SETTLED)
+    words = "without a sandbox" if mode is SandboxMode.OFF else f"in the sandbox {mode.value}"
+    return f"{clean_line(view.name)} runs {words}, as long as its definition stays as it is."
+
+
+def sandbox_question(view: ServerView) -> str:
+    """The question before a server runs without a sandbox."""
+    return (
+        f"{clean_line(view.name)} runs this command, defined in {view.source or 'this run'}:\n{command_words(view)}\n"
+        "Without a sandbox it can read and write what you can, keys and all projects included. Run it without?"
+    )
+
+
+async def forget_kept(front: FrontEnd, view: ServerView) -> str:
+    """Remove what a server has written below the home folder in its sandbox; returns the outcome."""
+    servers, record = await _of(front)
+    name = clean_line(view.name)
+    if not await servers.forget_kept(record, view.name):
+        return f"{name} has written nothing below the home folder in a sandbox."
+    return f"What {name} had written below the home folder is removed; its next use starts it again."
+
+
+def kept_question(view: ServerView) -> str:
+    """The question before what a server keeps is removed."""
+    return f"Remove all that {clean_line(view.name)} has written below the home folder in its sandbox? This is final."
 
 
 async def allow_secrets(front: FrontEnd, view: ServerView) -> str:

@@ -63,6 +63,8 @@ class RewindAsker(Protocol):
 
     undo_keys: str
     """Keys that undo the last rewind, such as `/undo`."""
+    undo_keys_over_text: str
+    """The same while the composer contains a prompt."""
     branching_keys: str
     """Keys that make a branch."""
 
@@ -208,13 +210,9 @@ class RewindCommands:
     def _outcome(self, done: Done) -> str:
         files = f"{counted(done.restored, 'file')} restored. " if done.restored else ""
         keys = self._asker.undo_keys
-        if done.undid:
-            return f"{files or 'Files are unchanged. '}The rewind is undone."
         if done.conversation_id != self._conversation.id:
-            files = files or "Files are unchanged. "
-            if done.text or done.image_ids:
-                return f"{files}You are in a new branch; {keys} undoes this, from either branch."
-            return f"{files}You are in another branch; /branches leads back."
+            keys = self._asker.undo_keys_over_text if done.text or done.image_ids else keys
+            return f"{files or 'Files are unchanged. '}You are in a new branch; {keys} returns to the previous one."
         if files:
             return f"{files}The agent is told with your next message. {keys} undoes this."
         return "No file changed."

@@ -35,17 +35,11 @@ STOPS_ONE: Final = "stops this sub-agent"
 
 
 def state_hint(
-    state: State,
-    *,
-    has_text: bool,
-    is_prose: bool = True,
-    esc_hint: str = "",
-    agent_counts: AgentCounts | None = None,
-    is_put_back: bool = False,
+    state: State, *, has_text: bool, is_prose: bool = True, esc_hint: str = "", agent_counts: AgentCounts | None = None
 ) -> str:
     """Action of Esc, or of the more important key; `esc_hint` is its action on an open sheet or pane.
 
-    `is_prose` says of a text that it is no command: Tab queues it then; `is_put_back` that it is the one of a rewind.
+    `is_prose` says of a text that it is no command: Tab queues it then.
     """
     if esc_hint:
         return esc_hint
@@ -64,7 +58,7 @@ def state_hint(
         case Errored():
             return hint(("send", "sends" if has_text else "retries"), ("stop", "dismisses"))
         case Idle():
-            return _rewinds() if is_put_back else _clears() if has_text else "? help"
+            return _clears() if has_text else "? help"
         case _:
             assert_never(state)
 
@@ -136,11 +130,6 @@ def _answers(*, has_text: bool, is_prose: bool, short: bool = False) -> str:
     numbers = "-".join(one for one in (key("answer_1"), key("answer_5")) if one)
     found = " or ".join(one for one in (letters, "" if short else numbers) if one)
     return f"{found} answer" if found else ""
-
-
-def _rewinds() -> str:
-    escape = keys("stop")
-    return f"{escape} {escape} rewinds" if escape else ""
 
 
 def _clears() -> str:

@@ -10,8 +10,13 @@ from phoenix_tui.features.mcp import (
     allow_secrets,
     details_of,
     end,
+    enter_sandbox,
+    forget_kept,
+    kept_question,
+    leave_sandbox,
     left_out,
     reconnect,
+    sandbox_question,
     secrets_question,
     servers_in_view,
     switch,
@@ -19,8 +24,9 @@ from phoenix_tui.features.mcp import (
 )
 from phoenix_tui.features.mcp_sign_in import begin, paste, sign_in_lines, sign_out
 from phoenix_tui.linear.context import LinearContext, LineCommand
-from phoenix_tui.text.mcp_text import NO_SERVERS, row
+from phoenix_tui.text.mcp_text import NO_SANDBOX, NO_SERVERS, row
 from tools.clean import clean_line
+from tools.sandbox_mode import SandboxMode
 
 PASTED: Final = "Pasted address, or Enter where the browser is on this machine"
 GIVE: Final = "Give it the variables that it wants"
@@ -71,6 +77,20 @@ async def _give(ctx: LinearContext, view: ServerView) -> str:
     return await allow_secrets(ctx, view) if yes else ""
 
 
+async def _sandbox(ctx: LinearContext, view: ServerView) -> str:
+    if view.sandbox is None:
+        return NO_SANDBOX
+    if view.sandbox is SandboxMode.OFF:
+        return await enter_sandbox(ctx, view)
+    yes = await ctx.confirm(sandbox_question(view), "run it without", "keep the sandbox")
+    return await leave_sandbox(ctx, view) if yes else ""
+
+
+async def _forget(ctx: LinearContext, view: ServerView) -> str:
+    yes = await ctx.confirm(kept_question(view), "remove it", "keep it")
+    return await forget_kept(ctx, view) if yes else ""
+
+
 ACTIONS: Final[Mapping[str, Callable[[LinearContext, ServerView], Awaitable[str]]]] = {
     "Show details": _details,
     "Connect again": _reconnect,
@@ -79,6 +99,8 @@ ACTIONS: Final[Mapping[str, Callable[[LinearContext, ServerView], Awaitable[str]
     "Sign in": _sign_in,
     "Sign out": _sign_out,
     "Off for good, or on again": switch_for_good,
+    "In a sandbox, or without": _sandbox,
+    "Remove what it keeps": _forget,
     GIVE: _give,
 }
 RUNS: Final[dict[str, LineCommand]] = {"mcp": _mcp}

@@ -30,7 +30,7 @@ WORDS: Final[dict[Way, str]] = {
 class LineRewindAsker:
     """Asks with numbered rows."""
 
-    undo_keys = "/undo"
+    undo_keys = undo_keys_over_text = "/undo"
     branching_keys = "/rewind or /fork"
 
     def __init__(self, ctx: LinearContext, conversation: ConversationApi) -> None:

@@ -65,7 +65,8 @@ class ArchiveSheet(Sheet[str]):
     async def _read(self) -> None:
         trash = self._group is Group.TRASH
         query = ConversationQuery(archived=not trash, deleted=trash, limit=MOST)
-        found = await self._engine.list(query)
+        # A replaced empty conversation was not deleted by the user.
+        found = [one for one in await self._engine.list(query) if one.message_count or one.has_draft]
         self.rows.show(found, {}, self.rows.model.chosen)
         self.query_one(".sheet").styles.height = max(len(found), LEAST_ROWS) + CHROME
         least = (("restore", "restores"), ("delete", DELETES[self._group]))

@@ -15,7 +15,12 @@ from phoenix_tui.features.mcp import (
     allow_secrets,
     details_of,
     end,
+    enter_sandbox,
+    forget_kept,
+    kept_question,
+    leave_sandbox,
     reconnect,
+    sandbox_question,
     secrets_question,
     servers_now,
     switch,
@@ -29,8 +34,18 @@ from phoenix_tui.modals.confirm_sheet import ConfirmSheet
 from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
 from phoenix_tui.modals.sign_in_sheet import Copier, SignInSheet
 from phoenix_tui.modals.text_sheet import TextSheet
-from phoenix_tui.text.mcp_text import NO_SERVERS, NOT_WORKING, command_words, facts, shown_origin, state_words
+from phoenix_tui.text.mcp_text import (
+    NO_SANDBOX,
+    NO_SERVERS,
+    NOT_WORKING,
+    command_words,
+    facts,
+    sandbox_words,
+    shown_origin,
+    state_words,
+)
 from tools.clean import clean_line
+from tools.sandbox_mode import SandboxMode
 from tools.wording import one_line
 
 LONGEST_CAUSE: Final = 400
@@ -75,6 +90,8 @@ class McpSheet(RowsSheet):
         """Reason why the chosen one does not work, its origin and command, then the outcome of an action."""
         view = self._view_of(entry)
         about = [f"{shown_origin(view)}: {command_words(view)}"] if view is not None else []
+        if view is not None and view.sandbox is not None:
+            about.append(f"sandbox: {sandbox_words(view)}")
         if view is not None and view.state in NOT_WORKING:
             about.insert(0, one_line(state_words(view), LONGEST_CAUSE))
         return "\n".join(filter(None, (*about, *self._notices[:3], self._said)))
@@ -93,11 +110,36 @@ class McpSheet(RowsSheet):
     def _ask_secrets(self, view: ServerView) -> None:
         """Ask before a project's server gets secrets; any other answer than yes changes nothing."""
 
+        self._ask(secrets_question(view), ("give them", "do not"), allow_secrets(self._front, view))
+
+    def action_sandbox(self) -> None:
+        """Run the chosen one without a sandbox, after a yes, or in one again."""
+        view = self._view_of(self.chosen)
+        if view is None:
+            return
+        if view.sandbox is None:
+            self._said = NO_SANDBOX
+            self._draw()
+        elif view.sandbox is SandboxMode.OFF:
+            self._do(enter_sandbox(self._front, view))
+        else:
+            self._ask(sandbox_question(view), ("run it without", "keep the sandbox"), leave_sandbox(self._front, view))
+
+    def action_forget_kept(self) -> None:
+        """Remove what the chosen one keeps, after a yes."""
+        if (view := self._view_of(self.chosen)) is not None:
+            self._ask(kept_question(view), ("remove it", "keep it"), forget_kept(self._front, view))
+
+    def _ask(self, question: str, answers: tuple[str, str], work: Coroutine[None, None, str]) -> None:
+        """Do the work after a yes; any other answer changes nothing."""
+
         def answered(yes: bool | None) -> None:
             if yes:
-                self._do(allow_secrets(self._front, view))
+                self._do(work)
+            else:
+                work.close()
 
-        self.app.push_screen(ConfirmSheet(secrets_question(view), "give them", "do not"), answered)
+        self.app.push_screen(ConfirmSheet(question, *answers), answered)
 
     def action_switch_for_good(self) -> None:
         """Switch the chosen one off in every conversation, or on again."""
@@ -164,4 +206,5 @@ def _keys() -> str:
         ("mcp_switch", "off"),
         ("mcp_off", "for good"),
         ("mcp_end", "ends"),
+        ("mcp_sandbox", "sandbox"),
     )

@@ -101,9 +101,8 @@ class RewindSheet(Sheet[RewindTarget]):
         long, short = [("sheet_take", "selects")], [("sheet_take", "selects")]
         if self._found.takeback is not None:
             at = when(self._found.takeback.at, time.time())
-            redoes = self._found.takeback.redoes
-            long.append(("rewind_undo", f"rewinds again as at {at}" if redoes else f"undoes the rewind of {at}"))
-            short.append(("rewind_undo", f"rewind again {at}" if redoes else f"undo {at}"))
+            long.append(("rewind_undo", f"undoes the rewind of {at}"))
+            short.append(("rewind_undo", f"undo {at}"))
         if self._found.branches > 1:
             long.append(("rewind_branches", f"shows {self._found.branches} branches"))
             short.append(("rewind_branches", "branches"))

@@ -10,12 +10,15 @@ from engine.ports.mcp import ServerOrigin, ServerState, ServerView
 from phoenix_tui.text.shown_paths import short_path
 from tools.clean import clean, clean_line, reveal_name
 from tools.redaction import without_keys
+from tools.sandbox_mode import SandboxMode
 from tools.wording import counted
 
 NO_SERVERS: Final = (
     "No MCP servers here. Define them in .mcp.json of the project, or with `phoenix mcp add NAME -- COMMAND`."
 )
 MOST_SHARES: Final = 8
+NO_SANDBOX: Final = "This server is over HTTP, or not used: there is no sandbox to choose."
+WITHOUT: Final = "off: it can read and write what you can"
 LISTED: Final = 200
 """Tools that details list."""
 NOT_WORKING: Final = frozenset({ServerState.FAILED, ServerState.NEEDS_AUTH, ServerState.OFF})
@@ -81,6 +84,11 @@ def command_words(view: ServerView) -> str:
     return reveal_name(without_keys(view.shown))
 
 
+def sandbox_words(view: ServerView) -> str:
+    """Sandbox of a server in words; empty for one over HTTP."""
+    return "" if view.sandbox is None else WITHOUT if view.sandbox is SandboxMode.OFF else view.sandbox.value
+
+
 def row(view: ServerView) -> str:
     """One line about a server."""
     about = facts(view)
@@ -96,8 +104,10 @@ def details(view: ServerView) -> str:
         f"{'command' if view.transport == 'stdio' else 'address'}      {command_words(view)}",
         f"transport    {view.transport}",
     ]
-    if view.folder:
-        lines.append(f"starts in    {short_path(Path(view.folder))}")
+    if view.sandbox is not None:
+        lines.append(f"sandbox      {sandbox_words(view)}")
+    if view.kept is not None and view.kept.is_dir():
+        lines.append(f"keeps        what it writes below the home folder, in {short_path(view.kept)}")
     if view.pid:
         lines.append(f"process      {view.pid}")
     if view.is_required:

@@ -72,8 +72,6 @@ class Composer(Still, ShellKeys, TextArea):
         self.highlight_cursor_line = False
         self.room = 0
         """Rows of its pane; 0 for the whole screen."""
-        self.put_back = ""
-        """Text that a rewind has put here: while it is unchanged, Esc Esc leads to the rewinds and clears nothing."""
         self.bulk = PasteStore()
         self.marks = PasteMarks(self, self.bulk)
         self.vim = VimMode(self)
@@ -81,11 +79,6 @@ class Composer(Still, ShellKeys, TextArea):
         self.draft = DraftText(self, self.bulk, self.answering)
         self.keys = ComposerKeys(self, self.marks, self.vim, self.answering, self.draft)
         self.readline = Readline(self, self.bulk)
-
-    @property
-    def is_put_back(self) -> bool:
-        """True while it has the text of a rewind, unchanged."""
-        return bool(self.text) and self.text == self.put_back
 
     @property
     def content(self) -> str:

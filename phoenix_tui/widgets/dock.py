@@ -130,9 +130,10 @@ class Dock(completing.Completing, LatePanels, StillColumn):
     @property
     def is_open(self) -> bool:
         """True while `close` has something to close."""
+        decides = self.route is not None and self.route.is_open
         focused = any(one is not None and one.has_focus for one in (self.queued, self.todos))
         writes = self.asking is not None and self.asking.line.is_open
-        return self.composer.keys.completing or focused or writes
+        return self.composer.keys.completing or focused or writes or decides
 
     def close(self) -> bool:
         """Close the innermost open thing; False when nothing was open."""
@@ -144,7 +145,9 @@ class Dock(completing.Completing, LatePanels, StillColumn):
             return True
         if self.queued is not None and self.queued.has_focus:
             return True
-        return self.asking is not None and self.asking.close_line()
+        if self.asking is not None and self.asking.close_line():
+            return True
+        return self.route is not None and self.route.decide(alone=True)
 
     def ask(self, question: Question | None, folder: Path, place: str, since: float) -> None:
         """Show a question, or none; the draft stays, dimmed."""

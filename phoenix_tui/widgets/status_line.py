@@ -72,8 +72,6 @@ class Status(Struct, frozen=True):
     has_text: bool = False
     is_prose: bool = True
     """True when the text is no command."""
-    is_put_back: bool = False
-    """True when a rewind has put the text here: Esc Esc does not clear it."""
     esc_hint: str = ""
     """Action of Esc on the innermost open thing, if there is one."""
     vim_esc_hint: str = ""
@@ -168,7 +166,7 @@ class StatusLine(Still, MeterRow):
         if status.read_only and not status.esc_hint:
             return "/fork continues in a copy"
         if status.details.planned and not status.esc_hint and not status.has_text:
-            return hint(("route_start", "starts"), ("stop", "stops"))
+            return hint(("route_start", "starts"), ("route_alone stop", "alone"))
         if status.vim_esc_hint and not status.esc_hint:
             return vim_hint(status.state, status.vim_esc_hint, has_text=status.has_text, is_prose=status.is_prose)
         if status.summarizing and isinstance(status.state, Idle) and not (status.has_text or status.esc_hint):
@@ -179,7 +177,6 @@ class StatusLine(Still, MeterRow):
             is_prose=status.is_prose,
             esc_hint=status.esc_hint,
             agent_counts=status.agent_counts,
-            is_put_back=status.is_put_back,
         )
 
     def meter(self) -> str:

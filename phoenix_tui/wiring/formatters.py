@@ -18,6 +18,7 @@ from tools.contract import Enforcement, PathOrder, Sandbox, SandboxMode, ToolCon
 from tools.files.formatting import Formatted
 from tools.files.own_files import MOST_SETTINGS, read_regular
 from tools.process.start import Processes
+from tools.refusals import reason_words
 from tools.services import ProgramLimits, ProgramResult, ServiceCommand
 
 if TYPE_CHECKING:
@@ -115,7 +116,8 @@ def _outcome(name: str, ended: ProgramResult, text: str) -> Formatted:
             row for row in map(clean_line, ended.stderr.head.decode("utf-8", "replace").splitlines()) if row.strip()
         ]
         how = f"exit code {ended.exit_code}" if ended.exit_code is not None else f"signal {ended.signal}"
-        return Formatted(name, trouble=f"{how}: {rows[-1][:LONGEST_WORDS]}" if rows else how)
+        reason = reason_words(ended.refused, "/sandbox changes it, and /lsp what runs in this folder")
+        return Formatted(name, trouble=f"{how}: {rows[-1][:LONGEST_WORDS]}{reason}" if rows else how + reason)
     try:
         formatted = ended.stdout.head.decode()
     except UnicodeDecodeError:

@@ -18,8 +18,6 @@ from engine.records import ConversationRecord
 from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.config.hook_files import HookFiles
 from phoenix_tui.config.sources.project_sources import ProjectSources
-from phoenix_tui.wiring.hooks import APART
-from tools.clean import reveal_name
 from tools.contract import UNCONFINED, JsonObject, Sandbox, SandboxMode
 from tools.wording import counted
 
@@ -93,8 +91,7 @@ def hook_findings(sources: ProjectSources, cwd: Path, off: str = "") -> Iterator
         yield Finding("hooks", Health.NOTE, f"none runs: {found.off}")
     elif found.hooks:
         own = sum(hook.is_users for hook in found.hooks)
-        place = f", started in {reveal_name(cwd) if sources.is_trusted(cwd) else APART}" if own else ""
-        yield Finding("hooks", Health.OK, f"{counted(len(found.hooks), 'hook')}, {own} of them yours{place}")
+        yield Finding("hooks", Health.OK, f"{counted(len(found.hooks), 'hook')}, {own} of them yours")
     for problem in found.problems[:MOST_NAMED]:
         yield Finding("hooks", Health.NOTE, problem.sentence)
     if len(found.problems) > MOST_NAMED:

@@ -17,7 +17,6 @@ from phoenix_tui.config.credentials import KEYRING
 from phoenix_tui.config.servers.choices import ServerChoices
 from phoenix_tui.config.servers.server_files import ServerFiles
 from phoenix_tui.config.sources.project_sources import ProjectSources
-from phoenix_tui.wiring.hooks import NEUTRAL
 from tools.clock import SYSTEM_CLOCK
 from tools.contract import ImageReader
 from tools.process.start import Processes
@@ -27,6 +26,8 @@ FOLDER: Final = "mcp"
 CACHE: Final = "mcp_cache.json"
 CHOICES: Final = "mcp_choices.json"
 TOKENS: Final = "mcp_tokens.json"
+KEPT: Final = "servers"
+"""Folder of what servers write below the home folder in a sandbox."""
 ATTENDED_WAIT: Final = 2.0
 UNATTENDED_WAIT: Final = 10.0
 """Seconds that a first request waits for servers that were never connected, with a screen and without."""
@@ -60,13 +61,7 @@ def open_hub(
         processes.services,
         images,
         processes.enforcement,
-        HubFolders(
-            paths.state / FOLDER,
-            paths.state / CACHE,
-            paths.outputs,
-            paths.config / TOKENS,
-            paths.state / NEUTRAL / "servers",
-        ),
+        HubFolders(paths.state / FOLDER, paths.state / CACHE, paths.outputs, paths.config / TOKENS, paths.data / KEPT),
         HubSettings(
             first_wait=UNATTENDED_WAIT if unattended else ATTENDED_WAIT,
             sandbox_network=setup.settings.flag("sandbox_network"),

@@ -236,8 +236,8 @@ class ActiveConversation:
             written = images or self.drafts.is_unstored(record.id)
             if not written and not self.in_flight.waiting and _is_empty(visible):
                 visible.stop()
+                await self.services.engine.change(record.id, ConversationChanges(deleted=True))
                 await self.services.engine.forget(record.id)
-                await self.services.engine.bulk.remove_unused(record.id)
                 await self.index.reload()
             elif self.beside is None or not self.beside.keeps(visible):
                 visible.stop()

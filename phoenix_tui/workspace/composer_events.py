@@ -144,11 +144,9 @@ class ComposerEvents:
     def edited(self, text: str) -> None:
         """Keep the draft; update the action of Esc."""
         status = self._parts.status
-        now = bool(text), is_prose(text), self._composer.is_put_back
-        before = status.status
-        if (before.has_text, before.is_prose, before.is_put_back) != now:
-            has_text, words, put_back = now
-            status.status = replace(before, has_text=has_text, is_prose=words, is_put_back=put_back)
+        has_text, words = bool(text), is_prose(text)
+        if (status.status.has_text, status.status.is_prose) != (has_text, words):
+            status.status = replace(status.status, has_text=has_text, is_prose=words)
         if self._ready.ctx_in_use is not None:
             self._ready.ctx_in_use.active.drafts.typed(text)
 

@@ -212,7 +212,6 @@ class ConversationView:
             cost_usd=record.spent.cost_usd,
             has_text=self._parts.status.status.has_text,
             is_prose=self._parts.status.status.is_prose,
-            is_put_back=self._parts.status.status.is_put_back,
             esc_hint=self._parts.status.status.esc_hint,
             vim_esc_hint=self._parts.status.status.vim_esc_hint,
             details=StatusDetails(

@@ -7,7 +7,6 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.widgets.conversation_list import list_hint
@@ -36,7 +35,7 @@ class EscAction(Enum):
     LEAVE_FILTER = auto()
     """End the filter of the list, then its marks."""
     CLOSE_IN_DOCK = auto()
-    """Completions, the queue, a line of a question."""
+    """Completions, the queue, a line of a question, a supervisor's decision."""
     CLOSE_LIST = auto()
     """Close the list over a narrow screen."""
     LEAVE_BLOCKS = auto()
@@ -208,10 +207,7 @@ class EscapeHandler:
 
     def escape(self) -> None:
         """Esc, from any focus and in every state."""
-        now = self._context(self.escapes)
-        if self._parts.dock.composer.is_put_back:  # it stays, and comes again with an undo of the undo
-            now = replace(now, written=False)
-        action = escape_action(now)
+        action = escape_action(self._context(self.escapes))
         if action in ENDS_NOTHING:
             self._startup.stop()  # requests of the key before, and a sub-agent's end, may not have arrived yet
             self._screen.clear_selection()

@@ -22,11 +22,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tests.support.cli import Phoenix, with_claude
 from tests.support.journeys import calls_all, results, says
 from tests.support.loopback import serve
+from tests.support.outside import folder_outside_temp
 
 NODE_PACKAGES: Final = ("everything", "filesystem", "memory", "sequential-thinking")
 PYTHON_PACKAGES: Final = ("mcp-server-fetch", "mcp-server-git", "mcp-server-time")
@@ -44,8 +46,21 @@ class Case(Struct, frozen=True):
     message: str = "Go"
     attached: str = ""
     """Words that the message must have beside the typed ones."""
+    later: tuple[tuple[str, dict[str, Any], str], ...] = ()
+    """Calls of a second run, whose server is another process."""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Variables of the definition; `{home}` is filled in."""
 
 
+REMEMBERED: Final = (("search_nodes", {"query": "programs"}, "wrote programs"),)
+REMEMBERS: Final = (
+    (
+        "create_entities",
+        {"entities": [{"name": "Ada", "entityType": "person", "observations": ["wrote programs"]}]},
+        "Ada",
+    ),
+    *REMEMBERED,
+)
 CASES: Final[Mapping[str, Case]] = {
     "everything": Case(
         ("{node}", "everything", "stdio"),
@@ -75,16 +90,10 @@ CASES: Final[Mapping[str, Case]] = {
             ("read_text_file", {"path": "/etc/passwd"}, "Access denied"),
         ),
     ),
-    "memory": Case(
-        ("{node}", "memory"),
-        (
-            (
-                "create_entities",
-                {"entities": [{"name": "Ada", "entityType": "person", "observations": ["wrote programs"]}]},
-                "Ada",
-            ),
-            ("search_nodes", {"query": "programs"}, "wrote programs"),
-        ),
+    "memory": Case(("{node}", "memory"), REMEMBERS, later=REMEMBERED),
+    "memory-npx": Case(("npx", "-y", "@modelcontextprotocol/server-memory"), REMEMBERS, later=REMEMBERED),
+    "memory-file": Case(
+        ("{node}", "memory"), REMEMBERS, later=REMEMBERED, environment={"MEMORY_FILE_PATH": "{home}/mem/memory.jsonl"}
     ),
     "sequential-thinking": Case(
         ("{node}", "sequential-thinking"),
@@ -137,6 +146,8 @@ class Places(Struct, frozen=True):
     def command(self, case: Case, cwd: Path) -> dict[str, Any]:
         """The definition of a server."""
         first, package, *rest = (word.replace("{cwd}", str(cwd)) for word in case.command)
+        if first == "npx":
+            return {"command": first, "args": [package, *rest]}
         if first == "{node}":
             script = self.folder / "node_modules/@modelcontextprotocol" / f"server-{package}/dist/index.js"
             return {"command": shutil.which("node"), "args": [str(script), *rest]}
@@ -147,6 +158,8 @@ class Places(Struct, frozen=True):
     def version(self, case: Case) -> str:
         """Version of a server's package."""
         package = case.command[1]
+        if case.command[0] == "npx":
+            return "newest"
         if case.command[0] == "{node}":
             path = self.folder / "node_modules/@modelcontextprotocol" / f"server-{package}/package.json"
             return str(json.loads(path.read_text())["version"])
@@ -175,22 +188,31 @@ def prepare(cwd: Path) -> None:
 
 
 async def differences(places: Places, name: str, case: Case) -> list[str]:
-    """Differences of one server from what is expected."""
-    with tempfile.TemporaryDirectory() as home:
-        wanted = [(f"mcp__{name}__{tool}", f"toolu_{at}", args) for at, (tool, args, _) in enumerate(case.calls)]
-        cwd = (Path(home) / "work").resolve()
-        words = {"cwd": str(cwd), "page": places.page}
-        asked = [(tool, at, filled(args, words)) for tool, at, args in wanted]
-        replies = (calls_all(*asked), says("Done.")) if asked else (says("Done."),)
-        async with serve(*replies) as server:
-            phoenix = with_claude(Path(home), server.url)
-            prepare(phoenix.cwd)
-            given = json.dumps({"mcpServers": {name: places.command(case, phoenix.cwd)}})
-            ran = await run(phoenix, given, case.message)
-            if ran:
-                return ran
-            first = json.dumps(server.requests[0].json["messages"], ensure_ascii=False)
-            found = results(server.requests[1]) if asked else []
+    """Differences of one server from what is expected, in a fresh home folder and in the usual sandbox."""
+    with folder_outside_temp() as folder:
+        (folder / "work").mkdir()
+        prepare(folder / "work")
+        wrong = await differences_of_run(places, folder, name, case)
+        if case.later and not wrong:
+            later = replace(case, calls=case.later)
+            wrong = [f"in a second run: {one}" for one in await differences_of_run(places, folder, name, later)]
+        return wrong
+
+
+async def differences_of_run(places: Places, folder: Path, name: str, case: Case) -> list[str]:
+    """Differences of one run of Phoenix, with a server of its own."""
+    wanted = [(f"mcp__{name}__{tool}", f"toolu_{at}", args) for at, (tool, args, _) in enumerate(case.calls)]
+    words = {"cwd": str((folder / "work").resolve()), "page": places.page, "home": str(folder / "home")}
+    asked = [(tool, at, filled(args, words)) for tool, at, args in wanted]
+    replies = (calls_all(*asked), says("Done.")) if asked else (says("Done."),)
+    async with serve(*replies) as server:
+        phoenix = with_claude(folder, server.url, PHOENIX_SANDBOX="", PHOENIX_HOME=str(folder / "phoenix"))
+        definition = places.command(case, phoenix.cwd) | {"env": filled(dict(case.environment), words)}
+        ran = await run(phoenix, json.dumps({"mcpServers": {name: definition}}), case.message)
+        if ran:
+            return ran
+        first = json.dumps(server.requests[0].json["messages"], ensure_ascii=False)
+        found = results(server.requests[1]) if asked else []
     texts = [json.dumps(one["content"], ensure_ascii=False) for one in found]
     pairs = zip(case.calls, texts, strict=True)
     wrong = [f"{tool}: {text[:200]}" for (tool, _, expected), text in pairs if expected not in text]

@@ -462,10 +462,6 @@ class FakeBulk:
     async def newest(self, conversation_id: str, limit: int) -> Sequence[StoredMessage]:
         return self.engine.spoken.get(conversation_id, [])[-limit:]
 
-    async def remove_unused(self, conversation_id: str) -> bool:
-        del self.engine.stored[conversation_id]
-        return True
-
     async def purge(self, ids: Iterable[str]) -> Sequence[str]:
         for one in ids:
             del self.engine.stored[one]

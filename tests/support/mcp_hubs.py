@@ -41,16 +41,18 @@ class Definitions:
 
     def __init__(self, root: Path, *servers: ServerDefinition) -> None:
         self.root, self.servers = root, list(servers)
-        self.trusted = False
 
     def is_quick(self, folder: Path) -> bool:
         return False
 
     def look(self, folder: Path) -> FolderServers:
         """All of them, for every folder."""
-        return FolderServers(self.root, tuple(self.servers), trusted=self.trusted)
+        return FolderServers(self.root, tuple(self.servers))
 
     def switch(self, folder: Path, name: str, *, on: bool) -> None:
+        """Keep nothing."""
+
+    def choose_sandbox(self, folder: Path, name: str, mode: SandboxMode | None) -> None:
         """Keep nothing."""
 
     def allow_secrets(self, folder: Path, name: str) -> None:
@@ -116,7 +118,7 @@ async def hub_in(
     processes = await start_plain()
     definitions = Definitions(work, *servers)
     folders = HubFolders(
-        *(folder / name for name in ("mcp", "mcp_cache.json", "outputs", "mcp_tokens.json", "neutral"))
+        folder / "mcp", folder / "mcp_cache.json", folder / "outputs", folder / "mcp_tokens.json", folder / "servers"
     )
     kept = Kept()
     settings = HubSettings(first_wait=wait, linger=linger, limits=limits or McpLimits())

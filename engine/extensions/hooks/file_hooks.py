@@ -22,7 +22,8 @@ from engine.ports.hooks import HookEvent, HookObserver, HookOutcome, HookReply, 
 from engine.ports.services import ServiceRunner
 from engine.records import ConversationRecord
 from tools.clock import Clock
-from tools.contract import UNCONFINED, Captured, Sandbox
+from tools.contract import UNCONFINED, Captured, Sandbox, SandboxedStartError
+from tools.refusals import reason_words
 from tools.services import ProgramLimits, ProgramResult, ServiceCommand
 
 log = logging.getLogger(__name__)
@@ -33,6 +34,7 @@ AGENTS: Final = "agent_transcript_path"
 """Field of the end of a sub-agent, whose own transcript it is; every other field is that of its conversation."""
 OUTPUT: Final = 512 * 1024
 """Bytes kept of stdout, and as many of stderr."""
+WAY_OUT: Final = "/sandbox changes it, and a hook in your own hooks.json runs outside"
 CHANGED: Final = "its file, or one that it names, changed after you trusted it"
 
 
@@ -45,10 +47,6 @@ class HookSource(Protocol):
 
     async def refresh(self, record: ConversationRecord) -> None:
         """Look at the files; never raises."""
-        ...
-
-    async def start_folder(self, record: ConversationRecord) -> Path:
-        """Folder in which the user's hooks start."""
         ...
 
     async def holds(self, record: ConversationRecord, hook: Hook) -> bool:
@@ -185,11 +183,12 @@ class FileHooks(Struct, eq=False):
             return _without_opinion(hook, CHANGED)
         limits = ProgramLimits(hook.seconds, OUTPUT)
         try:
-            folder = await self.source.start_folder(request.record) if hook.is_users else request.record.cwd
-            result = await self.services.run_program(_command(hook, occasion, folder), occasion.given, limits)
+            result = await self.services.run_program(_command(hook, occasion), occasion.given, limits)
         except OSError as error:
             log.info("hook %s could not be started: %s", hook.name, error)
-            return _without_opinion(hook, f"it could not be started: {error.strerror or error}")
+            refused = error.refused if isinstance(error, SandboxedStartError) else ""
+            why = f"it could not be started: {error.strerror or error}{reason_words(refused, WAY_OUT)}"
+            return _without_opinion(hook, why)
         return _reply(hook, result)
 
 
@@ -217,7 +216,7 @@ async def _all(work: Sequence[Coroutine[None, None, HookReply]], seconds: float 
     return [one for one in ended if isinstance(one, HookReply)]
 
 
-def _command(hook: Hook, occasion: _Occasion, folder: Path) -> ServiceCommand:
+def _command(hook: Hook, occasion: _Occasion) -> ServiceCommand:
     request, record = occasion.request, occasion.request.record
     argv = (hook.command, *hook.args) if hook.args is not None else (_shell(), "-c", hook.command)
     environment = {
@@ -228,7 +227,7 @@ def _command(hook: Hook, occasion: _Occasion, folder: Path) -> ServiceCommand:
     }
     sandbox: Sandbox = UNCONFINED if hook.is_users else request.sandbox
     owner = "" if hook.is_users else record.id
-    return ServiceCommand(argv, record.cwd, environment, sandbox, owner, occasion.readable, folder)
+    return ServiceCommand(argv, record.cwd, environment, sandbox, owner, occasion.readable)
 
 
 def _shell() -> str:
@@ -241,6 +240,8 @@ def _reply(hook: Hook, result: ProgramResult) -> HookReply:
         reply = _without_opinion(hook, f"it gave no answer within {hook.seconds:g} s")
     else:
         outcome, verdict = verdict_of_program(hook.event, result.exit_code, stdout, stderr)
+        if verdict.warning:
+            verdict = replace(verdict, warning=verdict.warning + reason_words(result.refused, WAY_OUT))
         reply = HookReply(hook.event, hook.name, hook.shown, outcome, verdict, goes_on=hook.goes_on)
     return replace(
         reply,

@@ -21,11 +21,11 @@ from engine.extensions.mcp.helper_link import RequestFailed
 from engine.extensions.mcp.helper_process import HelperProcess
 from engine.extensions.mcp.last_words import error_line, stderr_lines
 from engine.extensions.mcp.server_access import ServerAccess
-from engine.extensions.mcp.starting import project_variables, start_command
+from engine.extensions.mcp.server_places import named_places
 from engine.ports.mcp import ServerDefinition, ServerState
 from engine.ports.services import RunningService
 from tools.clean import clean_line
-from tools.contract import JsonObject, Report, Sandbox, SandboxMode
+from tools.contract import JsonObject, KeptPlaces, Report, Sandbox, SandboxedStartError, SandboxMode
 from tools.mcp_host.protocol import (
     AnyRequest,
     AuthUrl,
@@ -45,15 +45,18 @@ from tools.mcp_host.protocol import (
     Read,
     Root,
     Status,
+    TextPart,
 )
 from tools.mcp_tool import ServerGone, progress_line
-from tools.services import ServiceEndedError
+from tools.refusals import reason_words
+from tools.services import ServiceCommand, ServiceEndedError
 
 MOST_STARTS: Final = 3
 IN_SECONDS: Final = 60.0
 """Starts of a stdio server in this time; a further one is refused."""
 CHANGED: Final = "its definition, or a file of the project that it starts, has changed; /trust shows it"
-ELSEWHERE: Final = "it starts in a folder of its own: the project is not trusted; /trust, or its cwd, changes that"
+WAY_OUT: Final = "/mcp, or sandbox = 'off' in your definition, runs it without"
+"""Way out of a failure that the sandbox of a server explains."""
 LOG_LINES: Final = 200
 _STATES: Final = {
     "connecting": ServerState.CONNECTING,
@@ -107,8 +110,8 @@ class ServerConnection:
         self.key, self.definition, self.root = key, definition, root
         self.folder = root
         """Folder whose definitions it is one of."""
-        self.start_in: Path | None = None
-        """Neutral folder in which it starts; None: the project, or the one that its definition names."""
+        self.kept: Path | None = None
+        """Folder of what it writes below the home folder in a sandbox."""
         self.state, self.text = ServerState.WAITING, ""
         self.catalogue: Catalogue | None = None
         """Lists of this connection, or of an earlier one."""
@@ -146,6 +149,11 @@ class ServerConnection:
         """True where it runs in a sandbox."""
         return self._sandbox.mode is not SandboxMode.OFF
 
+    @property
+    def sandbox(self) -> SandboxMode | None:
+        """Sandbox that it runs in; None for a server over HTTP."""
+        return self._sandbox.mode if self.definition.transport == "stdio" else None
+
     def start(self) -> asyncio.Task[None]:
         """Connect, or return the attempt that is being made; the task never raises."""
         if self._connecting is None or self._connecting.done():
@@ -182,9 +190,17 @@ class ServerConnection:
 
         began = time.monotonic()
         try:
-            return await self.ask(request, Content, progress)
+            content = await self.ask(request, Content, progress)
         finally:
             self.last_ms = round((time.monotonic() - began) * 1000)
+        return await self._with_refusal(content) if content.is_error else content
+
+    async def _with_refusal(self, content: Content) -> Content:
+        """A failed result, with a line below it where the sandbox of the server was the reason."""
+        text = "\n".join(part.text for part in content.parts if isinstance(part, TextPart))
+        if self._service is None or not (refused := await self._service.refusals(text)):
+            return content
+        return replace(content, parts=[*content.parts, TextPart(text=f"[{reason_words(refused, WAY_OUT)[2:]}]")])
 
     async def resources(self) -> Sequence[Item]:
         """Resources and templates; implements `tools.mcp_resources.ResourceServer`."""
@@ -214,6 +230,8 @@ class ServerConnection:
     def sentence(self, failure: Failure) -> str:
         """A failed request as a sentence for a model or the user."""
         message = failure.message.rstrip(".")
+        if message.startswith(f"MCP server '{clean_line(self.name)}'") and failure.kind != "gone":
+            return f"{message}."
         if failure.kind == "gone":
             cause = message.removeprefix(f"MCP server '{clean_line(self.name)}' ended: ")
             return f"MCP server '{self.name}' ended: {cause}. It is started again on the next call."
@@ -234,7 +252,8 @@ class ServerConnection:
             await self._fail(error.failure.message, ServerState.NEEDS_AUTH if is_auth else ServerState.FAILED)
         except (OSError, ServiceEndedError) as error:
             reason = error.strerror if isinstance(error, OSError) else ""
-            await self._fail(f"it cannot be started: {reason or error}")
+            refused = error.refused if isinstance(error, SandboxedStartError) else ""
+            await self._fail(f"it cannot be started: {reason or error}", refused=refused)
         else:
             self.state = ServerState.CONNECTED
             self.completes = "completions" in connected.has
@@ -262,12 +281,14 @@ class ServerConnection:
         if not await self._owner.may_start(self):
             raise OSError(0, CHANGED)
         definition = self.definition
-        command = replace(
-            start_command(definition, definition.command, self.root, self.start_in),
-            environment={**project_variables(self.root), **definition.environment},
-            sandbox=self._sandbox,
-        )
+        folder = Path(definition.cwd) if definition.cwd else self.root
+        command = ServiceCommand(definition.command, folder, environment=definition.environment, sandbox=self._sandbox)
+        if self.is_confined and self.kept is not None:
+            named = await asyncio.to_thread(named_places, definition)
+            command = replace(command, readable=named.folders, kept=KeptPlaces(self.kept, named.programs))
         self._service = await self.helpers.services.open(command)
+        for note in self._service.notes:
+            self.note(note)
         stdin, stdout = self._service.take()
         return stdout, stdin
 
@@ -292,12 +313,15 @@ class ServerConnection:
             timeout_ms=self.limits.connect_ms,
         )
 
-    async def _fail(self, why: str, state: ServerState = ServerState.FAILED) -> None:
+    async def _fail(self, why: str, state: ServerState = ServerState.FAILED, refused: str = "") -> None:
         words = error_line(self._service.stderr) if self._service is not None else ""
+        if self._service is not None:
+            refused = await self._service.refusals()
         why = clean_line(why).rstrip(".")
-        if self.start_in is not None and self.definition.transport == "stdio":
-            why = f"{why} ({ELSEWHERE})"
-        self.state, self.text = state, f"{why}: {words}" if words and words not in why else why
+        for said in (f"MCP server '{clean_line(self.name)}' ", "is not connected: ", "ended: "):
+            why = why.removeprefix(said)  # the name is beside it wherever it is shown
+        text = f"{why}: {words}" if words and words not in why else why
+        self.state, self.text = state, text + reason_words(refused, WAY_OUT)
         await self._end_service(0)
 
     def take(self, event: Status | Items | Log | AuthUrl | Credentials) -> None:

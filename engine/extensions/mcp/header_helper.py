@@ -10,20 +10,20 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from engine.extensions.mcp.last_words import error_line
-from engine.extensions.mcp.starting import start_command
 from engine.ports.mcp import ServerDefinition, ServerOrigin
 from engine.ports.services import ServiceRunner
 from tools.contract import Captured, Sandbox
-from tools.services import ProgramLimits
+from tools.refusals import reason_words
+from tools.services import ProgramLimits, ServiceCommand
 
 SECONDS: Final = 10.0
 MOST_BYTES: Final = 64 * 1024
 MOST_HEADERS: Final = 50
 AGAIN: Final = 60.0
 """Seconds after a run before a refusal of the server (401, 403) runs it again by itself."""
+WAY_OUT: Final = "define the server in your own config.toml, whose headersHelper runs outside"
 HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _VALUE: Final = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]{0,8192}")
 
@@ -38,8 +38,6 @@ class HelpedHeaders(Struct, eq=False):
     root: Path
     sandbox: Sandbox
     found: Mapping[str, str] = field(default_factory=dict[str, str])
-    start_in: Path | None = None
-    """Neutral folder in which the helper starts, as that of a server."""
     ran_at: float = 0.0
     """Monotonic time of the last run; 0 before one."""
 
@@ -63,18 +61,16 @@ class HelpedHeaders(Struct, eq=False):
     async def _printed(self, services: ServiceRunner, definition: ServerDefinition) -> Mapping[str, str]:
         """Headers that the helper prints; a project's gets no variables of the definition, which may be secrets."""
         is_projects = definition.origin is ServerOrigin.PROJECT
+        folder = Path(definition.cwd) if definition.cwd else self.root
         environment: Mapping[str, str] = dict[str, str]() if is_projects else definition.environment
-        command = replace(
-            start_command(definition, definition.headers_helper, self.root, self.start_in),
-            environment=environment,
-            sandbox=self.sandbox,
-        )
+        command = ServiceCommand(definition.headers_helper, folder, environment=environment, sandbox=self.sandbox)
         ended = await services.run_program(command, None, ProgramLimits(SECONDS, MOST_BYTES))
         if ended.timed_out:
             raise _no_headers(f"took longer than {SECONDS:.0f} s")
         if ended.exit_code != 0:
             words = error_line(ended.stderr)
-            raise _no_headers(f"failed: {words}" if words else "failed")
+            reason = reason_words(ended.refused, WAY_OUT)
+            raise _no_headers(f"failed: {words}{reason}" if words else f"failed{reason}")
         return _read(ended.stdout)
 
 

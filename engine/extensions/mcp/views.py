@@ -59,5 +59,6 @@ def view_of(
         last_ms=server.last_ms,
         is_required=definition.is_required,
         samples=definition.samples,
-        folder=str(server.start_in or definition.cwd or server.root) if definition.transport == "stdio" else "",
+        sandbox=server.sandbox,
+        kept=server.kept if server.is_confined else None,
     )

@@ -18,6 +18,7 @@ from engine.ports.mcp import ServerDefinition, ServerOrigin, ServerTransport
 from phoenix_tui.config.servers.variables import Variables
 from tools.clean import clean_line
 from tools.mcp_host.protocol import OAuth
+from tools.sandbox_mode import SandboxMode
 
 TRANSPORTS: Final[Mapping[str, ServerTransport]] = {
     "stdio": "stdio",
@@ -32,6 +33,8 @@ KNOWN: Final = frozenset(
     | {"disabled", "tools", "sandbox", "sampling", "required", "description", "oauth"}
     | {"headersHelper", "headers_helper", "trust_hints"}
 )
+INHERIT: Final = "inherit"
+"""Value of `sandbox`: that of the conversation."""
 LONGEST_NAME: Final = 64
 LEAST_TIMEOUT: Final = 1_000
 """Milliseconds; a lower time limit is ignored."""
@@ -122,7 +125,7 @@ def _parsed(name: str, table: dict[str, object], place: Place) -> ServerDefiniti
         timeout_ms=_timeout(table),
         is_enabled=_flag(table, "enabled", default=True) and not _flag(table, "disabled", default=False),
         is_required=_flag(table, "required", default=False) and place.origin is not ServerOrigin.PROJECT,
-        sandboxed=sandbox == "inherit",
+        sandbox=sandbox,
         samples=samples,
         trusts_hints=_flag(table, "trust_hints", default=False) and place.origin is not ServerOrigin.PROJECT,
         tools=tuple(_list(table, "tools")),
@@ -130,7 +133,7 @@ def _parsed(name: str, table: dict[str, object], place: Place) -> ServerDefiniti
         shown=clean_line(shown),
         digest=_digest(place.source, name, table),
         identity=_digest(
-            *(name, command, environment, cwd, url, headers, sandbox, *_words_of(oauth), *helper),
+            *(name, command, environment, cwd, url, headers, sandbox or "inherit", *_words_of(oauth), *helper),
             *(["sampling"] if samples else []),
         ),
         trouble=_trouble(clean_line(name), variables),
@@ -151,12 +154,18 @@ def _target(
     return tuple(map(variables.fill, words)), "", " ".join(words)
 
 
-def _sandbox(table: dict[str, object], place: Place) -> str:
-    sandbox = _text(table, "sandbox") or "inherit"
-    if sandbox not in {"inherit", "off"}:
-        raise Invalid("has an unknown 'sandbox'; it is 'inherit' or 'off'")
-    if sandbox == "off" and place.origin is ServerOrigin.PROJECT:
-        raise Invalid("cannot switch the sandbox off in a project; write sandbox = 'off' in your own config.toml")
+def _sandbox(table: dict[str, object], place: Place) -> SandboxMode | None:
+    """Sandbox of its own; a project's can only be narrower than any that a conversation may have."""
+    written = _text(table, "sandbox") or INHERIT
+    if written == INHERIT:
+        return None
+    try:
+        sandbox = SandboxMode(written)
+    except ValueError:
+        known = ", ".join(f"'{mode}'" for mode in SandboxMode)
+        raise Invalid(f"has an unknown 'sandbox'; it is '{INHERIT}' or one of {known}") from None
+    if sandbox is not SandboxMode.READ_ONLY and place.origin is ServerOrigin.PROJECT:
+        raise Invalid("cannot widen the sandbox in a project; write 'sandbox' in your own config.toml, or see /mcp")
     return sandbox
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from engine.ports.mcp import FolderServers, ServerDefinition, ServerOrigin, Unchosen
 from phoenix_tui.config.live_files import FileStamp, stamp
 from phoenix_tui.config.project import find_project, places_of
-from phoenix_tui.config.servers.choices import ServerChoices, off_key, secrets_key
+from phoenix_tui.config.servers.choices import ServerChoices, off_key, sandbox_key, secrets_key
 from phoenix_tui.config.servers.definition import Place, parse_definition
 from phoenix_tui.config.sources.kinds import SourceKind
 from phoenix_tui.config.sources.plugins import rooted
@@ -24,6 +24,7 @@ from phoenix_tui.config.sources.source_trust import TrustedSources
 from phoenix_tui.config.trust import Trust
 from tools.clean import clean_line, reveal_name
 from tools.files.own_files import MOST_SETTINGS, read_text
+from tools.sandbox_mode import SandboxMode
 
 MOST_BYTES: Final = 1024 * 1024
 """Bytes of one file of servers."""
@@ -46,6 +47,7 @@ class _Found(Struct):
     off: frozenset[str] = frozenset()
     allowed: frozenset[str] = frozenset()
     """Keys of the user's choices."""
+    sandboxes: Mapping[str, SandboxMode] = field(default_factory=dict[str, SandboxMode])
     servers: dict[str, ServerDefinition] = field(default_factory=dict[str, ServerDefinition])
     notices: list[str] = field(default_factory=list[str])
 
@@ -55,6 +57,8 @@ class _Found(Struct):
             made, notices = parse_definition(name, value, place)
             if made.secrets and secrets_key(made) in self.allowed:
                 made, notices = parse_definition(name, value, replace(place, may_have_secrets=True))
+            if (mode := self.sandboxes.get(sandbox_key(made))) is not None and made.digest:
+                made = replace(made, sandbox=mode, identity=f"{made.identity} {mode}")
             if off_key(made) in self.off:
                 made = replace(made, is_enabled=False, is_off=True)
             if made.name in self.servers:
@@ -104,13 +108,17 @@ class ServerFiles(Struct, eq=False):
                 if len(self._kept) >= MOST_SERVERS:
                     self._kept.clear()
                 self._kept[real] = kept = (trusted, now, found)
-            return replace(kept[2], trusted=self.sources.is_trusted(real))
+            return kept[2]
         except OSError as error:
             return FolderServers(folder, notices=(f"{reveal_name(folder)} cannot be read: {error.strerror or error}.",))
 
     def switch(self, folder: Path, name: str, *, on: bool) -> None:
         """Switch a server off for good, or on again. Raises Unchosen."""
         _keeping(self.choices, lambda: self.choices.switch(self._named(folder, name), on=on))
+
+    def choose_sandbox(self, folder: Path, name: str, mode: SandboxMode | None) -> None:
+        """Run a server in another sandbox than its definition says, None: in that. Raises Unchosen."""
+        _keeping(self.choices, lambda: self.choices.choose_sandbox(self._named(folder, name), mode))
 
     def allow_secrets(self, folder: Path, name: str) -> None:
         """Let a project's server have the secrets that it names. Raises Unchosen."""

@@ -121,7 +121,8 @@ class ProjectSources(Struct, eq=False):
         found = self._search(real)
         if real == self.trusts:
             self.trusts = None
-            return self.answer(real, trusted=True, shown=found.project.files)
+            if found.project.files:
+                return self.answer(real, trusted=True, shown=found.project.files)
         answer = self._answer(real)
         if found.answer is not answer or found.sorted is NOTHING:
             accepted = answer.digests if answer is not None else {}
@@ -130,19 +131,6 @@ class ProjectSources(Struct, eq=False):
             found.answer = answer
         self._looks[real] = found.sorted
         return found.sorted
-
-    def is_trusted(self, folder: Path) -> bool:
-        """True where the user's answer about a folder is yes: about what extends Phoenix there, else about its
-        instructions and settings. Then the user's own hooks and servers start in it; belongs in a thread.
-
-        Raises:
-            OSError: the folder is gone, or the answer of the command line cannot be written.
-        """
-        self.look(folder)
-        real = folder.resolve()
-        with self._lock:
-            answer = self._answer(real)
-            return answer.trusted if answer is not None else self.trust.may_be_trusted(real)
 
     def project(self, folder: Path) -> Sources:
         """Files of the project alone, trusted or not, and the programs that its hooks and servers name."""

@@ -18,7 +18,7 @@ from engine.ports import ConversationChanges
 from engine.records import PermissionMode, StoredMessage
 from engine.records.runs import ModelUsage
 from engine.routes import AnswerAlone, RouteAgent, StartAgents
-from engine.updates import ApprovalAsked, Routed, Snapshot, Update
+from engine.updates import Routed, Snapshot, Update
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tests.support.scripted_provider import Fail, Hang, Reply, ScriptedCall, Text
 from tools.contract import ToolClass
@@ -253,42 +253,3 @@ async def test_a_run_is_recorded_with_the_files_it_wrote(tmp_path: Path) -> None
         (run,) = await harness.store.library.runs(parent.id, 5)
         assert (run.artifacts, run.type, run.status) == (("a.py",), "general", "success")
         assert run.cost_usd == pytest.approx(0.02)
-
-
-async def test_where_sub_agents_need_a_yes_the_card_waits_for_it(tmp_path: Path) -> None:
-    """Mode ask: no time starts what the tool itself would ask about; the yes at the card is the only one."""
-    settings = EngineSettings(route_wait=0.01)
-    async with engine_harness(tmp_path, decides(), submits("one"), submits("two"), DONE, settings=settings) as harness:
-        parent = await routed(harness, PermissionMode.ASK)
-        await parent.say("begin")
-        card_id = await card_of(parent)
-        assert parent.routing.card is not None
-        assert parent.routing.card.starts_at == 0.0, "it does not start by itself"
-        assert parent.routing.answer(card_id, StartAgents()) == Accepted()
-        await parent.wait_idle()
-        assert harness.seen(ApprovalAsked) == []
-        assert (await harness.store.messages(parent.id))[-1].blocks == (TextBlock("Both are back."),)
-
-
-async def test_without_a_card_sub_agents_are_asked_about_like_any_call(tmp_path: Path) -> None:
-    async with engine_harness(tmp_path, decides(), ALONE) as harness:
-        parent = await routed(harness, PermissionMode.ASK)
-        await parent.say("begin")
-        await until(lambda: harness.seen(ApprovalAsked))
-        (asked,) = harness.seen(ApprovalAsked)
-        assert asked.question is not None
-        assert asked.question.call.name == "spawn_agents"
-        parent.cancel()
-        await parent.wait_idle()
-        assert len(harness.provider.requests) == 1, "the supervisor's, and none of an agent or the main model"
-
-
-async def test_esc_at_the_card_stops_and_calls_no_model(tmp_path: Path) -> None:
-    async with engine_harness(tmp_path, decides(), ALONE, settings=WAITS) as harness:
-        parent = await routed(harness)
-        await parent.say("begin")
-        await card_of(parent)
-        parent.cancel()
-        await parent.wait_idle()
-        assert len(harness.provider.requests) == 1
-        assert parent.routing.card is None

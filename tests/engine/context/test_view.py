@@ -39,8 +39,8 @@ def use(call: str) -> ToolUseBlock:
     return ToolUseBlock(call, "bash", "{}")
 
 
-def result(call: str, text: str = "out") -> ToolResultBlock:
-    return ToolResultBlock(call, (TextBlock(text),))
+def result(call: str) -> ToolResultBlock:
+    return ToolResultBlock(call, (TextBlock("out"),))
 
 
 def missing(call: str) -> ToolResultBlock:
@@ -82,18 +82,6 @@ def test_results_come_first_in_request_order_with_what_is_missing_filled_in() ->
 def test_orphan_and_repeated_results_are_dropped() -> None:
     rows = [row(Role.USER, result("zz")), said("a"), answered(use("t1")), row(Role.USER, result("t1"), result("zz"))]
     assert build_view([*rows, row(Role.USER, result("t1"))])[-1].blocks == (result("t1"),)
-
-
-def test_a_call_with_a_repeated_id_is_renamed_with_its_result_and_both_are_kept() -> None:
-    """Ids repeat in a later reply, and within one (SPEC T-HIS)."""
-    rows = [said("a"), answered(use("t1")), row(Role.USER, result("t1", "one"))]
-    rows += [answered(use("t1"), use("t1")), row(Role.USER, result("t1", "two"), result("t1", "three"))]
-    view = build_view([*rows, answered(use("t1")), row(Role.USER, result("t1", "four"))])
-    assert [block for message in view[1:] for block in message.blocks] == [
-        *(use("t1"), result("t1", "one")),
-        *(use("t1-2"), use("t1-3"), result("t1-2", "two"), result("t1-3", "three")),
-        *(use("t1-4"), result("t1-4", "four")),
-    ]
 
 
 def test_two_answers_in_a_row_become_one() -> None:

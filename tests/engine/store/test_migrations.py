@@ -9,17 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from engine.ports.files import Coverage, FileChange, FileKind, FileState
-from engine.rewind.plans import undoable
 from engine.store import StorePaths, open_store
 from engine.store.faults import NewerDatabase
 from engine.store.migrations import MIGRATIONS, VERSION, migrate
 from engine.store.newest_schema import SCRIPT
 from engine.store.opening import connect, open_for_writing
-from engine.store.schema_steps import add_undo_column
 from tests.schema import script
 from tests.support.storage import ROOT, dump, move, new_conversation, query, say
 
@@ -196,30 +192,3 @@ async def test_what_was_used_before_calls_had_rows_is_found_in_them_and_never_tw
         ("a", "reply", 200, 40, 0.05),
     ]
     assert query(paths.database, "SELECT id, cost_usd FROM runs ORDER BY id") == [("a-r", 0.05), ("copy-r", None)]
-
-
-async def test_the_undo_of_a_rewind_made_before_is_found_from_its_source_and_unused_trash_is_gone(
-    paths: StorePaths,
-) -> None:
-    """Earlier versions put an empty branch into the trash, where no sheet showed it, and its undo with it."""
-    paths.database.parent.mkdir(parents=True)
-    connection = connect(str(paths.database))
-    migrate(connection, MIGRATIONS[: MIGRATIONS.index(add_undo_column)])
-    for name, source, deleted in (("source", None, None), ("branch", "source", 5.0), ("unused", None, 5.0)):
-        connection.execute(
-            "INSERT INTO conversations (id, cwd, model, state, state_json, gen, created_at, updated_at, branch_of,"
-            " deleted_at) VALUES (?, '/', 'm', 'idle', '{}', 0, 1, 1, ?, ?)",
-            (name, source, deleted),
-        )
-    change = FileChange(b"one.txt", FileState(FileKind.FILE, 0o644, b"x", 1), None)
-    connection.execute(
-        "INSERT INTO file_steps VALUES ('s', 'branch', 'branch', 'done', 0, ?, '', 2.0, ?, ?, 'source', 1)",
-        (b"/work", msgspec.msgpack.encode((change,)), msgspec.msgpack.encode(Coverage())),
-    )
-    connection.close()
-    store = await open_store(paths)
-    found = undoable(await store.turn_log.rewinds("source"), "source", {"source", "branch"})
-    await store.close()
-    assert found is not None
-    assert (found.changes, found.back_to) == ((change,), "")
-    assert query(paths.database, "SELECT id FROM conversations ORDER BY id") == [("branch",), ("source",)]

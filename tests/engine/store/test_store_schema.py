@@ -45,7 +45,7 @@ EXPECTED = {
     "trace_export": "id owner seq sent rejected rejected_why",
     "copied_rows": "id conversation_id origin",
     "tracked_tasks": "id conversation_id ord status is_planning data_json created_at updated_at",
-    "file_steps": "id conversation_id kind state seq folder look began changes coverage undone_from target_seq undoes",
+    "file_steps": "id conversation_id kind state seq folder look began changes coverage undone_from target_seq",
     "memory_docs": "path scope updated_at size",
     "memory_passages": "id path line",
     "memory_fts": "path body",

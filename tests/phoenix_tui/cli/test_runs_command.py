@@ -178,18 +178,6 @@ async def test_a_run_whose_process_is_killed_ends_for_those_who_wait_or_cancel(t
         assert failed == ["interrupted"]
 
 
-@pytest.mark.parametrize("command", ["runs list", "runs show", "trace"])
-async def test_a_run_of_a_dead_process_is_shown_as_interrupted(tmp_path: Path, command: str) -> None:
-    async with working(tmp_path, HANGS) as run:
-        shown = [*command.split(), *((run.run_id,) if command != "runs list" else ())]
-        assert "running" in (await run.phoenix.run(*shown)).out
-        run.process.kill()
-        await run.process.wait()
-        out = (await run.phoenix.run(*shown)).out
-        assert "running" not in out
-        assert "interrupted" in out
-
-
 async def test_cancelling_a_run_of_a_dead_process_brings_it_to_its_end(tmp_path: Path) -> None:
     async with working(tmp_path, HANGS) as run:
         run.process.kill()

@@ -180,7 +180,7 @@ async def test_going_back_is_numbered_choices(tmp_path: Path) -> None:
         await running.shows("Delete made.txt", "Rewind what?", "1. Conversation and files", "3. Files only")
         running.type("1\r")
         await running.shows(
-            "1 file restored. You are in a new branch; /undo undoes this, from either branch.",
+            "1 file restored. You are in a new branch; /undo returns to the previous one.",
             "You: run echo one > made.txt",
         )
         assert not made.exists()

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
-import pytest
 from msgspec.structs import replace
 
-from engine.ports.files import Coverage, FileChange, FileState
-from engine.rewind.values import Changed, ChangedFile, RewindPoint
-from phoenix_tui.features.changes import TAKEN_BACK, change_sets
+from engine.ports.files import FileChange
+from engine.rewind.values import ChangedFile
 from phoenix_tui.widgets.diff_view import DiffView
 from tests.support.fake_rewinding import FILE, FakeRewinding, change, point
 from tests.support.plain_runner import PlainRunner
@@ -148,27 +146,3 @@ async def test_without_a_conversation_it_shows_what_git_has_not_committed(open_s
         assert "not committed in git" in shell.text
         await shell.pilot.press("left")
         await shell.until(lambda: "No files changed." in shell.text)
-
-
-A, B, C = (replace(FILE, content=text) for text in (b"a", b"b", b"c"))
-
-
-def turn(seq: int, before: FileState, after: FileState) -> RewindPoint:
-    return point(seq, f"turn {seq}", FileChange(b"one.txt", before, after))
-
-
-@pytest.mark.parametrize(
-    ("now", "gone"),
-    [
-        pytest.param(C, set[int](), id="all of it is there"),
-        pytest.param(B, {5}, id="the newest turn is taken back"),
-        pytest.param(A, {3, 5}, id="both are"),
-        pytest.param(replace(FILE, content=b"hers"), set[int](), id="others have changed it since"),
-    ],
-)
-def test_a_turn_says_that_its_change_was_taken_back(now: FileState, gone: set[int]) -> None:
-    """No set shows an edit as if it were on disk when a rewind has put the file back."""
-    files = () if now == A else (ChangedFile(FileChange(b"one.txt", A, now)),)
-    sets = change_sets(Changed(files, Coverage()), (turn(5, B, C), turn(3, A, B)), None, 0.0)
-    remarks = {one.title.split()[-1]: one.files[0].remark for one in sets[1:]}
-    assert {int(seq) for seq, remark in remarks.items() if remark == TAKEN_BACK} == gone

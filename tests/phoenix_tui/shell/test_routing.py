@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from engine.machine.effects import Strategy
 from engine.machine.messages import Usage
-from engine.machine.states import AwaitingLlm, Routing
+from engine.machine.states import AwaitingLlm, Requesting, Routing
 from engine.records import RunPriority
 from engine.records.model_calls import CallPurpose, CallSum
 from engine.records.runs import ModelUsage, RunAgents, RunRecord
@@ -61,13 +61,13 @@ async def test_the_card_says_who_would_do_what_and_why(open_shell: OpenShell, si
         assert "2 review  review the diff against main" in shell.text
         assert "why: two parts that need nothing of each other" in shell.text
         assert "y starts now   n main model alone   e edits" in shell.text
-        assert "y starts · Esc stops" in shell.status
+        assert "y starts · n Esc alone" in shell.status
         assert "routing: 2 agents, waits for you" in shell.status
 
 
 @pytest.mark.parametrize(
     ("key", "verdict"),
-    [("y", StartAgents()), ("enter", StartAgents()), ("n", AnswerAlone())],
+    [("y", StartAgents()), ("enter", StartAgents()), ("n", AnswerAlone()), ("escape", AnswerAlone())],
 )
 async def test_a_key_on_an_empty_line_decides(
     open_shell: OpenShell, key: str, verdict: StartAgents | AnswerAlone
@@ -91,12 +91,14 @@ async def test_what_is_being_written_answers_nothing(open_shell: OpenShell) -> N
         assert conversation.routing.answers == []
 
 
-async def test_esc_stops_the_run_and_starts_no_model(open_shell: OpenShell) -> None:
+async def test_the_second_esc_stops_the_run(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
         conversation = await routed(shell)
         await shell.pilot.press("escape")
+        await shell.until(lambda: conversation.routing.answers)
+        conversation.become(AwaitingLlm(2, RUN, Requesting()))
+        await shell.pilot.press("escape")
         await shell.until(lambda: conversation.cancelled == 1)
-        assert conversation.routing.answers == []
 
 
 async def test_an_agent_is_dropped_and_the_rest_start(open_shell: OpenShell) -> None:

@@ -234,6 +234,8 @@ async def test_archive_and_trash_take_as_many_rows_as_they_have_up_to_most_of_th
     for number in range(30):
         one = engine.seed(f"put away {number}", messages=2)
         engine.stored[one.id] = one.record = replace(one.record, archived=True)
+    empty = engine.seed("")  # begun and left, not deleted
+    engine.stored[empty.id] = empty.record = replace(empty.record, deleted=True)
     async with open_shell((80, 24)) as shell:
         await focused(shell)
         await shell.pilot.press("D")

@@ -143,7 +143,8 @@ async def test_going_back_shows_the_branch_with_the_prompt_in_the_box(open_shell
         assert shell.composer.text == "the prompt"
         assert left not in shell.engine.opened
         assert shell.toasts == [
-            "1 file restored. You are in a new branch; Esc Esc, then u undoes this, from either branch.",
+            "1 file restored. You are in a new branch; "
+            "Esc Esc to empty the line, then Esc Esc, then u returns to the previous one.",
             "Not restored: a.txt (holds other files).",
         ]
 
