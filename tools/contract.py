@@ -444,7 +444,6 @@ class JobInfo(Struct, frozen=True):
     exit_code: int | None
     elapsed: float
     sandbox: Sandbox = UNCONFINED
-    hosts: tuple[HostUse, ...] = ()
 
     def __post_init__(self) -> None:
         """Reveal the command here, for every list that names it."""

@@ -24,7 +24,7 @@ from phoenix_tui.widgets.question_panel import QuestionPanel
 FINISH: Final = "Finish the line above"
 OWN_WORDS: Final = "Enter takes your words as the answer."
 DECLINES: Final = "Esc declines to answer"
-PUTS_AWAY: Final = "Esc cancels the server's question"
+PUTS_AWAY: Final = "Esc puts the question away"
 CLOSES: Final = "Esc closes the question"
 ASK_ACTIONS: Final = frozenset({"ask"})
 

@@ -46,6 +46,7 @@ from phoenix_tui.wiring.trust_board import project_sources, source_findings
 from phoenix_tui.wiring.update_watch import update_findings
 from phoenix_tui.wiring.web_search import search_findings
 from phoenix_tui.wiring.worktree_findings import worktree_finding
+from tools.contract import Enforcement
 from tools.wording import counted
 
 _CONVERSATIONS = "SELECT count(*) FROM conversations WHERE kind <> 'subagent'"
@@ -61,6 +62,18 @@ async def doctor(setup: Setup, arguments: CommandArguments) -> Exit:
     return report(await findings(setup), as_json=arguments.json)
 
 
+def network_sentence(enforcement: Enforcement, settings: Settings) -> str:
+    """Hosts that sandboxed commands reach, in one sentence."""
+    if not settings.flag("sandbox_network"):
+        return "sandbox_network is off: no sandboxed command has network."
+    if enforcement is not Enforcement.FULL:
+        return "Commands cannot be limited to single hosts here; a yes for the network is one for all of it."
+    hosts = settings.network
+    if hosts is None:
+        return "Commands reach the hosts that you allow when they ask, by a proxy; mode auto has the whole network."
+    return f"Sandboxed commands reach {', '.join(hosts) or 'no host'} without a question, through a proxy."
+
+
 async def findings(setup: Setup) -> list[Finding]:
     """Run all checks of the doctor."""
     found = await machine_findings(setup.paths, setup.credentials, os.environ)
@@ -70,6 +83,7 @@ async def findings(setup: Setup) -> list[Finding]:
         servers = await language_server_findings(setup, processes)
     found.append(Finding("processes", Health.OK, support.supervision_sentence))
     found.append(Finding("sandbox", Health.OK if support.sandbox else Health.NOTE, support.sandbox_sentence))
+    found.append(Finding("network", Health.OK, network_sentence(support.enforcement, setup.settings)))
     found += profile_findings(profile_files(setup), setup.cwd)
     found += await asyncio.to_thread(_extensions, setup)
     found.append(await asyncio.to_thread(worktree_finding, setup.cwd))

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from tools.process.zygote import mount_places, wire
 from tools.process.zygote.mount_places import PROC_READ_ONLY, MountPlace
 
 PROGRAMS = ("/usr/bin/bwrap", "/usr/local/bin/bwrap")
+
+
+OPEN_DOOR = (
+    "import os, socket, sys; door = socket.create_server(('127.0.0.1', int(sys.argv[1])), backlog=64);"
+    " control = socket.socket(fileno=int(sys.argv[2])); socket.send_fds(control, [b'listening\\n'], [door.fileno()]);"
+    " control.close(); door.close(); os.execvp(sys.argv[3], sys.argv[3:])"
+)
+
+
+def door_arguments() -> tuple[str, ...]:
+    """The command line in front of the command, inside: it hands the listener of the namespace out, and is gone."""
+    return (sys.executable, "-I", "-S", "-c", OPEN_DOOR, str(wire.DOOR_PORT), str(wire.DOOR))
 
 
 def bubblewrap() -> str:

@@ -183,7 +183,7 @@ class Execution:
 
     async def _receive(self, loop: asyncio.AbstractEventLoop) -> bytes:
         """The next bytes of the supervisor; a listener that comes with them goes to the network of the command."""
-        if self.use is None or self.account.pid:
+        if self.use is None or self.use.is_listening:
             return await loop.sock_recv(self._control, LINES_SIZE)
         while True:
             try:

@@ -192,6 +192,4 @@ class JobTable:
 def _shown(job: Job) -> JobInfo:
     running = not job.ended.is_set()
     elapsed = job.running.execution.elapsed if running else job.elapsed
-    captured = job.running.execution.captured() if running else job.captured
-    hosts = captured.hosts
-    return JobInfo(job.id, job.conversation_id, job.title, running, job.exit_code, elapsed, job.sandbox, hosts)
+    return JobInfo(job.id, job.conversation_id, job.title, running, job.exit_code, elapsed, job.sandbox)

@@ -51,6 +51,8 @@ class NetworkUse(Struct, eq=False):
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     """Set with the last account."""
     listening: socket.socket | None = None
+    is_listening: bool = False
+    """True once the listener has come."""
     handing: asyncio.Task[None] | None = None
     held: float = 0.0
     """Seconds that its connections waited for a person, which its own time limit does not count."""
@@ -60,7 +62,7 @@ class NetworkUse(Struct, eq=False):
 
     def take(self, descriptor: int) -> None:
         """Own the listener, and wait for its first connection."""
-        self.listening = socket.socket(fileno=descriptor)
+        self.listening, self.is_listening = socket.socket(fileno=descriptor), True
         asyncio.get_running_loop().add_reader(descriptor, self._connected)
 
     def _connected(self) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from tools.contract import HELPER_SANDBOX, UNCONFINED, Command, PathOrder, Sandbox, SandboxMode
-from tools.process.bubblewrap import bubblewrap, bubblewrap_arguments
+from tools.process.bubblewrap import bubblewrap, bubblewrap_arguments, door_arguments
 from tools.process.environment import UNSANDBOXED_SERVICES, in_terminal, scrubbed
 from tools.process.network import ENVIRONMENT
 from tools.process.placeholders import Placeholders
@@ -164,13 +164,13 @@ class Planner:
     ) -> wire.SupervisorRequest:
         start_in = command.start_in or command.working_dir
         argv, environment = self._start_of(command, mechanism, confinement, start_in)
-        filtered = mechanism == BUBBLEWRAP
+        filtered, door = mechanism == BUBBLEWRAP, _has_door(command, mechanism)
         if filtered:
             mechanism = self.mechanism
             writable = bool(confinement.writable)
             words = (bubblewrap(), confinement.places, start_in)
             options = bubblewrap_arguments(*words, network=network, writable=writable, terminal=command.terminal)
-            argv = (*options, *argv)
+            argv = (*options, *(door_arguments() if door else ()), *argv)
         resolved = confinement.temporary is not None  # the link to it may be in a covered folder
         return wire.SupervisorRequest(
             mechanism,
@@ -179,7 +179,7 @@ class Planner:
             [f"{name}={value}" for name, value in environment.items()],
             network=network,
             filtered=filtered,
-            door=_has_door(command, mechanism),
+            door=door,
             places=confinement.places,
             writable=[str(path) for path in confinement.writable],
             secret=[str(path) for path in confinement.secret],
@@ -229,7 +229,7 @@ class Planner:
 def _has_door(command: Command, mechanism: str) -> bool:
     """True where the command reaches single hosts through the proxy."""
     limits = command.sandbox
-    return limits.hosts is not None and not limits.network and mechanism == wire.NAMESPACE
+    return limits.hosts is not None and not limits.network and mechanism in {wire.NAMESPACE, BUBBLEWRAP}
 
 
 def supervision_mechanism() -> str:

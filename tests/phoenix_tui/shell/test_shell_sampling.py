@@ -31,7 +31,7 @@ async def test_facts_and_options_are_in_sight_and_the_whole_request_scrolls(open
     async with open_shell((80, 24)) as shell:
         conversation, _ = await asked(shell, **{name: getattr(found, name) for name in fields})
         await shell.shows("MCP server notes asks you")
-        await shell.shows("Esc cancels the server's question")
+        await shell.shows("Esc puts the question away")
         for words in ("anthropic/small: at most 900 tokens", "$0.0040", "1 ( ) Yes, once", "2 ( ) No"):
             assert words in shell.text
         assert "│ line 0" in shell.text

@@ -15,7 +15,10 @@ from tests.support.proxying import Answers, program, web_server
 from tests.support.waiting import poll
 from tools.contract import Command, Finished, HostUse, HostVerdict, Sandbox, SandboxMode
 from tools.job_board import Caller
+from tools.process.bubblewrap import bubblewrap
+from tools.process.plan import BUBBLEWRAP
 from tools.process.start import Processes, ProcessSettings, start_processes
+from tools.process.zygote import wire
 from tools.process.zygote.wire import DOOR_PORT
 
 BY_HOST = Sandbox(SandboxMode.WORKSPACE, network=False, hosts=())
@@ -41,11 +44,12 @@ class Gate:
 
 
 @contextlib.asynccontextmanager
-async def running(names: Answers = NAMES) -> AsyncIterator[Processes]:
+async def running(names: Answers = NAMES, mechanism: str = wire.NAMESPACE) -> AsyncIterator[Processes]:
     processes = await start_processes(ProcessSettings(proxy=program(names)))
     try:
-        if not (await processes.probe()).guards_files:
-            pytest.skip("no namespaces on this machine")
+        if not (await processes.probe()).guards_files or (mechanism == BUBBLEWRAP and not bubblewrap()):
+            pytest.skip("no namespaces on this machine, or no bubblewrap")
+        processes.planner.sandbox = mechanism
         yield processes
     finally:
         await processes.close()
@@ -79,10 +83,13 @@ def descriptors_open() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-async def test_a_command_reaches_an_allowed_host_and_is_told_who_refused_another(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mechanism", [wire.NAMESPACE, BUBBLEWRAP])
+async def test_a_command_reaches_an_allowed_host_and_is_told_who_refused_another(
+    tmp_path: Path, mechanism: str
+) -> None:
     seen: list[bytes] = []
     gate = Gate("good.example")
-    async with web_server(seen) as port, running() as processes:
+    async with web_server(seen) as port, running(mechanism=mechanism) as processes:
         good = python(FETCH, f"http://good.example:{port}/a")
         bad = python(FETCH, f"http://evil.example:{port}/")
         ended = await sh(processes, f"{good}; {bad}", tmp_path, gate)

@@ -15,18 +15,27 @@ OUT_OF_MEMORY_BIAS = 500
 """Added to oom_score_adj, so that a command that eats the memory dies before Phoenix (FAULTS 3.1)."""
 OUT_OF_MEMORY_LIMIT = 1000
 EXEC_FAILED = 127
+WRITER, KEPT = 64, 65
+"""Descriptors of the report to the supervisor and of its control socket, beyond those that the program is given."""
 
 
-def launch(request: SupervisorRequest, streams: Streams, guarded: tuple[int, ...]) -> tuple[int, int]:
+def launch(
+    request: SupervisorRequest, streams: Streams, guarded: tuple[int, ...], control: int = -1
+) -> tuple[int, int]:
     """Start the command in a session of its own; returns its pid and a descriptor to read.
 
     The descriptor ends empty when the program runs, or gives the errno that kept it from running.
-    `guarded` are pids the command must not signal.
+    `guarded` are pids the command must not signal. Over `control`, the socket to Phoenix, a bubblewrap hands its
+    listener out.
     """
-    reader, writer = os.pipe()
+    reader, low = os.pipe()
+    writer = os.dup2(low, WRITER, inheritable=False)
+    os.close(low)
     pid = os.fork()
     if pid == 0:
         try:
+            if request.door and request.filtered:
+                os.dup2(control, KEPT, inheritable=False)
             _run(request, streams, writer, guarded)
         finally:
             os._exit(EXEC_FAILED)
@@ -51,7 +60,7 @@ def _become(request: SupervisorRequest, streams: Streams, writer: int, guarded: 
     for target, source in enumerate(streams):
         os.dup2(source, target)
     os.closerange(3, writer)
-    os.closerange(writer + 1, 1 << 20)
+    os.closerange(KEPT + 1 if request.door and request.filtered else writer + 1, 1 << 20)
     if os.isatty(0):
         _take_terminal()
     _reset_signals()
@@ -77,6 +86,8 @@ def _become(request: SupervisorRequest, streams: Streams, writer: int, guarded: 
         guard.protect(guarded)
         if request.filtered:
             _offer_filter()
+        if request.filtered and request.door:
+            os.dup2(KEPT, wire.DOOR)
     os.execvpe(request.argv[0], request.argv, environment)
 
 

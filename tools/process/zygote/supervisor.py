@@ -48,7 +48,7 @@ class Supervisor:
 
     def run(self, request: wire.SupervisorRequest, shown_pid: int = 0) -> None:
         """See one command through, from its start to the empty tree."""
-        self._main, failure = launch(request, self._streams, self._guarded)
+        self._main, failure = launch(request, self._streams, self._guarded, self._control.fileno())
         for stream in self._streams:
             os.close(stream)
         if self._program_runs(failure):

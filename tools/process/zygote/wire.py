@@ -19,6 +19,8 @@ TERMINAL = 4
 """Descriptors of the zygote."""
 FILTER = 9
 """Descriptor of the filter of system calls in a bubblewrap that starts."""
+DOOR = 8
+"""Descriptor of the control socket in a bubblewrap that hands a listener out."""
 ALARMS = {5: signal.SIGTERM, 6: signal.SIGHUP, 7: signal.SIGINT}
 """Pipes into which Phoenix's stack is written when one of these signals comes to it."""
 RUN = b"r"
