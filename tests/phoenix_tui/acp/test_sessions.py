@@ -18,7 +18,7 @@ from acp.exceptions import RequestError
 from tests.support.acp_client import NO_SERVERS, Editor, connected, editing, option, replies, scripted
 from tests.support.cli import with_claude
 from tests.support.hooked import write_hooks
-from tests.support.journeys import calls, says, starts_to_say
+from tests.support.journeys import calls, rows, says, starts_to_say
 from tests.support.loopback import serve
 from tests.support.loopback_anthropic import TINY_PNG
 from tests.support.program import alive, mark
@@ -116,6 +116,19 @@ async def test_a_second_prompt_is_refused_or_steers(tmp_path: Path) -> None:
             os.kill(pid, signal.SIGTERM)
         assert {(await turn).stop_reason, (await steered).stop_reason} == {"end_turn"}
         assert "Second" in opened.requests[-1].body.decode()
+
+
+async def test_a_client_that_is_gone_interrupts_its_turn_and_stops_it_not(tmp_path: Path) -> None:
+    seconds = mark()
+    async with serve(replies(calls("bash", command=f"sleep {seconds}"))) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with editing(phoenix, "--permission-mode", "auto") as opened:
+            turn = asyncio.create_task(opened.says("Go"))
+            assert await poll(lambda: alive(f"sleep\0{seconds}"))
+        turn.cancel()
+        await asyncio.wait((turn,))
+    assert alive(seconds) == []
+    assert rows(phoenix, "select status from runs") == [("interrupted",)]
 
 
 async def test_files_of_a_folder_count_only_once_it_is_trusted(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from tests.support.cli import with_claude
 from tests.support.control_host import hosted
+from tests.support.journeys import rows
 from tests.support.loopback import serve
 from tests.support.loopback_agents import calls, never_ends, says
 from tests.support.loopback_anthropic import TINY_PNG, refuses
@@ -231,10 +232,13 @@ async def test_a_conversation_is_resumed_and_forked(tmp_path: Path) -> None:
 
 
 async def test_sigterm_ends_the_run_and_the_program(tmp_path: Path) -> None:
-    async with serve(never_ends) as server, hosted(with_claude(tmp_path, server.url)) as host:
-        host.say("Go")
-        await server.wait_asked()
-        host.process.send_signal(signal.SIGTERM)
-        code = await host.end()
+    async with serve(never_ends) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix) as host:
+            host.say("Go")
+            await server.wait_asked()
+            host.process.send_signal(signal.SIGTERM)
+            code = await host.end()
     assert code == 143
     assert host.messages()[-1]["type"] == "result"
+    assert rows(phoenix, "select status from runs") == [("interrupted",)], "the host did not stop it"
