@@ -83,7 +83,7 @@ async def findings(setup: Setup) -> list[Finding]:
         servers = await language_server_findings(setup, processes)
     found.append(Finding("processes", Health.OK, support.supervision_sentence))
     found.append(Finding("sandbox", Health.OK if support.sandbox else Health.NOTE, support.sandbox_sentence))
-    found.append(Finding("network", Health.OK, network_sentence(support.enforcement, setup.settings)))
+    found.append(Finding("hosts", Health.OK, network_sentence(support.enforcement, setup.settings)))
     found += profile_findings(profile_files(setup), setup.cwd)
     found += await asyncio.to_thread(_extensions, setup)
     found.append(await asyncio.to_thread(worktree_finding, setup.cwd))

@@ -143,10 +143,18 @@ AUTO = PermissionMode.AUTO
 def test_auto_has_the_whole_network_until_a_list_or_a_denial_limits_it() -> None:
     assert decided(request("a.example"), limits(AUTO)) == Allow(sandbox=WHOLE)
     assert decided(request("a.example"), limits(AUTO, hosts=("*",))) == Allow(sandbox=WHOLE)
-    assert decided(request("a.example"), limits(AUTO, hosts=())) == Allow(sandbox=by_host("a.example"))
-    assert decided(request("a.example"), limits(AUTO), denied=("evil.example",)) == Allow(sandbox=by_host("a.example"))
+    assert decided(request("a.example"), limits(AUTO, hosts=())) == Allow(sandbox=by_host())
+    assert decided(request("a.example"), limits(AUTO), denied=("evil.example",)) == Allow(sandbox=by_host())
     assert isinstance(decided(request(any_host=True), limits(AUTO, hosts=("a.example",))), Ask)
     assert isinstance(decided(request(any_host=True), limits(AUTO), denied=("evil.example",)), Ask)
+
+
+def test_a_list_limits_a_rule_for_a_command_and_what_the_command_names_opens_nothing() -> None:
+    rule = {Rule("bash", "fetch"): Access.NETWORK}
+    place = PathPlace(HERE, (), (), Path("/nonexistent"))
+    assert decide(BASH, request("a.example"), limits(), place, rule) == Allow(sandbox=WHOLE)
+    assert decide(BASH, request("a.example"), limits(hosts=("b.example",)), place, rule) == Allow(sandbox=by_host())
+    assert decide(BASH, request(any_host=True), limits(hosts=("b.example",)), place, rule) == Allow(sandbox=WHOLE)
 
 
 def test_without_the_network_in_the_sandbox_hosts_change_nothing() -> None:

@@ -28,6 +28,10 @@ FETCH = (
 )
 
 
+HOLD = 'import socket, time; s = socket.create_connection(("127.0.0.1", 47128)); s.sendall(b"G"); time.sleep(60)'
+"""Connects to the proxy, begins a request, and waits."""
+
+
 class Gate:
     """Allows hosts, and notes what was asked."""
 
@@ -184,10 +188,9 @@ async def test_time_that_a_person_takes_does_not_count_for_the_limit_of_the_comm
 
 async def test_the_proxy_and_its_connections_end_with_the_command_and_with_phoenix(tmp_path: Path) -> None:
     gate = Gate("good.example")
-    hold = 'import socket, time; s = socket.create_connection(("127.0.0.1", 47128)); s.sendall(b"G"); time.sleep(60)'
     before, descriptors = proxies(), descriptors_open()
     async with running() as processes:
-        task = asyncio.create_task(sh(processes, python(hold), tmp_path, gate))
+        task = asyncio.create_task(sh(processes, python(HOLD), tmp_path, gate))
         assert await poll(lambda: len(proxies()) > len(before))
         task.cancel()
         await asyncio.wait({task})
@@ -221,3 +224,30 @@ async def test_a_proxy_that_cannot_start_refuses_and_says_so(tmp_path: Path) -> 
         await processes.close()
     assert ended.exit_code == 1
     assert [use.why for use in ended.captured.hosts] == ["Phoenix's proxy could not be started"]
+
+
+HOLDER = """
+import asyncio, sys
+from pathlib import Path
+from tests.tools.process.test_network_by_host import HOLD, Gate, python, running, sh
+
+async def main():
+    async with running() as processes:
+        await sh(processes, python(HOLD), Path(sys.argv[1]), Gate())
+
+asyncio.run(main())
+"""
+
+
+async def test_the_proxy_ends_with_a_phoenix_that_is_killed(tmp_path: Path) -> None:
+    before = proxies()
+    async with running():  # skips where there are no namespaces
+        pass
+    root = Path(__file__).parents[3]
+    host = await asyncio.create_subprocess_exec(sys.executable, "-c", HOLDER, str(tmp_path), cwd=root)
+    try:
+        assert await poll(lambda: len(proxies()) > len(before))
+    finally:
+        host.kill()
+        await host.wait()
+    assert await poll(lambda: proxies() == before)
