@@ -299,7 +299,7 @@ def _free(
         return grant
     if request.any_host:
         return grant if given and not hosts.denied else Ask(_whole_network(request), grant)
-    # The hosts of the request are guesses and words of the model: nobody was asked about them.
+    # The hosts of the request are guesses and words of the model: the user was not asked about them.
     return Allow(sandbox=Sandbox(limits.sandbox, network=False, hosts=()))
 
 
