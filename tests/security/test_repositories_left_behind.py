@@ -301,6 +301,18 @@ async def test_what_a_running_job_plants_is_set_aside_before_a_program_starts_ou
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_what_a_long_command_plants_is_set_aside_while_it_runs(
+    processes: Processes, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tools.process.supervision.WATCH_PAUSE", 0.05)
+    folder = make_project(place / "long", Attack(""), place / "mark")
+    script = "repo sub; until [ ! -e sub/.git/config ]; do sleep 0.02; done; echo gone"
+    ended = await run_inside(processes, folder, script, place / "mark")
+    assert ended.captured.head.endswith(b"gone\n")
+    assert "sub/.git/config was renamed" in ended.captured.notes[0]
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_a_look_that_is_cut_short_says_so_and_keeps_programs_inside(
     processes: Processes, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,6 +119,11 @@ class Planner:
         request = self._request(command, mechanism, confinement, network=limits.network)
         return CommandPlan(request, confinement, limits, command.start_in or command.working_dir)
 
+    async def look(self, plan: CommandPlan) -> float:
+        """Set aside what a running command planted; returns the seconds that the look took."""
+        watched = plan.confinement.watched
+        return 0.0 if watched is None else await asyncio.to_thread(self.watch.look, watched)
+
     async def release(self, plan: CommandPlan) -> Left:
         """Undo the planner's changes on disk once the command is over; what it left behind."""
         return await self._undo(plan.confinement)

@@ -35,6 +35,10 @@ ANSWER_LIMIT = 5.0
 LOOK_LIMIT = 1.0
 """Seconds for looks at the paths that a failed program names; one may lie on a file system that does not answer."""
 LAUNCH_PAUSE = 0.002
+WATCH_PAUSE = 2.0
+"""Seconds between two looks at the workspace of a command that runs, at least."""
+WATCH_SHARE = 30.0
+"""Times the duration of the last look that the next one waits: looks take a thirtieth of a processor."""
 SWEEP_PAUSE = 0.005
 
 MadeStreams = TypeVar("MadeStreams", bound=ProgramStreams)
@@ -46,6 +50,8 @@ class Running(Struct, eq=False):
     execution: Execution
     plan: CommandPlan
     ending: asyncio.Task[Captured] | None = None
+    watching: asyncio.Task[None] | None = None
+    """Looks at its workspace while it runs."""
 
 
 class Supervision:
@@ -119,8 +125,20 @@ class Supervision:
             running.ending = asyncio.create_task(self._end(running))
         return await to_the_end(running.ending)
 
+    async def _keep_watch(self, running: Running) -> None:
+        """Look at the workspace of a long command now and then: programs outside start while it runs."""
+        pause = WATCH_PAUSE
+        while not running.execution.over.is_set():
+            try:
+                async with asyncio.timeout(pause):
+                    await running.execution.over.wait()
+            except TimeoutError:
+                pause = max(WATCH_PAUSE, WATCH_SHARE * await self._planner.look(running.plan))
+
     async def _end(self, running: Running) -> Captured:
         execution = running.execution
+        if running.watching is not None:
+            running.watching.cancel()
         if not execution.over.is_set():
             execution.kill()
             with contextlib.suppress(TimeoutError):
@@ -248,6 +266,8 @@ class Supervision:
                 running.execution.report_end()
             raise
         if account.pid:
+            if plan.confinement.watched is not None:
+                running.watching = asyncio.create_task(self._keep_watch(running))
             return running
         await self.end(running)
         if account.failure:

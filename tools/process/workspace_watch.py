@@ -96,9 +96,10 @@ class WorkspaceWatch:
         state = self._states.get(workspace)
         return state.places if state is not None else ()
 
-    def look(self, watched: Watched) -> None:
-        """Set aside what has come while the command runs; its end reports that."""
+    def look(self, watched: Watched) -> float:
+        """Set aside what has come while the command runs; its end reports that. Returns the seconds it took."""
         self._judge(watched, last=False)
+        return self._states[watched.workspace].seconds
 
     def end(self, watched: Watched) -> Left:
         """Note that a command is over: set traps aside, and find the self-starting files that changed."""
