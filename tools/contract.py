@@ -292,7 +292,16 @@ class OutputSoFar(Struct, frozen=True):
     """Folder in which a line of the user runs, where it is not the conversation's."""
 
 
-Progress: TypeAlias = OutputChunk | TerminalRows | ProcessStarted | ProcessesEnded | OutputSoFar
+class ProgramEnded(Struct, frozen=True):
+    """A command is over, and its result follows once it is known what it left in the folder."""
+
+    captured: Captured
+    exit_code: int | None
+    """Exit code; None where a signal ended it."""
+    seconds: float
+
+
+Progress: TypeAlias = OutputChunk | TerminalRows | ProcessStarted | ProcessesEnded | OutputSoFar | ProgramEnded
 Report: TypeAlias = Callable[[Progress], None]
 
 

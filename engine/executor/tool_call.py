@@ -57,6 +57,7 @@ from tools.contract import (
     OutputSoFar,
     ProcessesEnded,
     ProcessStarted,
+    ProgramEnded,
     Progress,
     Report,
     SandboxMode,
@@ -266,21 +267,9 @@ def _announce(session: Session, call: ToolCall, request: ToolRequest | None, fac
 
 async def _run(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow, facts: CallFacts) -> ToolOutput:
     def report(progress: Progress) -> None:
-        match progress:
-            case OutputChunk(text=text):
-                facts.tail = (facts.tail + text)[-TAIL:]
-            case TerminalRows(text=text):
-                facts.tail, facts.wants_screen = text[-TAIL:], progress.wants_screen
-            case ProcessStarted(pid, started):
-                _note_process(session, call.id, pid, started)
-            case ProcessesEnded(count, survivors):
-                facts.ended, facts.survivors = count, survivors
-            case OutputSoFar():
-                facts.so_far = progress
-                return
-            case _:
-                assert_never(progress)
-        session.publisher.publish(ToolProgressed(call.id, progress))
+        _note_progress(session, call, facts, progress)
+        if not isinstance(progress, OutputSoFar):
+            session.publisher.publish(ToolProgressed(call.id, progress))
 
     gate = CallHosts(session, call, ready.request, granted_hosts(grant.sandbox.hosts or ()), facts.rows)
     try:
@@ -296,6 +285,25 @@ async def _run(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow,
         return ToolOutput(f"{call.name} failed: {type(error).__name__}: {error}", is_error=True)
     finally:
         gate.close()
+
+
+def _note_progress(session: Session, call: ToolCall, facts: CallFacts, progress: Progress) -> None:
+    """Keep what a late subscriber and a stop need of a running call."""
+    match progress:
+        case OutputChunk(text=text):
+            facts.tail = (facts.tail + text)[-TAIL:]
+        case TerminalRows(text=text):
+            facts.tail, facts.wants_screen = text[-TAIL:], progress.wants_screen
+        case ProcessStarted(pid, started):
+            _note_process(session, call.id, pid, started)
+        case ProcessesEnded(count, survivors):
+            facts.ended, facts.survivors = count, survivors
+        case OutputSoFar():
+            facts.so_far = progress
+        case ProgramEnded():
+            pass
+        case _:
+            assert_never(progress)
 
 
 def _context(

@@ -25,6 +25,7 @@ from tests.benchmarks import (
     crash,
     everyday,
     extensions,
+    guard,
     history,
     hosts,
     idle,
@@ -87,6 +88,7 @@ FAMILIES: Final = (
     Family("search", search.search, 900, 90),
     Family("soak", soak.soak, 3000, 300),
     Family("machine", machine.machine, 360, 30),
+    Family("guard", guard.guard, 400, 200),
     Family("everyday", everyday.everyday, 600, 300),
     Family("parse", parse.parse, 30, 15),
 )

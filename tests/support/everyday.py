@@ -73,6 +73,23 @@ def repository(folder: Path) -> None:
     (folder / "notes.md").write_text("# Notes\nchanged\n")
 
 
+def branches(folder: Path) -> None:
+    """A repository whose branches differ in files that agents, editors and shells load by themselves."""
+    repository(folder)
+    _run(folder, "git", "checkout", "-q", "--", "notes.md")
+    for branch, text in (("main", "one"), ("topic", "two")):
+        _run(folder, "git", "switch", "-q", branch)
+        for name in ("AGENTS.md", ".vscode/settings.json", ".claude/settings.json", ".envrc"):
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(f'{{"value": "{text}"}}\n')
+        if branch == "topic":
+            (folder / "CLAUDE.md").write_text("new\n")
+        _run(folder, "git", "add", "-A", "-f")
+        _run(folder, "git", "commit", "-qm", f"settings {text}")
+    _run(folder, "git", "switch", "-q", "main")
+    (folder / "notes.md").write_text("# Notes\nchanged\n")
+
+
 def python(folder: Path) -> None:
     """A package with a test that passes, and one that talks to itself over loopback."""
     (folder / "thing.py").write_text("def double(n: int) -> int:\n    return 2 * n\n")
@@ -220,5 +237,26 @@ COMMANDS: Final = (
     Everyday("sqlite3 x.db 'create table a(b); select 1'", "sqlite3", plain),
     Everyday("sleep 0.1 & wait; echo done > /dev/null; date > /dev/stderr", "bash", plain),
     Everyday("cat <(echo a) | tee b.txt | xargs echo", "bash", plain),
+    Everyday("git switch topic -q && git switch main -q", "git", branches),
+    Everyday("git checkout -q topic && git checkout -q -", "git", branches),
+    Everyday("git merge -q -X theirs --no-edit topic", "git", branches),
+    Everyday("git stash -q && git rebase -q -X theirs topic && git stash pop -q", "git", branches),
+    Everyday("git reset -q --hard topic && git reset -q --hard main@{1}", "git", branches),
+    Everyday("git stash -q && git switch -q topic && git stash pop -q", "git", branches),
+    Everyday("git stash -q && git cherry-pick -X theirs topic && git stash pop -q", "git", branches),
+    Everyday("git diff main topic > c.patch && git apply c.patch && rm c.patch", "git", branches),
+    Everyday("git checkout -q topic -- AGENTS.md .vscode && git status --short", "git", branches),
+    Everyday("git rm -q -r .claude && git commit -qm removed && git revert --no-edit HEAD", "git", branches),
+    Everyday("git init -q sub && git -C sub commit -q --allow-empty -m x && rm -rf sub", "git", plain),
+    Everyday("git clone -q . copy && git -C copy log --oneline", "git", repository),
+    Everyday("wc -l *.* && ls -A * && du -a *", "bash", repository),
+    Everyday('for f in *; do [ -d "$f" ] || cat "$f"; done', "bash", plain),
+    Everyday("python3 -c \"import shutil; shutil.copytree('.', '/tmp/phoenix-copy')\"", "python3", repository),
+    Everyday("cp -r . /tmp/phoenix-copied && diff -r src /tmp/phoenix-copied/src", "cp", repository),
+    Everyday("mkdir .vscode && echo '{}' > .vscode/settings.json", "bash", plain),
+    Everyday("touch HEAD config AGENTS.md && rm HEAD config AGENTS.md", "bash", plain),
+    Everyday("zip -qr a.zip . && unzip -l a.zip", "zip", plain),
+    Everyday("jq . *.json", "jq", node),
+    Everyday("tar cf a.tar * && tar tf a.tar", "tar", repository),
     Everyday("ulimit -n; nproc; uname -a; id; df . ; free 2>/dev/null; env", "bash", plain),
 )

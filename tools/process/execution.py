@@ -12,7 +12,7 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tools.contract import Captured, Finished, OutputSoFar, ProcessesEnded, ProcessStarted, Progress
+from tools.contract import Captured, Finished, OutputSoFar, ProcessesEnded, ProcessStarted, ProgramEnded, Progress
 from tools.process.link import ZygoteLink
 from tools.process.network import NetworkUse, keep_descriptors
 from tools.process.streams import ProgramStreams
@@ -151,6 +151,12 @@ class Execution:
         """Report all output so far, which a stop would lose."""
         if self._report is not None:
             self._report(OutputSoFar(captured))
+
+    def report_program(self, captured: Captured) -> None:
+        """Report that the program itself is over."""
+        if self._report is not None:
+            ended = self.finished(captured, timed_out=False)
+            self._report(ProgramEnded(captured, ended.exit_code, ended.duration))
 
     def finished(self, captured: Captured, *, timed_out: bool) -> Finished:
         """The account as the result of a run."""

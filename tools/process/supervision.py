@@ -39,6 +39,8 @@ WATCH_PAUSE = 2.0
 """Seconds between two looks at the workspace of a command that runs, at least."""
 WATCH_SHARE = 30.0
 """Times the duration of the last look that the next one waits: looks take a thirtieth of a processor."""
+UNSEEN_LOOK = 0.03
+"""Seconds of a look at the folder that nobody notices; for a longer one the end of the program is reported first."""
 SWEEP_PAUSE = 0.005
 
 MadeStreams = TypeVar("MadeStreams", bound=ProgramStreams)
@@ -152,7 +154,11 @@ class Supervision:
             captured = replace(captured, hosts=hosts)
         self._live.discard(running)
         refused = await self.refusals(running, captured) if account.status else ""
-        left = await self._planner.release(running.plan)
+        release = asyncio.create_task(self._planner.release(running.plan))
+        done, _ = await asyncio.wait({release}, timeout=UNSEEN_LOOK)
+        if not done:
+            execution.report_program(captured)
+        left = await release
         if not (left.said or left.changed or refused):
             return captured
         return replace(captured, notes=left.said, changed=left.changed, refused=refused)

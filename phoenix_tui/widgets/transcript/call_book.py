@@ -13,7 +13,17 @@ from engine.updates import RunningCall
 from phoenix_tui.widgets.blocks.tool_view import ToolView, display_of, queued_call, stored_call, summary_of, with_output
 from tools.call_titles import SERVER_TOOL
 from tools.clean import clean
-from tools.contract import OutputChunk, OutputSoFar, ProcessesEnded, ProcessStarted, Progress, ToolRequest
+from tools.contract import (
+    OutputChunk,
+    OutputSoFar,
+    ProcessesEnded,
+    ProcessStarted,
+    ProgramEnded,
+    Progress,
+    TerminalDisplay,
+    ToolRequest,
+)
+from tools.shell_output import all_lines, readable
 from tools.terminal.values import TerminalRows
 
 _UNSETTLED: Final = frozenset({ToolStatus.QUEUED, ToolStatus.AWAITING_APPROVAL, ToolStatus.RUNNING})
@@ -120,6 +130,10 @@ class CallBook:
                 self._put(replace(view, wants_screen=progress.wants_screen, reads_keys=progress.reads_keys))
             case ProcessesEnded(count=count):
                 self._put(replace(view, ended_processes=count))
+            case ProgramEnded(captured=captured, exit_code=code, seconds=seconds):
+                status = ToolStatus.ERROR if code else ToolStatus.SUCCESS
+                display = TerminalDisplay(readable(captured), code, lines=all_lines(captured))
+                self._put(replace(view, status=status, display=display, duration=seconds))
             case ProcessStarted() | OutputSoFar():
                 pass
 
