@@ -13,6 +13,7 @@ import pytest_asyncio
 
 from tests.support.outside import folder_outside_temp
 from tests.support.sandboxes import CONFINED
+from tests.support.waiting import poll
 from tools.contract import Command, Finished
 from tools.files.self_starting import is_self_starting
 from tools.job_board import Caller
@@ -278,3 +279,13 @@ async def test_nothing_of_phoenix_is_visible_to_a_command_in_the_folder(processe
     )
     ended = await run_inside(processes, folder, f"set -e; {script}")
     assert (ended.exit_code, ended.captured.head.decode()) == (0, "a.json\n{}0 a.json\na.json\n")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_a_job_changed_is_named_in_its_output(processes: Processes, place: Path) -> None:
+    folder = place / "job"
+    folder.mkdir()
+    command = Command(("/bin/bash", "-c", "echo x > AGENTS.md"), folder, timeout=60, sandbox=CONFINED)
+    job = await processes.jobs.start(command, "one", "x")
+    await poll(lambda: not processes.jobs.jobs("one")[-1].running)
+    assert "load unasked: AGENTS.md" in processes.jobs.output(job.id).notes[0]

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from tools.clean import reveal_name
 from tools.contract import UNCONFINED, Captured, Command, Finished, JobInfo, Report, Sandbox
 from tools.job_board import Caller
 from tools.process.supervision import Running, Supervision
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 ENDED_KEPT = 20
 """Ended jobs of a conversation whose output can still be read."""
+MOST_NAMED = 12
+CHANGED = "the job changed files that agents, editors or shells load unasked: {names}"
 NOTHING = Captured(b"")
 
 
@@ -172,7 +176,10 @@ class JobTable:
                 async with asyncio.timeout(limit):
                     await execution.over.wait()
         finally:
-            job.captured = await self._supervision.end(job.running)
+            captured = await self._supervision.end(job.running)
+            names = ", ".join(reveal_name(change.path) for change in captured.changed[:MOST_NAMED])
+            said = (CHANGED.format(names=names),) if names else ()
+            job.captured = replace(captured, notes=(*captured.notes, *said)) if said else captured
             finished = execution.finished(job.captured, timed_out=False)
             job.exit_code = finished.exit_code
             job.elapsed = finished.duration

@@ -40,7 +40,7 @@ WATCH_PAUSE = 2.0
 WATCH_SHARE = 30.0
 """Times the duration of the last look that the next one waits: looks take a thirtieth of a processor."""
 UNSEEN_LOOK = 0.03
-"""Seconds of a look at the folder that a person does not notice; for a longer one the end of the program is reported first."""
+"""Seconds of a look that a person does not notice; for a longer one the end of the program is reported first."""
 SWEEP_PAUSE = 0.005
 
 MadeStreams = TypeVar("MadeStreams", bound=ProgramStreams)
