@@ -91,7 +91,7 @@ class McpSheet(RowsSheet):
         view = self._view_of(entry)
         about = [f"{shown_origin(view)}: {command_words(view)}"] if view is not None else []
         if view is not None and view.sandbox is not None:
-            about.append(f"sandbox: {sandbox_words(view)}")
+            about.append(f"sandbox: {sandbox_words(view)} · {hint(('mcp_sandbox', 'changes it'))}")
         if view is not None and view.state in NOT_WORKING:
             about.insert(0, one_line(state_words(view), LONGEST_CAUSE))
         return "\n".join(filter(None, (*about, *self._notices[:3], self._said)))
@@ -206,5 +206,4 @@ def _keys() -> str:
         ("mcp_switch", "off"),
         ("mcp_off", "for good"),
         ("mcp_end", "ends"),
-        ("mcp_sandbox", "sandbox"),
     )

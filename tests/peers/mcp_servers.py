@@ -191,6 +191,7 @@ async def differences(places: Places, name: str, case: Case) -> list[str]:
     """Differences of one server from what is expected, in a fresh home folder and in the usual sandbox."""
     with folder_outside_temp() as folder:
         (folder / "work").mkdir()
+        (folder / "home" / "mem").mkdir(parents=True)
         prepare(folder / "work")
         wrong = await differences_of_run(places, folder, name, case)
         if case.later and not wrong:
@@ -207,7 +208,10 @@ async def differences_of_run(places: Places, folder: Path, name: str, case: Case
     replies = (calls_all(*asked), says("Done.")) if asked else (says("Done."),)
     async with serve(*replies) as server:
         phoenix = with_claude(folder, server.url, PHOENIX_SANDBOX="", PHOENIX_HOME=str(folder / "phoenix"))
-        definition = places.command(case, phoenix.cwd) | {"env": filled(dict(case.environment), words)}
+        definition = places.command(case, phoenix.cwd) | {
+            "env": filled(dict(case.environment), words),
+            "required": True,  # npx installs for longer than a run waits otherwise
+        }
         ran = await run(phoenix, json.dumps({"mcpServers": {name: definition}}), case.message)
         if ran:
             return ran
