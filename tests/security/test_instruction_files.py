@@ -184,8 +184,9 @@ def test_the_users_own_files_and_those_below_phoenix(work: Path) -> None:
 
 
 def test_folders_below_add_theirs_unless_they_hold_code_of_others(work: Path) -> None:
-    for name in ("sub/deep", "node_modules/x", ".hidden", "module/.git", "module/src"):
+    for name in ("sub/deep", "node_modules/x", ".hidden", "module/src"):
         (work / name).mkdir(parents=True)
+    empty_repository(work / "module")
     for name in ("AGENTS.md", "sub/CLAUDE.md", "sub/deep/AGENTS.md", "node_modules/x/AGENTS.md", ".hidden/AGENTS.md"):
         (work / name).write_text(name)
     (work / "module" / "src" / "AGENTS.md").write_text("Of a submodule.")

@@ -23,7 +23,6 @@ from engine.ports import ConversationChanges
 from engine.records import PermissionMode
 from engine.updates import ApprovalAsked, Question
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
-from tests.support.git_repositories import empty_repository
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tests.support.waiting import PATIENCE, poll
 from tools.contract import SandboxMode, Tool, ToolContext
@@ -94,7 +93,7 @@ def folder_above_to_link(cwd: Path, outside: Path) -> None:
 
 
 def into_git(cwd: Path, outside: Path) -> None:
-    empty_repository(cwd)
+    (cwd / ".git").mkdir()
     (cwd / "sub").symlink_to(cwd / ".git")
 
 

@@ -82,12 +82,12 @@ async def test_no_sentence_names_a_server_twice(folder: Path) -> None:
     async with hub_in(folder, stdio()) as one:
         await one.hub.settle(one.record, 20)
         [server] = one.hub.connections(one.record)
-        for kind, message in (
-            ("timeout", "MCP server 'kinds' did not answer in time."),
-            ("server", "MCP server 'kinds' answered with an error: no."),
-            ("internal", "MCP server 'kinds': no."),
-            ("limit", "no more"),
+        for failure in (
+            Failure(kind="timeout", message="MCP server 'kinds' did not answer in time."),
+            Failure(kind="server", message="MCP server 'kinds' answered with an error: no."),
+            Failure(kind="internal", message="MCP server 'kinds': no."),
+            Failure(kind="limit", message="no more"),
         ):
-            said = server.sentence(Failure(kind=kind, message=message))
+            said = server.sentence(failure)
             assert said.count("MCP server 'kinds'") == 1
             assert said.endswith(".")
