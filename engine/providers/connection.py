@@ -96,22 +96,30 @@ class HttpConnection:
             return
 
     async def event(self, patience: float) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        """Read the next event of the server, waiting at most `patience` seconds."""
+        """Read the next event of the server, waiting at most `patience` seconds for all of it.
+
+        A part of a body is one at once, but heads, lengths of chunks and trailers come whole: bytes that drip prolong
+        no wait.
+        """
+        try:
+            async with asyncio.timeout(patience):
+                return await self._event()
+        except TimeoutError:
+            raise ReadTimeout from None
+
+    async def _event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
         try:
             while True:
                 event = self._http.next_event()
                 if event is not h11.NEED_DATA:
                     return event
-                async with asyncio.timeout(patience):
-                    received = await self._reader.read(PIECE)
+                received = await self._reader.read(PIECE)
                 if not received and self._http.their_state is h11.SEND_RESPONSE:
                     if not self._heard:
                         raise HungUp
                     raise TransportError(str(self._protocol.lost or "the answer was cut off"))
                 self._heard = True
                 self._http.receive_data(received)
-        except TimeoutError:
-            raise ReadTimeout from None
         except h11.RemoteProtocolError as error:
             raise TransportError(str(self._protocol.lost or error)) from None
 

@@ -87,7 +87,7 @@ class AcpServer:
 
     async def new(self, request: schema.NewSessionRequest) -> schema.NewSessionResponse:
         """Begin a conversation."""
-        services, cwd = await self._opening, absolute(request.cwd)
+        services, cwd = await self._services(), absolute(request.cwd)
         begun = await services.begin(cwd)
         conversation = await services.engine.create(begun.options)
         session = await self._enter(conversation, request, begun.notices)
@@ -115,7 +115,7 @@ class AcpServer:
 
     async def fork(self, request: schema.ForkSessionRequest) -> schema.ForkSessionResponse:
         """Open a copy of a conversation."""
-        services = await self._opening
+        services = await self._services()
         folder = await asyncio.to_thread(absolute(request.cwd).resolve)
         found = await services.engine.find(request.session_id)
         moves = len(found) == 1 and found[0].cwd != folder
@@ -130,7 +130,7 @@ class AcpServer:
 
     async def sessions(self, request: schema.ListSessionsRequest) -> schema.ListSessionsResponse:
         """A page of conversations, newest first; the cursor is the number of those before it."""
-        services = await self._opening
+        services = await self._services()
         cwd = await asyncio.to_thread(absolute(request.cwd).resolve) if request.cwd is not None else None
         cursor = request.cursor or "0"
         if not cursor.isascii() or not cursor.isdecimal() or len(cursor) > 9:
@@ -157,7 +157,7 @@ class AcpServer:
 
     async def delete(self, request: schema.DeleteSessionRequest) -> schema.DeleteSessionResponse:
         """Move a conversation to the trash."""
-        services = await self._opening
+        services = await self._services()
         if (session := self._sessions.get(request.session_id)) is not None:
             await self._leave(session)
         with known(request.session_id):
@@ -216,7 +216,7 @@ class AcpServer:
 
     async def _open(self, session_id: str, cwd: str, request: Any) -> AcpSession:
         """The session of a stored conversation, which must be one of this folder and free."""
-        services, folder = await self._opening, absolute(cwd)
+        services, folder = await self._services(), absolute(cwd)
         async with self._entering:
             if (session := self._sessions.get(session_id)) is not None:
                 await session.use(services, request)
@@ -230,7 +230,7 @@ class AcpServer:
         return await self._enter(conversation, request, await services.notices(own))
 
     async def _enter(self, conversation: ConversationApi, request: Any, notices: Sequence[str] = ()) -> AcpSession:
-        services = await self._opening
+        services = await self._services()
         session = AcpSession(self.client, conversation, self._models.options, services)
         session.caps = lambda: services.caps(conversation.record)
         session.notices += notices
@@ -240,7 +240,7 @@ class AcpServer:
         return session
 
     async def _leave(self, session: AcpSession) -> None:
-        services = await self._opening
+        services = await self._services()
         self._sessions.pop(session.id, None)
         session.cancel()
         await services.engine.forget(session.id)
@@ -263,8 +263,12 @@ class AcpServer:
         if (session := self._sessions.get(facts.parent_id)) is not None:
             session.agents.follow(agent, facts, update)
 
+    async def _services(self) -> AcpServices:
+        """The opened services; a request that ends meanwhile, as its client leaves, stops no opening."""
+        return await asyncio.shield(self._opening)
+
     async def _offered(self) -> Any:
-        return await (await self._opening).models()
+        return await (await self._services()).models()
 
 
 def greet(session: AcpSession) -> None:

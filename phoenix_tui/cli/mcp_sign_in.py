@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import stat
 import sys
 from typing import Final
 
@@ -68,6 +70,8 @@ async def _outcome(servers: McpServers, record: ConversationRecord, name: str) -
 async def _paste(servers: McpServers, record: ConversationRecord, name: str) -> None:
     """Take addresses from standard input, line by line."""
     loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=LONGEST)
+    if not sys.stdin.isatty() and not stat.S_ISFIFO(os.fstat(0).st_mode) and not stat.S_ISSOCK(os.fstat(0).st_mode):
+        return  # of a file or /dev/null the loop cannot wait for lines, and says so too late to be caught
     try:
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
         while line := await reader.readline():

@@ -82,14 +82,14 @@ class FolderChanges(Struct, frozen=True):
 
 
 def changes_in_view(front: FrontEnd) -> FolderChanges | None:
-    """The changes in the folder of the conversation in view; None after a notice of the reason."""
+    """The changes in the folder of the conversation in view, also of one that another process owns.
+
+    None after a notice of the reason.
+    """
     conversation = front.conversation
     record = conversation.record if conversation is not None else None
-    why_not = conversation.read_only if conversation is not None else ""
-    if not why_not and record is not None and record.agent is not None:
-        why_not = PARENTS
-    if why_not:
-        front.tell(why_not)
+    if record is not None and record.agent is not None:
+        front.tell(PARENTS)
         return None
     folder = record.cwd if record is not None else front.launch.cwd
     return FolderChanges(folder, front.services.runner, front.services.rewinding, record)

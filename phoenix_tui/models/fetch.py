@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 import zipfile
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -45,13 +46,12 @@ async def fetch_web_file(source: WebFile, file: PartialFile, size: int, progress
     except (OSError, ValueError, ImportError, httpx2.InvalidURL) as error:  # of a variable
         raise ModelFileError(without_connections(error, os.environ).rstrip(".")) from None
     try:
-        async with (
-            client,
-            client.stream("GET", source.url, headers=headers) as response,
-        ):
+        async with client, AsyncExitStack() as answering:
+            async with asyncio.timeout(READ_SECONDS):  # the library's own limit restarts with every byte of a head
+                response = await answering.enter_async_context(client.stream("GET", source.url, headers=headers))
             await _accept(response.status_code, file, host or source.url)
             await _receive(response, file, size, progress)
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError) as error:
         raise ModelFileError(f"{host} did not answer ({type(error).__name__})") from None
 
 

@@ -9,6 +9,7 @@ import sys
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.faults import end_quietly
 from phoenix_tui.cli.names import VERSION
+from phoenix_tui.cli.output import write_line
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.lifecycle.launch import Launch
 from phoenix_tui.lifecycle.memory_limit import MemoryLimit
@@ -35,8 +36,7 @@ def run_linear(arguments: RunArguments, setup: Setup) -> int:
         choice = chosen_model(setup)
         conversation_id, wider = resumed_conversation(arguments, setup)
         launch = launch_of(arguments, setup, choice, conversation_id)
-        sys.stdout.write(f"Phoenix {VERSION}, screen reader mode (from {setup.settings.sources['screen_reader']}).\n")
-        sys.stdout.flush()
+        write_line(f"Phoenix {VERSION}, screen reader mode (from {setup.settings.sources['screen_reader']}).")
         return asyncio.run(_talk(launch, setup, choice, link, wider))
     finally:
         link.close()

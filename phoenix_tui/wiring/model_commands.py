@@ -9,7 +9,6 @@ from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.model_commands import ModelCommands, show_models
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.models.offers import LISTS_FILE, KeptLists, ProviderState
 from phoenix_tui.wiring.backend import (
     model_files,
@@ -46,7 +45,4 @@ async def model(setup: Setup, arguments: CommandArguments) -> Exit:
     """`phoenix model ...`."""
     async with command_processes(setup) as processes:
         files = model_files(setup.paths, processes.runner, os.environ)
-        try:
-            return await ModelCommands(files, arguments, DefaultModel(setup.paths.config_file)).run()
-        except (ConfigError, OSError) as error:
-            raise CommandError(str(error), Exit.FAILED) from error
+        return await ModelCommands(files, arguments, DefaultModel(setup.paths.config_file)).run()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from math import inf
 
 from engine.ports.database_waits import DatabaseWaits
 from engine.store import BUSY_SECONDS, SqliteStore, StorePaths, open_ephemeral_store, open_store
 from engine.store.remains import Remains
 from phoenix_tui.config.paths import Paths
+from tools.files.own_files import remove_parts
 
 
 async def open_the_store(
@@ -20,6 +22,7 @@ async def open_the_store(
     """
     if ephemeral:
         return await open_ephemeral_store()
+    await asyncio.to_thread(remove_parts, dict.fromkeys((paths.config, paths.data, paths.state, paths.attachments)))
     remains = Remains(paths.outputs, paths.log_file.parent)
     places = StorePaths(paths.database, paths.attachments, paths.locks, paths.data / "backups", remains)
     return await open_store(places, patience=inf if patient else BUSY_SECONDS, waits=waits)

@@ -63,7 +63,8 @@ class Sending:
         conversation: ConversationApi | None = None
         self._calls += text.startswith("/")
         try:
-            with active.in_flight.one() as stopped, waiting_words(active.parts.dock, text):
+            waits = active.services.engine.waits
+            with active.in_flight.one() as stopped, waiting_words(active.parts.dock, text, waits):
                 conversation = await active.current()
                 attached = await images_of(place)
                 images = tuple(image.id for image in attached)

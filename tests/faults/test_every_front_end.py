@@ -241,3 +241,27 @@ def test_a_fault_at_the_end_changes_no_result(program: Preloaded, used: Path, tm
     ]
     if door in {"json", "stream-json", "host"}:
         assert [line["subtype"] for line in ran.lines if line["type"] == "result"] == ["success"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *([*RUNS[door]] for door in ("text", "json", "stream-json", "lines")),
+        *([*COMMANDS[door]] for door in ("conversations", "runs", "stats", "doctor")),
+        ["model", "list"],
+        ["config", "show"],
+        ["mcp", "list"],
+        ["--version"],
+    ],
+    ids=" ".join,
+)
+def test_a_stdout_that_takes_nothing_is_said_once(
+    program: Preloaded, used: Path, tmp_path: Path, arguments: list[str]
+) -> None:
+    phoenix = phoenix_in(tmp_path)
+    shutil.copytree(used, phoenix.home, dirs_exist_ok=True)
+    ran = program.run(phoenix, *arguments, stdin=b"", out="/dev/full")
+    lost = "phoenix: Stdout cannot be written (No space left on device); the output is lost."
+    assert (ran.code, ran.err.splitlines()[-1:]) == (1, [lost])
+    assert "Traceback" not in ran.err
+    assert "Exception ignored" not in ran.err

@@ -160,6 +160,8 @@ async def test_a_second_phoenix_is_read_only_names_the_first_and_offers_a_copy(t
                 second.type("Me too" + "\r")
                 await second.until(lambda: "┃ Me too" in second.text)
                 assert len(server.requests) == 1
+                second.type("\x15/diff\r")
+                await second.shows("No files changed.")
             ran = await phoenix.run("-p", "-c", "And me")
             assert ran.code == 2
             assert str(first.pid) in ran.err

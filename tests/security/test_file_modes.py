@@ -49,7 +49,7 @@ from tests.support.journeys import calls_all, says
 from tests.support.loopback import Talk, serve
 from tests.support.loopback_anthropic import TINY_PNG
 from tests.support.program import CTRL_D, program
-from tools.files.own_files import is_open_to_all, make_folder, new_file, open_file, write_file
+from tools.files.own_files import is_open_to_all, make_folder, new_file, open_file, remove_parts, write_file
 from tools.process.capture import Spill
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes of POSIX")
@@ -398,3 +398,17 @@ async def test_a_folder_above_that_all_may_write_is_named_at_the_start_and_by_th
     assert f"{shared} is writable for all users; run: chmod o-w {shared}" in (await phoenix.run("doctor")).out
     shared.chmod(0o1777)  # as /tmp: other users' files cannot be replaced
     assert not is_open_to_all(shared)
+
+
+def test_parts_of_killed_processes_are_removed_and_nothing_else(tmp_path: Path) -> None:
+    old = (".config.toml.0123abcd.part", f"phoenix.db.{'a' * 32}.part")
+    kept = (".config.toml.0123ABCD.part", "mine.part", ".0123abcd.part", "config.toml")
+    for name in (*old, *kept):
+        (tmp_path / name).write_text("x")
+        os.utime(tmp_path / name, (1.0, 1.0))
+    (tmp_path / ".young.0123abcd.part").write_text("x")
+    (tmp_path / ".link.0123abcd.part").symlink_to(tmp_path / "config.toml")
+    os.utime(tmp_path / ".link.0123abcd.part", (1.0, 1.0), follow_symlinks=False)
+    removed = remove_parts([tmp_path, tmp_path / "none"])
+    assert sorted(path.name for path in removed) == sorted(old)
+    assert {path.name for path in tmp_path.iterdir()} == {*kept, ".young.0123abcd.part", ".link.0123abcd.part"}

@@ -54,8 +54,11 @@ class Preloaded:
 
     process: subprocess.Popen[str]
 
-    def run(self, phoenix: Phoenix, *arguments: str, stdin: bytes | None = None, fault: str = "") -> Ran:
-        """A run to its end; `fault` is `module:function`, which breaks something in the fork before."""
+    def run(self, phoenix: Phoenix, *arguments: str, stdin: bytes | None = None, fault: str = "", out: str = "") -> Ran:
+        """A run to its end; `fault` is `module:function`, which breaks something in the fork before.
+
+        `out` is a device in the place of stdout.
+        """
         folder = phoenix.home.parent
         given = folder / "stdin"
         given.write_bytes(stdin or b"")
@@ -63,7 +66,7 @@ class Preloaded:
             "argv": arguments,
             "cwd": str(phoenix.cwd),
             "environment": phoenix.environment,
-            "files": [str(given) if stdin is not None else os.devnull, str(folder / "out"), str(folder / "err")],
+            "files": [str(given) if stdin is not None else os.devnull, out or str(folder / "out"), str(folder / "err")],
             "fault": fault,
         }
         assert self.process.stdin is not None
@@ -71,7 +74,7 @@ class Preloaded:
         self.process.stdin.write(json.dumps(order) + "\n")
         self.process.stdin.flush()
         code = int(self.process.stdout.readline())
-        return Ran(code, (folder / "out").read_text("utf-8"), (folder / "err").read_text("utf-8"))
+        return Ran(code, "" if out else (folder / "out").read_text("utf-8"), (folder / "err").read_text("utf-8"))
 
 
 @contextmanager

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
+import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -24,6 +27,9 @@ A_LINK: Final = "it is a symbolic link"
 FOREIGN: Final = "it belongs to another user"
 NO_TEXT: Final = "it is not UTF-8 text"
 NO_NAME: Final = "it is not a valid file name"
+OLD_PART: Final = 600.0
+"""Seconds without a change after which a part of a file is a leftover."""
+_PART: Final = re.compile(r"\..+\.[0-9a-f]{8}\.part|.+\.[0-9a-f]{32}\.part")
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _ANY: Final = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -93,6 +99,27 @@ def write_file(path: Path, content: str | bytes) -> None:
         part.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def remove_parts(folders: Iterable[Path], age: float = OLD_PART) -> list[Path]:
+    """Remove what a killed process left of the files that it was replacing in these folders; returns their paths.
+
+    Only files of `write_file`, and of a new database, that nothing has written to for `age` seconds.
+    """
+    removed: list[Path] = []
+    for folder in folders:
+        with suppress(OSError):
+            for part in folder.glob("*.part"):
+                with suppress(OSError):
+                    found = part.lstat()
+                    if (
+                        _PART.fullmatch(part.name)
+                        and stat.S_ISREG(found.st_mode)
+                        and time.time() - found.st_mtime > age
+                    ):
+                        part.unlink()
+                        removed.append(part)
+    return removed
 
 
 def close_to_others(path: Path) -> None:

@@ -6,6 +6,7 @@ The libraries below raise whatever comes out: FileNotFoundError without a name, 
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -129,11 +130,13 @@ def _folder(value: str) -> str:
 
 def _key_log(value: str) -> str:
     """Fault of the file into which keys of connections are written."""
-    try:
-        with Path(value).open("a", encoding="ascii"):
-            return ""
-    except OSError as error:
-        return f"which cannot be written ({error.strerror or error})"
+    path = Path(value)
+    if path.is_dir():
+        return "which is a folder"
+    if not path.parent.is_dir():
+        return "which is in no folder"
+    place = path if path.exists() else path.parent
+    return "" if os.access(place, os.W_OK) else "which cannot be written"
 
 
 def _why(error: OSError) -> str:

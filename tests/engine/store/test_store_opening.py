@@ -145,6 +145,19 @@ async def test_a_database_that_is_damaged_while_open_is_reported_as_such(paths: 
     await store.close()
 
 
+@pytest.mark.parametrize("moves", [True, False])
+async def test_a_database_that_is_taken_away_while_open_is_said_as_such(paths: StorePaths, moves: bool) -> None:
+    store = await open_store(paths)
+    conversation_id = (await store.create(new_conversation(), 1.0)).id
+    if moves:
+        paths.database.rename(paths.database.with_name("elsewhere.db"))
+    else:
+        paths.database.unlink()
+    with pytest.raises(StorageError, match="was moved or deleted while Phoenix had it open"):
+        await store.commit(move(conversation_id, say("lost")))
+    await store.close()
+
+
 def everything_in(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*"))
 

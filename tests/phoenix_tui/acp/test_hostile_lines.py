@@ -128,6 +128,13 @@ async def test_without_a_client_it_ends_at_once(tmp_path: Path) -> None:
     assert (ran.code, ran.out, ran.err) == (0, "", "")
 
 
+async def test_a_client_that_leaves_while_the_services_open_ends_it_quietly(tmp_path: Path) -> None:
+    new = {"jsonrpc": "2.0", "id": 2, "method": "session/new", "params": {"cwd": str(tmp_path), "mcpServers": []}}
+    asked = "".join(f"{json.dumps(one)}\n" for one in (ASK, new, new | {"id": 3})).encode()
+    ran = await phoenix_in(tmp_path).run("acp", stdin=asked)
+    assert (ran.code, ran.err) == (0, "")
+
+
 async def test_a_client_that_cannot_answer_a_question_denies_it(tmp_path: Path) -> None:
     answers: list[dict[str, Any]] = [
         {"result": 5},

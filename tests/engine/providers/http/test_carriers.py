@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import ssl
 import sys
@@ -196,6 +197,24 @@ async def test_a_server_is_believed_by_its_certificate_alone(monkeypatch: pytest
             tls_context.cache_clear()
         assert [seen.connection for seen in loopback.requests] == [1, 1]
         assert tls_context().verify_mode is ssl.CERT_REQUIRED
+
+
+@pytest.mark.parametrize("begun", [b"", b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n"])
+async def test_bytes_that_drip_prolong_no_wait(begun: bytes) -> None:
+    async def drips(talk: Talk) -> None:
+        talk.writer.write(begun or b"HTTP/1.1 200 OK\r\n")
+
+        def drip() -> None:
+            if not talk.writer.is_closing():
+                talk.writer.write(b"0" if begun else b"x-drip: 1\r\n")
+                asyncio.get_running_loop().call_later(0.02, drip)
+
+        drip()
+        await talk.stall()
+
+    async with asking(DirectTransport, drips, patience=0.3) as (loopback, carrier):
+        with pytest.raises(ReadTimeout):
+            await asked(carrier, loopback)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system has its own proxies and certificates")
