@@ -47,6 +47,7 @@ from phoenix_tui.wiring.update_watch import update_findings
 from phoenix_tui.wiring.web_search import search_findings
 from phoenix_tui.wiring.worktree_findings import worktree_finding
 from tools.contract import Enforcement
+from tools.process.supervision import NO_PROC, lacks_proc
 from tools.wording import counted
 
 _CONVERSATIONS = "SELECT count(*) FROM conversations WHERE kind <> 'subagent'"
@@ -81,7 +82,10 @@ async def findings(setup: Setup) -> list[Finding]:
     async with command_processes(setup) as processes:
         support = await processes.probe()
         servers = await language_server_findings(setup, processes)
-    found.append(Finding("processes", Health.OK, support.supervision_sentence))
+    if lacks_proc():
+        found.append(Finding("processes", Health.BAD, f"No command can be started: {NO_PROC}."))
+    else:
+        found.append(Finding("processes", Health.OK, support.supervision_sentence))
     found.append(Finding("sandbox", Health.OK if support.sandbox else Health.NOTE, support.sandbox_sentence))
     found.append(Finding("hosts", Health.OK, network_sentence(support.enforcement, setup.settings)))
     found += profile_findings(profile_files(setup), setup.cwd)

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from tools.contract import Command, Enforcement, Sandbox, SandboxMode
 from tools.process.bubblewrap import bubblewrap
+from tools.process.execution import NotSupervisedError
 from tools.process.plan import BUBBLEWRAP, Planner
 from tools.process.supervision import Supervision
 from tools.process.zygote import wire
@@ -95,7 +96,7 @@ async def _enforces(supervision: Supervision, planner: Planner, mechanism: str) 
         plan = await planner.confined(command, mechanism, Sandbox(SandboxMode.WORKSPACE), is_watched=False)
         try:
             running = await supervision.start_planned(command, plan)
-        except OSError:
+        except (OSError, NotSupervisedError):
             return False
         try:
             await running.execution.over.wait()

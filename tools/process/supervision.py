@@ -34,6 +34,7 @@ ANSWER_LIMIT = 5.0
 """Seconds after which a zygote that forked no supervisor is replaced: a command may have stopped it."""
 LOOK_LIMIT = 1.0
 """Seconds for looks at the paths that a failed program names; one may lie on a file system that does not answer."""
+NO_PROC = "/proc is not mounted, and the supervision of commands needs it; mount it with `mount -t proc proc /proc`"
 LAUNCH_PAUSE = 0.002
 WATCH_PAUSE = 2.0
 """Seconds between two looks at the workspace of a command that runs, at least."""
@@ -54,6 +55,11 @@ class Running(Struct, eq=False):
     ending: asyncio.Task[Captured] | None = None
     watching: asyncio.Task[None] | None = None
     """Looks at its workspace while it runs."""
+
+
+def lacks_proc() -> bool:
+    """True on a Linux whose /proc is not mounted, where no command can be supervised."""
+    return sys.platform == "linux" and not os.path.exists("/proc/self/stat")  # noqa: PTH110 - one call
 
 
 class Supervision:
@@ -98,7 +104,7 @@ class Supervision:
             except FileNotFoundError:  # guarded or hidden paths may have been removed since the plan
                 if plan.confinement.lease is None or attempt == PLANS:
                     raise
-        raise OSError("the process helper of Phoenix does not stay alive")
+        raise OSError(NO_PROC if lacks_proc() else "the process helper of Phoenix does not stay alive")
 
     async def start_with(
         self,
