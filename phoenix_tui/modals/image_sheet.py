@@ -108,11 +108,13 @@ class ImageSheet(Sheet[None]):
 
     def action_step(self, by: int) -> None:
         """Another one, round the ends."""
-        self._at = (self._at + by) % len(self._images)
+        self._at = (self._at + by) % max(len(self._images), 1)
         self._show()
 
     def action_take_away(self) -> None:
-        """Remove this image from the message."""
+        """Remove this image from the message; the key may come once more while the sheet closes."""
+        if not self._images:
+            return
         removed = self._images.pop(self._at)
         self._chips.images = tuple(one for one in self._chips.images if one.id != removed.id)
         if not self._images:
@@ -122,6 +124,8 @@ class ImageSheet(Sheet[None]):
         self._show()
 
     def _show(self) -> None:
+        if not self._images:
+            return
         image = self._images[self._at]
         which = f"Image {self._at + 1} of {len(self._images)}" if len(self._images) > 1 else "Image"
         another = ("image_previous image_next", "another") if len(self._images) > 1 else ""

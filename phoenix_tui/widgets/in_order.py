@@ -6,6 +6,8 @@ the app: keys typed in one burst (a paste without brackets, a busy loop) would b
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from contextlib import suppress
 from functools import cache
 from typing import Final
 
@@ -38,5 +40,8 @@ def edit_at_once(area: TextArea, event: events.Key) -> bool:
     event.stop()
     event.prevent_default()
     _, name, arguments = parse(action)
-    getattr(area, f"action_{name}")(*arguments)
+    edit: object = getattr(area, f"action_{name}")(*arguments)
+    if isinstance(edit, Coroutine):  # Ctrl+K: it waits for nothing, and so ends with its first step
+        with suppress(StopIteration):
+            edit.send(None)
     return True
