@@ -53,6 +53,8 @@ class ServerDefinition(SecretFields, Struct, frozen=True, kw_only=True):
     """Program that prints further headers as a JSON object; empty without one."""
     oauth: OAuth | None = None
     """Settings for signing in; None: the usual ones."""
+    era: str = "auto"
+    """Era of the protocol: `auto` (the newest), `legacy` (the handshake, in which it may ask), or a newer version."""
     timeout_ms: int = 0
     """Time limit of a call, total and idle; 0: the usual ones."""
     is_enabled: bool = True

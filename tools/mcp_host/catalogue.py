@@ -22,6 +22,7 @@ from tools.mcp_host.limits import (
     MOST_PAGES,
     MOST_SCHEMA_BYTES,
 )
+from tools.mcp_host.mending import LEFT_OUT
 from tools.mcp_host.protocol import Annotations, Item, Items, LeftOut, Listing, PromptArgument
 
 P = TypeVar("P", bound=PaginatedResult)
@@ -54,6 +55,11 @@ class Catalogue:
             self._leave_out(name, "its definition is no JSON")
         else:
             self._items[name] = made
+
+    def leave_out_of(self, page: PaginatedResult) -> None:
+        """Note the items of a page that could not be read (`mending.py`)."""
+        for name, reason in (page.meta or {}).get(LEFT_OUT) or ():
+            self._leave_out(str(name), str(reason))
 
     def leave_rest_out(self) -> None:
         """Note that the server has more pages than are read."""
@@ -129,6 +135,7 @@ async def _pages(catalogue: Catalogue, page: Callable[[str | None], Awaitable[P]
     cursor, seen = None, set[str]()
     for _ in range(MOST_PAGES):
         result = await page(cursor)
+        catalogue.leave_out_of(result)
         yield result
         cursor = result.next_cursor
         if cursor is None or cursor in seen:

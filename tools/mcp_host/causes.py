@@ -12,6 +12,7 @@ from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 from pydantic import ValidationError
 
 from tools.clean import clean_line
+from tools.mcp_host.mending import OF_SERVER
 from tools.mcp_host.protocol import ErrorKind, Failure
 from tools.mcp_host.spill import SpillFull
 
@@ -65,9 +66,9 @@ def failure(error: BaseException, name: str) -> Failure:
             return error.failure
         case AuthNeeded():
             return Failure(kind="needs_auth", message=f"MCP server '{name}' needs you to sign in.")
-        case MCPError(code=code) if code == CONNECTION_CLOSED:
+        case MCPError(code=code) if code == CONNECTION_CLOSED and not is_of_server(error):
             return Failure(kind="gone", message=f"MCP server '{name}' ended: {words(error.message)}.")
-        case MCPError(code=code) if code == REQUEST_TIMEOUT:
+        case MCPError(code=code) if code == REQUEST_TIMEOUT and not is_of_server(error):
             return Failure(kind="timeout", message=f"MCP server '{name}' did not answer in time.")
         case MCPError():
             text = f"MCP server '{name}' answered with an error: {words(error.message)}"
@@ -80,6 +81,11 @@ def failure(error: BaseException, name: str) -> Failure:
             return Failure(kind="internal", message=f"A result of MCP server '{name}' could not be saved: {error}")
         case _:
             return Failure(kind="internal", message=f"MCP server '{name}': {cause(error)}")
+
+
+def is_of_server(error: MCPError) -> bool:
+    """True for an error that the server sent, whose code is also one that the SDK gives to its own."""
+    return isinstance(error.data, dict) and OF_SERVER in error.data
 
 
 def cause(error: BaseException) -> str:

@@ -9,7 +9,14 @@ from typing import Any, Protocol, Self, TypeAlias
 
 import anyio
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+from mcp_types import (
+    CONNECTION_CLOSED,
+    REQUEST_TIMEOUT,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
 
 from tools.mcp_host.limits import (
     COUNTED_FROM,
@@ -19,6 +26,7 @@ from tools.mcp_host.limits import (
     NOTIFICATION_BURST,
     NOTIFICATIONS_A_SECOND,
 )
+from tools.mcp_host.mending import MENDED, OF_SERVER, mend
 
 PAUSE_EVERY = 100
 PAUSE = 0.05
@@ -105,6 +113,8 @@ class Traffic:
         """Called with a level and a line."""
         self._bucket = Bucket(NOTIFICATION_BURST, NOTIFICATIONS_A_SECOND)
         self._unanswered: set[int | str] = set()
+        self._asked: dict[int | str, str] = {}
+        """Methods of our own requests whose answers are mended."""
         self._dropped = 0
 
     def end(self, cause: str) -> None:
@@ -136,9 +146,22 @@ class Traffic:
             case JSONRPCNotification() if not self._bucket.admits():
                 await self._drop()
                 return False
+            case JSONRPCResponse(id=number) | JSONRPCError(id=int() | str() as number):
+                self._mend(item.message, self._asked.pop(number, ""))
             case _:
                 pass
         return True
+
+    def _mend(self, answer: JSONRPCResponse | JSONRPCError, method: str) -> None:
+        if isinstance(answer, JSONRPCResponse):
+            answer.result = mend(method, answer.result) if method else answer.result
+        elif answer.error.code in {CONNECTION_CLOSED, REQUEST_TIMEOUT}:
+            answer.error.data = {OF_SERVER: True}
+
+    def begin(self, item: SessionMessage) -> None:
+        """Note a request of our own before it is sent."""
+        if isinstance(item.message, JSONRPCRequest) and item.message.method in MENDED:
+            self._asked[item.message.id] = item.message.method
 
     def sent(self, item: SessionMessage) -> None:
         """Note an answer to a request of the server."""
@@ -227,6 +250,7 @@ class GuardedWriter:
 
     async def send(self, item: SessionMessage, /) -> None:
         """Send a message."""
+        self._traffic.begin(item)
         await self._inner.send(item)
         self._traffic.sent(item)
 

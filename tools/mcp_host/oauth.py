@@ -7,7 +7,7 @@ provider outside of a sign-in uses and refreshes tokens, and fails with `AuthNee
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -28,6 +28,10 @@ from tools.mcp_host.protocol import NOTHING, OAuth, raw
 from tools.mcp_host.sign_in import SignIn
 
 M = TypeVar("M", bound=BaseModel)
+SecretMethod: TypeAlias = Literal["client_secret_basic", "client_secret_post"]
+Fields: TypeAlias = dict[str, str]
+BASIC: Final = "client_secret_basic"
+POST: Final = "client_secret_post"
 NO_CALLBACK: Final = "http://127.0.0.1/callback"
 """Redirect address of a provider that never redirects."""
 
@@ -92,7 +96,7 @@ class ServerAuth:
             redirect_uris=[AnyUrl(callback)],
             client_name="Phoenix",
             scope=self._oauth.scopes or None,
-            token_endpoint_auth_method="client_secret_post" if self._oauth.client_secret else "none",
+            token_endpoint_auth_method=BASIC if self._oauth.client_secret else "none",
         )
 
         async def redirect(url: str) -> None:
@@ -110,8 +114,20 @@ class ServerAuth:
             self._url, metadata, self, redirect, returned, self._oauth.client_metadata_url or None
         )
         self._restore(provider)
+        self._sign_as_told(provider)
         self._provider = provider
         return provider
+
+    def _sign_as_told(self, provider: OAuthClientProvider) -> None:
+        """Send the secret of a configured client as the metadata of the authorization server says (RFC 8414)."""
+        context, prepare = provider.context, provider.context.prepare_token_auth
+
+        def prepared(data: Fields, headers: Fields | None = None) -> tuple[Fields, Fields]:
+            if self._oauth.client_id and self._oauth.client_secret and context.client_info is not None:
+                context.client_info.token_endpoint_auth_method = _secret_method(context.oauth_metadata)
+            return prepare(data, headers)
+
+        setattr(context, "prepare_token_auth", prepared)  # noqa: B010 - a method, so types refuse it
 
     def _restore(self, provider: OAuthClientProvider) -> None:
         context, stored = provider.context, self._stored
@@ -146,13 +162,19 @@ class ServerAuth:
             return OAuthClientInformationFull(
                 client_id=self._oauth.client_id,
                 client_secret=self._oauth.client_secret or None,
-                token_endpoint_auth_method="client_secret_post" if self._oauth.client_secret else "none",
+                token_endpoint_auth_method=BASIC if self._oauth.client_secret else "none",
             )
         return _model(OAuthClientInformationFull, self._stored.client)
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         """Take a registration of the SDK; it is handed to Phoenix together with the tokens."""
         self._stored.client = _dumped(client_info)
+
+
+def _secret_method(metadata: OAuthMetadata | None) -> SecretMethod:
+    """Basic where nothing is said, which each authorization server must take (RFC 6749, 2.3.1)."""
+    told = (metadata.token_endpoint_auth_methods_supported if metadata is not None else None) or [BASIC]
+    return POST if POST in told and BASIC not in told else BASIC
 
 
 def _read(stored: Raw) -> Stored:

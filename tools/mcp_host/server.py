@@ -14,7 +14,7 @@ from mcp_types import CONNECTION_CLOSED
 from msgspec import Raw
 
 from tools.mcp_host.asks import Asks
-from tools.mcp_host.causes import AuthNeeded, Failed, cause, find, innermost
+from tools.mcp_host.causes import AuthNeeded, Failed, cause, find, innermost, is_of_server
 from tools.mcp_host.guard import Traffic
 from tools.mcp_host.limits import CLOSE, RECONNECT, SIGN_IN
 from tools.mcp_host.log_ring import LogRing
@@ -24,14 +24,13 @@ from tools.mcp_host.protocol import AuthUrl, Connect, Connected, Credentials, Ev
 from tools.mcp_host.session import Session
 from tools.mcp_host.sign_in import SignIn
 from tools.mcp_host.stdio import stdio_transport
-from tools.mcp_host.web import Refusals, web_transport
+from tools.mcp_host.web import UNAUTHORIZED, Refusals, web_transport
 
 T = TypeVar("T")
 STABLE: Final = 60.0
 """Seconds after which a connection counts as good: the waits before reconnecting begin again."""
 SESSION_GONE: Final = "Session terminated"
 """Message that the SDK makes of HTTP status 404 for a session."""
-UNAUTHORIZED: Final = 401
 SIGNED_OUT: Final = "it wants a sign-in again"
 
 
@@ -165,6 +164,7 @@ class Server:
             with anyio.CancelScope(deadline=anyio.current_time() + limit) as scope:
                 async with session.open(self._transport(refusals, traffic)):
                     connected = await session.begin()
+                    self._check_lists(session, refusals)
                     reached, scope.deadline = True, float("inf")
                     self._arrived(session, connected)
                     await traffic.over.wait()
@@ -180,6 +180,15 @@ class Server:
         finally:
             await session.end()
         return reached, error
+
+    def _check_lists(self, session: Session, refusals: Refusals) -> None:
+        """Take a list that was refused with 401 for what it is: some servers answer the handshake to anyone.
+
+        Raises:
+            AuthNeeded: the user must sign in.
+        """
+        if session.problem and refusals.wants_sign_in and not self._sign_in:
+            raise AuthNeeded
 
     def _transport(self, refusals: Refusals, traffic: Traffic) -> Transport:
         if self._pipe is not None:
@@ -219,7 +228,8 @@ class Server:
                 self.traffic.end(SIGNED_OUT)  # its tokens or headers count no more: the next connection has others
                 raise AuthNeeded from error
             inner = innermost(error)
-            if isinstance(inner, MCPError) and inner.code == CONNECTION_CLOSED and self.traffic and self.traffic.cause:
+            is_closed = isinstance(inner, MCPError) and inner.code == CONNECTION_CLOSED and not is_of_server(inner)
+            if is_closed and self.traffic and self.traffic.cause:
                 raise Failed("gone", f"MCP server '{self.name}' ended: {self.traffic.cause}.") from error
             if self.spec.transport != "http" or SESSION_GONE not in str(inner):
                 raise

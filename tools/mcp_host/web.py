@@ -21,7 +21,8 @@ TIMEOUT = httpx2.Timeout(30.0, read=900.0)
 """Seconds; a stream may be silent for longer than any call, whose own limits end it earlier."""
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,200}")
 _HEADER_VALUE: Final = re.compile(r"[\t -~]{0,16384}")
-REFUSED = frozenset({401, 403})
+UNAUTHORIZED = 401
+REFUSED = frozenset({UNAUTHORIZED, 403})
 
 
 class NotAllowed(httpx2.RequestError):
@@ -33,6 +34,8 @@ class Refusals:
 
     def __init__(self) -> None:
         self.status = 0
+        self.wants_sign_in = False
+        """True once a request of this connection was answered with 401."""
 
 
 class BoundedTransport(httpx2.AsyncBaseTransport):
@@ -53,6 +56,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         self._traffic.note()
         if own:
             self._refusals.status = response.status_code if response.status_code in REFUSED else 0
+            self._refusals.wants_sign_in |= response.status_code == UNAUTHORIZED
         if response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
             await response.aclose()
             raise httpx2.DecodingError("the server compressed an answer although it was not asked to", request=request)

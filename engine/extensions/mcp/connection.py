@@ -311,6 +311,7 @@ class ServerConnection:
             elicitation=self.helpers.asks.can_ask,
             sampling=self.helpers.asks.can_sample and definition.samples,
             timeout_ms=self.limits.connect_ms,
+            era=definition.era,
         )
 
     async def _fail(self, why: str, state: ServerState = ServerState.FAILED, refused: str = "") -> None:

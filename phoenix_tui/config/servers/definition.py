@@ -31,11 +31,13 @@ TRANSPORTS: Final[Mapping[str, ServerTransport]] = {
 KNOWN: Final = frozenset(
     {"type", "command", "args", "env", "cwd", "url", "headers", "timeout", "alwaysLoad", "always_load", "enabled"}
     | {"disabled", "tools", "sandbox", "sampling", "required", "description", "oauth"}
-    | {"headersHelper", "headers_helper", "trust_hints"}
+    | {"headersHelper", "headers_helper", "trust_hints", "era"}
 )
 INHERIT: Final = "inherit"
 """Value of `sandbox`: that of the conversation."""
 LONGEST_NAME: Final = 64
+ERAS: Final = ("auto", "legacy", "2026-07-28")
+"""Eras of the protocol that a server can be held to."""
 LEAST_TIMEOUT: Final = 1_000
 """Milliseconds; a lower time limit is ignored."""
 MOST_WORDS: Final = 200
@@ -86,6 +88,13 @@ def parse_definition(name: str, value: object, place: Place) -> tuple[ServerDefi
         return ServerDefinition(name=shown_name, origin=place.origin, source=place.source, trouble=trouble), ()
 
 
+def _era(table: dict[str, object]) -> str:
+    era = table.get("era", ERAS[0])
+    if era not in ERAS:
+        raise Invalid(f"has an 'era' that is none of {', '.join(ERAS)}")
+    return str(era)
+
+
 def _table(name: str, value: object) -> dict[str, object]:
     if not _NAME.fullmatch(name) or not name.strip():
         raise Invalid(f"needs a name of 1 to {LONGEST_NAME} printable characters")
@@ -122,6 +131,7 @@ def _parsed(name: str, table: dict[str, object], place: Place) -> ServerDefiniti
         headers=headers,
         headers_helper=helper,
         oauth=oauth,
+        era=_era(table),
         timeout_ms=_timeout(table),
         is_enabled=_flag(table, "enabled", default=True) and not _flag(table, "disabled", default=False),
         is_required=_flag(table, "required", default=False) and place.origin is not ServerOrigin.PROJECT,
@@ -135,6 +145,7 @@ def _parsed(name: str, table: dict[str, object], place: Place) -> ServerDefiniti
         identity=_digest(
             *(name, command, environment, cwd, url, headers, sandbox or "inherit", *_words_of(oauth), *helper),
             *(["sampling"] if samples else []),
+            *([era] if (era := _era(table)) != ERAS[0] else []),
         ),
         trouble=_trouble(clean_line(name), variables),
         secrets=tuple(dict.fromkeys(variables.secrets)),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -10,7 +12,7 @@ import msgspec
 import pytest
 
 from tests.support.mcp_helper import Helper, Refused, files_in, helper
-from tests.support.mcp_web import SignInServer, WebServer, serving
+from tests.support.mcp_web import Asked, Given, SignInServer, WebServer, data, serving
 from tools.mcp_host.addresses import is_plain_address
 from tools.mcp_host.protocol import Auth, AuthUrl, Connect, Credentials, OAuth, Status, raw
 
@@ -118,3 +120,40 @@ async def test_configured_client_and_scopes_are_used(tmp_path: Path) -> None:
         query = parse_qs(urlsplit((await running.event(AuthUrl)).url).query)
         assert (query["client_id"], query["scope"]) == (["mine"], ["read write"])
         assert not [asked for asked in server.asked if asked.path == "/registration"]
+
+
+@pytest.mark.parametrize(
+    ("methods", "is_basic"),
+    [
+        (None, True),
+        (["client_secret_basic", "client_secret_post"], True),
+        (["none"], True),
+        (["client_secret_post"], False),
+    ],
+)
+async def test_the_secret_of_a_configured_client_goes_where_the_metadata_says(
+    tmp_path: Path, methods: list[str] | None, is_basic: bool
+) -> None:
+    server = SignInServer()
+    ordinary = server.special
+
+    def special(asked: Asked) -> Given | None:
+        given = ordinary(asked)
+        if given is None or methods is None or "oauth-authorization-server" not in asked.path:
+            return given
+        return data({**json.loads(given.body), "token_endpoint_auth_methods_supported": methods})
+
+    server.special = special
+    async with helper(tmp_path) as running, serving(server):
+        oauth = OAuth(client_id="mine", client_secret="se cret", callback_port=0)
+        spec = Connect(id=running.number(), server="s", transport="http", url=server.url, oauth=oauth)
+        assert await running.refusal(spec) == "needs_auth"
+        await running.ask(Auth(id=running.number(), server="s", action="start"), bool)
+        opened = await running.event(AuthUrl)
+        state = parse_qs(urlsplit(opened.url).query)["state"][0]
+        await fetch(f"{opened.callback}?code=c&state={state}")
+        await running.event(Status, lambda event: event.state == "connected")
+        (asked,) = [one for one in server.asked if one.path == "/token"]
+        expected = f"Basic {base64.b64encode(b'mine:se%20cret').decode()}" if is_basic else None
+        assert asked.headers.get("authorization") == expected
+        assert server.grants[0].get("client_secret") == (None if is_basic else "se cret")
