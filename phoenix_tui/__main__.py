@@ -44,6 +44,10 @@ def main(argv: "Sequence[str] | None" = None) -> int:
         from phoenix_tui.terminal.state import leave  # noqa: PLC0415 - loaded already
 
         leave(code)
+    if "phoenix_tui.lifecycle.threads" in sys.modules:
+        from phoenix_tui.lifecycle.threads import leave_busy_threads  # noqa: PLC0415 - loaded already
+
+        leave_busy_threads(code)
     return code
 
 

@@ -25,6 +25,14 @@ from tools.shedding import SheddingOrder, shedding
 T = TypeVar("T")
 
 
+THREAD: Final = "phoenix-database"
+"""Name of the thread of each connection."""
+READING_ENDS: Final = 1.0
+"""Seconds in which a read that is under way must end when the store closes; it is interrupted."""
+WRITING_ENDS: Final = 6.0
+"""Seconds in which the writes that wait must end then; the journal undoes one that does not."""
+
+
 class Connection(aiosqlite.Connection):
     """A connection on its own thread that runs whole jobs, in order.
 
@@ -35,6 +43,7 @@ class Connection(aiosqlite.Connection):
     def __init__(self, connector: Callable[[], sqlite3.Connection]) -> None:
         super().__init__(connector, iter_chunk_size=64)
         self._thread.daemon = True  # an app that dies without closing the store must still end
+        self._thread.name = THREAD
 
     async def open(self) -> None:
         """Start the thread and connect; when this fails the thread has ended too."""
@@ -44,6 +53,17 @@ class Connection(aiosqlite.Connection):
             if self._thread.ident is not None:  # else the system starts no more threads
                 self._thread.join()  # it can only answer a loop that may be gone by then
             raise
+
+    async def end(self, within: float, *, interrupts: bool = False) -> None:
+        """Close it once its jobs are done; one that takes longer is left to its thread, which ends with Phoenix."""
+        if interrupts and self._connection is not None:
+            self._connection.interrupt()
+        closing = asyncio.ensure_future(self.close())
+        await asyncio.wait({closing}, timeout=within)
+        if closing.done():
+            closing.result()
+        else:
+            closing.cancel()
 
     async def run(self, job: Callable[[sqlite3.Connection], T]) -> T:
         """Run `job` on the connection and return its result; its exceptions pass through.
@@ -178,10 +198,12 @@ class Transactions:
     async def close(self) -> None:
         """End all when everything queued is done. Raises StorageError; then all have ended, too."""
         await asyncio.gather(*self._shrinking, return_exceptions=True)
+        readers = self._connections() - {self._writer}
         try:
             async with AsyncExitStack() as stack:
-                for connection in self._connections():
-                    stack.push_async_callback(connection.close)
+                stack.push_async_callback(self._writer.end, WRITING_ENDS)
+                for reader in readers:
+                    stack.push_async_callback(reader.end, READING_ENDS, interrupts=True)
         except (sqlite3.Error, OSError) as error:
             raise sentence(error, self._path) from error
 

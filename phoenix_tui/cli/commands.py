@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
@@ -43,11 +42,13 @@ def run_command(parsed: Namespace) -> int:
         from phoenix_tui.cli.serve_command import run_serve
 
         return run_serve(arguments)
+    from phoenix_tui.lifecycle.threads import run_loop
+
     if arguments.command == "update":
         from phoenix_tui.wiring.update_watch import update
 
-        return asyncio.run(update(prepare_command(os.environ), os.environ, as_json=arguments.json))
-    return asyncio.run(_run(arguments))
+        return run_loop(update(prepare_command(os.environ), os.environ, as_json=arguments.json))
+    return run_loop(_run(arguments))
 
 
 def _run_mcp(arguments: CommandArguments) -> Exit:
@@ -55,9 +56,10 @@ def _run_mcp(arguments: CommandArguments) -> Exit:
         from phoenix_tui.cli.mcp_command import change_servers
 
         return change_servers(arguments, find_paths(os.environ).config_file, Path.cwd())
+    from phoenix_tui.lifecycle.threads import run_loop
     from phoenix_tui.wiring.mcp_commands import mcp
 
-    return asyncio.run(mcp(prepare_command(os.environ), arguments))
+    return run_loop(mcp(prepare_command(os.environ), arguments))
 
 
 async def _run(arguments: CommandArguments) -> Exit:

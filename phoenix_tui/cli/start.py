@@ -61,11 +61,10 @@ def _after_answer(arguments: RunArguments, setup: Setup) -> Setup:
 
 
 def _without_screen(arguments: RunArguments, setup: Setup) -> Exit:
-    import asyncio  # noqa: PLC0415 - 30 ms, not for a wrong command line
-
     from phoenix_tui.cli.logs import start_log  # noqa: PLC0415 - a screen starts its log after the first frame
     from phoenix_tui.cli.output import write_progress  # noqa: PLC0415 - not before a screen
     from phoenix_tui.cli.prompt import read_images, read_prompt  # noqa: PLC0415 - not before a screen
+    from phoenix_tui.lifecycle.threads import run_loop  # noqa: PLC0415 - asyncio, 30 ms, not for a wrong command line
     from phoenix_tui.wiring.headless import run_headless  # noqa: PLC0415 - not before a screen
 
     start_log(setup.paths.log_file, setup.credentials.secrets(), debug=setup.settings.flag("debug"))
@@ -73,7 +72,7 @@ def _without_screen(arguments: RunArguments, setup: Setup) -> Exit:
     prompt = read_prompt(arguments.prompt, len(images))
     for notice in setup.notices():
         write_progress(notice)
-    return asyncio.run(run_headless(arguments, setup, prompt, images))
+    return run_loop(run_headless(arguments, setup, prompt, images))
 
 
 def _with_screen(arguments: RunArguments, setup: Setup) -> int:

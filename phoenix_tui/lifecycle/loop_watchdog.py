@@ -33,6 +33,8 @@ PATIENCE: Final = 1.6
 """Seconds after a signal until the loop must have taken it; shorter than the zygote's, which can only kill."""
 FINISHING: Final = 8.0
 """Seconds for a proper end; shorter than the zygote's."""
+LEAVING: Final = 15.0
+"""Seconds for the end after a key, which no signal and no zygote bounds: hooks and servers may say goodbye."""
 SOON: Final = 0.05
 HURRYING: Final = frozenset({signal.SIGTERM, signal.SIGINT})
 """Signals that end Phoenix at once when they come again; a window that is closed sends several SIGHUP."""
@@ -57,11 +59,14 @@ class LoopWatch:
         self._over = threading.Event()
         self._answered = self._looked = time.monotonic()
         self._reported = False
+        self._leaving_since: float | None = None
         self._thread = threading.Thread(target=self._run, name="phoenix-watch", daemon=True)
         self._thread.start()
 
     def end_begins(self) -> None:
-        """Note that the loop has taken the signal that ends Phoenix and does its last work."""
+        """Note that the loop has taken the key or signal that ends Phoenix and does its last work."""
+        if self._leaving_since is None:
+            self._leaving_since = time.monotonic()
         self._begun.set()
         self._link.begun()
 
@@ -95,6 +100,8 @@ class LoopWatch:
             if number := self._link.heard(LOOK_EVERY):
                 self._see_to_the_end(number)
                 return
+            if self._leaving_since is not None and time.monotonic() - self._leaving_since > LEAVING:
+                self._force(0)
             self._look()
             self._memory.look()
 
@@ -129,16 +136,17 @@ class LoopWatch:
         self._answered = now
 
     def _force(self, number: int) -> None:
-        """End at once; committed data is in the database, and the zygote ends every program."""
+        """End at once; committed data is in the database, and the zygote ends every program. 0: a key, no signal."""
         self._link.begun()  # it waits for these last acts, which take 1.2 s when the terminal accepts nothing
         stack = stack_of(self._loop_thread)
-        words = f"phoenix: Did not react to signal {number} and was killed; the log says where it was.\n"
+        why = f"Did not react to signal {number}" if number else f"Did not end within {LEAVING:.0f} s"
+        words = f"phoenix: {why} and was killed; the log says where it was.\n"
         words = f"{words}phoenix: {self.last_words}\n" if self.last_words else words
         within(AFTERWARDS, lambda: log.error("killed by signal %d while blocked at: %s", number, stack))
         foreground_programs.hang_up()
         within(AFTERWARDS, state.restore)
         within(AFTERWARDS, lambda: os.write(2, words.encode()))
-        os._exit(SIGNAL_EXIT + number)
+        os._exit(SIGNAL_EXIT + number if number else 1)
 
 
 def stack_of(thread: int) -> str:

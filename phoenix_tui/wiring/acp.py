@@ -35,6 +35,7 @@ from phoenix_tui.config.servers.server_files import MOST_SERVERS
 from phoenix_tui.config.session_folders import SessionFolders, session_rules
 from phoenix_tui.config.sources.report import report_of
 from phoenix_tui.features.custom_commands import CustomCommand, CustomCommands
+from phoenix_tui.lifecycle.threads import run_loop
 from phoenix_tui.text.cost_text import call_lines
 from phoenix_tui.text.labels import money, tokens
 from phoenix_tui.text.trust_text import untrusted
@@ -76,7 +77,7 @@ def run_acp(parsed: Namespace) -> int:
     async def opened() -> AcpServices:
         return await open_services(setup, arguments, Outside(hooks=(unsaved,)))
 
-    return asyncio.run(serve(reading, writing, opened, unsaved))
+    return run_loop(serve(reading, writing, opened, unsaved))
 
 
 def _take_streams() -> tuple[int, int]:

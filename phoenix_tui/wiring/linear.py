@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 
@@ -14,6 +13,7 @@ from phoenix_tui.cli.setup import Setup
 from phoenix_tui.lifecycle.launch import Launch
 from phoenix_tui.lifecycle.memory_limit import MemoryLimit
 from phoenix_tui.lifecycle.stop_signals import BY_USER
+from phoenix_tui.lifecycle.threads import run_loop
 from phoenix_tui.linear.app import LinearApp
 from phoenix_tui.linear.terminal import LineTerminal
 from phoenix_tui.models.choice import ModelChoice
@@ -37,7 +37,7 @@ def run_linear(arguments: RunArguments, setup: Setup) -> int:
         conversation_id, wider = resumed_conversation(arguments, setup)
         launch = launch_of(arguments, setup, choice, conversation_id)
         write_line(f"Phoenix {VERSION}, screen reader mode (from {setup.settings.sources['screen_reader']}).")
-        return asyncio.run(_talk(launch, setup, choice, link, wider))
+        return run_loop(_talk(launch, setup, choice, link, wider))
     finally:
         link.close()
 

@@ -23,6 +23,7 @@ from phoenix_tui.lifecycle.loading import load
 from phoenix_tui.lifecycle.memory_limit import MemoryLimit
 from phoenix_tui.lifecycle.no_palette import leave_out_palette
 from phoenix_tui.lifecycle.stop_signals import END_SIGNALS, IN_A_TAB
+from phoenix_tui.lifecycle.threads import run_loop
 from phoenix_tui.models.choice import DEFAULT_MODELS, ModelChoice, choose_model, needs_servers
 from phoenix_tui.terminal import state
 from phoenix_tui.terminal.attention.background import remembered_light
@@ -80,9 +81,11 @@ def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink, n
             await app.run_async(mouse=launch.mouse)
         finally:
             await services.close(crashed=app.return_code == CRASHED)
-            app.shutdown.stop_watching()
 
-    asyncio.run(show())
+    try:
+        run_loop(show())
+    finally:
+        app.shutdown.stop_watching()
     if app.shutdown.last_words:
         state.restore()
         state.say(f"phoenix: {app.shutdown.last_words}\n")

@@ -39,17 +39,17 @@ def start_control(argv: Sequence[str]) -> int:
     setup = prepare(flags.run, os.environ, flags.setting_sources)
     plugins = host_plugins(flags.plugin_dirs, setup.cwd, flags.plugin_dirs_no_mcp)
     setup = replace(setup, plugins=plugins.found, hooks=flags.hooks)
-    import asyncio  # noqa: PLC0415 - 30 ms, not for a wrong command line
 
     from phoenix_tui.cli.control.session_store import explained  # noqa: PLC0415 - as above
     from phoenix_tui.cli.logs import start_log  # noqa: PLC0415 - as above
+    from phoenix_tui.lifecycle.threads import run_loop  # noqa: PLC0415 - as above
     from phoenix_tui.wiring.control import run_control  # noqa: PLC0415 - as above
 
     start_log(setup.paths.log_file, setup.credentials.secrets(), debug=setup.settings.flag("debug"))
     for notice in (*flags.notices, *plugins.notices, *setup.notices()):
         write_progress(f"phoenix: {notice}")
     try:
-        return asyncio.run(run_control(flags, setup, plugins))
+        return run_loop(run_control(flags, setup, plugins))
     except BrokenPipeError:
         raise
     except Exception as error:  # the edge of a host's run: it reads a result, whatever happened
