@@ -1,8 +1,9 @@
 """Front matter of Markdown files: the part of YAML that profiles, skills, commands and agents use.
 
 Scalars (plain, quoted), `|` and `>` blocks, lists in brackets or with dashes, and maps of one level, in braces or
-indented. Every scalar is text: what it means is the reader's business. Where that fails, each line `key: value` is read
-once more with its value taken as it stands, since an unquoted colon is the common mistake. Linear in the length.
+indented. Every scalar is text: what it means is the reader's business. Where a value cannot be read so, that on the
+line of its key is taken as it stands; where that leaves lines over (maps in maps, lists of maps), the key is left out
+and the others stay. Linear in the length.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class FrontMatter(Struct, frozen=True):
     lines: Mapping[str, int]
     """Line of each key in the file, from 1."""
     body: str
+    left_out: Mapping[str, FrontMatterError] = {}
+    """Faults of the keys whose values cannot be read; an empty key stands for lines that belong to none."""
 
 
 class FrontMatterError(ValueError):
@@ -54,7 +57,7 @@ def read_front_matter(text: str) -> FrontMatter:
     """Read the front matter of a file; a file without one has no values.
 
     Raises:
-        FrontMatterError: it cannot be read, or is too large.
+        FrontMatterError: it has no end, or is too large.
     """
     lines = _NEWLINE.split(text.removeprefix("\ufeff"))
     if lines[0].rstrip() != FENCE:
@@ -70,40 +73,76 @@ def read_front_matter(text: str) -> FrontMatter:
     if not end:
         raise FrontMatterError(f"the front matter that starts here has no closing '{FENCE}'.", 1)
     inner, body = lines[1:end], "\n".join(lines[end + 1 :])
-    try:
-        reader = _Reader(inner, literal=False)
-        return FrontMatter(reader.read(), reader.places, body)
-    except FrontMatterError as first:
-        try:
-            reader = _Reader(inner, literal=True)
-            return FrontMatter(reader.read(), reader.places, body)
-        except FrontMatterError:
-            raise first from None
+    reader = _Reader(inner)
+    return FrontMatter(reader.read(), reader.places, body, reader.left_out)
 
 
 class _Reader:
-    """Reads the lines of one front matter; `literal` takes the value behind each key as it stands."""
+    """Reads the lines of one front matter, key by key: a value that cannot be read costs its key alone."""
 
-    def __init__(self, lines: list[str], *, literal: bool) -> None:
+    def __init__(self, lines: list[str]) -> None:
         self._lines = lines
-        self._literal = literal
+        self._literal = False
+        """True while a value is taken as it stands, after reading it as YAML has failed."""
         self._place = 0
         self.places: dict[str, int] = {}
+        self.left_out: dict[str, FrontMatterError] = {}
 
     def read(self) -> dict[str, Value]:
         values: dict[str, Value] = {}
         while (line := self._next()) is not None:
-            if line[0] in " \t":
-                raise self._wrong("is indented, but belongs to no key above")
-            key, text = self._key(line)
-            if key in values:
-                raise self._wrong(f"gives '{key}' a second time")
-            if len(values) == MOST_KEYS:
-                raise self._wrong(f"is one key too many; at most {MOST_KEYS} are read")
-            self.places[key] = self._place + 2
-            self._place += 1
-            values[key] = self._value(text)
+            key, start = "", self._place
+            try:
+                if line[0] in " \t":
+                    raise self._wrong("is indented, but belongs to no key above")
+                key, text = self._key(line)
+                if key in values:
+                    raise self._wrong(f"gives '{key}' a second time")
+                if len(values) == MOST_KEYS:
+                    raise self._wrong(f"is one key too many; at most {MOST_KEYS} are read")
+                self.places[key] = start + 2
+                values[key] = self._read_value(text)
+            except FrontMatterError as fault:
+                self.left_out.setdefault(key, fault)
+                if key not in values:
+                    self.places.pop(key, None)
+                self._place = start + 1
+                self._skip()
         return values
+
+    def _read_value(self, text: str) -> Value:
+        """The value behind a key, or the text on its line as it stands: an unquoted colon is the common mistake.
+
+        Raises:
+            FrontMatterError: neither ends where the next key begins.
+        """
+        start = self._place = self._place + 1
+        try:
+            value = self._value(text)
+            self._check_end()
+        except FrontMatterError as first:
+            self._place, self._literal = start, True
+            try:
+                value = self._value(text)
+                self._check_end()
+            except FrontMatterError:
+                raise first from None
+            finally:
+                self._literal = False
+        return value
+
+    def _check_end(self) -> None:
+        line = self._next()
+        if line is not None and line[0] in " \t":
+            raise self._wrong("is indented, but belongs to no key above")
+
+    def _skip(self) -> None:
+        """Go on to the next key at the beginning of a line."""
+        while self._place < len(self._lines):
+            line = self._lines[self._place]
+            if line[:1] not in {"", " ", "\t", "-", "]", "}", "#"} and _KEY.fullmatch(line.strip()):
+                return
+            self._place += 1
 
     def _next(self) -> str | None:
         """The next line that is neither empty nor a comment."""

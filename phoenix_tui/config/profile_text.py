@@ -66,6 +66,8 @@ def parse_profile(text: str, path: Path, *, project: bool = False) -> Profile:
     reading = _Reading(path)
     try:
         found = read_front_matter(text)
+        for fault in found.left_out.values():  # the user's own file: nothing in it is passed by
+            raise fault
     except FrontMatterError as error:
         raise reading.wrong(error.line, error.sentence) from error
     values = {field.key: CHECKS[field.key](field, reading) for field in _fields(found, reading)}

@@ -95,6 +95,8 @@ def read_rule(file: SourceFile, places: list[Path]) -> RuleText | None:
         front = read_front_matter(content.decode("utf-8", "replace"))
     except FrontMatterError as error:
         raise BadRule(f"line {error.line}: {error.sentence.rstrip('.')}") from error
+    if (fault := front.left_out.get(PATHS)) is not None:  # without its paths it would count everywhere
+        raise BadRule(f"line {fault.line}: {fault.sentence.rstrip('.')}")
     globs = _globs(front.values.get(PATHS, ""), front.lines.get(PATHS, 1))
     return RuleText(file.path, place, front.body.encode("utf-8", "replace"), globs)
 

@@ -17,7 +17,7 @@ from engine.effort import Effort
 from engine.ports.profiles import KNOWN_TOOLS, Profile
 from engine.records import PermissionMode
 from phoenix_tui.config.claude_words import FOREIGN_EFFORTS, FOREIGN_MODES, known_model
-from phoenix_tui.config.front_matter import FrontMatterError, Value, read_front_matter
+from phoenix_tui.config.front_matter import FrontMatter, FrontMatterError, Value, read_front_matter
 from tools.clean import clean, clean_line
 from tools.contract import JsonObject, JsonValue
 from tools.files.content import is_binary
@@ -44,6 +44,7 @@ MOST_SKILLS: Final = 50
 _TOOL_LISTS: Final = frozenset({"tools", "disallowedTools"})
 _LISTS: Final = _TOOL_LISTS | {SKILLS}
 _NUMBERS: Final = frozenset({"maxTurns"})
+_KNOWN: Final = _LISTS | _NUMBERS | {"name", "description", "effort", "permissionMode", "model"}
 
 
 class AgentError(ValueError):
@@ -97,6 +98,9 @@ def agent_in(content: bytes, path: Path, prefix: str = "") -> AgentFile:
         raise AgentError("it is not UTF-8 text") from error
     except FrontMatterError as error:
         raise AgentError(error.sentence.rstrip("."), error.line) from error
+    for key in sorted(_TOOL_LISTS & found.left_out.keys()):
+        fault = found.left_out[key]  # without its limits an agent would have every tool
+        raise AgentError(fault.sentence.rstrip("."), fault.line)
     name = found.values.get("name") or path.name.removesuffix(SUFFIX)
     if not isinstance(name, str) or len(name) > LONGEST_FILE_NAME or _NAME.fullmatch(name) is None:
         raise AgentError(
@@ -105,7 +109,7 @@ def agent_in(content: bytes, path: Path, prefix: str = "") -> AgentFile:
         )
     about = _about(found.values, found.body)
     profile = agent_profile(f"{prefix}{name}", about)
-    return AgentFile(replace(profile, source=str(path), project=True), tuple(_notes(about)))
+    return AgentFile(replace(profile, source=str(path), project=True), (*_notes(about), *_faults(found)))
 
 
 def _about(values: Mapping[str, Value], body: str) -> JsonObject:
@@ -120,6 +124,13 @@ def _about(values: Mapping[str, Value], body: str) -> JsonObject:
             about[key] = clean_line(value)
     about["prompt"] = clean(body).strip()
     return about
+
+
+def _faults(found: FrontMatter) -> Iterator[str]:
+    """Clauses about known fields whose values cannot be read."""
+    for key, fault in found.left_out.items():
+        if not key or key in _KNOWN:
+            yield f"{key or 'some lines'} left out: {fault.sentence.rstrip('.')}"
 
 
 def _notes(about: JsonObject) -> Iterator[str]:

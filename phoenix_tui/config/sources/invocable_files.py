@@ -20,13 +20,21 @@ from tools.clean import clean, clean_line
 from tools.files.content import is_binary
 from tools.wording import one_line
 
-MOST_BYTES: Final = {InvocableKind.SKILL: 256 * 1024, InvocableKind.COMMAND: 64 * 1024}
+MOST_BYTES: Final = {InvocableKind.SKILL: 1024 * 1024, InvocableKind.COMMAND: 256 * 1024}
 """Bytes of one file; a larger one is not used."""
 LONGEST_DESCRIPTION: Final = 4_000
 """Characters kept; the prompt takes fewer (engine/extensions/skill_prompt.py)."""
 LONGEST_HINT: Final = 200
 COMMAND_DEPTH: Final = 3
 """Folders below the folder of commands."""
+MOST_READ: Final = 16 << 20
+"""Bytes of a file of which the beginning is used."""
+HIDES: Final = "disable-model-invocation"
+KNOWN: Final = frozenset(
+    {"name", "description", "when_to_use", "argument-hint", "arguments", "allowed-tools", "model", "effort", "agent"}
+    | {HIDES, "user-invocable", "context"}
+)
+"""Keys that are read; another one is passed by, whatever its value is."""
 MOST_BUNDLED: Final = 2_000
 FOLDER_OF: Final = {InvocableKind.SKILL: "skills", InvocableKind.COMMAND: "commands"}
 SKILL_FILE: Final = "SKILL.md"
@@ -75,9 +83,12 @@ def name_of(file: SourceFile) -> str:
 def _read(main: SourceFile, files: Sequence[SourceFile], kind: InvocableKind, origin: InvocableOrigin) -> Invocable:
     name = _checked_name(name_of(main), kind)
     name = f"{main.plugin.name}:{name}" if main.plugin is not None else name
-    content = read_source(main, MOST_BYTES[kind])
+    content = read_source(main, MOST_READ)
     if content is None:
-        raise InvocableError(f"It is larger than {MOST_BYTES[kind] // 1024} KB, or changed while it was read.")
+        raise InvocableError(f"It is larger than {MOST_READ >> 20} MB, or changed while it was read.")
+    is_cut = len(content) > MOST_BYTES[kind]
+    if is_cut:
+        content = content[: content.rfind(b"\n", 0, MOST_BYTES[kind]) + 1]
     if is_binary(content):
         raise InvocableError("It is no text.")
     try:
@@ -88,7 +99,10 @@ def _read(main: SourceFile, files: Sequence[SourceFile], kind: InvocableKind, or
         found = read_front_matter(text)
     except FrontMatterError as error:
         raise InvocableError(f"Front matter: {error.sentence}", error.line) from error
-    return _Reading(found, kind).made(name, origin, main.path, files)
+    reading = _Reading(found, kind)
+    if is_cut:
+        reading.notes.append(f"It is longer than {MOST_BYTES[kind] // 1024:,} KB; the rest is left out.")
+    return reading.made(name, origin, main.path, files)
 
 
 def _checked_name(name: str, kind: InvocableKind) -> str:
@@ -109,7 +123,14 @@ class _Reading:
         self._values: Mapping[str, Value] = found.values
         self._body = clean(found.body).strip("\n")
         self._kind = kind
-        self._notes: list[str] = []
+        self._left_out = found.left_out
+        self.notes = [
+            f"'{key}' is left out: {fault.sentence}" if key else f"Some lines are left out: {fault.sentence}"
+            for key, fault in found.left_out.items()
+            if not key or key in KNOWN
+        ]
+        if "hooks" in {*found.values, *found.left_out}:
+            self.notes.append("Its 'hooks' are not used; put them into a file of hooks.")
 
     def made(self, name: str, origin: InvocableOrigin, path: Path, files: Sequence[SourceFile]) -> Invocable:
         """The value of the file."""
@@ -130,11 +151,11 @@ class _Reading:
             allowed_tools=self._rules(),
             model=self._model(),
             effort=self._effort(),
-            for_models=not self._flag("disable-model-invocation", default=False),
+            for_models=not self._flag(HIDES, default=HIDES in self._left_out),
             for_users=self._flag("user-invocable", default=True),
             forks=self._text("context") == "fork",
             agent=self._text("agent"),
-            notes=tuple(self._notes),
+            notes=tuple(self.notes),
         )
 
     def _text(self, key: str) -> str:
@@ -144,13 +165,13 @@ class _Reading:
     def _flag(self, key: str, *, default: bool) -> bool:
         word = self._text(key).lower()
         if word and word not in _YES | _NO:
-            self._notes.append(f"'{key}' must be true or false; it counts as {str(default).lower()}.")
+            self.notes.append(f"'{key}' must be true or false; it counts as {str(default).lower()}.")
         return word in _YES if word in _YES | _NO else default
 
     def _description(self) -> str:
         described = self._text("description") or self._first_words()
         if not described:
-            self._notes.append("It has no description, so a model has only its name to go by.")
+            self.notes.append("It has no description, so a model has only its name to go by.")
         if when := self._text("when_to_use"):
             described = f"{described} {when}".strip()
         return one_line(described, LONGEST_DESCRIPTION)
@@ -169,7 +190,7 @@ class _Reading:
         told = self._text("name")
         if self._kind is not InvocableKind.SKILL or not told or told == name:
             return ()
-        self._notes.append(f"Its front matter says '{one_line(told, 64)}'; the name of its folder counts.")
+        self.notes.append(f"Its front matter says '{one_line(told, 64)}'; the name of its folder counts.")
         return (told,) if _NAME.fullmatch(told) else ()
 
     def _hint(self) -> str:
@@ -197,7 +218,7 @@ class _Reading:
     def _effort(self) -> Effort:
         word = self._text("effort").lower()
         if word not in _EFFORTS:
-            self._notes.append(f"There is no effort '{one_line(word, 40)}'; that of the conversation is used.")
+            self.notes.append(f"There is no effort '{one_line(word, 40)}'; that of the conversation is used.")
         return _EFFORTS.get(word, Effort.DEFAULT)
 
 

@@ -134,13 +134,13 @@ def test_files_that_cannot_be_used_are_named_and_harm_no_other(
     (root / ".claude/agents/latin.md").write_bytes(b"caf\xe9\n")
     (root / ".claude/agents/out.md").symlink_to(write(tmp_path / "outside.md", "x\n"))
     trust(profiles, root)
-    assert agents(profiles, root) == {"good": "good.md", "known": "known.md"}
+    assert agents(profiles, root) == {"broken": "broken.md", "good": "good.md", "known": "known.md"}
     good = profiles.resolve("good", root)
     assert (good.description, good.prompt) == ("ab", "Say it.")
     texts = [one.text.removeprefix(f"{one.path.parent}/") for one in profiles.troubles(root)]
     assert texts == [
         "binary.md: it is no text.",
-        "broken.md:3: this line is a key below a key that has a value already.",
+        "broken.md: name left out: this line is a key below a key that has a value already.",
         "known.md: there are no such tools here: NotebookEdit, MadeUp.",
         "known.md: there is no permission mode root.",
         "large.md: it is larger than 256 KB, or changed while it was read.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,9 +66,9 @@ def test_a_mistake_is_one_sentence_with_its_line(inner: str, line: int, said: st
     if not line:
         assert values(inner) == {"a": "x b"}
         return
-    with pytest.raises(FrontMatterError, match=said) as raised:
-        values(inner)
-    assert raised.value.line == line
+    fault = next(iter(read_front_matter(f"---\n{inner}\n---\nbody").left_out.values()))
+    assert fault.line == line
+    assert re.search(said, fault.sentence)
 
 
 def test_the_body_begins_behind_the_fence_and_a_file_without_one_is_all_body() -> None:
@@ -82,10 +84,12 @@ def test_the_body_begins_behind_the_fence_and_a_file_without_one_is_all_body() -
 def test_front_matter_is_bounded() -> None:
     with pytest.raises(FrontMatterError, match="larger than 64 KB"):
         read_front_matter("---\na: " + "x" * LARGEST + "\n---\n")
-    with pytest.raises(FrontMatterError, match="at most 200"):
-        values("\n".join(f"k{n}: x" for n in range(201)))
-    with pytest.raises(FrontMatterError, match="at most 2,000"):
-        values("a:\n" + "- x\n" * 2_001)
+    keys = read_front_matter("---\n" + "\n".join(f"k{n}: x" for n in range(201)) + "\n---\n")
+    assert (len(keys.values), list(keys.left_out)) == (200, ["k200"])
+    assert "at most 200" in keys.left_out["k200"].sentence
+    items = read_front_matter("---\na:\n" + "- x\n" * 2_001 + "b: y\n---\n")
+    assert (dict(items.values), list(items.left_out)) == ({"b": "y"}, ["a"])
+    assert "at most 2,000" in items.left_out["a"].sentence
     for unit in (
         "[",
         "{",
@@ -135,3 +139,39 @@ def test_any_text_gives_values_or_the_written_error(inner: str) -> None:
 def test_a_quoted_text_comes_back_whole(pairs: dict[str, str]) -> None:
     clean = {key: text.replace("\r", "").replace("\n", " ").replace("'", "").strip() for key, text in pairs.items()}
     assert values("\n".join(f"{key}: '{text}'" for key, text in clean.items())) == clean
+
+
+def test_a_value_that_cannot_be_read_costs_its_key_alone() -> None:
+    text = """---
+name: deploy
+hooks:
+  PreToolUse:
+    - matcher: Bash
+      hooks:
+        - type: command
+          command: "./check.sh"
+metadata:
+  author: me
+  nested:
+    deep: [1, {a: b}]
+allowed-tools: [
+  Read,
+  Bash(git *)
+]
+steps:
+- name: one
+  run: a
+- name: two
+description: Ships: it
+---
+body
+"""
+    found = read_front_matter(text)
+    assert dict(found.values) == {
+        "name": "deploy",
+        "allowed-tools": ("Read", "Bash(git *)"),
+        "description": "Ships: it",
+    }
+    assert set(found.left_out) == {"hooks", "metadata", "steps"}
+    assert found.body == "body\n"
+    assert {key: found.lines[key] for key in found.values} == {"name": 2, "allowed-tools": 13, "description": 21}

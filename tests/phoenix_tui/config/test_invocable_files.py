@@ -137,11 +137,10 @@ def test_a_changed_skill_waits_alone(root: Path, sources: ProjectSources) -> Non
 @pytest.mark.parametrize(
     ("content", "line", "reason"),
     [
-        (b"---\nname: a\ndescription\n---\nx", 3, "Front matter: this line is not 'key: value'."),
         (b"---\nname: a\n", 1, "Front matter: the front matter that starts here has no closing '---'."),
         (b"---\ndescription: a\n---\nok\n\xff\xfe\n", 5, "It is not UTF-8."),
         (b"ab\0cd", 0, "It is no text."),
-        (b"x" * (300 * 1024), 0, "It is larger than 256 KB, or changed while it was read."),
+        (b"x" * (17 << 20), 0, "It is larger than 16 MB, or changed while it was read."),
     ],
 )
 def test_a_broken_file_is_off_alone_with_its_line(
@@ -153,6 +152,31 @@ def test_a_broken_file_is_off_alone_with_its_line(
     found = catalogue(root, sources)
     assert [one.name for one in found.skills] == ["good"]
     assert problems(found) == [("SKILL.md", line, reason)]
+
+
+def test_a_wrong_line_costs_its_key_and_an_unknown_one_nothing(root: Path, sources: ProjectSources) -> None:
+    path = skill(root / ".claude/skills", "odd")
+    path.write_text(
+        "---\nwords\ndescription: Does: it\nallowed-tools:\n  - a: b\n    c: d\nmetadata:\n  a:\n    b: [c]\nhooks:\n"
+        "  Stop:\n    - hooks: []\ndisable-model-invocation:\n  a:\n    b: c\n---\nGo\n"
+    )
+    (one,) = catalogue(root, sources).skills
+    assert (one.description, one.body, one.allowed_tools, one.for_models) == ("Does: it", "Go", (), False)
+    assert one.notes == (
+        "Some lines are left out: this line is not 'key: value'.",
+        "'allowed-tools' is left out: this line is not '- item'.",
+        "'disable-model-invocation' is left out: this line is nested more deeply than one level.",
+        "Its 'hooks' are not used; put them into a file of hooks.",
+    )
+
+
+def test_a_long_file_is_cut_at_a_line_with_a_note(root: Path, sources: ProjectSources) -> None:
+    path = skill(root / ".claude/skills", "long")
+    path.write_text("---\ndescription: x\n---\n" + "advice\n" * 200_000)
+    (one,) = catalogue(root, sources).skills
+    assert len(one.body) < 1024 * 1024
+    assert one.body.endswith("advice")
+    assert one.notes[0] == "It is longer than 1,024 KB; the rest is left out."
 
 
 def test_byte_order_mark_and_windows_line_ends_are_read(root: Path, sources: ProjectSources) -> None:
