@@ -87,6 +87,10 @@ class Setup(Struct, frozen=True):
         if outside:
             verb = "leads" if len(outside) == 1 else "lead"
             said.append(f"{', '.join(outside)} {verb} out of the folder, or cannot be read: left out.")
+        said += [
+            f"{reveal_name(file.name)} imports @{reveal_name(name)}, which is not there: nothing is read for it."
+            for file, name in (self.project.missing if self.trust.trust is Trust.GIVEN else ())
+        ]
         if self.trust.trust in {Trust.UNKNOWN, Trust.CHANGED, Trust.REFUSED}:
             names = sorted({reveal_name(file.path.name) for file in self.project.files})
             said.append(

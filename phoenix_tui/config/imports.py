@@ -17,23 +17,38 @@ MOST_IMPORTS: Final = 50
 """Imported files of one folder."""
 SCANNED: Final = 40_000
 """Characters of a file that are searched for imports: as many as are sent."""
-_NAME: Final = re.compile(r"(?<!\S)@([^\s`<>\"'()\[\]]{1,1000})")
+_NAME: Final = re.compile(r"(?<!\S)@((?:\\ |[^\s`<>\"'()\[\]]){1,1000})")
+_ITEM: Final = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")
 _CODE: Final = re.compile(r"`[^`]*`")
 _FENCES: Final = ("```", "~~~")
+_FILES: Final = frozenset({".md", ".mdx", ".markdown", ".txt", ".rst", ".json", ".yaml", ".yml", ".toml"})
 _FOREIGN: Final = frozenset({".git", ".hg", ".svn", ".jj"})
 
 
 def import_names(text: str) -> Iterator[str]:
-    """Names behind an `@` at the start of a word, outside code."""
+    """Names behind an `@` at the start of a word, outside code; a blank in a name has a backslash before it."""
     fence = ""
-    for line in text[:SCANNED].splitlines():
-        start = line.lstrip()[:3]
-        if start in _FENCES and (not fence or start == fence):
+    may_be_code, in_list = True, False
+    for line in text[:SCANNED].removeprefix("\ufeff").splitlines():
+        bare = line.lstrip()
+        is_code = may_be_code and not in_list and line.startswith(("    ", "\t")) and bool(bare)
+        start = bare[:3]
+        if start in _FENCES and not is_code and (not fence or start == fence):
             fence = "" if fence else start
-        elif not fence:
+        elif not fence and not is_code:
             for found in _NAME.finditer(_CODE.sub(" ", line)):
-                if name := found.group(1).rstrip(".,;:!?"):
+                if name := found.group(1).rstrip(".,;:!?").replace("\\ ", " "):
                     yield name
+        may_be_code = is_code or not bare
+        if bare and line[0] not in " \t":
+            in_list = bool(_ITEM.match(line))
+        elif bare and not is_code and _ITEM.match(bare):
+            in_list = True
+
+
+def is_file_name(name: str) -> bool:
+    """True for a name that is meant as a file rather than a person, a package or a decorator."""
+    return Path(name).suffix.lower() in _FILES
 
 
 def import_path(name: str, importer: Path) -> Path | None:

@@ -11,7 +11,15 @@ from msgspec import Struct
 
 from engine.ports.instructions import FileOwner, PromptFile, PromptFileKind
 from phoenix_tui.config.imports import DEPTH, MOST_IMPORTS, import_names, import_path, imported
-from phoenix_tui.config.project import FILE_LIMIT, Project, ProjectFile, find_project, instructions_path, places_of
+from phoenix_tui.config.project import (
+    FILE_LIMIT,
+    Project,
+    ProjectFile,
+    find_project,
+    instructions_path,
+    place_of,
+    places_of,
+)
 from phoenix_tui.config.trust import Trust, TrustFile
 from tools.files.own_files import read_regular
 from tools.git.repository import has_repository
@@ -143,7 +151,7 @@ def _with_rules(project: Project, rules: Sequence[RuleText]) -> Iterator[_Named]
     groups: dict[Path, list[ProjectFile]] = {}
     place = project.folder
     for file in project.instructions():
-        place = file.path.parent if file.imported_by is None else place
+        place = place_of(file.path) if file.imported_by is None else place
         groups.setdefault(place, []).append(file)
     for one in places_of(project.folder.resolve()):
         for file in groups.get(one, ()):

@@ -12,8 +12,11 @@ from tools.files.own_files import read_regular
 from tools.git.repository import has_repository
 from tools.secret_fields import SecretFields
 
-INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md")
+INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", "GEMINI.md")
 """Names of instruction files; in each folder the first that is there counts."""
+_INSTRUCTION_NAMES = frozenset(name.rpartition("/")[2] for name in INSTRUCTIONS)
+MOST_MISSING = 5
+"""Missing imports that are named."""
 FOLDER = ".phoenix"
 SETTINGS = "config.toml"
 _LATER = frozenset({"skills", "commands", "hooks.json"})
@@ -63,17 +66,19 @@ class Project(Struct, frozen=True):
     files: tuple[ProjectFile, ...] = ()
     left_out: tuple[Path, ...] = ()
     """Files that are none of the folder's: a link leads out of it, or there is no end of them."""
+    missing: tuple[tuple[Path, str], ...] = ()
+    """Instruction files, each with the name of a file that it imports and that is not there."""
 
     def without_contents(self) -> Project:
         """The same files with their digests alone, for a folder that is not trusted."""
-        return Project(self.folder, tuple(file.without_content() for file in self.files), self.left_out)
+        return Project(self.folder, tuple(file.without_content() for file in self.files), self.left_out, self.missing)
 
     def settings_files(self) -> tuple[ProjectFile, ...]:
         """`.phoenix/config.toml`, the repository's before the folder's own."""
         return tuple(file for file in self.files if file.path.parts[-2:] == (FOLDER, SETTINGS))
 
     def instructions(self) -> tuple[ProjectFile, ...]:
-        """AGENTS.md or CLAUDE.md of each folder, the repository's before the folder's own, each before its imports."""
+        """The instruction file of each folder, the repository's before the folder's own, each before its imports."""
         return tuple(file for file in self.files if file.imported_by or _is_instructions(file.path))
 
     def below_phoenix(self, name: str) -> tuple[ProjectFile, ...]:
@@ -89,11 +94,12 @@ def find_project(folder: Path) -> Project:
     for place in places:
         for path in (instructions_path(place), *_below(place / FOLDER, places[0])):
             search.take(path)
-    return Project(real, tuple(search.files), tuple(dict.fromkeys(search.left_out)))
+    missing = tuple(dict.fromkeys(search.missing))[:MOST_MISSING]
+    return Project(real, tuple(search.files), tuple(dict.fromkeys(search.left_out)), missing)
 
 
 def instructions_path(folder: Path) -> Path:
-    """The instruction file of a folder: AGENTS.md, else CLAUDE.md, whether or not it exists."""
+    """The instruction file of a folder: the first of `INSTRUCTIONS` that is there, else AGENTS.md."""
     return next((path for name in INSTRUCTIONS if os.path.lexists(path := folder / name)), folder / INSTRUCTIONS[0])
 
 
@@ -106,6 +112,7 @@ class _Search:
         self._seen: set[Path] = set()
         self.files: list[ProjectFile] = []
         self.left_out: list[Path] = []
+        self.missing: list[tuple[Path, str]] = []
 
     def take(self, path: Path) -> None:
         """Add a file, and the imports of an instruction file; note one that cannot be taken."""
@@ -134,7 +141,9 @@ class _Search:
             path = imports.import_path(name, file.path)
             found = imports.imported(path, self._root, FILE_LIMIT) if path is not None else None
             if found is None:
-                self.left_out += [path] if path is not None and os.path.lexists(path) else []
+                is_there = path is not None and os.path.lexists(path)
+                self.left_out += [path] if path is not None and is_there else []
+                self.missing += [(file.path, name)] if not is_there and imports.is_file_name(name) else []
             elif found[0] not in self._seen:
                 self._seen.add(found[0])
                 if self._add(ProjectFile(*found, imported_by=file.path)):
@@ -142,7 +151,12 @@ class _Search:
 
 
 def _is_instructions(path: Path) -> bool:
-    return path.name in INSTRUCTIONS and path.parent.name != FOLDER
+    return path.name in _INSTRUCTION_NAMES and path.parent.name != FOLDER
+
+
+def place_of(path: Path) -> Path:
+    """The folder for which an instruction file is meant: `.claude/CLAUDE.md` is one of the folder above."""
+    return path.parent.parent if path.parent.name == ".claude" else path.parent
 
 
 def _content(path: Path, root: Path) -> bytes | None:

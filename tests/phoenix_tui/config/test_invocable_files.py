@@ -164,7 +164,7 @@ def test_a_wrong_line_costs_its_key_and_an_unknown_one_nothing(root: Path, sourc
     assert (one.description, one.body, one.allowed_tools, one.for_models) == ("Does: it", "Go", (), False)
     assert one.notes == (
         "Some lines are left out: this line is not 'key: value'.",
-        "'allowed-tools' is left out: this line is not '- item'.",
+        "'allowed-tools' is left out: this line has a second colon; put the value in quotes.",
         "'disable-model-invocation' is left out: this line is nested more deeply than one level.",
         "Its 'hooks' are not used; put them into a file of hooks.",
     )
