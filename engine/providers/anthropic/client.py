@@ -27,6 +27,7 @@ from engine.providers.http import Head, HttpService
 from engine.providers.names import bare_name
 from engine.providers.rate_headers import set_limits
 from engine.providers.refused_efforts import RefusedEfforts, without_effort
+from engine.providers.refused_tools import RefusedTools
 from engine.providers.wire import tool_ids
 from engine.providers.written import Written, WrittenMessages
 
@@ -68,6 +69,7 @@ class AnthropicProvider:
         self._service = settings.service
         self._transport = _transport(settings)
         self._efforts = RefusedEfforts()
+        self._tools = RefusedTools()
         self._foreign = ForeignThinking(settings.refused_thinking)
         self._written = Written()
         self._callers: set[str] = set()
@@ -94,7 +96,7 @@ class AnthropicProvider:
         while True:
             started = False
             try:
-                async with aclosing(self._ask(request)) as items:
+                async with aclosing(self._ask(self._tools.allowed(request))) as items:
                     async for item in items:
                         started = started or not isinstance(item, LimitsTold)
                         yield item
@@ -119,6 +121,8 @@ class AnthropicProvider:
         if refuses_search(request, error):
             self._no_search.add(request.model)
         notice = self._efforts.notice(request, error)
+        if notice is None and (refused := self._tools.notice(request, error)) is not None:
+            return request, refused
         return None if notice is None else (without_effort(request), notice)
 
     def describe(self, model: str) -> ModelInfo:
@@ -155,6 +159,7 @@ class AnthropicProvider:
         budget = self._settings.thinking_budget
         self._foreign.recall(_signatures(request))
         foreign = frozenset(self._foreign.signatures)
+        request = self._tools.allowed(request)
         body = await asyncio.to_thread(count_body, request, budget, foreign=foreign)
         try:
             return await self._transport.count(body) or None

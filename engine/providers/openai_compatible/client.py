@@ -9,7 +9,7 @@ from functools import partial
 
 from msgspec import structs
 
-from engine.ports import LimitsTold, ModelInfo, ModelRequest, ProviderError, StreamItem
+from engine.ports import LimitsTold, ModelInfo, ModelRequest, ProviderError, ProviderNotice, StreamItem
 from engine.providers import catalogue, prices
 from engine.providers.events import drain, post_events
 from engine.providers.failures import broken, missing_key
@@ -33,6 +33,7 @@ from engine.providers.openai_compatible.to_wire import encode_request, settle
 from engine.providers.pace import Burst
 from engine.providers.rate_headers import set_limits
 from engine.providers.refused_efforts import RefusedEfforts, without_effort
+from engine.providers.refused_tools import RefusedTools
 from engine.providers.wire import encoded_size
 from engine.providers.written import Written, WrittenMessages
 from tools.clean import clean_line
@@ -60,6 +61,7 @@ class OpenAiCompatibleProvider:
         self._dialects: dict[str, Dialect] = {}
         """Dialects by model: one server may hold models with tools and models without."""
         self._efforts = RefusedEfforts()
+        self._tools = RefusedTools()
         named = settings.dialect.reasoning_param
         self._parameter = EffortParameter[named.upper()] if named else parameter_of(settings.name, settings.base_url)
         self._offers = Offers(settings, self._http)
@@ -85,26 +87,37 @@ class OpenAiCompatibleProvider:
             dialect = self._dialects.get(request.model, self._default)
             started = False
             try:
-                async with aclosing(self._ask(request, dialect)) as items:
+                async with aclosing(self._ask(self._tools.allowed(request), dialect)) as items:
                     async for item in items:
                         started = started or not isinstance(item, LimitsTold)
                         yield item
             except ProviderError as error:
                 if started:
                     raise
-                better = learned(dialect, error)
-                if better is not None:
-                    self._dialects[request.model] = better
-                    continue
-                notice = self._efforts.notice(request, error)
-                if notice is None and names_no_model(error):
-                    raise await self._naming_others(error, request.model) from error
-                if notice is None:
-                    raise
-                yield notice
-                request = without_effort(request)
+                request, notice = await self._changed(request, dialect, error)
+                if notice is not None:
+                    yield notice
             else:
                 return
+
+    async def _changed(
+        self, request: ModelRequest, dialect: Dialect, error: ProviderError
+    ) -> tuple[ModelRequest, ProviderNotice | None]:
+        """The request without what was refused, and a sentence for the user.
+
+        Raises:
+            ProviderError: nothing can be left out.
+        """
+        if (better := learned(dialect, error)) is not None:
+            self._dialects[request.model] = better
+            return request, None
+        if (notice := self._efforts.notice(request, error)) is not None:
+            return without_effort(request), notice
+        if names_no_model(error):
+            raise await self._naming_others(error, request.model) from error
+        if (notice := self._tools.notice(request, error)) is None:
+            raise error
+        return request, notice
 
     def describe(self, model: str) -> ModelInfo:
         """Describe `model` from the settings, the server and the catalogue, in this order."""
