@@ -58,7 +58,6 @@ async def test_phoenix_ends_at_once_while_a_thread_works(tmp_path: Path, way: st
 
 
 def test_a_loop_gives_work_under_way_a_moment_and_leaves_the_rest(tmp_path: Path) -> None:
-    """In a process of its own, since it ends with a thread that works."""
     short, never = tmp_path / "short", tmp_path / "never"
     program = f"""
 import asyncio, time

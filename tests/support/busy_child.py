@@ -10,7 +10,7 @@ import gc
 import os
 import signal
 import sys
-import time
+import threading
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,7 +26,7 @@ _tasks: Final[list[asyncio.Future[Any]]] = []
 def hold(*_: object) -> None:
     """Work that nothing interrupts."""
     (Path(os.environ["HOME"]) / HELD).touch()
-    time.sleep(SECONDS)
+    threading.Event().wait(SECONDS)
 
 
 def begin(_number: int, _frame: object) -> None:
