@@ -55,7 +55,7 @@ def place_of(session: Session) -> PathPlace:
 
 def rules_of(session: Session) -> dict[Rule, Access]:
     """Rules that hold for a conversation, each with the access that it was given for here."""
-    kept = rules_in_force(session.ports.rules.rules(), project_of(session.record.cwd))
+    kept = rules_in_force(session.ports.rules.rules(session.record.cwd), project_of(session.record.cwd))
     of_run = (*session.run.rules, *session.run.caps.rules) if is_busy(session.state) else ()
     found = (*session.rules, *of_run, *kept)
     return {rule: session.rule_access.get(Rule(rule.tool, rule.pattern), Access.CONFINED) for rule in found}
@@ -64,7 +64,8 @@ def rules_of(session: Session) -> dict[Rule, Access]:
 def denials_of(session: Session) -> Denials:
     """Rules that deny calls of a conversation."""
     book = session.ports.rules
-    return denials_in_force(book.rules(), project_of(session.record.cwd), book.unreadable())
+    folder = session.record.cwd
+    return denials_in_force(book.rules(folder), project_of(folder), book.unreadable(folder))
 
 
 def approved(

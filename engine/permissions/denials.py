@@ -1,4 +1,4 @@
-"""Rules that deny: `deny TOOL(PATTERN)`. They count in every mode, before any rule that allows.
+"""Rules that deny or ask: `deny TOOL(PATTERN)`, `ask TOOL(PATTERN)`. They count in every mode, before any that allows.
 
 Their text begins with a word that `parse_rule` refuses, so none is ever taken for a rule that allows.
 """
@@ -25,6 +25,9 @@ from tools.contract import ToolClass
 
 DENY: Final = "deny "
 """Beginning of the text of a rule that denies."""
+ASK: Final = "ask "
+"""Beginning of the text of a rule that asks."""
+ASKED: Final = "the rule {rule} in {source} asks about this"
 REFUSED: Final = "{tool} was not run: the rule {rule} in {source} denies it. Do not try the same in another way."
 UNREADABLE: Final = "{source} may hold a rule that denies this, and cannot be read"
 MAYBE_DENIED: Final = "the rule {rule} may deny this: {reason}"
@@ -37,6 +40,8 @@ class DenyRule(Struct, frozen=True):
     rule: Rule
     source: str = ""
     """File, or flag of the command line."""
+    asks: bool = False
+    """True for a rule that asks in place of denying."""
 
     def __str__(self) -> str:
         return f"{self.rule.tool}({self.rule.pattern})"
@@ -70,25 +75,31 @@ def is_denial(text: str) -> bool:
     return text.strip().startswith(DENY)
 
 
+def narrows(text: str) -> bool:
+    """True for the text of a rule that denies or asks, valid or not."""
+    return text.strip().startswith((DENY, ASK))
+
+
 def parse_denial(text: str) -> Rule | None:
-    """`deny bash(git push*)` as a rule, `deny bash` as one for every call of the tool; None for anything else."""
-    if not is_denial(text):
+    """`deny bash(git push*)` as a rule, `ask bash` as one for every call of the tool; None for anything else."""
+    if not narrows(text):
         return None
-    named = text.strip()[len(DENY) :].strip()
+    named = text.strip().partition(" ")[2].strip()
     return Rule(named, "*") if _BARE_NAME.fullmatch(named) else parse_rule(named)
 
 
 def denials_in_force(kept: Sequence[KeptRule], project: Path, unreadable: str = "") -> Denials:
-    """Rules of `kept` that deny in `project`; an invalid one makes its file count as unreadable."""
+    """Rules of `kept` that deny or ask in `project`; an invalid one makes its file count as unreadable."""
     found: list[DenyRule] = []
     for one in kept:
-        if not is_denial(one.text) or one.project not in {"", str(project)}:
+        if not narrows(one.text) or one.project not in {"", str(project)}:
             continue
         for rule in map(parse_denial, native_rules(one.text)):
             if rule is None or why_no_name(rule.tool) or not rule.pattern.strip():
                 unreadable = unreadable or f"{quoted(one.text)} in {one.source}"
             else:
-                found.append(DenyRule(Rule(rule.tool, rule.pattern, one.project), one.source))
+                rule = Rule(rule.tool, rule.pattern, one.project)
+                found.append(DenyRule(rule, one.source, asks=not is_denial(one.text)))
     return Denials(tuple(found), unreadable)
 
 
@@ -97,9 +108,11 @@ def verdict_on(denials: Denials, call: RuledCall) -> Refusal | Doubt | None:
     doubt: Doubt | None = None
     for one in denials.rules:
         match, reason = _match(one.rule, call)
-        if match is Match.YES:
+        if match is not Match.NO and one.asks:
+            doubt = doubt or Doubt(ASKED.format(rule=quoted(str(one)), source=one.source or "the rules"))
+        elif match is Match.YES:
             return Refusal(REFUSED.format(tool=call.tool, rule=one, source=one.source or "the rules"))
-        if match is Match.MAYBE and doubt is None:
+        elif match is Match.MAYBE and doubt is None:
             doubt = Doubt(MAYBE_DENIED.format(rule=quoted(str(one)), reason=reason))
     if denials.unreadable:
         return doubt or Doubt(UNREADABLE.format(source=denials.unreadable))

@@ -8,7 +8,7 @@ from typing import Final
 
 from tools.foreign_names import NATIVE, native_names
 
-_FOREIGN: Final = re.compile(r"(?P<deny>\s*deny\s+)?(?P<name>[A-Z]\w*)(?:\((?P<pattern>.*)\))?\s*\Z", re.DOTALL)
+_FOREIGN: Final = re.compile(r"(?P<kind>\s*(?:deny|ask)\s+)?(?P<name>[A-Z]\w*)(?:\((?P<pattern>.*)\))?\s*\Z", re.DOTALL)
 _FILES: Final = frozenset({"Read", "Write", "Edit", "MultiEdit", "Glob", "Grep", "LS"})
 
 
@@ -20,11 +20,11 @@ def native_rules(text: str) -> tuple[str, ...]:
     found = _FOREIGN.match(text)
     if found is None or found["name"] not in NATIVE:
         return (text,)
-    deny = "deny " if found["deny"] else ""
-    if found["pattern"] is None and not deny:
+    kind = f"{found['kind'].strip()} " if found["kind"] else ""
+    if found["pattern"] is None and not kind:
         return (text,)
     pattern = _pattern(found["name"], "*" if found["pattern"] is None else found["pattern"])
-    return tuple(f"{deny}{name}({pattern})" for name in native_names(found["name"], widely=bool(deny)))
+    return tuple(f"{kind}{name}({pattern})" for name in native_names(found["name"], widely=bool(kind)))
 
 
 def _pattern(name: str, pattern: str) -> str:

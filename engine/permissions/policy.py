@@ -133,10 +133,10 @@ BUILTINS: Final = frozenset(_BUILTIN_NAMES.split())
 """Commands that a shell does itself, whatever lies in `PATH`."""
 NOT_HIDDEN: Final = "a rule denies reading files here, which cannot be hidden from this command"
 NOT_FOUND: Final = "a rule denies reading files here, and not all of them could be found to hide them"
-NO_NETWORK_LIMIT: Final = "this system cannot block network access of sandboxed commands"
 REACHES: Final = "{reason}: it would reach {hosts}"
 UNKNOWN_HOSTS: Final = "{reason}; its hosts are not known, so each one asks as it is reached"
 WHOLE_NETWORK: Final = "{reason}; it would have the whole network, any host of it"
+WEAK: Final = "the sandbox of this system is weak: it leaves the network, sockets, hooks and git's settings open"
 
 
 def decide(
@@ -283,10 +283,10 @@ def _unruled(
         return grant if auto and not limits.required else Ask(f"{_unenforced(spec, limits)}{programs}", grant)
     if need is Access.OUTSIDE:
         return Ask(_outside_reason(request, limits), grant)
-    if auto and (limits.network or limits.confines_network):
-        return _free(request, limits, hosts, need, grant, given=False)
     if not limits.confines_network:
-        return Ask(f"{_mode_reason(spec, limits)}; {NO_NETWORK_LIMIT}", grant)
+        return Ask(WEAK if auto else f"{_mode_reason(spec, limits)}; {WEAK}", grant)
+    if auto:
+        return _free(request, limits, hosts, need, grant, given=False)
     return _network(request, limits, hosts, grant) if need is Access.NETWORK else _confined(limits, hosts, grant)
 
 

@@ -78,15 +78,18 @@ class KeptRule(Struct, frozen=True):
 class RuleBook(Protocol):
     """The rules that outlive a conversation."""
 
-    def rules(self) -> Sequence[KeptRule]:
-        """All that can be read; a rule that cannot be read asks rather than allows."""
+    def rules(self, folder: Path | None = None) -> Sequence[KeptRule]:
+        """All that can be read; a rule that cannot be read asks rather than allows.
+
+        Those of the files of a project only where `folder` is in it.
+        """
         ...
 
     def trouble(self) -> str:
         """Error of reading the rules, in one sentence; empty without one."""
         ...
 
-    def unreadable(self) -> str:
+    def unreadable(self, folder: Path | None = None) -> str:
         """The file if rules that deny may stand in it and cannot be read, else an empty text."""
         ...
 

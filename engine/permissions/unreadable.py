@@ -16,7 +16,7 @@ from engine.permissions.tool_names import covers
 
 READING: Final = ("read_file", "search")
 """Tools whose rules that deny are about the content of files, whichever tool or command would read it."""
-MOST_ENTRIES: Final = 100_000
+MOST_ENTRIES: Final = 300_000
 """Entries of folders that are held against patterns with a wildcard in one look."""
 MOST_FILES: Final = 2_000
 """Files that are hidden; each takes a mount."""
@@ -100,6 +100,8 @@ class DeniedFiles:
     def _walk(self, top: str, pattern: str = "") -> Iterator[tuple[str, int]]:
         """Entries below a folder with their inodes, but for those below a folder that the pattern means."""
         waiting = [os.path.realpath(top)]
+        wild = WILDCARDS.search(pattern)
+        plain = pattern[: wild.start()] if wild is not None else ""  # of a.b* nothing below c/ can begin so
         while waiting and self._left > 0:
             folder = waiting.pop()
             known = self._read(folder)
@@ -109,7 +111,7 @@ class DeniedFiles:
                 path = f"{folder.rstrip('/')}/{name}"
                 if pattern and glob_matches(pattern, path):
                     yield path, 0
-                else:
+                elif f"{path}/".startswith(plain[: len(path) + 1]):
                     waiting.append(path)
 
     def _read(self, folder: str) -> _Folder:
@@ -145,7 +147,7 @@ class DeniedFiles:
 def _about_content(denials: Denials, working_dir: Path) -> Iterator[tuple[DenyRule, str]]:
     for one in denials.rules:
         about = any(covers(one.rule.tool, tool, widely=True) for tool in READING)
-        if about and one.rule.pattern.strip() != "*" and len(one.rule.pattern) <= LONGEST:
+        if about and not one.asks and one.rule.pattern.strip() != "*" and len(one.rule.pattern) <= LONGEST:
             for pattern in path_patterns(one.rule, working_dir):
                 yield one, pattern
 

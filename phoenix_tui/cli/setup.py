@@ -23,6 +23,7 @@ from phoenix_tui.config.project import Project, find_project
 from phoenix_tui.config.settings import ConfigError, Settings, SettingValue
 from phoenix_tui.config.trust import Trust, TrustFile, TrustStatus
 from tools.clean import clean_line, reveal_name
+from tools.sandbox_mode import SandboxMode
 
 if TYPE_CHECKING:
     from engine.ports.profiles import Profile
@@ -97,7 +98,7 @@ class Setup(Struct, frozen=True):
                 f"{reveal_name(self.cwd)} is not trusted: {', '.join(names)} left out; "
                 "--trust accepts the files as they are now."
             )
-        said.append(wide_folder(self.cwd, self.settings.text("sandbox")))
+        said.append(wide_folder(self.cwd, sandbox_in(self.settings, self.cwd)))
         import shlex  # noqa: PLC0415 - not for the first frame
 
         said += [
@@ -114,8 +115,22 @@ def wide_folder(cwd: Path, sandbox: str) -> str:
     if not home.is_relative_to(cwd):
         return ""
     name = "your home folder" if cwd == home else str(cwd)
-    reach = "may write" if sandbox == "workspace" else "may read"
-    return f"Phoenix was started in {name}: commands {reach} everything below it; start in a project folder instead."
+    if sandbox == SandboxMode.READ_ONLY:
+        reach = "read everything below it and change nothing, and edits are refused until /sandbox workspace"
+    else:
+        reach = "write everything below it"
+    return f"Phoenix was started in {name}: commands may {reach}; start in a project folder instead."
+
+
+def sandbox_in(settings: Settings, cwd: Path) -> str:
+    """The sandbox of a new conversation in a folder: read-only where it holds the home folder, unless it was chosen.
+
+    Most files that start by themselves lie there, under names that no list has (SECURITY S6).
+    """
+    is_default = settings.sources["sandbox"] == "default"
+    if is_default and Path.home().resolve().is_relative_to(cwd.resolve()):
+        return SandboxMode.READ_ONLY
+    return settings.text("sandbox")
 
 
 def prepare(arguments: RunArguments, environment: Mapping[str, str], setting_sources: str | None = None) -> Setup:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from engine.permissions.denials import DENY, parse_denial
@@ -26,9 +27,9 @@ class FlagRules(RuleLayer):
         super().__init__(book)
         self._given = given
 
-    def rules(self) -> Sequence[KeptRule]:
+    def rules(self, folder: Path | None = None) -> Sequence[KeptRule]:
         """All that can be read."""
-        return (*self._given, *super().rules())
+        return (*self._given, *super().rules(folder))
 
     def remove(self, rule: KeptRule) -> None:
         """Keep a rule of the file no longer.

@@ -40,7 +40,7 @@ class RuleFile(Struct, frozen=True):
 
     path: Path
 
-    def rules(self) -> tuple[KeptRule, ...]:
+    def rules(self, folder: Path | None = None) -> tuple[KeptRule, ...]:
         """All readable rules, oldest first; an unreadable rule asks rather than allows."""
         return _read(self.path).rules
 
@@ -49,7 +49,7 @@ class RuleFile(Struct, frozen=True):
         found = _read(self.path).trouble
         return f"{found} Until this is repaired, its rules are ignored and no rule can be added." if found else ""
 
-    def unreadable(self) -> str:
+    def unreadable(self, folder: Path | None = None) -> str:
         """The file if rules that deny may stand in it and cannot be read, else an empty text."""
         return str(self.path) if _read(self.path).hides_denials else ""
 
@@ -97,7 +97,7 @@ class RulesInMemory(Struct, eq=False):
     hidden: str = ""
     """The file whose rules that deny could not be read; empty for none."""
 
-    def rules(self) -> tuple[KeptRule, ...]:
+    def rules(self, folder: Path | None = None) -> tuple[KeptRule, ...]:
         """All rules, oldest first."""
         return self.kept
 
@@ -105,7 +105,7 @@ class RulesInMemory(Struct, eq=False):
         """Return an empty text: rules in memory have no faults."""
         return ""
 
-    def unreadable(self) -> str:
+    def unreadable(self, folder: Path | None = None) -> str:
         """The file whose rules that deny could not be read, else an empty text."""
         return self.hidden
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from engine.permissions.rules import KeptRule, RuleBook
 
@@ -13,17 +14,17 @@ class RuleLayer:
     def __init__(self, book: RuleBook) -> None:
         self._book = book
 
-    def rules(self) -> Sequence[KeptRule]:
+    def rules(self, folder: Path | None = None) -> Sequence[KeptRule]:
         """All rules in force."""
-        return self._book.rules()
+        return self._book.rules(folder)
 
     def trouble(self) -> str:
         """Error of reading the book, in one sentence; empty without one."""
         return self._book.trouble()
 
-    def unreadable(self) -> str:
+    def unreadable(self, folder: Path | None = None) -> str:
         """The file if rules that deny may stand in it and cannot be read, else an empty text."""
-        return self._book.unreadable()
+        return self._book.unreadable(folder)
 
     def add(self, rule: KeptRule) -> None:
         """Keep one more for the user. Raises OSError."""

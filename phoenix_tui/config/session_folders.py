@@ -24,9 +24,9 @@ class SessionFolders(RuleLayer):
         super().__init__(book)
         self._kept: dict[str, tuple[KeptRule, ...]] = {}
 
-    def rules(self) -> Sequence[KeptRule]:
+    def rules(self, folder: Path | None = None) -> Sequence[KeptRule]:
         """All rules in force."""
-        return (*(rule for rules in self._kept.values() for rule in rules), *super().rules())
+        return (*(rule for rules in self._kept.values() for rule in rules), *super().rules(folder))
 
     def keep(self, session_id: str, rules: Sequence[KeptRule]) -> None:
         """Let the folders of these rules be read in a session, and none that it had before."""

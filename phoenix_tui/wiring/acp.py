@@ -136,7 +136,7 @@ class _Services(Struct, eq=False):
             choice = await choose(setup, os.environ, self.backend.models, self.backend.providers)
         except ProviderError as error:
             raise CommandError(error.message) from error
-        sandbox, required = chosen_sandbox(settings)
+        sandbox, required = chosen_sandbox(settings, setup.cwd)
         options = ConversationOptions(
             cwd=setup.cwd,
             model=choice.reference,

@@ -34,6 +34,7 @@ from engine.store import SqliteStore
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.allowed_folders import FILE as ALLOWED
 from phoenix_tui.config.allowed_folders import AllowedFolders
+from phoenix_tui.config.claude_rules import ClaudeRules
 from phoenix_tui.config.flag_rules import with_flags
 from phoenix_tui.config.instructions import Instructions
 from phoenix_tui.config.only_denials import OnlyDenials
@@ -179,7 +180,7 @@ async def _backend(
         tools=_own_tools(setup, environment, processes, images, allowed),
         jobs=processes.jobs,
         images=images,
-        rules=_rules(setup),
+        rules=_rules(setup, sources),
         clock=SYSTEM_CLOCK,
         ids=RandomIds(),
         rewinding=rewinding(store, paths, checkpoint_limits(setup.settings)),
@@ -224,12 +225,13 @@ def _own_tools(
     )
 
 
-def _rules(setup: Setup) -> RuleBook:
-    """The rules of the user's file, kept in memory for a run that writes nothing, and those of the flags."""
+def _rules(setup: Setup, sources: ProjectSources) -> RuleBook:
+    """The rules of the user's file, which a run that writes nothing keeps in memory, of settings files and of flags."""
     file = RuleFile(setup.paths.rules_file)
     book: RuleBook = file.in_memory() if setup.ephemeral else file
     if setup.files is not None and not setup.files.users:
         book = OnlyDenials(book)
+    book = ClaudeRules(book, sources, counts_users=setup.files is None or setup.files.users)
     return with_flags(book, setup.allowed_tools, setup.denied_tools)
 
 

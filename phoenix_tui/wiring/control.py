@@ -299,6 +299,8 @@ class ControlRun:
             self._rules.allow(text)
         for text in self._flags.disallowed:
             self._rules.deny(text)
+        for text in self._flags.asked:
+            self._rules.ask(text)
         for folder in self._flags.add_dirs:
             try:
                 texts = folder_rules(folder, self._setup.cwd)

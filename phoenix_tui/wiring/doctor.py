@@ -86,7 +86,7 @@ async def findings(setup: Setup) -> list[Finding]:
         found.append(Finding("processes", Health.BAD, f"No command can be started: {NO_PROC}."))
     else:
         found.append(Finding("processes", Health.OK, support.supervision_sentence))
-    found.append(Finding("sandbox", Health.OK if support.sandbox else Health.NOTE, support.sandbox_sentence))
+    found.append(Finding("sandbox", Health.OK if support.guards_files else Health.NOTE, support.sandbox_sentence))
     found.append(Finding("hosts", Health.OK, network_sentence(support.enforcement, setup.settings)))
     found += profile_findings(profile_files(setup), setup.cwd)
     found += await asyncio.to_thread(_extensions, setup)

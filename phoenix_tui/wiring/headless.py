@@ -134,7 +134,7 @@ async def started(backend: Backend, arguments: RunArguments, setup: Setup) -> Co
         CommandError: one of them cannot be.
     """
     if not arguments.resumes:
-        await check_sandbox(backend, *chosen_sandbox(setup.settings))
+        await check_sandbox(backend, *chosen_sandbox(setup.settings, setup.cwd))
     await backend.engine.start()
     await check_ids(backend, arguments)
     conversation = await open_conversation(backend, arguments, setup)
@@ -182,7 +182,7 @@ async def _options(backend: Backend, arguments: RunArguments, setup: Setup) -> C
         raise CommandError(choice.waiting, Exit.CREDENTIALS)
     if choice.sentence:
         write_progress(choice.sentence)
-    sandbox, required = chosen_sandbox(settings)
+    sandbox, required = chosen_sandbox(settings, setup.cwd)
     return ConversationOptions(
         cwd=setup.cwd,
         model=choice.reference,

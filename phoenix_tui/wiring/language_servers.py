@@ -109,7 +109,7 @@ async def language_server_findings(setup: Setup, processes: Processes) -> list[F
     board = open_checks(setup, os.environ, processes, allowed_folders(setup))
     if board is None:
         return [Finding(TOPIC, Health.OK, "switched off (language_servers)")]
-    sandbox, _ = chosen_sandbox(setup.settings)
+    sandbox, _ = chosen_sandbox(setup.settings, setup.cwd)
     views = await board.views(CheckPlace("", setup.cwd, Sandbox(sandbox)))
     allowed = "; they may run what this folder contains" if board.is_allowed(setup.cwd) else ""
     found = [Finding(TOPIC, Health.OK, f"{summary(views)}{allowed}")]

@@ -53,7 +53,7 @@ async def _hub(setup: Setup) -> AsyncGenerator[McpHub]:
 
 def _record(setup: Setup) -> ConversationRecord:
     """A conversation of this folder that is not stored: its servers run as those of a new one would."""
-    sandbox, required = chosen_sandbox(setup.settings)
+    sandbox, required = chosen_sandbox(setup.settings, setup.cwd)
     return unstored_record(setup.cwd, sandbox, required=required)
 
 

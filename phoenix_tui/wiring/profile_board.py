@@ -56,7 +56,7 @@ class ProfileBoard(Struct, frozen=True):
     def own_sandbox(self) -> tuple[SandboxMode, bool]:
         """The sandbox of a conversation without a profile, and True where it was chosen."""
         try:
-            return chosen_sandbox(self.setup.settings_now(""))
+            return chosen_sandbox(self.setup.settings_now(""), self.setup.cwd)
         except ConfigError:
             return SandboxMode.WORKSPACE, True
 

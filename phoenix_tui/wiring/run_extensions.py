@@ -16,12 +16,13 @@ from phoenix_tui.wiring.backend import Backend
 from tools.contract import JsonObject, JsonValue
 
 MOST_NAMED: Final = 3
-_MAY_BE_WRONG: Final = frozenset({SourceKind.SKILL, SourceKind.COMMAND, SourceKind.AGENT, SourceKind.INSTRUCTIONS})
+_ALWAYS_NAMED: Final = frozenset({SourceKind.PROGRAM, SourceKind.SERVERS})
+"""Kinds of files whose faults are named elsewhere."""
 
 
 async def name_faults(found: TrustedSources, folder: Path) -> None:
     """Write faults of skills, commands, agents and rules to stderr, as such a run has no sheet."""
-    if any(file.kind in _MAY_BE_WRONG for file in found.files):
+    if any(file.kind not in _ALWAYS_NAMED for file in found.files):
         for sentence in await asyncio.to_thread(_faults, found, folder):
             write_progress(f"phoenix: {sentence}")
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from phoenix_tui.cli.setup import sandbox_in
 from phoenix_tui.config.settings import Settings
 from tools.sandbox_mode import SandboxMode
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from engine.ports import ConversationChanges
     from engine.records import ConversationRecord
 
 
-def chosen_sandbox(settings: Settings) -> tuple[SandboxMode, bool]:
-    """The sandbox of a new conversation, and True when it was chosen."""
-    return SandboxMode(settings.text("sandbox")), settings.sources["sandbox"] != "default"
+def chosen_sandbox(settings: Settings, cwd: Path) -> tuple[SandboxMode, bool]:
+    """The sandbox of a new conversation in a folder, and True when it was chosen."""
+    return SandboxMode(sandbox_in(settings, cwd)), settings.sources["sandbox"] != "default"
 
 
 def widened(record: ConversationRecord, changes: ConversationChanges) -> str:

@@ -201,7 +201,7 @@ def chosen_model(setup: Setup) -> ModelChoice:
 def launch_of(arguments: RunArguments, setup: Setup, choice: ModelChoice, conversation_id: str) -> Launch:
     """Options of the command line and the settings."""
     settings = setup.settings
-    sandbox, required = chosen_sandbox(settings)
+    sandbox, required = chosen_sandbox(settings, setup.cwd)
     return Launch(
         cwd=setup.cwd,
         state_folder=setup.paths.state,

@@ -34,7 +34,7 @@ from phoenix_tui.wiring.profile_board import ProfileBoard
 from phoenix_tui.wiring.providers import why_no_budget
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
 from phoenix_tui.wiring.settings_board import SettingsBoard
-from phoenix_tui.wiring.trust_board import TrustBoard
+from phoenix_tui.wiring.trust_board import TrustBoard, settings_notices
 from tools.contract import Enforcement, SandboxMode
 from tools.process.link import ZygoteLink
 from tools.secret_fields import SecretFields
@@ -137,11 +137,14 @@ class ServiceOpener(SecretFields, Struct, eq=False):
 
     async def _warning(self, backend: Backend) -> str:
         sentences = [backend.engine.warning, backend.notice, *self.setup.notices(), *self.notices]
-        sandbox, required = chosen_sandbox(self.setup.settings)
+        sandbox, required = chosen_sandbox(self.setup.settings, self.setup.cwd)
         if required and sandbox is not SandboxMode.OFF:
             support = await backend.processes.probe()
             if not support.sandbox:
                 sentences.append(f"{support.sandbox_sentence} Commands ask in every mode.")
+            elif not support.guards_files:
+                sentences.append(support.sandbox_sentence)
+        sentences += await asyncio.to_thread(settings_notices, backend.sources, self.setup.cwd)
         changed = [
             file for file in await asyncio.to_thread(backend.models.list) if file.state is ModelFileState.CHANGED
         ]

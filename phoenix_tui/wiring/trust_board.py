@@ -25,6 +25,8 @@ from tools.wording import counted
 
 MOST_FAULTS: Final = 20
 """Files that the doctor names."""
+MOST_NOTICES: Final = 3
+"""Sentences about settings files at the start."""
 MOST_KEPT: Final = 20
 """Reports in memory; there is one per folder in view."""
 
@@ -116,6 +118,18 @@ def _same_as(trust: TrustFile, source: Path, folder: Path) -> Project | None:
 def _digests(project: Project) -> dict[str, str]:
     """Digests of the files of a project, by their paths from its folder."""
     return {os.path.relpath(file.path, project.folder): file.digest for file in project.files}
+
+
+def settings_notices(sources: ProjectSources, cwd: Path) -> list[str]:
+    """Sentences about what has no effect in the settings files of another program in a folder; reads the disk."""
+    from phoenix_tui.config.claude_rules import settings_faults  # noqa: PLC0415 - behind the first frame
+    from phoenix_tui.config.sources.source_faults import settings_files, shortened  # noqa: PLC0415 - as above
+
+    try:
+        paths = settings_files(sources.look(cwd))
+    except OSError:
+        return []
+    return shortened(settings_faults(paths), MOST_NOTICES, "`phoenix doctor`")
 
 
 def source_findings(sources: ProjectSources, cwd: Path) -> Iterator[Finding]:

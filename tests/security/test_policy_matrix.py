@@ -151,7 +151,7 @@ def expected_for_command(
     if outside:
         return "ask", "off", True
     if enforced == "files":
-        return ("allow" if mode == "auto" and network else "ask"), box, online
+        return "ask", box, online
     if mode == "auto":
         return "allow", box, network
     return ("ask" if need == "network" else "allow"), box, False  # a yes for the network is one for hosts

@@ -168,13 +168,13 @@ class MemoryRules:
     def __init__(self) -> None:
         self.kept: list[KeptRule] = []
 
-    def rules(self) -> tuple[KeptRule, ...]:
+    def rules(self, folder: Path | None = None) -> tuple[KeptRule, ...]:
         return tuple(self.kept)
 
     def trouble(self) -> str:
         return ""
 
-    def unreadable(self) -> str:
+    def unreadable(self, folder: Path | None = None) -> str:
         return ""
 
     def add(self, rule: KeptRule) -> None:

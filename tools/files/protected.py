@@ -8,6 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
+from tools.files.home_links import linked_from_home
 from tools.files.self_starting import VERSION_CONTROL, is_self_starting
 
 SHELL_FILES: Final = (
@@ -289,7 +290,13 @@ def protected_part(path: Path, working_dir: Path, home: Path) -> str:
     if not path.is_relative_to(working_dir):
         return protection(path, home)
     inside = protection(path.relative_to(working_dir), home) or _home_place(path, home)
-    return inside or completed_repository(path, working_dir)
+    return inside or _linked(path, working_dir, home) or completed_repository(path, working_dir)
+
+
+def _linked(path: Path, working_dir: Path, home: Path) -> str:
+    """The link of the home folder that leads to a path of the working directory, or around it; empty for none."""
+    links = linked_from_home(working_dir, home)
+    return next((str(links[one]) for one in (path, *path.parents) if one in links), "")
 
 
 _SECRET_NAMES: Final = frozenset(SECRET_PLACES)

@@ -27,8 +27,8 @@ SANDBOX_SENTENCES = {
     BUBBLEWRAP: "Sandboxed commands run under bubblewrap, which enforces files, keys, sockets, processes and the "
     "network. They write in the working directory and a private /tmp; caches are read-only.",
     wire.LANDLOCK: "Namespaces are blocked here, so Landlock enforces where sandboxed commands write, which keys they "
-    "cannot read and that they have no network; sockets of other programs, .git/hooks and .git/config in the working "
-    "directory are not protected.",
+    "cannot read; sockets of other programs, .git/hooks and .git/config in the working directory are not protected. "
+    "Commands ask in every mode.",
     "": "This system can enforce no sandbox: namespaces are blocked, bubblewrap does not work and Landlock is missing.",
 }
 ENFORCEMENT = {

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tools.contract import KeptPlaces, SandboxMode
+from tools.files.home_links import linked_from_home
 from tools.files.protected import PHOENIX_FOLDERS, SHELL_FILES
 from tools.git.repository import has_repository
 from tools.process.caches import cache_folders, make_caches
@@ -267,6 +268,8 @@ class SandboxLayout:
             paths = (self._workspace / name / file for file in files)
             yield from (Guarded(path, is_file=True) for path in paths if _stands(path))
         yield from (Guarded(_resolved(path), is_file=True) for path in self._around.protected)
+        linked = linked_from_home(self._workspace, self._home)
+        yield from (Guarded(path, is_file=True) for path in linked if path.exists())
         if any(root == self._home or _inside(self._home, root) for root in self._roots):
             paths = (self._home / name for name in (*SHELL_FILES, *PHOENIX_FOLDERS))
             yield from (Guarded(path.resolve(), is_file=True) for path in paths if path.exists())

@@ -54,6 +54,8 @@ class ControlFlags(Struct, frozen=True):
     """Tools to begin with; None and `default`: all, empty: none."""
     allowed: tuple[str, ...] = ()
     disallowed: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
+    """Rules of settings that ask."""
     prompt_tool: str = ""
     """`stdio`: questions go to the host; a tool of an MCP server: to it; empty: every question is a no."""
     in_host: tuple[str, ...] = ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,11 +11,15 @@ from msgspec.structs import replace
 
 from phoenix_tui.cli.control.flags import ControlFlags
 from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.config.claude_settings import RULES, ClaudeSettings, faults_of, parse_settings
 from phoenix_tui.config.claude_words import FOREIGN_MODES
 from tools.clean import clean_line
 from tools.contract import JsonObject, JsonValue
 
-READ: Final = frozenset({"permissions", "model", "sandbox", "hooks", "env"})
+READ: Final = frozenset(
+    {"model", "sandbox", "hooks", "disableAllHooks", "env", "$schema", "permissions.defaultMode"}
+    | {"permissions.additionalDirectories", *(f"permissions.{name}" for name in RULES)}
+)
 """Settings with an effect."""
 HOOKS: Final = "hooks"
 OWN: Final = "PHOENIX_"
@@ -36,44 +39,64 @@ def with_settings(flags: ControlFlags) -> ControlFlags:
     """
     if not flags.settings:
         return flags
-    text, given = _read(flags.settings)
-    permissions, sandbox, model = given.get("permissions"), given.get("sandbox"), given.get("model")
-    rules: JsonObject = permissions if isinstance(permissions, dict) else {}
-    run, mode = flags.run, rules.get("defaultMode")
+    content = _read(flags.settings)
+    found = parse_settings(content)
+    if found.is_unreadable:
+        raise CommandError(f"--settings needs JSON, or a file with it: {found.faults[0]}.")
+    sandbox, model = found.values.get("sandbox"), found.values.get("model")
+    run, mode = flags.run, found.permissions.get("defaultMode")
     if isinstance(mode, str) and mode in FOREIGN_MODES and run.permission_mode is None:
         run = replace(run, permission_mode=FOREIGN_MODES[mode])
     if isinstance(model, str) and model and run.model is None:
         run = replace(run, model=model)
-    if isinstance(sandbox, dict) and sandbox.get("enabled") is True and run.sandbox is None:
+    enabled = cast("JsonObject", sandbox).get("enabled") if isinstance(sandbox, dict) else None
+    if enabled is True and run.sandbox is None:
         run = replace(run, sandbox="workspace")
-    variables, wrong = _variables(given.get("env"))
-    unread = [f"The setting {name} of --settings has no effect here." for name in given if name not in READ]
+    variables, wrong = _variables(cast("JsonValue", found.values.get("env")))
+    unread = [f"--settings: {clean_line(clause)}." for clause in faults_of(found, READ, Path.cwd(), given=True)]
+    folders = found.permissions.get("additionalDirectories")
     return replace(
         flags,
         run=run,
-        allowed=(*flags.allowed, *_rules(rules.get("allow"))),
-        disallowed=(*flags.disallowed, *_rules(rules.get("deny"))),
-        add_dirs=(*flags.add_dirs, *_rules(rules.get("additionalDirectories"))),
-        hooks=text.encode("utf-8", "replace") if HOOKS in given else b"",
+        allowed=(*flags.allowed, *found.allow),
+        asked=found.ask,
+        disallowed=(*flags.disallowed, *found.deny),
+        add_dirs=(*flags.add_dirs, *_folders(folders)),
+        hooks=content if HOOKS in found.values else b"",
         variables=variables,
-        notices=(*flags.notices, *unread, *wrong),
+        notices=(*flags.notices, *unread, *_malformed(found), *wrong),
     )
 
 
-def _read(given: str) -> tuple[str, JsonObject]:
-    """The text of the settings, and what it says."""
+def _malformed(found: ClaudeSettings) -> Iterator[str]:
+    """Sentences about values that have not the form they must have, each of which costs its key alone."""
+    places = (
+        ("model", found.values, str, "a text"),
+        ("sandbox", found.values, dict, "an object"),
+        ("defaultMode", found.permissions, str, f"one of {', '.join(FOREIGN_MODES)}"),
+        ("additionalDirectories", found.permissions, list, "a list of folders"),
+    )
+    for name, table, kind, wanted in places:
+        value = table.get(name)
+        if value is not None and (
+            not isinstance(value, kind) or (name == "defaultMode" and value not in FOREIGN_MODES)
+        ):
+            yield f"The setting {name} of --settings must be {wanted}; it is left out."
+
+
+def _read(given: str) -> bytes:
+    """The text of the settings."""
+    if given.lstrip().startswith("{"):
+        return given.encode("utf-8", "replace")
     try:
-        text = given if given.lstrip().startswith("{") else Path(given).read_text("utf-8-sig")
-        value = cast("JsonValue", json.loads(text))
-    except (OSError, ValueError, RecursionError) as error:
+        return Path(given).read_bytes()
+    except (OSError, ValueError) as error:
         raise CommandError(f"--settings needs JSON, or a file with it: {error}.") from error
-    if not isinstance(value, dict):
-        raise CommandError("--settings needs a JSON object.")
-    return text, value
 
 
-def _rules(value: JsonValue) -> Iterator[str]:
-    return (one for one in (value if isinstance(value, list) else []) if isinstance(one, str) and one.strip())
+def _folders(value: object) -> Iterator[str]:
+    entries = cast("list[object]", value) if isinstance(value, list) else []
+    return (one for one in entries if isinstance(one, str) and one.strip())
 
 
 def _variables(value: JsonValue) -> tuple[dict[str, str], list[str]]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Final
 
-from engine.permissions.denials import DENY
+from engine.permissions.denials import ASK, DENY
 from engine.permissions.rules import KeptRule, RuleBook, parse_rule
+from phoenix_tui.config.claude_settings import whole_rule
 from phoenix_tui.config.rule_layer import RuleLayer
 from tools.contract import JsonObject, JsonValue
 
@@ -17,7 +19,6 @@ ALLOWED: Final = "a rule of the host"
 FILES: Final = frozenset({"Read", "Write", "Edit", "MultiEdit", "Glob", "Grep"})
 """Tools whose absolute patterns begin with two slashes elsewhere."""
 _WITHOUT_PATTERN: Final = re.compile(r"[^()]*")
-_SERVER: Final = re.compile(r"mcp__(?:(?!__).)+")
 
 
 class HostRules(RuleLayer):
@@ -30,9 +31,9 @@ class HostRules(RuleLayer):
         self._answered: list[KeptRule] = []
         """Rules of answers to questions, which a later answer may replace."""
 
-    def rules(self) -> Sequence[KeptRule]:
+    def rules(self, folder: Path | None = None) -> Sequence[KeptRule]:
         """All rules in force."""
-        return (*self._rules, *self._answered, *super().rules())
+        return (*self._rules, *self._answered, *super().rules(folder))
 
     def allow(self, text: str) -> None:
         """Let what `text` names run without a question, such as `Bash(git log:*)` or `Read`."""
@@ -41,6 +42,10 @@ class HostRules(RuleLayer):
     def deny(self, text: str) -> None:
         """Refuse what `text` names, in every mode."""
         self._keep(KeptRule(_text(text, denies=True), source=ALLOWED))
+
+    def ask(self, text: str) -> None:
+        """Ask about what `text` names, in every mode."""
+        self._keep(KeptRule(f"{ASK}{whole_rule(text)}", source=ALLOWED))
 
     def answer(self, texts: Iterable[str], *, denies: bool, replaces: bool = False) -> None:
         """Add rules of an answer, in the place of all earlier ones of its kind where it `replaces` them."""
@@ -63,14 +68,6 @@ class HostRules(RuleLayer):
 
 def _text(text: str, denies: bool) -> str:
     return f"{DENY if denies else ''}{whole_rule(text)}"
-
-
-def whole_rule(text: str) -> str:
-    """A rule with a pattern: a tool alone means all its calls, a server alone all its tools."""
-    name = text.strip()
-    if not _WITHOUT_PATTERN.fullmatch(name):
-        return name.removesuffix("()") + "(*)" if name.endswith("()") else name
-    return f"{name}__*(*)" if _SERVER.fullmatch(name) else f"{name}(*)"
 
 
 def is_whole(text: str) -> bool:

@@ -43,6 +43,8 @@ def declared(file: SourceFile) -> tuple[str, ...]:
         document: object = json.loads(content or b"")
     except (ValueError, RecursionError):
         return ()
+    if file.kind is SourceKind.HOOKS and isinstance(document, dict):
+        document = {"hooks": cast("dict[str, object]", document).get("hooks")}  # other keys start nothing here
     lines: list[str] = []
     for line in _lines(document, _Place(), DEPTH):
         if len(lines) == MOST_LINES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from phoenix_tui.config.claude_rules import NAMES, settings_faults
 from phoenix_tui.config.project import places_of
 from phoenix_tui.config.rule_texts import rule_faults
 from phoenix_tui.config.sources.agent_files import AgentReader
@@ -24,7 +25,13 @@ def file_faults(found: TrustedSources, folder: Path) -> list[str]:
     """Faults of skills, commands and rules."""
     problems = CatalogueReader(frozenset()).read(found, frozenset(), {}).problems
     told = [_sentence(one.path, one.line, one.reason) for one in problems]
+    told += settings_faults(settings_files(found))
     return [*told, *rule_faults(found.of(SourceKind.INSTRUCTIONS), places_of(folder.resolve()))]
+
+
+def settings_files(found: TrustedSources) -> list[Path]:
+    """The settings files of another program that are used."""
+    return [file.path for file in found.of(SourceKind.HOOKS) if file.path.name in NAMES and file.plugin is None]
 
 
 def _agents(found: TrustedSources) -> Iterator[str]:

@@ -1,0 +1,163 @@
+"""Rules of `.claude/settings.json`: those that narrow count at once, those that allow once trusted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.permissions.denials import Doubt, Refusal, denials_in_force, verdict_on
+from engine.permissions.projects import project_of
+from engine.permissions.rules import RuledCall, rules_in_force
+from phoenix_tui.config.claude_rules import ClaudeRules, settings_faults
+from phoenix_tui.config.claude_settings import parse_settings
+from phoenix_tui.config.rule_file import RuleFile
+from phoenix_tui.config.sources.project_sources import ProjectSources
+from phoenix_tui.config.trust import TrustFile
+from tools.contract import ToolClass, ToolRequest
+
+
+class World:
+    """A project with a settings file, a home folder, and the rules over them."""
+
+    def __init__(self, folder: Path, *, claude_hooks: bool = False) -> None:
+        self.home, self.config, self.project = folder / "home", folder / "config", folder / "project"
+        for path in (self.home / ".claude", self.config, self.project / ".claude", self.project / ".git"):
+            path.mkdir(parents=True)
+        trust = TrustFile(self.config / "trust.json")
+        self.sources = ProjectSources(self.config, self.home, trust, claude_hooks=claude_hooks)
+        self.book = ClaudeRules(RuleFile(self.config / "rules.toml"), self.sources)
+
+    def write(self, value: Any, name: str = "settings.json", *, home: bool = False) -> Path:
+        path = (self.home if home else self.project) / ".claude" / name
+        path.write_text(value if isinstance(value, str) else json.dumps(value))
+        return path
+
+    def rules(self, **permissions: list[str]) -> Path:
+        return self.write({"permissions": permissions})
+
+    def trust(self) -> None:
+        self.sources.answer(self.project, trusted=True)
+
+    def allowed(self) -> list[str]:
+        kept = self.book.rules(self.project)
+        return [str(rule) for rule in rules_in_force(kept, project_of(self.project))]
+
+    def verdict(self, tool: str, command: str = "", path: str = "") -> str:
+        paths = (self.project / path,) if path else ()
+        request = ToolRequest(command or path, paths, command=command)
+        tool_class = ToolClass.RUN if command else ToolClass.READ
+        denials = denials_in_force(
+            self.book.rules(self.project), project_of(self.project), self.book.unreadable(self.project)
+        )
+        match verdict_on(denials, RuledCall(tool, tool_class, request, self.project)):
+            case Refusal():
+                return "deny"
+            case Doubt():
+                return "ask"
+            case _:
+                return ""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_rules_that_deny_or_ask_count_before_the_folder_is_trusted(world: World) -> None:
+    world.rules(deny=["Bash(git push:*)", "Read(./.env)"], ask=["Bash(npm publish:*)"], allow=["Bash(make test:*)"])
+    assert world.verdict("bash", "git push origin") == "deny"
+    assert world.verdict("bash", "echo a && git push") == "deny"
+    assert world.verdict("bash", "npm publish --tag x") == "ask"
+    assert world.verdict("read_file", path=".env") == "deny"
+    assert world.verdict("search", path=".env") == "deny"
+    assert world.verdict("bash", "make test") == ""
+    assert world.allowed() == []
+
+
+def test_rules_that_allow_count_once_the_file_is_trusted_as_it_is(world: World) -> None:
+    path = world.rules(allow=["Bash(make test:*)", "WebFetch(domain:example.com)", "mcp__notes__look"])
+    world.sources.look(world.project)
+    assert world.allowed() == []
+    world.trust()
+    assert world.allowed() == ["bash(make test *)", "web_fetch(domain:example.com)", "mcp__notes__look(*)"]
+    path.write_text(json.dumps({"permissions": {"allow": ["Bash(make:*)"]}}))
+    assert world.allowed() == []
+
+
+def test_the_local_file_and_those_of_folders_above_count_too(world: World) -> None:
+    below = world.project / "part"
+    (below / ".claude").mkdir(parents=True)
+    world.write({"permissions": {"deny": ["Bash(git push:*)"]}}, "settings.local.json")
+    (below / ".claude" / "settings.json").write_text('{"permissions": {"deny": ["Read(secret)", "Read(/key)"]}}')
+    texts = [rule.text for rule in world.book.rules(below)]
+    assert "deny bash(git push *)" in texts
+    assert f"deny read_file({below}/secret)" in texts
+    assert f"deny search({below}/key)" in texts
+
+
+def test_a_users_file_narrows_and_allows_only_where_its_use_was_chosen(tmp_path: Path) -> None:
+    for chosen in (False, True):
+        world = World(tmp_path / str(chosen), claude_hooks=chosen)
+        world.write({"permissions": {"deny": ["Bash(git push:*)"], "allow": ["Bash(make:*)"]}}, home=True)
+        world.sources.look(world.project)
+        assert world.verdict("bash", "git push") == "deny"
+        assert world.allowed() == (["bash(make *)"] if chosen else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "native"),
+    [
+        ("Bash", ["deny bash(*)"]),
+        ("Bash(git push *)", ["deny bash(git push *)"]),
+        ("Edit(docs/**)", ["deny patch({}/docs/*)", "deny write_file({}/docs/*)"]),
+        ("Read(//etc/x)", ["deny read_file(/etc/x)", "deny read_image(/etc/x)", "deny search(/etc/x)"]),
+        ("Read(../x)", ["deny read_file({up}/x)"]),
+        ("mcp__notes", ["deny mcp__notes__*(*)"]),
+        ("mcp__notes__look", ["deny mcp__notes__look(*)"]),
+        ("NotebookEdit", []),
+    ],
+)
+def test_the_syntax_of_rules_is_read_as_it_is_written_there(world: World, text: str, native: list[str]) -> None:
+    world.rules(deny=[text])
+    found = [rule.text for rule in world.book.rules(world.project)]
+    expected = [one.format(world.project, up=world.project.parent) for one in native]
+    assert found[: len(expected)] == expected
+    assert bool(found) is bool(expected)
+
+
+def test_a_file_that_cannot_be_read_makes_calls_ask(world: World) -> None:
+    world.write('{"permissions": {"deny": [')
+    assert world.verdict("bash", "ls") == "ask"
+    world.write('{"permissions": {"deny": 7}}')
+    assert world.verdict("bash", "ls") == ""
+
+
+def test_each_key_without_an_effect_and_each_malformed_value_is_named_once(world: World) -> None:
+    path = world.write({
+        "permissions": {"deny": [7, "Fax(x)", "Bash(rm:*)"], "ask": "x", "defaultMode": "plan"},
+        "env": {"A": "b"},
+        "model": "opus",
+        "statusLine": {"type": "command", "command": "x"},
+        "enableAllProjectMcpServers": True,
+        "hooks": {},
+        "$schema": "x",
+    })
+    assert settings_faults([path, path]) == [
+        f"{path}: permissions.ask must be a list of rules.",
+        f"{path}: permissions.deny has an entry that is no rule.",
+        f"{path}: the rule “Fax(x)” of permissions.deny: there is no such tool.",
+        f"{path}: without effect here: enableAllProjectMcpServers, env, model, permissions.defaultMode, statusLine.",
+    ]
+    assert world.verdict("bash", "rm x") == "deny"
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"{", b"\xff", b'{"a": 1, "a": 2}', b"[" * 100_000, b'{"permissions": 7}']
+)
+def test_any_content_is_read_without_an_error(content: bytes) -> None:
+    found = parse_settings(content)
+    assert found.faults
+    assert (found.allow, found.ask, found.deny) == ((), (), ())

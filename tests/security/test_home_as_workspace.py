@@ -1,0 +1,70 @@
+"""SECURITY S6: the home folder as the working directory, and links of the home folder that lead into it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.permissions.place import PathPlace
+from engine.permissions.policy import Ask, Limits, decide
+from engine.records import PermissionMode
+from phoenix_tui.cli.setup import wide_folder
+from tests.support.sandboxes import home, sandbox
+from tools.contract import Enforcement, SandboxMode, ToolClass, ToolRequest, ToolSpec
+from tools.files.home_links import linked_from_home
+
+EDIT = ToolSpec("write_file", "", {}, ToolClass.EDIT)
+
+
+@pytest.fixture
+def dotfiles(tmp_path: Path) -> tuple[Path, Path]:
+    """A home folder whose files lead into a repository, and that repository."""
+    place, work = tmp_path.resolve() / "home", tmp_path.resolve() / "dotfiles"
+    for folder in (place / ".config" / "tool", place / ".local" / "bin", work / "nvim", work / "src"):
+        folder.mkdir(parents=True)
+    for name in ("zshrc", "run", "tool.conf", "notes", "nvim/init.lua"):
+        (work / name).write_text("x\n")
+    (place / ".zshrc").symlink_to(work / "zshrc")
+    (place / ".local" / "bin" / "run").symlink_to("../../../dotfiles/run")
+    (place / ".config" / "nvim").symlink_to(work / "nvim")
+    (place / ".config" / "tool" / "any.name").symlink_to(work / "tool.conf")
+    (place / ".dangling").symlink_to(work / "later")
+    (place / ".dotfiles").symlink_to(work)
+    (place / "notes").symlink_to(work / "notes")
+    return place, work
+
+
+def test_links_of_settings_are_found_whatever_their_names(dotfiles: tuple[Path, Path]) -> None:
+    place, work = dotfiles
+    found = linked_from_home(work, place)
+    assert sorted(str(path.relative_to(work)) for path in found) == ["later", "nvim", "run", "tool.conf", "zshrc"]
+    assert linked_from_home(work / "src", place) == {}
+    assert linked_from_home(work, place / "missing") == {}
+
+
+@pytest.mark.parametrize("name", ["zshrc", "nvim/init.lua", "nvim/new.lua", "run", "later"])
+def test_an_edit_of_what_a_link_leads_to_asks_in_every_mode(dotfiles: tuple[Path, Path], name: str) -> None:
+    place, work = dotfiles
+    limits = Limits(PermissionMode.AUTO, SandboxMode.WORKSPACE, enforcement=Enforcement.FULL)
+    decision = decide(EDIT, ToolRequest(name, (work / name,)), limits, PathPlace(work, home=place), {})
+    assert isinstance(decision, Ask)
+    assert str(place) in decision.reason
+
+
+async def test_a_command_cannot_change_what_a_link_leads_to(dotfiles: tuple[Path, Path]) -> None:
+    place, work = dotfiles
+    with home(place):
+        async with sandbox(work) as box:
+            await box.sh("echo bad >> zshrc; echo bad > nvim/init.lua; rm -f run; mv tool.conf x; echo ok > notes")
+    assert [(work / name).read_text() for name in ("zshrc", "nvim/init.lua", "run", "tool.conf")] == ["x\n"] * 4
+    assert (work / "notes").read_text() == "ok\n"
+
+
+@pytest.mark.parametrize(("box", "words"), [("read-only", "change nothing"), ("workspace", "write everything")])
+def test_a_start_in_the_home_folder_says_what_commands_may_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, box: str, words: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert words in wide_folder(tmp_path, box)
+    assert wide_folder(tmp_path / "project", box) == ""
