@@ -119,7 +119,7 @@ def test_project_and_profile_narrow_and_only_the_users_own_word_widens(given: Gi
     )
     found = settings.text("permission_mode") or "ask"
     assert MODE_RANK[found] == MODE_RANK[own[0] if own else allowed]
-    sandbox, required = chosen_sandbox(settings)
+    sandbox, required = chosen_sandbox(settings, Path("/work/project"))
     somebody = any(one[0] is not None for one in (given.config, given.environment, given.flag))
     assert required or not somebody or sandbox is SandboxMode.WORKSPACE
     assert required is (settings.sources["sandbox"] != "default")

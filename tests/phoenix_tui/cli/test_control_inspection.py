@@ -10,8 +10,8 @@ import pytest
 
 from phoenix_tui.cli.control.flags import control_flags
 from phoenix_tui.cli.control.given_settings import with_settings
-from phoenix_tui.cli.control.host_rules import whole_rule
 from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.config.claude_settings import whole_rule
 from tests.phoenix_tui.cli.test_control_servers import CONFIG, adds, server_with
 from tests.support.cli import with_claude
 from tests.support.control_host import FLAGS, hosted
