@@ -14,7 +14,7 @@ from engine.executor.requests import EngineError
 from engine.executor.session import Ports
 from engine.machine.agent_texts import heading_of
 from engine.permissions.command_rules import quoted
-from engine.permissions.denials import DENY, denial_effect, is_denial, parse_denial, why_denies_nothing
+from engine.permissions.denials import ASK, DENY, denial_effect, narrows, parse_denial, why_denies_nothing
 from engine.permissions.foreign_rules import native_rules
 from engine.permissions.rules import (
     FILE_CLASSES,
@@ -81,7 +81,7 @@ class RuleStore:
     def problem(self, text: str) -> str:
         """Reason why this is no valid rule, in one sentence; empty when it is one."""
         rule = _parsed(text)
-        if rule is None and is_denial(text):
+        if rule is None and narrows(text):
             return f"{quoted(text)} is not a rule; write it as {DENY}tool(pattern), such as {DENY}bash(git push*)."
         if rule is None:
             return f"{quoted(text)} is not a rule; write it as tool(pattern), such as bash(make test*)."
@@ -89,7 +89,7 @@ class RuleStore:
         if tool_class is None:
             near = near_names(rule.tool, self._ports.tools, 1)
             return f"There is no tool {quoted(rule.tool)}: {f'did you mean {near[0]}' if near else self._tool_names()}?"
-        return why_denies_nothing(rule, tool_class) if is_denial(text) else why_nothing_matches(rule, tool_class)
+        return why_denies_nothing(rule, tool_class) if narrows(text) else why_nothing_matches(rule, tool_class)
 
     def effect(self, text: str) -> str:
         """Effect of the rule, in one sentence; empty for invalid text."""
@@ -97,7 +97,9 @@ class RuleStore:
         tool_class = self._class(rule) if rule is not None else None
         if rule is None or tool_class is None:
             return ""
-        return denial_effect(rule, tool_class) if is_denial(text) else effect(rule, tool_class)
+        if not narrows(text):
+            return effect(rule, tool_class)
+        return denial_effect(rule, tool_class, asks=text.strip().startswith(ASK))
 
     def add(self, rule: ActiveRule) -> None:
         """Let it hold from now on, or since when it says.
@@ -116,7 +118,7 @@ class RuleStore:
             EngineError: the file cannot be written, or the conversation is closed.
         """
         since = rule.since or self._ports.clock.now()
-        if rule.conversation_id and is_denial(rule.text):
+        if rule.conversation_id and narrows(rule.text):
             raise EngineError(NOT_FOR_ONE)
         parsed = [one for text in native_rules(rule.text) if (one := parse_rule(text)) is not None]
         if rule.conversation_id and parsed:
@@ -169,10 +171,11 @@ class RuleStore:
             return old.text
         if native_rules(old.text) != (old.text,):
             return old.text
-        if is_denial(old.text) and (rule.pattern == "*" or rule.pattern.startswith("~/")):
+        if narrows(old.text) and (rule.pattern == "*" or rule.pattern.startswith("~/")):
             return old.text
         bound = Rule(rule.tool, absolute_pattern(rule, Path(old.project)))
-        return f"{DENY}{bound}" if is_denial(old.text) else str(bound)
+        kind = ASK if old.text.strip().startswith(ASK) else DENY
+        return f"{kind}{bound}" if narrows(old.text) else str(bound)
 
     def _is_copy(self, one: Conversation, rule: Rule) -> bool:
         parent = self._opened.get(_parent_id(one))
@@ -195,7 +198,7 @@ class RuleStore:
 def _parsed(text: str) -> Rule | None:
     """A rule of either kind, the first one of a foreign text; None for no rule."""
     text = native_rules(text)[0]
-    return parse_denial(text) if is_denial(text) else parse_rule(text)
+    return parse_denial(text) if narrows(text) else parse_rule(text)
 
 
 def _parent_id(one: Conversation) -> str:

@@ -179,8 +179,13 @@ def why_denies_nothing(rule: Rule, tool_class: ToolClass) -> str:
     return ""
 
 
-def denial_effect(rule: Rule, tool_class: ToolClass) -> str:
-    """Effect of a rule that denies, in one sentence."""
+def denial_effect(rule: Rule, tool_class: ToolClass, *, asks: bool = False) -> str:
+    """Effect of a rule that denies or asks, in one sentence."""
+    told = _denial_effect(rule, tool_class)
+    return f"Asks before{told.removeprefix('Denies')}" if asks else told
+
+
+def _denial_effect(rule: Rule, tool_class: ToolClass) -> str:
     pattern = rule.pattern.strip()
     if rule.tool == NET:
         return f"Keeps sandboxed commands from {hosts_effect(pattern)}, in every mode."

@@ -1,8 +1,9 @@
 """rules.toml: the permission rules that were answered with "always" or written by hand, per project and everywhere.
 
-`allow` and `deny` hold everywhere, `[projects."/folder"]` has its own; `since` beside them are the dates, in which a
-rule that denies is named with `deny ` in front, as in memory. Invalid edits count for nothing, are named in a sentence,
-and keep the file from being rewritten. If rules that deny may be among what cannot be read, `unreadable` names it.
+`allow`, `ask` and `deny` hold everywhere, `[projects."/folder"]` has its own; `since` beside them are the dates, in
+which a rule that denies or asks is named with `deny ` or `ask ` in front, as in memory. Invalid edits count for
+nothing, are named in a sentence, and keep the file from being rewritten. If rules that deny may be among what cannot
+be read, `unreadable` names it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Final, cast
 
 from msgspec import Struct
 
-from engine.permissions.denials import DENY, is_denial
+from engine.permissions.denials import ASK, DENY, narrows
 from engine.permissions.rules import KeptRule
 from phoenix_tui.config.toml_text import toml_text
 from tools.clean import reveal
@@ -125,12 +126,17 @@ def _same(one: KeptRule, other: KeptRule) -> bool:
 
 def _table(project: str, rules: Sequence[KeptRule]) -> str:
     head = f"[projects.{toml_text(project)}]\n" if project else ""
-    lines = "".join(f"  {toml_text(one.text)},\n" for one in rules if not is_denial(one.text))
-    denied = "".join(f"  {toml_text(_without_deny(one.text))},\n" for one in rules if is_denial(one.text))
-    deny = f"deny = [\n{denied}]\n" if denied else ""
+    lines = "".join(f"  {toml_text(one.text)},\n" for one in rules if not narrows(one.text))
+    deny = _list("ask", ASK, rules) + _list("deny", DENY, rules)
     dates = "".join(f"{toml_text(one.text)} = {_date(one.since)}\n" for one in rules if one.since)
     name = f"projects.{toml_text(project)}.since" if project else "since"
     return f"{head}allow = [\n{lines}]\n{deny}" + (f"\n[{name}]\n{dates}" if dates else "")
+
+
+def _list(key: str, kind: str, rules: Sequence[KeptRule]) -> str:
+    """The list of the rules of a kind; empty without any."""
+    texts = [one.text.strip()[len(kind) :].strip() for one in rules if one.text.strip().startswith(kind)]
+    return f"{key} = [\n{''.join(f'  {toml_text(text)},{chr(10)}' for text in texts)}]\n" if texts else ""
 
 
 def _read(path: Path) -> RuleTexts:
@@ -142,7 +148,7 @@ def _read(path: Path) -> RuleTexts:
         if data is None or len(data) > MOST_BYTES:
             trouble = f"{path} is not a readable file of at most {MOST_BYTES:,} bytes."
             return RuleTexts(trouble=trouble, hides_denials=True)
-        may_deny = b"den" in data or b"\\" in data  # an escape may spell it
+        may_deny = b"den" in data or b"ask" in data or b"\\" in data  # an escape may spell it
         document: dict[str, object] = tomllib.loads(data.decode("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         trouble = f"{path} cannot be read: {reveal(str(error)) or 'nested too deeply'}."
@@ -165,15 +171,17 @@ def _read(path: Path) -> RuleTexts:
 def _rules_of(table: dict[str, object], project: str, path: Path) -> tuple[list[KeptRule], str]:
     """The rules of one table, and its first fault."""
     since = table.get("since", {})
-    wrong = next((f"'{reveal(key)}' is unknown" for key in table if key not in {"allow", "deny", "since"}), "")
+    wrong = next((f"'{reveal(key)}' is unknown" for key in table if key not in {"allow", "ask", "deny", "since"}), "")
     if not isinstance(since, dict):
         since, wrong = {}, wrong or "'since' must be a table of dates"
     dates = cast("dict[str, object]", since)
-    (allowed, first), (denied, second) = _texts(table, "allow"), _texts(table, "deny")
+    allowed, first = _texts(table, "allow")
     rules = [KeptRule(text, _time(dates.get(text)), project) for text in allowed]
-    for text in (f"{DENY}{one}" for one in denied):
-        rules.append(KeptRule(text, _time(dates.get(text)), project, str(path)))
-    return rules, wrong or first or second
+    for key, kind in (("ask", ASK), ("deny", DENY)):
+        narrowing, fault = _texts(table, key)
+        first = first or fault
+        rules += [KeptRule(f"{kind}{one}", _time(dates.get(f"{kind}{one}")), project, str(path)) for one in narrowing]
+    return rules, wrong or first
 
 
 def _texts(table: dict[str, object], key: str) -> tuple[list[str], str]:
@@ -182,10 +190,6 @@ def _texts(table: dict[str, object], key: str) -> tuple[list[str], str]:
     entries = cast("list[object]", found) if isinstance(found, list) else [None]
     texts = [one for one in entries if isinstance(one, str)]
     return texts, "" if len(texts) == len(entries) else f"'{key}' must be a list of texts"
-
-
-def _without_deny(text: str) -> str:
-    return text.strip()[len(DENY) :].strip()
 
 
 def _date(since: float) -> str:

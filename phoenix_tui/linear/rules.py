@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from engine.permissions.denials import is_denial
+from engine.permissions.denials import narrows
 from engine.rule_store import ActiveRule
 from phoenix_tui.features.approvals import UNTITLED
 from phoenix_tui.features.rules import rule_places
@@ -60,7 +60,7 @@ async def _write(ctx: LinearContext, text: str) -> None:
         return
     here = rule_places(ctx)
     new = [ActiveRule(text, project=here.project), ActiveRule(text)]
-    new += [ActiveRule(text, here.conversation_id)] if here.conversation_id and not is_denial(text) else []
+    new += [ActiveRule(text, here.conversation_id)] if here.conversation_id and not narrows(text) else []
     chosen = await ctx.choose(rules.effect(text), PLACES[: len(new)])
     if chosen is None:
         ctx.say("Not saved.")

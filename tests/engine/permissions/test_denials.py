@@ -226,3 +226,34 @@ def test_problems_and_effects_are_told_in_one_sentence() -> None:
     assert desk.effect("deny web_fetch(domain:a.org)") == "Denies web_fetch of `domain:a.org`, in every mode."
     assert why_denies_nothing(Rule("write_file", "../x"), ToolClass.EDIT) != ""
     assert "at most" in why_denies_nothing(Rule("bash", "x" * 5_000), ToolClass.RUN)
+
+
+# Rules that ask.
+
+
+@pytest.mark.parametrize("mode", ["ask", "accept-edits", "auto"])
+def test_a_rule_that_asks_beats_rules_that_allow_and_what_is_free(mode: str) -> None:
+    limits = Limits(PermissionMode(mode), SandboxMode.WORKSPACE, enforcement=Enforcement.FULL)
+    request = ToolRequest("x", command="echo a && git push origin")
+    asks, allows = denials("ask bash(git push*)"), {Rule("bash", "*", given=True): Access.OUTSIDE}
+    decision = decide(BASH, request, limits, PathPlace(CWD), allows, denials=asks)
+    assert isinstance(decision, Ask)
+    assert decision.reason == f"the rule `bash(git push*)` in {FILE} asks about this"
+    assert not decision.lasting
+    other = ToolRequest("x", command="echo a")
+    assert isinstance(decide(BASH, other, limits, PathPlace(CWD), allows, denials=asks), Allow)
+
+
+def test_a_rule_that_denies_comes_before_one_that_asks() -> None:
+    limits, request = Limits(PermissionMode.AUTO), ToolRequest("x", command="git push")
+    both = denials("ask bash(git*)", "deny bash(git push*)")
+    assert isinstance(decide(BASH, request, limits, PathPlace(CWD), {}, denials=both), Deny)
+
+
+def test_a_rule_that_asks_is_kept_in_the_file_as_one(tmp_path: Path) -> None:
+    book = RuleFile(tmp_path / "rules.toml")
+    for text in ("bash(make)", "ask bash(git push*)", "deny bash(rm*)"):
+        book.add(KeptRule(text))
+    assert [rule.text for rule in book.rules()] == ["bash(make)", "ask bash(git push*)", "deny bash(rm*)"]
+    assert 'ask = [\n  "bash(git push*)",\n]' in (tmp_path / "rules.toml").read_text()
+    assert parse_rule("ask bash(git push*)") is None
