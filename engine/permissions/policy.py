@@ -397,13 +397,20 @@ def _without_reading(
 
     A rule of the user for a program that does not print files, such as `git push*`, is a yes without the sandbox too.
     """
-    hidden = _hiding(decision, limits)
-    if not isinstance(hidden, Allow):
+    hidden, is_whole = _hiding(decision, limits), limits.unreadable.is_whole
+    if isinstance(hidden, Deny):
         return hidden
-    is_hidden = limits.confines_network and hidden.sandbox.mode is not SandboxMode.OFF and limits.unreadable.is_whole
+    grant = hidden.grant if isinstance(hidden, Ask) else hidden
+    is_hidden = limits.confines_network and grant.sandbox.mode is not SandboxMode.OFF and is_whole
+    if isinstance(hidden, Ask):
+        return hidden if is_hidden else replace(hidden, reason=f"{hidden.reason}; {_not_hidden(limits)}")
     if is_hidden or (_ruled(spec, request, place, rules) is not None and not has_reader(request.command)):
         return hidden
-    return Ask(NOT_HIDDEN if limits.unreadable.is_whole else NOT_FOUND, hidden, lasting=False)
+    return Ask(_not_hidden(limits), hidden, lasting=False)
+
+
+def _not_hidden(limits: Limits) -> str:
+    return NOT_HIDDEN if limits.unreadable.is_whole else NOT_FOUND
 
 
 def _hiding(decision: Decision, limits: Limits) -> Decision:
