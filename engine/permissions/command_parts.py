@@ -99,10 +99,12 @@ def reads_freely(command: str, working_dir: Path) -> bool:
     """True where every part of a command only reads inside the working directory, and runs no program of it.
 
     A file that looks like one of keys is not free, nor is git where its settings, a hook or a submodule could start a
-    program.
+    program, nor a command that only prints its own words.
     """
     parts = judged_parts(command, working_dir)
-    return bool(parts) and all(_is_free(part, working_dir) for part in parts)
+    readers = [reader for part in parts if (reader := reader_in(part.words)) is not None]
+    is_reader = any(not reader.prints for reader in readers)
+    return is_reader and all(_is_free(part, working_dir) for part in parts)
 
 
 def _is_free(judged: JudgedPart, working_dir: Path) -> bool:

@@ -150,7 +150,8 @@ def reader_in(words: tuple[str, ...]) -> Reader | None:
 
 def only_reads(command: str) -> bool:
     """True for one plain command of a program that is known to change nothing, with no option that does."""
-    return reader_in(plain_words(command)) is not None
+    reader = reader_in(plain_words(command))
+    return reader is not None and not reader.prints
 
 
 def command_effect(pattern: str) -> str:

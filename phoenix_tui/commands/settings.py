@@ -109,9 +109,9 @@ async def next_mode(ctx: CommandContext) -> None:
 
 async def sandbox(ctx: CommandContext, word: str) -> None:
     """Choose the sandbox of this conversation; a wider one is confirmed."""
-    enforced = await choose_sandbox(ScreenFrontEnd(ctx), word)
-    if enforced is not None:
-        ctx.active.parts.status.enforced = enforced
+    enforcement = await choose_sandbox(ScreenFrontEnd(ctx), word)
+    if enforcement is not None:
+        ctx.active.parts.status.enforcement = enforcement
 
 
 async def theme(ctx: CommandContext, name: str) -> None:

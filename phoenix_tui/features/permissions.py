@@ -40,8 +40,8 @@ async def use_mode(front: FrontEnd, mode: PermissionMode) -> None:
     front.confirm_change(f"Mode {mode.value}: {MODE_MEANINGS[mode]}.")
 
 
-async def choose_sandbox(front: FrontEnd, word: str) -> bool | None:
-    """Use this sandbox or ask for one, a wider one after a yes; True where it is enforced, None where none was set."""
+async def choose_sandbox(front: FrontEnd, word: str) -> Enforcement | None:
+    """Use this sandbox or ask for one, a wider one after a yes; returns its enforcement, None where none was set."""
     now = front.sandbox
     if not word:
         options = [Option(one.value, one.value, (SANDBOX_MEANINGS[one],)) for one in SandboxMode]
@@ -57,6 +57,7 @@ async def choose_sandbox(front: FrontEnd, word: str) -> bool | None:
     front.prefer(sandbox=wanted)
     if front.conversation is not None:
         await front.conversation.change(ConversationChanges(sandbox=wanted))
-    enforced = wanted is SandboxMode.OFF or await front.services.system.enforcement() is not Enforcement.NONE
-    front.tell(sandbox_set(wanted, enforced=enforced))
-    return enforced
+    is_off = wanted is SandboxMode.OFF
+    enforcement = Enforcement.FULL if is_off else await front.services.system.enforcement()
+    front.tell(sandbox_set(wanted, enforcement))
+    return enforcement

@@ -321,8 +321,11 @@ SANDBOX_WORDS: Final[dict[SandboxMode, tuple[str, Tone]]] = {
     SandboxMode.READ_ONLY: ("sandbox read-only", Tone.GOOD),
 }
 """The word of a sandbox in the status line, and its colour."""
-UNENFORCED: Final = ("sandbox not enforced", Tone.NEEDS_YOU)
-"""The words there where this system can enforce no sandbox."""
+LIMITED: Final = {
+    "none": ("sandbox not enforced", Tone.NEEDS_YOU),
+    "files": ("sandbox weak", Tone.NEEDS_YOU),
+}
+"""The words there where this system can enforce no sandbox, or only where files are written, by its enforcement."""
 SANDBOX_MEANINGS: Final[dict[SandboxMode, str]] = {
     SandboxMode.OFF: "commands can reach everything you can; each one asks, except in mode auto",
     SandboxMode.WORKSPACE: "commands run without asking and write only in this folder; network and leaving it ask",
@@ -335,9 +338,11 @@ def widening(before: SandboxMode, after: SandboxMode) -> str:
     return f"Change the sandbox from {before.value} to {after.value}? Then {SANDBOX_MEANINGS[after]}."
 
 
-def sandbox_set(sandbox: SandboxMode, *, enforced: bool) -> str:
+def sandbox_set(sandbox: SandboxMode, enforcement: str) -> str:
     """Confirmation of a new sandbox mode."""
-    if sandbox is not SandboxMode.OFF and not enforced:
+    if sandbox is not SandboxMode.OFF and enforcement == "files":
+        return f"Sandbox {sandbox.value}; it is weak on this system, so commands ask (`phoenix doctor` says why)."
+    if sandbox is not SandboxMode.OFF and enforcement == "none":
         return f"Sandbox {sandbox.value}; this system cannot enforce it, so commands ask (`phoenix doctor` says why)."
     return f"Sandbox {sandbox.value}: {SANDBOX_MEANINGS[sandbox]}."
 

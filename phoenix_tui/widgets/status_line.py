@@ -17,13 +17,13 @@ from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.esc_hint import background_hint, state_hint, vim_hint
 from phoenix_tui.text.hook_label import HookInView, hook_label
 from phoenix_tui.text.labels import (
+    LIMITED,
     MODE_WORDS,
     RETRYING,
     SANDBOX_WORDS,
     STOPPED,
     THINKING,
     TURNING,
-    UNENFORCED,
     AgentCounts,
     Label,
     StatusDetails,
@@ -104,8 +104,8 @@ class StatusLine(Still, MeterRow):
     """Seconds for which a database that another program keeps busy has been waited for; set by the screen."""
     kept: reactive[bool] = reactive(True)
     """True when conversations outlast this session; set by the screen."""
-    enforced: reactive[bool] = reactive(True)
-    """False where this system can enforce no sandbox; set by the screen."""
+    enforcement: reactive[str] = reactive("full")
+    """`Enforcement` of a sandbox on this system; set by the screen."""
 
     def __init__(self, *, plain: bool = False) -> None:
         super().__init__()
@@ -209,8 +209,8 @@ class StatusLine(Still, MeterRow):
         word, tone = MODE_WORDS[status.mode]
         mode = ("read-only" if status.read_only else word, tone.value)
         box, box_tone = SANDBOX_WORDS[status.sandbox]
-        if not self.enforced and status.sandbox is not SandboxMode.OFF:
-            box, box_tone = UNENFORCED
+        if status.sandbox is not SandboxMode.OFF:
+            box, box_tone = LIMITED.get(self.enforcement, (box, box_tone))
         sandbox = (box, box_tone.value)
         kept = ("" if self.kept else NOT_KEPT, Tone.NEEDS_YOU.value)
         profile = (clean_line(status.profile), Tone.YOU.value)

@@ -27,7 +27,7 @@ from phoenix_tui.workspace.external_changes import follow
 from phoenix_tui.workspace.onboarding import Welcoming
 from phoenix_tui.workspace.sending import Sending
 from tools.clean import clean_line
-from tools.contract import Enforcement, SandboxMode
+from tools.contract import SandboxMode
 from tools.images.previewing import Previewer
 
 if TYPE_CHECKING:
@@ -167,8 +167,7 @@ class WorkspaceServices:
     async def _look_at_sandbox(self) -> None:
         """Say in the status line whether the sandbox holds; the first look starts a program, so no frame waits."""
         if self._screen.launch.sandbox is not SandboxMode.OFF:
-            enforcement = await self._services.system.enforcement()
-            self._screen.parts.status.enforced = enforcement is not Enforcement.NONE
+            self._screen.parts.status.enforcement = await self._services.system.enforcement()
 
 
 def _drop(_: str) -> None:
