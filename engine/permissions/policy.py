@@ -451,11 +451,14 @@ def _ruled(spec: ToolSpec, request: ToolRequest, place: PathPlace, rules: Mappin
     if whole is not None:
         return whole
     parts = judged_parts(command, place.working_dir)
-    others = [one for one in parts if not is_reading(one, place.working_dir)]
-    found = [_part_ruled(spec, one.part.text, one.folder, rules) for one in others]
+    reading = [one for one in parts if is_reading(one, place.working_dir)]
+    found = [_part_ruled(spec, one.part.text, one.folder, rules) for one in parts if one not in reading]
     known = [one for one in found if one is not None]
-    if not others or len(known) < len(others):
+    if len(known) < len(found):
         return None
+    if not found:
+        named = any(_part_ruled(spec, one.part.text, one.folder, rules) is not None for one in reading)
+        return Access.CONFINED if named else None
     return min(known, key=ACCESS_RANK.__getitem__)
 
 

@@ -106,7 +106,7 @@ async def test_whatever_a_run_writes_is_the_users_alone(mask: int, tmp_path: Pat
         phoenix = Phoenix(
             home,
             work,
-            {**given, "PHOENIX_MODEL": "", "PHOENIX_SANDBOX": "", "TMPDIR": str(temporary), "HOME": str(work)},
+            {**given, "PHOENIX_MODEL": "", "PHOENIX_SANDBOX": "workspace", "TMPDIR": str(temporary), "HOME": str(work)},
         )
         os.umask(mask)
         ran = await phoenix.run("-p", "--permission-mode", "auto", "-i", str(image), SECRET)

@@ -165,7 +165,8 @@ def test_a_list_is_covered_where_each_of_its_parts_is(tmp_path: Path, command: s
     (tmp_path / "src").mkdir()
     spec, limits = BASH, Limits(PermissionMode.ASK)
     request = ToolRequest(command, command=command)
-    decision = decide(spec, request, limits, PathPlace(tmp_path), {Rule("bash", "make test*"): Access.CONFINED})
+    rules = (Rule("bash", "make test*"), Rule("bash", "echo *"))
+    decision = decide(spec, request, limits, PathPlace(tmp_path), dict.fromkeys(rules, Access.CONFINED))
     assert isinstance(decision, Allow) is covered
 
 
