@@ -90,6 +90,8 @@ class FolderServers(Struct, frozen=True):
     servers: tuple[ServerDefinition, ...] = ()
     notices: tuple[str, ...] = ()
     """Sentences about files and entries that are left out."""
+    trusted: bool = False
+    """True where the user trusts the folder: their own servers start in it, too."""
 
 
 class ServerDefinitions(Protocol):
@@ -173,6 +175,8 @@ class ServerView(Struct, frozen=True):
     """Sandbox that it runs in; None for a server over HTTP, and for one that is not used."""
     kept: Path | None = None
     """Folder of what it has written below the home folder in a sandbox; None without one."""
+    folder: str = ""
+    """Folder in which its program starts; empty where it has none."""
 
 
 class SignInAddress(Struct, frozen=True):

@@ -18,6 +18,7 @@ from phoenix_tui.config.sources.plugins import rooted
 from phoenix_tui.config.sources.project_sources import ProjectSources, read_source
 from phoenix_tui.config.sources.source_trust import TrustedSources
 from tools.clean import reveal_name
+from tools.files.own_files import make_folder
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,8 @@ class HookFiles(Struct, eq=False):
     """Reason why no hook runs in this process; empty where they do."""
     given: HookFile = HookFile()
     """Hooks of the command line."""
+    neutral: Path = Path("/")
+    """Folder in which the user's hooks start where the project is not trusted: empty, or the system's."""
     _found: dict[Path, tuple[TrustedSources, HookSet]] = field(
         default_factory=dict[Path, tuple[TrustedSources, HookSet]]
     )
@@ -53,6 +56,23 @@ class HookFiles(Struct, eq=False):
         """True if a project's hook is still one of its folder now: its file and all programs are as trusted."""
         now = await asyncio.to_thread(self.look, record.cwd, keeps=False)
         return hook in now.by_event.get(hook.event, ())
+
+    async def start_folder(self, record: ConversationRecord) -> Path:
+        """The conversation's folder where the user trusts it, else a neutral one: `python -m NAME`, `npx` and others
+        run what lies where they start.
+        """
+        return await asyncio.to_thread(self.start_of, record.cwd)
+
+    def start_of(self, folder: Path) -> Path:
+        """The same for a folder, in this thread."""
+        try:
+            trusted = self.sources.is_trusted(folder)
+            if not trusted and self.neutral != Path("/"):
+                make_folder(self.neutral)
+        except OSError as error:
+            log.info("the user's hooks start in /: %s", error)
+            return Path("/")
+        return folder if trusted else self.neutral
 
     def look(self, folder: Path, *, keeps: bool = True) -> HookSet:
         """The hooks of a folder as it is now; `keeps` makes them those in force."""

@@ -81,9 +81,15 @@ class TrustFile(Struct, frozen=True):
         return TrustStatus(Trust.GIVEN if entry.trusted else Trust.REFUSED)
 
     def may_be_trusted(self, folder: Path) -> bool:
-        """True when the user trusted the folder; otherwise its files need not be read."""
-        entry = self._entries().get(str(folder.resolve()))
-        return entry is not None and entry.trusted
+        """True when the user trusted this very folder; otherwise its files need not be read."""
+        real = folder.resolve()
+        entry = self._entries().get(str(real))
+        if entry is None or not entry.trusted:
+            return False
+        try:
+            return (entry.device, entry.inode) == _identity(real)
+        except OSError:
+            return False
 
     def answer(self, project: Project, *, trusted: bool) -> None:
         """Keep the user's answer for exactly these files.

@@ -17,6 +17,10 @@ from tools.clean import reveal, reveal_name
 from tools.wording import counted
 
 NO_FILES: Final = "Nothing extends Phoenix in this folder: no skills, commands, agents, hooks or servers."
+OWN_HERE: Final = "Hooks and servers that you defined yourself start in this folder."
+OWN_APART: Final = (
+    "Hooks and servers that you defined yourself start in a folder of their own, so that none runs what lies here."
+)
 AFTER_A_PROMPT: Final = 0.4
 """Seconds in which a prompt typed ahead goes out before the first look: a second thread would hold it up."""
 
@@ -43,6 +47,8 @@ async def trust_in_view(front: FrontEnd) -> SourceReport:
 
 def standing(report: SourceReport) -> str:
     """The user's answer and what it leads to, in one sentence."""
+    if not report.entries:
+        return OWN_HERE if report.trusted else OWN_APART
     waiting, used = report.waiting(), [one for one in report.entries if one.state is SourceState.USED]
     if not waiting:
         return f"All are used: {listed(counts(used))}." if used else ""
@@ -70,9 +76,9 @@ async def text_of(front: FrontEnd, report: SourceReport, entry: SourceEntry) -> 
 
 async def answer(front: FrontEnd, report: SourceReport, *, trusted: bool) -> tuple[SourceReport, str]:
     """Keep the answer about the files of `report`; the state then, and a sentence. Raises EngineError."""
-    if not report.shown:
-        return report, NO_FILES
     after = await trust_of(front).answer(report, trusted=trusted)
+    if not report.shown:
+        return after, OWN_HERE if trusted else OWN_APART
     if not trusted:
         return after, "None of these files is used. They are asked about again when one changes."
     if waiting := after.waiting():

@@ -10,12 +10,16 @@ from phoenix_tui.linear.context import LinearContext, LineCommand
 from tools.clean import reveal_name
 
 ACTIONS: Final = ("use all of them", "use none of them", "show one")
+OWN_ACTIONS: Final = ("start them here", "start them in a folder of their own")
 
 
 async def _trust(ctx: LinearContext, _argument: str) -> None:
     report = await trust_in_view(ctx)
     if not report.entries:
         ctx.say(NO_FILES)
+        done = await ctx.choose(standing(report), OWN_ACTIONS)
+        if done is not None:
+            ctx.say((await answer(ctx, report, trusted=done == 0))[1])
         return
     for heading, entries in sections(report.entries).items():
         ctx.say(f"{heading}:", *(_row(entry) for entry in entries))

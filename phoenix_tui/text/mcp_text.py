@@ -108,6 +108,8 @@ def details(view: ServerView) -> str:
         lines.append(f"sandbox      {sandbox_words(view)}")
     if view.kept is not None and view.kept.is_dir():
         lines.append(f"keeps        what it writes below the home folder, in {short_path(view.kept)}")
+    if view.folder:
+        lines.append(f"starts in    {short_path(Path(view.folder))}")
     if view.pid:
         lines.append(f"process      {view.pid}")
     if view.is_required:

@@ -18,6 +18,8 @@ from engine.records import ConversationRecord
 from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.config.hook_files import HookFiles
 from phoenix_tui.config.sources.project_sources import ProjectSources
+from phoenix_tui.wiring.hooks import APART
+from tools.clean import reveal_name
 from tools.contract import UNCONFINED, JsonObject, Sandbox, SandboxMode
 from tools.wording import counted
 
@@ -91,7 +93,8 @@ def hook_findings(sources: ProjectSources, cwd: Path, off: str = "") -> Iterator
         yield Finding("hooks", Health.NOTE, f"none runs: {found.off}")
     elif found.hooks:
         own = sum(hook.is_users for hook in found.hooks)
-        yield Finding("hooks", Health.OK, f"{counted(len(found.hooks), 'hook')}, {own} of them yours")
+        place = f", started in {reveal_name(cwd) if sources.is_trusted(cwd) else APART}" if own else ""
+        yield Finding("hooks", Health.OK, f"{counted(len(found.hooks), 'hook')}, {own} of them yours{place}")
     for problem in found.problems[:MOST_NAMED]:
         yield Finding("hooks", Health.NOTE, problem.sentence)
     if len(found.problems) > MOST_NAMED:

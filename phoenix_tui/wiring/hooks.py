@@ -31,6 +31,10 @@ log = logging.getLogger(__name__)
 
 SWITCHED_OFF: Final = "--no-hooks switches them off"
 GIVEN: Final = "--settings"
+NEUTRAL: Final = "neutral"
+"""Folder of the state with the folders in which programs start that are not to find the project."""
+APART: Final = "a folder of its own, since this one is not trusted: /trust"
+"""Place in which the user's hooks and servers start, in words."""
 LEFT_AFTER: Final = 24 * 3600.0
 """Seconds after which a transcript that a crash left behind is removed."""
 
@@ -44,9 +48,14 @@ class OpenedHooks(Struct, frozen=True):
 
 def file_hooks(setup: Setup, sources: ProjectSources, services: ServiceRunner, store: Store) -> OpenedHooks:
     """Hooks of all folders; nothing is looked at before a message is sent. No transcript where nothing is kept."""
-    files = HookFiles(sources, SWITCHED_OFF if setup.no_hooks else "", given_hooks(setup))
+    files = HookFiles(sources, SWITCHED_OFF if setup.no_hooks else "", given_hooks(setup), neutral_folder(setup))
     transcripts = None if setup.ephemeral else TranscriptFiles(setup.paths.state / "transcripts", store)
     return OpenedHooks(files, FileHooks(files, services, SYSTEM_CLOCK, transcripts))
+
+
+def neutral_folder(setup: Setup) -> Path:
+    """Folder in which the user's hooks start where the project is not trusted."""
+    return setup.paths.state / NEUTRAL / "hooks"
 
 
 def given_hooks(setup: Setup) -> HookFile:

@@ -17,6 +17,7 @@ from phoenix_tui.config.credentials import KEYRING
 from phoenix_tui.config.servers.choices import ServerChoices
 from phoenix_tui.config.servers.server_files import ServerFiles
 from phoenix_tui.config.sources.project_sources import ProjectSources
+from phoenix_tui.wiring.hooks import NEUTRAL
 from tools.clock import SYSTEM_CLOCK
 from tools.contract import ImageReader
 from tools.process.start import Processes
@@ -61,7 +62,14 @@ def open_hub(
         processes.services,
         images,
         processes.enforcement,
-        HubFolders(paths.state / FOLDER, paths.state / CACHE, paths.outputs, paths.config / TOKENS, paths.data / KEPT),
+        HubFolders(
+            paths.state / FOLDER,
+            paths.state / CACHE,
+            paths.outputs,
+            paths.config / TOKENS,
+            paths.data / KEPT,
+            paths.state / NEUTRAL / "servers",
+        ),
         HubSettings(
             first_wait=UNATTENDED_WAIT if unattended else ATTENDED_WAIT,
             sandbox_network=setup.settings.flag("sandbox_network"),

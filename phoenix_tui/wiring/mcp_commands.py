@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from engine.extensions.mcp.hub import McpHub
-from engine.ports.mcp import FolderServers
+from engine.ports.mcp import FolderServers, ServerOrigin
 from engine.records import ConversationRecord
 from engine.records.unstored import unstored_record
 from phoenix_tui.cli.arguments import CommandArguments
@@ -20,11 +20,12 @@ from phoenix_tui.cli.mcp_command import show_servers
 from phoenix_tui.cli.mcp_sign_in import SIGNING, change_access
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.credentials import KEYRING
+from phoenix_tui.wiring.hooks import APART
 from phoenix_tui.wiring.mcp import keep_nothing, open_hub, server_files
 from phoenix_tui.wiring.processes import process_settings
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
 from phoenix_tui.wiring.trust_board import project_sources
-from tools.clean import clean_line
+from tools.clean import clean_line, reveal_name
 from tools.images.decoder import ImageDecoder
 from tools.process.start import start_processes
 from tools.wording import counted
@@ -79,4 +80,8 @@ def _findings(found: FolderServers) -> list[Finding]:
     defined = f"{counted(len(usable), 'server')} defined; `phoenix mcp test` connects to them"
     rows = [Finding("mcp", Health.OK, defined if usable else "none defined")]
     rows += [Finding("mcp", Health.NOTE, clean_line(one.trouble)) for one in found.servers if one.trouble]
+    own = [one for one in usable if one.transport == "stdio" and one.origin is not ServerOrigin.PROJECT and not one.cwd]
+    if own:
+        place = reveal_name(found.root) if found.trusted else APART
+        rows.append(Finding("mcp", Health.OK, f"{counted(len(own), 'server')} of your own: started in {place}"))
     return [*rows, *(Finding("mcp", Health.NOTE, clean_line(notice)) for notice in found.notices)]

@@ -107,7 +107,7 @@ async def hooked_engine(
     """An engine whose model gives `replies`; `hidden`: folders that Phoenix keeps from sandboxes."""
     processes = await start_processes(ProcessSettings(hidden=hidden))
     sources = ProjectSources(home / "config", home / "home", TrustFile(home / "trust.json"))
-    hooks = FileHooks(HookFiles(sources, off), processes.services, SYSTEM_CLOCK)
+    hooks = FileHooks(HookFiles(sources, off, neutral=home / "neutral"), processes.services, SYSTEM_CLOCK)
     try:
         async with engine_harness(
             home,

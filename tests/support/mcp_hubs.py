@@ -41,13 +41,14 @@ class Definitions:
 
     def __init__(self, root: Path, *servers: ServerDefinition) -> None:
         self.root, self.servers = root, list(servers)
+        self.trusted = False
 
     def is_quick(self, folder: Path) -> bool:
         return False
 
     def look(self, folder: Path) -> FolderServers:
         """All of them, for every folder."""
-        return FolderServers(self.root, tuple(self.servers))
+        return FolderServers(self.root, tuple(self.servers), trusted=self.trusted)
 
     def switch(self, folder: Path, name: str, *, on: bool) -> None:
         """Keep nothing."""
@@ -118,7 +119,7 @@ async def hub_in(
     processes = await start_plain()
     definitions = Definitions(work, *servers)
     folders = HubFolders(
-        folder / "mcp", folder / "mcp_cache.json", folder / "outputs", folder / "mcp_tokens.json", folder / "servers"
+        *(folder / name for name in ("mcp", "mcp_cache.json", "outputs", "mcp_tokens.json", "servers", "neutral"))
     )
     kept = Kept()
     settings = HubSettings(first_wait=wait, linger=linger, limits=limits or McpLimits())

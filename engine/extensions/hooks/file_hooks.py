@@ -49,6 +49,10 @@ class HookSource(Protocol):
         """Look at the files; never raises."""
         ...
 
+    async def start_folder(self, record: ConversationRecord) -> Path:
+        """Folder in which the user's hooks start."""
+        ...
+
     async def holds(self, record: ConversationRecord, hook: Hook) -> bool:
         """True if a hook and the files it names are still those that the user trusted."""
         ...
@@ -183,7 +187,8 @@ class FileHooks(Struct, eq=False):
             return _without_opinion(hook, CHANGED)
         limits = ProgramLimits(hook.seconds, OUTPUT)
         try:
-            result = await self.services.run_program(_command(hook, occasion), occasion.given, limits)
+            folder = await self.source.start_folder(request.record) if hook.is_users else request.record.cwd
+            result = await self.services.run_program(_command(hook, occasion, folder), occasion.given, limits)
         except OSError as error:
             log.info("hook %s could not be started: %s", hook.name, error)
             refused = error.refused if isinstance(error, SandboxedStartError) else ""
@@ -216,7 +221,7 @@ async def _all(work: Sequence[Coroutine[None, None, HookReply]], seconds: float 
     return [one for one in ended if isinstance(one, HookReply)]
 
 
-def _command(hook: Hook, occasion: _Occasion) -> ServiceCommand:
+def _command(hook: Hook, occasion: _Occasion, folder: Path) -> ServiceCommand:
     request, record = occasion.request, occasion.request.record
     argv = (hook.command, *hook.args) if hook.args is not None else (_shell(), "-c", hook.command)
     environment = {
@@ -227,7 +232,7 @@ def _command(hook: Hook, occasion: _Occasion) -> ServiceCommand:
     }
     sandbox: Sandbox = UNCONFINED if hook.is_users else request.sandbox
     owner = "" if hook.is_users else record.id
-    return ServiceCommand(argv, record.cwd, environment, sandbox, owner, occasion.readable)
+    return ServiceCommand(argv, record.cwd, environment, sandbox, owner, occasion.readable, folder)
 
 
 def _shell() -> str:

@@ -22,6 +22,7 @@ from engine.extensions.mcp.helper_process import HelperProcess
 from engine.extensions.mcp.last_words import error_line, stderr_lines
 from engine.extensions.mcp.server_access import ServerAccess
 from engine.extensions.mcp.server_places import named_places
+from engine.extensions.mcp.starting import project_variables, start_command
 from engine.ports.mcp import ServerDefinition, ServerState
 from engine.ports.services import RunningService
 from tools.clean import clean_line
@@ -49,7 +50,7 @@ from tools.mcp_host.protocol import (
 )
 from tools.mcp_tool import ServerGone, progress_line
 from tools.refusals import reason_words
-from tools.services import ServiceCommand, ServiceEndedError
+from tools.services import ServiceEndedError
 
 MOST_STARTS: Final = 3
 IN_SECONDS: Final = 60.0
@@ -57,6 +58,7 @@ IN_SECONDS: Final = 60.0
 CHANGED: Final = "its definition, or a file of the project that it starts, has changed; /trust shows it"
 WAY_OUT: Final = "/mcp, or sandbox = 'off' in your definition, runs it without"
 """Way out of a failure that the sandbox of a server explains."""
+ELSEWHERE: Final = "it starts in a folder of its own: the project is not trusted; /trust, or its cwd, changes that"
 LOG_LINES: Final = 200
 _STATES: Final = {
     "connecting": ServerState.CONNECTING,
@@ -112,6 +114,8 @@ class ServerConnection:
         """Folder whose definitions it is one of."""
         self.kept: Path | None = None
         """Folder of what it writes below the home folder in a sandbox."""
+        self.start_in: Path | None = None
+        """Neutral folder in which it starts; None: the project, or the one that its definition names."""
         self.state, self.text = ServerState.WAITING, ""
         self.catalogue: Catalogue | None = None
         """Lists of this connection, or of an earlier one."""
@@ -281,8 +285,11 @@ class ServerConnection:
         if not await self._owner.may_start(self):
             raise OSError(0, CHANGED)
         definition = self.definition
-        folder = Path(definition.cwd) if definition.cwd else self.root
-        command = ServiceCommand(definition.command, folder, environment=definition.environment, sandbox=self._sandbox)
+        command = replace(
+            start_command(definition, definition.command, self.root, self.start_in),
+            environment={**project_variables(self.root), **definition.environment},
+            sandbox=self._sandbox,
+        )
         if self.is_confined and self.kept is not None:
             named = await asyncio.to_thread(named_places, definition)
             command = replace(command, readable=named.folders, kept=KeptPlaces(self.kept, named.programs))
@@ -321,6 +328,8 @@ class ServerConnection:
         why = clean_line(why).rstrip(".")
         for said in (f"MCP server '{clean_line(self.name)}' ", "is not connected: ", "ended: "):
             why = why.removeprefix(said)  # the name is beside it wherever it is shown
+        if self.start_in is not None and self.definition.transport == "stdio":
+            why = f"{why} ({ELSEWHERE})"
         text = f"{why}: {words}" if words and words not in why else why
         self.state, self.text = state, text + reason_words(refused, WAY_OUT)
         await self._end_service(0)

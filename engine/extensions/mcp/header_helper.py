@@ -10,13 +10,15 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.extensions.mcp.last_words import error_line
+from engine.extensions.mcp.starting import start_command
 from engine.ports.mcp import ServerDefinition, ServerOrigin
 from engine.ports.services import ServiceRunner
 from tools.contract import Captured, Sandbox
 from tools.refusals import reason_words
-from tools.services import ProgramLimits, ServiceCommand
+from tools.services import ProgramLimits
 
 SECONDS: Final = 10.0
 MOST_BYTES: Final = 64 * 1024
@@ -38,6 +40,8 @@ class HelpedHeaders(Struct, eq=False):
     root: Path
     sandbox: Sandbox
     found: Mapping[str, str] = field(default_factory=dict[str, str])
+    start_in: Path | None = None
+    """Neutral folder in which the helper starts, as that of a server."""
     ran_at: float = 0.0
     """Monotonic time of the last run; 0 before one."""
 
@@ -61,9 +65,12 @@ class HelpedHeaders(Struct, eq=False):
     async def _printed(self, services: ServiceRunner, definition: ServerDefinition) -> Mapping[str, str]:
         """Headers that the helper prints; a project's gets no variables of the definition, which may be secrets."""
         is_projects = definition.origin is ServerOrigin.PROJECT
-        folder = Path(definition.cwd) if definition.cwd else self.root
         environment: Mapping[str, str] = dict[str, str]() if is_projects else definition.environment
-        command = ServiceCommand(definition.headers_helper, folder, environment=environment, sandbox=self.sandbox)
+        command = replace(
+            start_command(definition, definition.headers_helper, self.root, self.start_in),
+            environment=environment,
+            sandbox=self.sandbox,
+        )
         ended = await services.run_program(command, None, ProgramLimits(SECONDS, MOST_BYTES))
         if ended.timed_out:
             raise _no_headers(f"took longer than {SECONDS:.0f} s")

@@ -26,6 +26,7 @@ from engine.extensions.mcp.names import definition_mark
 from engine.extensions.mcp.offering import Offered, OfferedTool, instructions, is_deferred, names_of
 from engine.extensions.mcp.server_places import kept_folder
 from engine.extensions.mcp.signing_in import SignIns
+from engine.extensions.mcp.starting import start_folder
 from engine.extensions.mcp.views import view_of
 from engine.ports.extensions import ExtensionPrompt
 from engine.ports.mcp import (
@@ -38,7 +39,17 @@ from engine.ports.mcp import (
 )
 from engine.ports.services import ServiceRunner
 from engine.records import ConversationRecord
-from tools.contract import UNCONFINED, Enforcement, ImageReader, Sandbox, SandboxMode, Tool, ToolSpec
+from tools.contract import (
+    AS_IN_A_SHELL,
+    UNCONFINED,
+    Enforcement,
+    ImageReader,
+    PathOrder,
+    Sandbox,
+    SandboxMode,
+    Tool,
+    ToolSpec,
+)
 from tools.mcp_resources import LIST, READ, ListResources, ReadResource
 from tools.mcp_tool import McpTool
 from tools.process.scratch import remove
@@ -74,6 +85,8 @@ class HubFolders(Struct, frozen=True):
     """File of the tokens of servers."""
     kept: Path
     """Base of the folders of what servers write below the home folder in a sandbox."""
+    neutral: Path
+    """Folder of the folders in which the user's servers start where the project is not trusted."""
 
 
 class _Conversation(Struct, eq=False):
@@ -254,19 +267,23 @@ class McpHub:
             one for one in folder.servers if one.is_enabled and not one.trouble and one.name not in record.mcp_off
         ]
         enforcement = await self._enforcement() if usable else Enforcement.NONE
-        servers = [await self._connection(one, folder.root, record, enforcement) for one in usable]
+        servers = [await self._connection(one, folder, record, enforcement) for one in usable]
         for gone in [one for one in known.servers if one not in servers]:
             self._leave(gone, record.id)
+            if any(gone.definition.identity == one.definition.identity for one in servers):
+                self._later(self._retire(gone))  # it starts elsewhere now
         for server in servers:
             self._join(server, record.id)
         known.servers = servers
         return known
 
     async def _connection(
-        self, definition: ServerDefinition, root: Path, record: ConversationRecord, enforcement: Enforcement
+        self, definition: ServerDefinition, found: FolderServers, record: ConversationRecord, enforcement: Enforcement
     ) -> ServerConnection:
-        sandbox = self._sandbox(definition, record, enforcement)
-        parts = (definition.name, definition.identity, str(root), sandbox.mode.value, str(sandbox.network))
+        sandbox, root = self._sandbox(definition, record, enforcement), found.root
+        neutral = start_folder(definition, found, self._folders.neutral)
+        place = (str(root), str(neutral or ""))
+        parts = (definition.name, definition.identity, *place, sandbox.mode.value, str(sandbox.network))
         key = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
         if (known := self._servers.get(key)) is not None:
             known.definition = definition  # what does not belong to its identity may have changed
@@ -275,6 +292,7 @@ class McpHub:
         made = ServerConnection(number, definition, root, sandbox, self._helpers, self._settings.limits, self)
         made.folder = record.cwd
         made.kept = kept_folder(self._folders.kept, definition, root)
+        made.start_in = made.headers.start_in = neutral
         self._servers[key] = made
         made.catalogue = await asyncio.to_thread(self._cache.get, definition.digest)
         return made
@@ -286,9 +304,11 @@ class McpHub:
         mode = record.sandbox if definition.sandbox is None else definition.sandbox
         usable = enforcement is not Enforcement.NONE and mode is not SandboxMode.OFF
         helped = bool(definition.headers_helper) and definition.origin is ServerOrigin.PROJECT
+        is_projects = definition.origin is ServerOrigin.PROJECT
         if (definition.transport != "stdio" and not helped) or not usable:
-            return UNCONFINED
-        return Sandbox(mode, network=self._settings.sandbox_network, required=False)
+            return AS_IN_A_SHELL if is_projects else UNCONFINED
+        path = None if is_projects else PathOrder.LEFT_OUT
+        return Sandbox(mode, network=self._settings.sandbox_network, required=False, path=path)
 
     async def may_start(self, server: ServerConnection) -> bool:
         """Look at the definitions right before a start; implements `ConnectionOwner`."""

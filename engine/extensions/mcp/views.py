@@ -61,4 +61,5 @@ def view_of(
         samples=definition.samples,
         sandbox=server.sandbox,
         kept=server.kept if server.is_confined else None,
+        folder=str(server.start_in or definition.cwd or server.root) if definition.transport == "stdio" else "",
     )

@@ -108,7 +108,7 @@ class ServerFiles(Struct, eq=False):
                 if len(self._kept) >= MOST_SERVERS:
                     self._kept.clear()
                 self._kept[real] = kept = (trusted, now, found)
-            return kept[2]
+            return replace(kept[2], trusted=self.sources.is_trusted(real))
         except OSError as error:
             return FolderServers(folder, notices=(f"{reveal_name(folder)} cannot be read: {error.strerror or error}.",))
 

@@ -132,6 +132,19 @@ class ProjectSources(Struct, eq=False):
         self._looks[real] = found.sorted
         return found.sorted
 
+    def is_trusted(self, folder: Path) -> bool:
+        """True where the user's answer about a folder is yes: about what extends Phoenix there, else about its
+        instructions and settings. Then the user's own hooks and servers start in it; belongs in a thread.
+
+        Raises:
+            OSError: the folder is gone, or the answer of the command line cannot be written.
+        """
+        self.look(folder)
+        real = folder.resolve()
+        with self._lock:
+            answer = self._answer(real)
+            return answer.trusted if answer is not None else self.trust.may_be_trusted(real)
+
     def project(self, folder: Path) -> Sources:
         """Files of the project alone, trusted or not, and the programs that its hooks and servers name."""
         return self._search(folder.resolve()).project

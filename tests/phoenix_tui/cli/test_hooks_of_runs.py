@@ -72,7 +72,7 @@ async def test_the_doctor_counts_hooks_and_names_what_is_wrong(tmp_path: Path) -
     write_hooks(phoenix.home / "hooks.json", Stop=[group("a.sh"), group("b.sh", "(a+)+")], Odd="x")
     ran = await phoenix.run("doctor", "--json")
     rows = [row["text"] for row in ran.json if row["topic"] == "hooks"]
-    assert rows[0] == "1 hook, 1 of them yours"
+    assert rows[0] == "1 hook, 1 of them yours, started in a folder of its own, since this one is not trusted: /trust"
     assert any("repeats a group" in row for row in rows)
     assert any("there is no event Odd" in row for row in rows)
 

@@ -45,9 +45,23 @@ async def test_no_answer_keeps_nothing_and_a_folder_without_such_files_says_so(t
         await running.shows("You:")
         running.type("/trust\r")
         await running.shows("Nothing extends Phoenix in this folder")
+        await running.shows("start in a folder of their own")
+        running.type("\r")
         extended(phoenix.cwd)
         running.type("/trust\r")
-        await running.shows("Number, or Enter for none:")
+        await running.shows("1. use all of them")
         running.type("\r")
         await running.until(lambda: running.text.rstrip().endswith("You:"))
     assert not (phoenix.home / "trust.json").exists()
+
+
+async def test_a_folder_without_such_files_is_trusted_for_what_the_user_defined(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    async with program(phoenix, "--screen-reader", rows=ROWS, columns=COLUMNS) as running:
+        await running.shows("You:")
+        running.type("/trust\r")
+        await running.shows("1. start them here", "2. start them in a folder of their own")
+        running.type("1\r")
+        await running.shows("Hooks and servers that you defined yourself start in this folder.")
+    kept = json.loads((phoenix.home / "trust.json").read_text())["folders"][str(phoenix.cwd)]["sources"]
+    assert (kept["trusted"], kept["files"]) == (True, {})
