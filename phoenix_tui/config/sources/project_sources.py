@@ -121,8 +121,7 @@ class ProjectSources(Struct, eq=False):
         found = self._search(real)
         if real == self.trusts:
             self.trusts = None
-            if found.project.files:
-                return self.answer(real, trusted=True, shown=found.project.files)
+            return self.answer(real, trusted=True, shown=found.project.files)
         answer = self._answer(real)
         if found.answer is not answer or found.sorted is NOTHING:
             accepted = answer.digests if answer is not None else {}
