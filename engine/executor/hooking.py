@@ -15,8 +15,9 @@ from engine.extensions.hooks.joining import JoinedVerdict, joined
 from engine.machine.states import run_of
 from engine.permissions.policy import Limits
 from engine.ports.hooks import HookEvent, HookOutcome, HookReply, HookRequest, HookRunner, RuleTest
+from engine.records import PermissionMode
 from engine.updates import HookEnded, HookStarted, Noticed
-from tools.contract import UNCONFINED, JsonObject, Sandbox, SandboxMode
+from tools.contract import AS_IN_A_SHELL, JsonObject, Sandbox, SandboxMode
 from tools.wording import one_line
 
 SLOW: Final = 0.3
@@ -128,7 +129,8 @@ def _rows(replies: Iterable[HookReply]) -> Iterable[str]:
 
 
 def _sandbox_of(limits: Limits) -> Sandbox:
-    """Sandbox of the project's hooks: that of the conversation's commands."""
+    """Sandbox of the project's hooks: that of a command which runs without a question, so the network in auto alone."""
     if limits.sandbox is SandboxMode.OFF or not (limits.confines or limits.required):
-        return UNCONFINED
-    return Sandbox(limits.sandbox, network=limits.network or not limits.confines_network)
+        return AS_IN_A_SHELL
+    online = limits.network and limits.mode is PermissionMode.AUTO
+    return Sandbox(limits.sandbox, network=online or not limits.confines_network)

@@ -12,7 +12,7 @@ from engine.machine.states import is_busy
 from phoenix_tui.config.sources.report import SourceEntry, SourceReport, SourceState
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.trust_api import TrustApi
-from phoenix_tui.text.trust_text import command_line, counts, listed, notice
+from phoenix_tui.text.trust_text import REACH, command_line, counts, listed, notice
 from tools.clean import reveal, reveal_name
 from tools.wording import counted
 
@@ -55,7 +55,9 @@ def standing(report: SourceReport) -> str:
     if report.refused:
         return "Not used, by your answer."
     if not report.trusted:
-        return "Not used yet. Whoever can change these files decides what runs on this computer."
+        starts = any(entry.commands for entry in waiting)
+        words = "Not used yet. Whoever can change these files decides what runs on this computer."
+        return f"{words} {REACH}" if starts else words
     return notice(report).partition(";")[0] + "."
 
 

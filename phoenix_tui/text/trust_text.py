@@ -13,6 +13,8 @@ from tools.wording import counted
 
 LONGEST_NAME: Final = 60
 """Characters of a path in a sentence."""
+REACH: Final = "Hooks reach the network in auto mode only, servers in every mode; the sandbox holds for both."
+"""Reach of what a trusted project starts, for the question about it."""
 _PRIVATE_KEY: Final = "PRIVATE KEY-----"
 NAMED: Final = 3
 """Files that a sentence names."""
@@ -73,6 +75,8 @@ def group_lines(report: SourceReport) -> tuple[str, ...]:
         entries = [entry for entry in report.waiting() if entry.group is group]
         if entries:
             lines.append(f"  {group.value} ({listed(counts(entries))}):")
+        if group is SourceGroup.RUNS and any(entry.commands for entry in entries):
+            lines.append(f"    {REACH}")
         named = [entry for place, entry in enumerate(entries) if entry.commands or place < MOST_LISTED]
         for entry in named:
             lines.append(f"    {reveal_name(entry.name)}")

@@ -14,13 +14,13 @@ from engine.extensions.hooks.definitions import Hook, HookSet
 from engine.extensions.hooks.file_hooks import FileHooks
 from engine.extensions.hooks.history import HookRun
 from engine.ports.hooks import HookEvent, HookReply, HookRequest
-from engine.records import ConversationRecord
+from engine.records import ConversationRecord, PermissionMode
 from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.config.hook_files import HookFiles
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.wiring.hooks import APART
 from tools.clean import reveal_name
-from tools.contract import UNCONFINED, JsonObject, Sandbox, SandboxMode
+from tools.contract import AS_IN_A_SHELL, JsonObject, Sandbox, SandboxMode
 from tools.wording import counted
 
 MOST_NAMED: Final = 5
@@ -68,7 +68,8 @@ class HookBoard(Struct, frozen=True):
 
     async def try_out(self, hook: Hook, record: ConversationRecord) -> HookReply:
         """Run a hook with a sample of its input; one of the project in the conversation's sandbox."""
-        sandbox = UNCONFINED if record.sandbox is SandboxMode.OFF else Sandbox(record.sandbox)
+        online = record.permission_mode is PermissionMode.AUTO
+        sandbox = AS_IN_A_SHELL if record.sandbox is SandboxMode.OFF else Sandbox(record.sandbox, network=online)
         request = HookRequest(hook.event, record, fields=SAMPLES.get(hook.event, {}), sandbox=sandbox)
         try:
             return await self.hooks.try_out(hook, request, _Unwatched())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,7 @@ from phoenix_tui.config.project import places_of
 from phoenix_tui.config.sources.digests import Digests
 from phoenix_tui.config.sources.fingerprint import Fingerprint
 from phoenix_tui.config.sources.kinds import LeftOut, Plugin, SourceFile, SourceKind, Sources
+from phoenix_tui.config.sources.programs import TOO_FAR, ProgramSearch
 
 MOST_FILES: Final = 2_000
 MOST_BYTES: Final = 64 * 1024 * 1024
@@ -108,16 +109,20 @@ def find_plugins_sources(plugins: Sequence[Plugin], digests: Digests, seen: Fing
     return Sources(tuple(search.files), tuple(search.left_out))
 
 
-def with_programs(
-    sources: Sources, programs: Iterator[Path], root: Path, digests: Digests, seen: Fingerprint | None = None
-) -> Sources:
-    """The sources together with files of the project that hooks and servers are started from."""
-    search = _Search(root, digests, seen, sources)
+def with_programs(sources: Sources, programs: ProgramSearch, digests: Digests) -> Sources:
+    """The sources together with files of the project that hooks and servers are started from; without hooks and servers
+    where not all of those can be compared before each run.
+    """
+    search = _Search(programs.root, digests, programs.seen, sources)
     known = {file.path for file in sources.files}
-    for path in programs:
-        if path not in known and not search.is_full and (real := search.inside(path)) is not None:
+    for path in programs.found:
+        if path not in known and (real := search.inside(path)) is not None:
             known.add(path)
             search.add(path, real, SourceKind.PROGRAM, path)
+    if programs.is_cut or search.is_full:
+        runs = [file for file in search.files if file.kind in {SourceKind.HOOKS, SourceKind.SERVERS}]
+        search.files = [file for file in search.files if file not in runs]
+        search.left_out += [LeftOut(file.path, TOO_FAR) for file in runs]
     return Sources(tuple(search.files), tuple(search.left_out))
 
 

@@ -21,7 +21,7 @@ from phoenix_tui.config.sources.digests import Digests, digest_of
 from phoenix_tui.config.sources.finding import find_plugins_sources, find_sources, find_users_sources, with_programs
 from phoenix_tui.config.sources.fingerprint import Fingerprint
 from phoenix_tui.config.sources.kinds import Plugin, SourceFile, Sources
-from phoenix_tui.config.sources.programs import named_programs
+from phoenix_tui.config.sources.programs import ProgramSearch
 from phoenix_tui.config.sources.shared_look import SharedLook
 from phoenix_tui.config.sources.source_trust import TrustedSources, sort_sources
 from phoenix_tui.config.trust import TEXT_LIMIT, SourcesAnswer, TrustFile
@@ -166,7 +166,9 @@ class ProjectSources(Struct, eq=False):
         files = find_sources(real, self._digests, seen)
         if self.counts is not None:
             files = replace(files, files=tuple(file for file in files.files if self.counts(file.path)))
-        project = with_programs(files, named_programs(files.files, real, root, seen), root, self._digests, seen)
+        search = ProgramSearch(real, root, seen)
+        search.take(files.files)
+        project = with_programs(files, search, self._digests)
         if len(self._found) >= MOST_FOLDERS:
             self._found.clear()
         self._found[real] = found = _Found(root, seen, project, users)
