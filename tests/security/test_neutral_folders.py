@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from engine.ports.mcp import ServerOrigin
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
+from tests.support.engine import until
 from tests.support.hooked import PYTHON, bash, hooked_engine, says, script, write_hooks
 from tests.support.mcp_hubs import hub_in, stdio
 from tests.support.outside import folder_outside_temp
@@ -128,8 +129,7 @@ async def test_a_users_server_runs_nothing_of_a_project_before_it_is_trusted(
             assert "/trust" in view.text
             one.definitions.trusted = True  # the premise: there it does run
             await one.hub.prepare(one.record)
-            await poll(mark.exists)
-            assert mark.read_text() == TOKEN
+            await until(lambda: mark.exists() and mark.read_text() == TOKEN)
 
 
 async def test_a_server_starts_again_in_the_project_once_it_is_trusted(tmp_path: Path) -> None:

@@ -463,7 +463,7 @@ def test_every_place_that_starts_a_program_is_one_that_decides_which() -> None:
         assert any(path.endswith(name) and f"{function}(" in text for path, text in found.items())
 
 
-def test_only_commands_of_a_conversation_see_programs_of_the_folder() -> None:
+def test_only_commands_and_what_a_trusted_project_starts_see_programs_of_the_folder() -> None:
     """Others get a PATH without it: that is the default of `Sandbox.path`."""
     named = {
         str(path.relative_to(ROOT))
@@ -477,6 +477,9 @@ def test_only_commands_of_a_conversation_see_programs_of_the_folder() -> None:
         "tools/process/programs.py",
         "engine/permissions/policy.py",
         "engine/executor/loading.py",
+        "engine/executor/hooking.py",
+        "phoenix_tui/wiring/hook_board.py",
+        "engine/extensions/mcp/hub.py",
         "tools/lsp/checker.py",
         "phoenix_tui/wiring/formatters.py",
     }
