@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from engine.ports.mcp import ServerOrigin
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
-from tests.support.engine import until
 from tests.support.hooked import PYTHON, bash, hooked_engine, says, script, write_hooks
 from tests.support.mcp_hubs import hub_in, stdio
 from tests.support.outside import folder_outside_temp
@@ -129,7 +128,7 @@ async def test_a_users_server_runs_nothing_of_a_project_before_it_is_trusted(
             assert "/trust" in view.text
             one.definitions.trusted = True  # the premise: there it does run
             await one.hub.prepare(one.record)
-            await until(lambda: mark.exists() and mark.read_text() == TOKEN)
+            assert await poll(lambda: mark.exists() and mark.read_text() == TOKEN, 60.0)
 
 
 async def test_a_server_starts_again_in_the_project_once_it_is_trusted(tmp_path: Path) -> None:
@@ -140,7 +139,7 @@ async def test_a_server_starts_again_in_the_project_once_it_is_trusted(tmp_path:
         await one.hub.settle(one.record, 30.0)
         after = await one.view()
         assert (Path(before.folder).parent, after.folder) == (tmp_path / "neutral", str(tmp_path / "work"))
-        await poll(lambda: not Path(f"/proc/{before.pid}").exists())
+        assert await poll(lambda: not Path(f"/proc/{before.pid}").exists())
         assert after.pid not in {0, before.pid}
 
 
