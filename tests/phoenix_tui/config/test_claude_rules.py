@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,9 @@ class World:
 
     def __init__(self, folder: Path, *, claude_hooks: bool = False) -> None:
         self.home, self.config, self.project = folder / "home", folder / "config", folder / "project"
-        for path in (self.home / ".claude", self.config, self.project / ".claude", self.project / ".git"):
-            path.mkdir(parents=True)
+        for path in (self.home / ".claude", self.config, self.project / ".claude", self.project):
+            path.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["git", "init", "-q", self.project], check=True)
         trust = TrustFile(self.config / "trust.json")
         self.sources = ProjectSources(self.config, self.home, trust, claude_hooks=claude_hooks)
         self.book = ClaudeRules(RuleFile(self.config / "rules.toml"), self.sources)
