@@ -43,7 +43,7 @@ async def test_a_confined_command_runs_and_what_needs_more_asks_with_its_reason(
         await asked(running)
         assert "made 42" in result_text(server.requests[1])
         assert not outside.exists()
-        await running.shows("pip download x", "needs the network")
+        await running.shows("pip download x", "pypi.org")
         running.type("n")
         await running.shows("asks to run this", "agent says: “the 'file' lies there”")
         await typing_guard()

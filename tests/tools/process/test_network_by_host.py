@@ -104,6 +104,7 @@ async def test_a_command_reaches_an_allowed_host_and_is_told_who_refused_another
     good_use, evil = ended.captured.hosts
     assert (good_use.host, good_use.requests, good_use.refused) == ("good.example", 1, 0)
     assert good_use.received > len("hello")
+    assert good_use.sent == len(seen[0])
     assert evil == HostUse("evil.example", refused=1, why="evil.example is not allowed here")
 
 

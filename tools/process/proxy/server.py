@@ -259,7 +259,9 @@ class Conversation:
 
         if request.target:
             extra = _credentials(next_hop) if next_hop else ()
-            host[1].write(request.head(absolute=bool(next_hop), extra=extra))
+            head = request.head(absolute=bool(next_hop), extra=extra)
+            sent(len(head))
+            host[1].write(head)
             await host[1].drain()
             await relay(self._client, host, sent, received, request.length)
             return
