@@ -27,12 +27,15 @@ HOOK_STOPPED: Final = "hook_stopped"
 """Error code, and reason in a result, of a run that a hook ended."""
 NAMED: Final = {"cancelled": "error_during_execution", "error_timeout": "error_during_execution"}
 """Subtypes of Phoenix that SDKs do not know."""
+OF_PHOENIX: Final = frozenset({"storage", "busy", "internal"})
+"""Kinds of errors that no server of a model caused."""
 
 
 def is_api_failure(outcome: RunOutcome) -> bool:
     """True where the model's server ended the run."""
     code = outcome.ended.error_code if outcome.ended is not None else ""
-    return outcome.failed is not None and outcome.exit_code is not Exit.CAP and code != "loop"
+    by_server = outcome.failed is not None and outcome.failed.kind not in OF_PHOENIX
+    return by_server and outcome.exit_code is not Exit.CAP and code != "loop"
 
 
 def failure_kind(failed: Errored | None) -> str:
