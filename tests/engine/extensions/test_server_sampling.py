@@ -36,7 +36,7 @@ SAMPLES = stdio(samples=True)
 YES = ApprovalAnswer(ApprovalChoice.ONCE, answers=(("Yes, once",),))
 NO = ApprovalAnswer(ApprovalChoice.ONCE, answers=(("No",),))
 LEFT = ApprovalAnswer(ApprovalChoice.DENY, is_left=True)
-ERROR = "MCP server 'kinds': MCP server 'kinds' answered with an error: "
+ERROR = "MCP server 'kinds' answered with an error: "
 ROWS = "SELECT purpose, status, run_id IS NOT NULL, input_tokens, output_tokens FROM model_calls ORDER BY rowid"
 
 
