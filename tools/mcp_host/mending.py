@@ -91,7 +91,8 @@ def _with_schema(tool: Json) -> Json:
 
 def _fit(kind: TypeAdapter[Any], given: Any) -> tuple[Any, str]:
     """An element without those of its fields that are wrong; with a reason where it cannot be used."""
-    element, why = given, ""
+    element: Any = given
+    why = ""
     for _ in range(MENDS):
         try:
             kind.validate_python(element, by_name=False)
@@ -100,7 +101,7 @@ def _fit(kind: TypeAdapter[Any], given: Any) -> tuple[Any, str]:
             place = first["loc"][0] if first["loc"] else ""
             why = f"its {place or 'definition'} is wrong: {first['msg']}"
             if not isinstance(element, dict) or place not in element or place in {"name", "uri", "uriTemplate"}:
-                return element, why
+                return cast("Any", element), why
             element = {key: value for key, value in cast("Json", element).items() if key != place}
         except RecursionError:
             return element, "it is nested too deeply"
@@ -129,29 +130,29 @@ def _mend_block(block: Any) -> Any:
         return _text(block)
     if _is_valid(lambda one: _block.validate_python(one, by_name=False), block):
         return block
-    bare = {key: value for key, value in block.items() if key not in {"annotations", "_meta"}} if isinstance(
-        block, dict
-    ) else block  # fmt: skip
-    if _is_valid(lambda one: _block.validate_python(one, by_name=False), bare):
+    fields = _fields(block)
+    bare: Any = {key: value for key, value in fields.items() if key not in {"annotations", "_meta"}}
+    if fields and _is_valid(lambda one: _block.validate_python(one, by_name=False), bare):
         return bare
-    kind = block.get("type") if isinstance(block, dict) else None
+    kind = fields.get("type")
     named = f" of the kind {kind[:LONGEST_NAME]!r}" if isinstance(kind, str) else ""
     return _text(f"(a part{named} that Phoenix does not know: {_shown(block)})")
 
 
 def _mend_message(message: Any) -> Any:
-    if not isinstance(message, dict):
-        message = {"content": message}
-    role = message.get("role")
-    mended = {"role": role if role in {"user", "assistant"} else "user", "content": _mend_block(message.get("content"))}
+    fields = _fields(message) or {"content": message}
+    role = fields.get("role")
+    mended: Json = {
+        "role": role if role in ("user", "assistant") else "user",
+        "content": _mend_block(fields.get("content")),
+    }
     return message if _is_valid(PromptMessage.model_validate, message) else mended
 
 
 def _mend_contents(contents: Any) -> Any:
     if _is_valid(lambda one: _contents.validate_python(one, by_name=False), contents):
         return contents
-    uri = contents.get("uri") if isinstance(contents, dict) else None
-    text = contents.get("text") if isinstance(contents, dict) else None
+    uri, text = _fields(contents).get("uri"), _fields(contents).get("text")
     return {
         "uri": uri if isinstance(uri, str) else "?",
         "text": text if isinstance(text, str) else f"(contents that cannot be read: {_shown(contents)})",
@@ -162,7 +163,12 @@ def _several(value: Any) -> list[Any]:
     """A list, or the one element that stands in its place."""
     if value is None:
         return []
-    return value if isinstance(value, list) else [value]
+    return [value] if not isinstance(value, list) else [*cast("list[object]", value)]
+
+
+def _fields(value: Any) -> Json:
+    """The fields of an object; none of anything else."""
+    return {**cast("dict[str, object]", value)} if isinstance(value, dict) else {}
 
 
 def _text(text: str) -> Json:

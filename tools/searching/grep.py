@@ -14,7 +14,7 @@ import re
 import stat
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
@@ -71,7 +71,7 @@ def _search(name: bytes, pattern: re.Pattern[bytes], context: int, limit: int) -
 
 
 @contextmanager
-def _text_of(name: bytes) -> Iterator[Iterator[tuple[int, bytes]]]:
+def _text_of(name: bytes) -> Generator[Iterator[tuple[int, bytes]]]:
     """The lines of a text file with their numbers from 0.
 
     Raises:
