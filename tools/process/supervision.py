@@ -165,6 +165,8 @@ class Supervision:
         if not done:
             execution.report_program(captured)
         left = await release
+        if done and left.changed:  # a question about them may follow, and the row says that the command is over
+            execution.report_program(captured)
         if not (left.said or left.changed or refused):
             return captured
         return replace(captured, notes=left.said, changed=left.changed, refused=refused)
