@@ -456,7 +456,7 @@ async def test_drafts_and_modes_survive_a_restart(tmp_path: Path) -> None:
         assert conversation.record.permission_mode is PermissionMode.PLAN
 
 
-async def test_a_running_conversation_is_cancelled_at_close_and_valid_after_it(tmp_path: Path) -> None:
+async def test_a_running_conversation_is_interrupted_at_close_and_valid_after_it(tmp_path: Path) -> None:
     tool = StubTool(release=asyncio.Event())
     async with engine_harness(tmp_path, BASH, tool=tool) as harness:
         conversation = await harness.conversation()
@@ -469,7 +469,7 @@ async def test_a_running_conversation_is_cancelled_at_close_and_valid_after_it(t
         await conversation.retry()
         await conversation.wait_idle()
         assert harness.provider.requests[0].messages[-1].blocks == (
-            ToolResultBlock("t1", (TextBlock("Cancelled by user"),), is_error=True),
+            ToolResultBlock("t1", (TextBlock("[Tool execution interrupted by restart]"),), is_error=True),
         )
 
 

@@ -24,6 +24,7 @@ NOT_REGULAR: Final = "it is not a regular file"
 MOST_SETTINGS: Final = 1024 * 1024
 """Bytes of a file that a user writes by hand; 10,000 lines have half of that."""
 A_LINK: Final = "it is a symbolic link"
+SHARED: Final = "it is a folder for all users, such as the one of temporary files"
 FOREIGN: Final = "it belongs to another user"
 NO_TEXT: Final = "it is not UTF-8 text"
 NO_NAME: Final = "it is not a valid file name"
@@ -45,6 +46,8 @@ def make_folder(folder: Path) -> None:
     try:
         status = os.fstat(descriptor)
         _refuse_foreign(status, folder)
+        if status.st_mode & stat.S_ISVTX:
+            raise OSError(errno.EPERM, SHARED, str(folder))
         if status.st_mode & OTHERS:
             with suppress(PermissionError):  # our file, on a file system without modes
                 os.fchmod(descriptor, FOLDER_MODE)

@@ -86,7 +86,7 @@ async def test_a_copy_in_a_worktree(tmp_path: Path) -> None:
             running.type("hello\r")
             await running.shows("Assistant: Yes.")
             running.type("/fork elsewhere\r")
-            await running.shows("/fork --worktree NAME copies it into a git worktree.")
+            await running.shows("/fork --worktree NAME copies it into a git worktree,")
             running.type("/fork -w Fix\r")
             await running.shows(f"Worktree fix: branch phoenix/fix of main, in {tree}.", "Forked. You are in the copy.")
     assert {str(row[0]) for row in rows(phoenix, "SELECT cwd FROM conversations")} == {str(phoenix.cwd), str(tree)}
