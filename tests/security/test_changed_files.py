@@ -254,6 +254,64 @@ async def test_a_commit_of_the_command_is_no_history_of_the_user(processes: Proc
     assert [one.path for one in await processes.sift_changes(folder, ended.captured.changed)] == ["AGENTS.md"]
 
 
+ASKED = {
+    "removed by a commit of the command": ("", "git rm -q AGENTS.md; git commit -qm x", ["AGENTS.md"]),
+    "made to run": ("", "chmod 755 .claude/a.md", [".claude/a.md"]),
+    "folder behind a link": ("", "mkdir x; echo x > x/a.json; ln -s x .cursor", [".cursor"]),
+    "written behind a link": ("mkdir x; ln -s x .cursor", "echo x > x/a.json", ["x/a.json"]),
+    "link of the user removed": (
+        "mkdir x; echo x > x/a; ln -s x .cursor",
+        "rm .cursor; echo y > x/a",
+        [".cursor", "x/a"],
+    ),
+    "text behind a link": ("ln -s file CLAUDE.md", "echo evil > file", ["file"]),
+    "folder in place of a file": ("", "rm AGENTS.md; mkdir AGENTS.md", ["AGENTS.md"]),
+    "link in place of a folder": ("", "mv .vscode x; ln -s x .vscode", [".vscode", ".vscode/settings.json"]),
+    "name that is no UTF-8": ("", "mkdir .x; echo > .x/$'caf\\xe9.md'", [".x/caf\udce9.md"]),
+    "more than one request": (
+        "",
+        "mkdir .x; for i in {100..350}; do : > .x/$i.md; done",
+        [f".x/{n}.md" for n in range(100, 351)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_is_no_version_of_the_users_is_asked_about_and_restored(
+    name: str, processes: Processes, place: Path
+) -> None:
+    folder = make_project(place / f"asked {name}")
+    before, script, expected = ASKED[name]
+    await asyncio.to_thread(run_outside, folder, before)
+    known = snapshot(folder)
+    ended = await run_inside(processes, folder, script)
+    asked = [one.path for one in await processes.sift_changes(folder, ended.captured.changed)]
+    assert asked == expected
+    said = await processes.take_back(folder, asked)
+    assert len(said) <= 1, said
+    assert {path: text for path, text in snapshot(folder).items() if not path.startswith("x/")} == {
+        path: text for path, text in known.items() if not path.startswith("x/")
+    }
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_file_that_a_new_link_names_is_not_removed_with_the_link(processes: Processes, place: Path) -> None:
+    folder = make_project(place / "named")
+    ended = await run_inside(processes, folder, "echo changed > file; ln -s file CLAUDE.md; sleep 0.1")
+    assert [one.path for one in ended.captured.changed] == ["CLAUDE.md"]
+    await processes.take_back(folder, ["CLAUDE.md"])
+    assert ((folder / "file").read_text("ascii"), (folder / "CLAUDE.md").is_symlink()) == ("changed\n", False)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_all_of_a_large_file_is_kept(processes: Processes, place: Path) -> None:
+    folder = make_project(place / "large")
+    await run_inside(processes, folder, "head -c 1500000 /dev/zero > LARGE.code-workspace")
+    await processes.take_back(folder, ["LARGE.code-workspace"])
+    assert [path.stat().st_size for path in (place / "kept").rglob("LARGE.code-workspace")] == [1_500_000]
+
+
 @pytest.mark.asyncio(loop_scope="module")
 async def test_what_the_user_changes_meanwhile_is_not_undone(processes: Processes, place: Path) -> None:
     folder = make_project(place / "mine")

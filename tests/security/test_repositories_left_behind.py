@@ -37,7 +37,14 @@ SETTINGS = (
     "git config -f \"$1\" remote.origin.uploadpack 'echo > MARK; false'; }\n"
     'hook() { printf \'#!/bin/sh\\necho > MARK\\n\' > "$1"; chmod 700 "$1"; }\n'
 )
+SETTINGS += (
+    'common() { mkdir "sub/.git/$1"; cp -r sub/.git/objects sub/.git/refs sub/.git/config "sub/.git/$1";\n'
+    f'printf {MONITOR} \'\' >> "sub/.git/$1/config"; printf %s "$1" > sub/.git/commondir; }}\n'
+)
 """Shell functions of the attacks; MARK is a file outside that shows what ran."""
+
+SHIPPED = "mkdir src; echo x > src/f; bare data; sed -i /worktree/d data/config"
+LONG = f"for i in $(seq 25); do mkdir {'d' * 200}; cd {'d' * 200}; done"
 
 
 class Attack(Struct, frozen=True):
@@ -139,6 +146,25 @@ ATTACKS = {
     "upload pack": Attack("git init -q sub; git -C sub remote add origin $PWD; git -C sub config"
         " remote.origin.uploadpack 'echo > MARK; false'", ("sub",)),
     "closed to its owner": Attack("repo sub; chmod 500 sub sub/.git", ("sub",)),
+    "HEAD in capital letters": Attack("bare sub; echo 4B825DC642CB6EB9A060E54BF8D69288FBEE4904 > sub/HEAD", ("sub",)),
+    "objects as the reader sees them": Attack("bare sub; mv sub/objects sub/o; ln -s /proc/self/cwd/o sub/objects",
+        ("sub",)),
+    "folder .GIT": Attack("mkdir .GIT; repo .GIT/x", (".GIT/x",)),
+    "inside a .git that is none": Attack("mkdir -p x/.git; repo x/.git/in; ln -s x/.git/in sub", ("sub",)),
+    "inside the git folder": Attack("mkdir -p .git/y; repo .git/y/wt; ln -s .git/y/wt sub", ("sub",)),
+    "between loose objects": Attack("mkdir -p .git/objects/ab; repo .git/objects/ab/wt; ln -s .git/objects/ab/wt sub",
+        ("sub",)),
+    "commondir of two lines": Attack("git init -q sub; common $'.\\nx'", ("sub",)),
+    "commondir with a blank": Attack("git init -q sub; common '. '", ("sub",)),
+    "pointer to a shipped one": Attack("echo 'gitdir: ../data' > src/.git", ("src",), before=SHIPPED),
+    "pointer with a null byte": Attack("printf 'gitdir: ../data\\0' > src/.git", ("src",), before=SHIPPED),
+    "work tree behind a loop": Attack("ln -s loop loop; git init -q a; git -C a config core.worktree ../../loop;"
+        " repo sub", ("sub",)),
+    "work tree with a null byte": Attack("git init -q a; printf '\\tworktree = a\\0b\\n' >> a/.git/config; repo sub",
+        ("sub",)),
+    "path that is too long": Attack(f"repo sub; {LONG}", ("sub",)),
+    "path that was too long": Attack("rm -r ddd*", ("sub",), first=f"repo sub; {LONG}"),
+    "name that is no UTF-8": Attack("repo $'caf\\xe9'", ("caf\udce9",)),
 }  # fmt: skip
 
 
@@ -229,6 +255,7 @@ OTHERS = {
         "mkdir -p a/_darcs/prefs; echo 'status posthook evil' > a/_darcs/prefs/defaults",
         "a/_darcs/prefs/defaults",
     ),
+    "Mercurial, behind a link": ("mkdir h; echo '[hooks]' > h/hgrc; ln -s h .hg", ".hg"),
     "Breezy": ("mkdir -p .bzr/branch; echo 'post_commit = evil' > .bzr/branch/branch.conf", ".bzr/branch/branch.conf"),
 }
 
@@ -328,6 +355,25 @@ async def test_a_look_that_is_cut_short_says_so_and_keeps_programs_inside(
         await processes.runner.run(outside)
     monkeypatch.undo()
     assert await processes.trouble(folder) == "", "the next look is finished, and sets aside what it finds"
+    assert not (folder / "sub/.git/config").exists()
+    ended = await run_inside(processes, folder, "true", mark)
+    assert "sub/.git/config was renamed" in ended.captured.notes[0]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_helper_that_died_forgives_nothing(
+    processes: Processes, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, mark = make_project(place / "died", Attack(""), place / "mark"), place / "mark"
+    watch = processes.planner.watch
+    await run_inside(processes, folder, "true", mark)
+    monkeypatch.setattr(watch.helper, "_timeout", 0.0)
+    ended = await run_inside(processes, folder, "repo sub", mark)
+    assert "its helper process failed" in ended.captured.notes[-1]
+    monkeypatch.undo()
+    ended = await run_inside(processes, folder, "true", mark)
+    assert "sub/.git/config was renamed" in ended.captured.notes[0]
+    assert await processes.trouble(folder) == ""
 
 
 WRITES = {

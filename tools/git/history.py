@@ -26,6 +26,8 @@ class FileVersions(Struct, frozen=True):
     """Names in the commit that is checked out; a file that it does not have is missing."""
     known: Mapping[str, frozenset[str]]
     """Names in the history of given commits."""
+    removed: frozenset[str]
+    """Files that this history removes, or all that it has where the commit that is checked out is a part of it."""
 
     def holds(self, path: str, hashes: Iterable[str]) -> bool:
         """True where one of `hashes` is checked out and was known before."""
@@ -33,8 +35,8 @@ class FileVersions(Struct, frozen=True):
         return found in set(hashes) and found in self.known.get(path, frozenset())
 
     def lacks(self, path: str) -> bool:
-        """True where history has the file, and the commit that is checked out does not."""
-        return path not in self.checked_out and path in self.known
+        """True where history has the file and does without it, too, as the commit that is checked out."""
+        return path not in self.checked_out and path in self.removed
 
 
 async def read_versions(
@@ -56,8 +58,13 @@ async def read_versions(
         facts, _, path = entry.partition("\t")
         if path in full:
             checked_out[full[path]] = facts.rpartition(" ")[2]
+    own = await reader.ask("rev-list", "--max-count=1", reader.repository.head, "--not", *commits, most=MOST)
+    is_own = own is not None and not own.captured.head
     known: dict[str, set[str]] = {}
+    removed: set[str] = set()
     for names, path in _RAW.findall(logged.captured.head.decode("utf-8", "surrogateescape")):
         if path in full:
             known.setdefault(full[path], set()).update(names.split())
-    return FileVersions(checked_out, {path: frozenset(names) for path, names in known.items()})
+            if is_own or not names.split()[-1].strip("0"):
+                removed.add(full[path])
+    return FileVersions(checked_out, {path: frozenset(names) for path, names in known.items()}, frozenset(removed))

@@ -10,7 +10,7 @@ from tools.files.own_files import read_regular
 
 LONGEST: Final = 4_096 + 16
 """Bytes: the longest path that Linux takes, and the word before it."""
-WORD: Final = "gitdir"
+WORD: Final = b"gitdir: "
 
 
 def first_line(path: Path, *, follow: bool = False) -> str:
@@ -21,6 +21,11 @@ def first_line(path: Path, *, follow: bool = False) -> str:
 
 
 def named_folder(pointer: Path, *, follow: bool = False) -> str:
-    """The git folder that a `.git` file names, unresolved and perhaps relative; empty for anything else."""
-    word, _, target = first_line(pointer, follow=follow).partition(":")
-    return target.strip() if word == WORD else ""
+    """The git folder that a `.git` file names, unresolved and perhaps relative; empty for anything else.
+
+    Read as git reads it: the name goes on to the end of the file, lines and blanks included, or to a null byte.
+    """
+    content = read_regular(pointer, LONGEST + 1, follow=follow) or b""
+    if len(content) > LONGEST or not content.startswith(WORD):
+        return ""
+    return os.fsdecode(content.rstrip(b"\r\n").removeprefix(WORD).partition(b"\0")[0])

@@ -18,7 +18,7 @@ from tools.git.pointers import first_line, named_folder
 HEAD: Final = "HEAD"
 LONGEST_HEAD: Final = 256
 """Bytes of HEAD that git looks at."""
-_HEAD: Final = re.compile(rb"ref:\s*refs/|[0-9a-f]{40}")
+_HEAD: Final = re.compile(rb"ref:\s*refs/|[0-9a-fA-F]{40}")
 
 
 def is_git_folder(folder: Path) -> bool:
@@ -29,6 +29,17 @@ def is_git_folder(folder: Path) -> bool:
         return False
     common = folder / first_line(folder / "commondir", follow=True)
     return os.access(common / "objects", os.X_OK) and os.access(common / "refs", os.X_OK)
+
+
+def may_be_git_folder(folder: Path) -> bool:
+    """True where git takes `folder` for a git folder, or may do so elsewhere: through a link such as `/proc/self/cwd`
+    it sees other files than this process, and another mode may be set later.
+    """
+    head = folder / HEAD
+    if not (is_head(head) or head.is_symlink()):
+        return False
+    parts = (folder / "objects", folder / "refs")
+    return os.path.lexists(folder / "commondir") or all(map(os.path.lexists, parts))
 
 
 def is_head(path: Path) -> bool:

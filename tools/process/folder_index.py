@@ -14,14 +14,16 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final, TypeAlias
 
+from tools.clean import reveal_name
 from tools.files.self_starting import Place, place_of, starts_in
+from tools.wording import both_ends
 
+LONGEST_NAME: Final = 200
+"""Characters of a path that a reason names."""
 MOST_FOLDERS: Final = 1_000_000
 """Folders of one workspace, 250 bytes each; beyond them a look is unfinished."""
 RACY_NS: Final = 50_000_000
 """A folder changed so shortly before it was read may change again within the same tick of the file system's clock."""
-LOOSE: Final = frozenset(f"{number:02x}" for number in range(256))
-"""Folders of loose objects: git makes files in them, and never overwrites one."""
 OTHER_CONTROL: Final = {
     ".hg": ("hgrc", "hgrc-not-shared", "sharedpath"),
     ".jj": ("repo/config.toml", "config.toml", "workspace-config.toml", "repo/workspace-config.toml"),
@@ -85,7 +87,9 @@ class FolderIndex:
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
-                unreadable = unreadable or f"{path} cannot be read ({error.strerror})"
+                unreadable = (
+                    unreadable or f"{both_ends(reveal_name(path), LONGEST_NAME)} cannot be read ({error.strerror})"
+                )
                 continue
             after[path] = folder
             waiting += [f"{path}/{name}" for name in folder.inner]
@@ -123,6 +127,9 @@ class FolderIndex:
         """Existing files that make another version system than git run programs."""
         for path, folder in self.folders.items():
             for name in folder.rules:
+                if os.path.islink(f"{path}/{name}"):  # noqa: PTH114 - a string
+                    yield f"{path}/{name}"
+                    continue
                 for file in OTHER_CONTROL[name.casefold()]:
                     if os.path.lexists(f"{path}/{name}/{file}"):
                         yield f"{path}/{name}/{file}"
@@ -146,7 +153,6 @@ class FolderIndex:
     def _note(self, path: str, folder: Folder, entries: Iterator[os.DirEntry[str]]) -> None:
         place = Place.QUIET if self._is_git else place_of(path[len(self.top) + 1 :])
         inner, starters, links, rules = [], [], [], []
-        is_objects = self._is_git and path.endswith("/objects")
         for entry in entries:
             name = entry.name
             if entry.is_dir(follow_symlinks=False):
@@ -154,18 +160,25 @@ class FolderIndex:
                 folder.control = folder.control or folded == ".git"
                 if folded in OTHER_CONTROL:
                     rules.append(name)
-                if folded != ".git" and not (is_objects and name in LOOSE):
-                    inner.append(name)
+                inner.append(name)
                 continue
+            if name.casefold() in OTHER_CONTROL:  # a link to a folder
+                rules.append(name)
             if name in {"HEAD", ".git"} or name.casefold() in {"head", ".git"}:
                 folder.control = True
             if self._is_git:
                 if entry.is_symlink():
                     links.append(name)
-            elif place is not Place.QUIET and starts_in(name, place):
+            elif place is not Place.QUIET and (starts_in(name, place) or _leads_to_settings(entry, place)):
                 starters.append(name)
         folder.inner, folder.starters = tuple(inner), tuple(starters)
         folder.links, folder.rules = tuple(links), tuple(rules)
+
+
+def _leads_to_settings(entry: os.DirEntry[str], place: Place) -> bool:
+    """True for a link that stands for a folder whose files start by themselves."""
+    above = ".x/" if place is Place.SETTINGS else ""
+    return entry.is_symlink() and place_of(f"{above}{entry.name}") is Place.SETTINGS and entry.is_dir()
 
 
 def stamp_of(status: os.stat_result) -> Stamp:

@@ -20,8 +20,8 @@ from tools.clean import reveal_name
 from tools.files.location import Location
 from tools.files.opening import opened_folder
 from tools.files.own_files import read_regular
-from tools.git.pointers import first_line
-from tools.git.shape import git_folder_at, is_git_folder, is_head
+from tools.git.pointers import named_folder
+from tools.git.shape import is_head, may_be_git_folder
 
 MOST_CONFIG: Final = 256 * 1024
 SAMPLE: Final = ".sample"
@@ -37,7 +37,7 @@ _SETTING: Final = re.compile(
     re.IGNORECASE,
 )
 """Settings that git itself writes into a new repository; none names a program or another file of settings."""
-_WORKTREE: Final = re.compile(rb"worktree\s*=\s*\"?([^\"\\\n]+)\"?", re.IGNORECASE)
+_WORKTREE: Final = re.compile(rb"worktree\s*=\s*\"?([^\"\\\n#;]+)\"?", re.IGNORECASE)
 _ADDRESS: Final = re.compile(rb"(?:url|pushurl)\s*=\s*\"?(?:ext::|-)", re.IGNORECASE)
 """Addresses that name a program or an option."""
 PARTS: Final = ("config", "config.worktree")
@@ -51,20 +51,21 @@ def find_armed(folder: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
 
     `roots` are the resolved folders that a command can write.
     """
+    if may_be_git_folder(folder) and is_within(folder.resolve(), roots):
+        yield from find_armed_parts(folder.resolve(), roots)
     pointer = folder / ".git"
-    found = git_folder_at(folder)
     if pointer.is_symlink():
         yield pointer
         return
-    if found is None:
-        return
-    if found != folder and is_git_folder(folder):  # git takes it as soon as `.git` is spoiled
-        yield from find_armed_parts(folder.resolve(), roots)
-    real = found.resolve()
-    if is_within(real, roots):
-        yield from find_armed_parts(real, roots)
-    else:
-        yield pointer  # it names a git folder that no command made
+    target = named_folder(pointer)
+    if target:
+        named = _resolved(folder / target)
+        if named is None or not is_within(named, roots):
+            yield pointer  # it names a git folder that no command made
+            return
+        pointer = named
+    if may_be_git_folder(pointer) and is_within(pointer.resolve(), roots):
+        yield from find_armed_parts(pointer.resolve(), roots)
 
 
 def find_armed_parts(folder: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
@@ -77,14 +78,15 @@ def find_armed_parts(folder: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
         if hooks.is_symlink() or any(not name.endswith(SAMPLE) for name in os.listdir(hooks)):  # noqa: PTH208 - names
             yield hooks
     moved = folder / "commondir"
-    own = "../.." if folder.parent.name == "worktrees" else "."
-    if os.path.lexists(moved) and first_line(moved) != own:
+    own = b"../.." if folder.parent.name == "worktrees" else b"."
+    if os.path.lexists(moved) and read_regular(moved, len(own) + 2, follow=False) not in {own, own + b"\n"}:
         yield moved
     others = folder / "objects/info/alternates"
     if os.path.lexists(others) and not _stays_within(others, folder / "objects", roots):
         yield others
     for name in TODO_LISTS:
-        if _RUNS.search(read_regular(folder / name, MOST_CONFIG, follow=False) or b""):
+        content = read_regular(folder / name, MOST_CONFIG + 1, follow=False) or b""
+        if len(content) > MOST_CONFIG or _RUNS.search(content):
             yield folder / name
 
 
@@ -92,7 +94,9 @@ def find_inner(folder: Path, folders: Iterator[str]) -> Iterator[Path]:
     """Git folders inside a git folder, of submodules and linked worktrees; `folders` are those below it."""
     for path in folders:
         inner = Path(path)
-        if inner != folder and (is_git_folder(inner) or (inner.parent.name == "worktrees" and is_head(inner / "HEAD"))):
+        if inner != folder and (
+            may_be_git_folder(inner) or (inner.parent.name == "worktrees" and is_head(inner / "HEAD"))
+        ):
             yield inner
 
 
@@ -147,11 +151,19 @@ def _is_plain(config: Path, roots: tuple[Path, ...]) -> bool:
             continue
         tree = _WORKTREE.fullmatch(line)
         if tree is not None:
-            if not is_within((config.parent / os.fsdecode(tree[1].strip())).resolve(), roots):
+            named = _resolved(config.parent / os.fsdecode(tree[1].strip()))
+            if named is None or not is_within(named, roots):
                 return False
         elif not _SETTING.fullmatch(line) or _ADDRESS.match(line):
             return False
     return True
+
+
+def _resolved(path: Path) -> Path | None:
+    """Follow a path to its end; None where that fails."""
+    with suppress(OSError, ValueError, RuntimeError):
+        return path.resolve()
+    return None
 
 
 def _stays_within(alternates: Path, objects: Path, roots: tuple[Path, ...]) -> bool:

@@ -10,6 +10,7 @@ import json
 import os
 import resource
 import select
+import shutil
 import stat
 import sys
 import time
@@ -21,7 +22,9 @@ from typing import Any, Final, NamedTuple
 from tools.clean import reveal_name
 from tools.files.location import Location
 from tools.files.opening import opened_folder
-from tools.files.own_files import make_folder, read_regular, write_file
+from tools.files.own_files import make_folder, new_file, open_own, read_regular
+from tools.files.self_starting import Place, starts_in
+from tools.git.pointers import named_folder
 from tools.git.shape import HEAD, git_folder_at, is_head
 from tools.process.folder_index import FolderIndex, Stamp, UnfinishedError, stamp_at
 from tools.process.git_traps import (
@@ -40,6 +43,8 @@ MOST_WORKSPACES: Final = 16
 MOST_CONTENT: Final = 1024 * 1024
 """Bytes of a self-starting file that are kept to be restored."""
 MOST_KEPT: Final = 64 * 1024 * 1024
+MOST_BEHIND: Final = 1_000
+"""Folders behind a link, and files of each, that are compared."""
 MOST_TIPS: Final = 500
 """Commits of references that are known as the user's own."""
 MOST_REFERENCES: Final = 4 * 1024 * 1024
@@ -53,9 +58,14 @@ class Kept(NamedTuple):
     link: str = ""
     mode: int = 0o644
 
+    @property
+    def runs(self) -> bool:
+        """True where it may be run."""
+        return bool(self.mode & 0o111)
+
     def equals(self, other: Kept | None) -> bool:
         """True where both say the same, whenever they were written."""
-        same = other is not None and self[1:3] == other[1:3] and (self.mode ^ other.mode) & 0o111 == 0
+        same = other is not None and self[1:3] == other[1:3] and self.runs == other.runs
         return same and self.content is not None
 
 
@@ -102,7 +112,7 @@ class Workspace:
         for path, folder in self._armed().items():
             if path not in self.traps and not self._is_new(path, folder, since):
                 self.traps[path] = stamp_at(str(path))
-        now = self._read_starters()
+        now = self._read_starters(all_links=True)
         for name, kept in now.items():
             if name not in self.pending and not self._is_later(Path(name), since):
                 self.starters[name] = kept
@@ -120,6 +130,7 @@ class Workspace:
         for _ in range(8):  # behind a pointer that is set aside, git finds the next one
             armed = self._armed().items()
             new = [path for path, at in armed if not _is_walled(path, walled) and self._is_new(path, at, since)]
+            new += self._find_pointers(since)
             sentences = [sentence for path in new if (sentence := set_aside(path, self.roots))]
             said += sentences
             if not sentences:
@@ -136,7 +147,8 @@ class Workspace:
 
     def places(self) -> list[str]:
         """Folders below the top at which git finds a repository of their own."""
-        return [path for path in self.index.candidates() if path != self.index.top and git_folder_at(Path(path))]
+        found = (path for path in self.index.candidates() if path != self.index.top and "/.git/" not in f"{path}/")
+        return [path for path in found if git_folder_at(Path(path))]
 
     # Git.
 
@@ -156,7 +168,7 @@ class Workspace:
     def _armed(self) -> dict[Path, str]:
         """Traps armed now, with the folder at which git finds them; empty for those inside a git folder."""
         found: dict[Path, str] = {}
-        for path in self.index.candidates():
+        for path in (path for index in (self.index, *self.git.values()) for path in index.candidates()):
             found.update(dict.fromkeys(find_armed(Path(path), self.roots), path))
         for top, index in self.git.items():
             found.update((Path(link), "") for link in index.links() if not is_old_head(link))
@@ -176,6 +188,16 @@ class Workspace:
         if chosen is None or self.chosen.get(folder) == str(chosen.resolve()):
             return False
         return self._is_shaped_later(folder, str(chosen.resolve()), since)
+
+    def _find_pointers(self, since: int) -> list[Path]:
+        """Files `.git` that came at `since` or later and name a git folder with traps of before."""
+        found: list[Path] = []
+        for folder, chosen in self._choose().items():
+            pointer, real = Path(folder) / ".git", Path(chosen)
+            is_file = bool(named_folder(pointer)) and self.chosen.get(folder) != chosen
+            if is_file and self._is_later(pointer, since) and any(find_armed_parts(real, self.roots)):
+                found.append(pointer)
+        return found
 
     def _is_shaped_later(self, folder: str, chosen: str, since: int) -> bool:
         """True where what makes `chosen` the git folder at `folder` came at `since` or later."""
@@ -247,9 +269,18 @@ class Workspace:
 
     # Files that start by themselves.
 
-    def _read_starters(self) -> dict[str, Kept]:
+    def _read_starters(self, *, all_links: bool = False) -> dict[str, Kept]:
+        """Self-starting files as they are, with files behind links; those of new links only with `all_links`: their
+        files were not compared before.
+        """
         now: dict[str, Kept] = {}
-        for path in self.index.starters():
+        found = dict.fromkeys(self.index.starters())
+        for path in tuple(found):
+            known = self.starters.get(path)
+            if all_links or (path not in self.pending and known is not None and known.stamp == stamp_at(path)):
+                found.update(dict.fromkeys(self._find_behind(path)))
+        found.update((path, None) for path in self.starters if path not in found and _is_file(path))
+        for path in found:
             known = self.starters.get(path)
             stamp = stamp_at(path)
             if stamp is None:
@@ -260,6 +291,19 @@ class Workspace:
                 now[path] = self._read_one(path, stamp)
         self._kept_bytes = sum(len(kept.content or b"") for kept in now.values())
         return now
+
+    def _find_behind(self, path: str) -> list[str]:
+        """Files in the workspace that a link at `path` makes start by themselves."""
+        if not os.path.islink(path):  # noqa: PTH114 - a string
+            return []
+        real, inside = os.path.realpath(path), f"{self.index.top}/"
+        if not real.startswith(inside) or "/.git/" in f"{real}/":
+            return []
+        if not os.path.isdir(real):  # noqa: PTH112 - a string
+            return [real]
+        below = [folder for folder in self.index.folders if f"{folder}/".startswith(f"{real}/")][:MOST_BEHIND]
+        names = ((folder, name) for folder in below for name in _names_in(folder)[:MOST_BEHIND])
+        return [f"{folder}/{name}" for folder, name in names if starts_in(name, Place.SETTINGS)]
 
     def _read_one(self, path: str, stamp: Stamp) -> Kept:
         try:
@@ -304,7 +348,7 @@ class Workspace:
             changed.append({
                 "path": os.path.relpath(path, self.index.top),
                 "kind": "created" if was is None and self.is_known else "removed" if after is None else "changed",
-                "hashes": _hashes(after),
+                "hashes": _hashes(after) if was is None or after is None or was.runs == after.runs else [],
                 "restorable": self.is_known and (was is None or was.content is not None),
             })
         return changed
@@ -330,6 +374,8 @@ class Workspace:
             return f"it is not known any more how {shown} was before, so it stays as it is"
         before = self.pending[path]
         now, reported = stamp_at(path), self.starters.get(path)
+        if reported is None and os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114 - strings
+            now = None  # a folder in the place of a file that is gone
         if (reported.stamp if reported is not None else None) != now:
             return f"{shown} was changed again since, so it stays as it is"
         if not self.is_known or (before is not None and before.content is None):
@@ -349,13 +395,14 @@ class Workspace:
 
     def _put_aside(self, path: str, name: str, aside: str) -> None:
         """Keep the present content below `aside`. Raises OSError."""
-        if not os.path.lexists(path):
+        try:
+            reading = os.fdopen(open_own(Path(path)), "rb")
+        except OSError:  # a link, or nothing
             return
-        content = read_regular(Path(path), MOST_CONTENT, follow=False)
-        if content is not None:
-            target = Path(aside) / name
-            make_folder(target.parent)
-            write_file(target, content)
+        target = Path(aside) / name
+        make_folder(target.parent)
+        with reading, os.fdopen(new_file(target), "wb") as writing:
+            shutil.copyfileobj(reading, writing)
 
     def _restore(self, path: str, before: Kept | None) -> None:
         """Write a file as it was, or remove one that was not there; no link is followed. Raises OSError."""
@@ -365,13 +412,18 @@ class Workspace:
             if before is None:
                 with suppress(FileNotFoundError):
                     os.unlink(parts[-1], dir_fd=folder)
-            elif before.link:
+                return self._remove_folders(path)
+            _move_folder(parts[-1], folder)
+            if before.link:
                 with suppress(FileNotFoundError):
                     os.unlink(parts[-1], dir_fd=folder)
                 os.symlink(before.link, parts[-1], dir_fd=folder)
             else:
                 _replace(parts[-1], before.content or b"", before.mode, folder)
-        for made in self.made_folders.pop(path, ()) if before is None else ():
+        return None
+
+    def _remove_folders(self, path: str) -> None:
+        for made in self.made_folders.pop(path, ()):
             with suppress(OSError):  # something else is in it
                 os.rmdir(made)  # noqa: PTH106 - a string
 
@@ -424,6 +476,8 @@ def _answer(request: dict[str, Any], workspaces: dict[str, Workspace]) -> dict[s
     except MemoryError:
         workspaces.clear()
         answer["unfinished"] = "it needed too much memory"
+    except (OSError, ValueError, RuntimeError) as error:  # of a name or a link
+        answer["unfinished"] = f"it met something unexpected ({type(error).__name__})"
     answer["seconds"] = time.monotonic() - began
     answer["folders"] = len(workspace.index.folders)
     return answer
@@ -437,8 +491,14 @@ def _accept(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any
 
 
 def _judge(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]) -> None:
-    workspace.look(request["since"], time.monotonic() + request["limit"])
+    unfinished: UnfinishedError | None = None
+    try:
+        workspace.look(request["since"], time.monotonic() + request["limit"])
+    except UnfinishedError as error:
+        unfinished = error  # what was read is judged nevertheless
     answer["said"], answer["changed"] = workspace.judge(request["since"], frozenset(request["walled"]))
+    if unfinished is not None:
+        raise unfinished
     if request["last"]:
         workspace.settle()
         workspace.accept(time.time_ns() * 2)
@@ -466,14 +526,24 @@ def _say(answer: dict[str, Any]) -> None:
     sys.stdout.buffer.flush()
 
 
+def _move_folder(name: str, folder: int) -> None:
+    """Rename a folder that stands in the place of a file. Raises OSError."""
+    with suppress(FileNotFoundError):
+        if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            os.rename(name, f"{name}-set-aside-{os.urandom(3).hex()}", src_dir_fd=folder, dst_dir_fd=folder)
+
+
 def _replace(name: str, content: bytes, mode: int, folder: int) -> None:
     part = f".{name}.{os.urandom(4).hex()}.part"
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder)
     try:
-        os.write(descriptor, content)
-        os.fchmod(descriptor, mode)
-    finally:
-        os.close(descriptor)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+    except OSError:
+        os.unlink(part, dir_fd=folder)
+        raise
     os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
@@ -492,6 +562,14 @@ def _names_in(path: str) -> list[str]:
     with suppress(OSError), os.scandir(path) as entries:
         return [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
     return []
+
+
+def _is_file(path: str) -> bool:
+    """True for a regular file that no link stands for or leads to."""
+    try:
+        return os.path.realpath(path) == path and stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def _is_walled(path: Path, walled: Set[str]) -> bool:

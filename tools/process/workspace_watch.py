@@ -6,6 +6,7 @@ folder. A look that cannot be finished is reported, and from then on programs ou
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 import time
@@ -16,6 +17,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, field
 
+from tools.clean import reveal_name
 from tools.contract import SelfStarting
 from tools.process.helper import Helper, HelperFailed
 
@@ -25,6 +27,8 @@ SLACK_NS: Final = 20_000_000
 """Nanoseconds by which the file system's clock may be behind: its ticks take up to 10 ms."""
 RECENT: Final = 2.0
 """Seconds after a look in which the next command begins without one: the user has hardly changed anything since."""
+AT_ONCE: Final = 200
+"""Files that one request restores: each takes a few milliseconds, and all must not exceed the limit."""
 BOOT: Final = "import sys; sys.path.append(sys.argv[1]); from tools.process.workspace_look import main; main()"
 ROOT: Final = str(Path(__file__).resolve().parents[2])
 TROUBLE: Final = "the look at what sandboxed commands left in {folder} could not be finished: {why}"
@@ -65,6 +69,10 @@ class _State(Struct, eq=False):
     tips: tuple[str, ...] = ()
     seconds: float = 0.0
     """Duration of the last look."""
+    unlooked: int = 0
+    """Time since which commands ran whose leftovers no finished look has judged; 0 for none."""
+    late: list[Watched] = field(default_factory=list[Watched])
+    """Leftovers that were found after their command had ended."""
     helper: int = 0
     """Process that made it; another one knows nothing of what was there before."""
 
@@ -110,6 +118,10 @@ class WorkspaceWatch:
         self._judge(watched, last=len(state.running) == 1)
         with self._lock:
             state.running.remove(watched)
+            for late in state.late:
+                watched.said += late.said
+                watched.changed = late.changed | watched.changed
+            state.late = []
         return Left(tuple(dict.fromkeys(watched.said)), tuple(watched.changed.values()))
 
     def drop(self, watched: Watched) -> None:
@@ -153,11 +165,15 @@ class WorkspaceWatch:
 
         Returns a sentence for each file that could not be restored.
         """
-        answer = self._ask("take-back", workspace.resolve(), (), names=list(names), aside=str(aside))
-        return tuple(answer["said"]) or ((answer["unfinished"],) if answer["unfinished"] else ())
+        said: list[str] = []
+        for start in range(0, len(names), AT_ONCE):
+            some = list(names[start : start + AT_ONCE])
+            answer = self._ask("take-back", workspace.resolve(), (), names=some, aside=str(aside))
+            said += answer["said"] or filter(None, (answer["unfinished"],))
+        return tuple(said)
 
     def _accept(self, state: _State, watched: Watched, *, is_first: bool = False) -> None:
-        since = time.time_ns() * 2 if is_first else _since(state, watched)
+        since = time.time_ns() * 2 if is_first and not state.unlooked else _since(state, watched)
         answer = self._ask("accept", watched.workspace, watched.roots, since=since)
         self._note(state, watched, answer)
 
@@ -165,47 +181,54 @@ class WorkspaceWatch:
         state = self._states[watched.workspace]
         with self._lock:
             walled = watched.walled.intersection(*(one.walled for one in state.running))
+        since = _since(state, watched)
         answer = self._ask(
             "judge",
             watched.workspace,
             watched.roots,
-            since=_since(state, watched),
+            since=since,
             walled=sorted(walled),
             last=last,
         )
-        self._note(state, watched, answer)
-        watched.said += answer["said"]
-        for one in msgspec.convert(answer["changed"], list[SelfStarting]):
-            watched.changed[one.path] = one
+        self._note(state, watched, answer, judged=since)
         if state.trouble:
             watched.said.append(state.trouble)
 
     def _retry(self, state: _State) -> None:
         """Look once more, where the last look was not finished and no command runs."""
         workspace = next(path for path, one in self._states.items() if one is state)
-        watched = Watched(workspace, (workspace,), 0)
-        answer = self._ask("judge", workspace, (), since=time.time_ns() * 2, walled=[], last=True)
-        self._note(state, watched, answer)
+        since = state.unlooked or time.time_ns() * 2
+        watched = Watched(workspace, (workspace,), since)
+        answer = self._ask("judge", workspace, (), since=since, walled=[], last=True)
+        self._note(state, watched, answer, judged=since)
+        with self._lock:
+            state.late.append(watched)
 
-    def _note(self, state: _State, watched: Watched, answer: dict[str, Any]) -> None:
+    def _note(self, state: _State, watched: Watched, answer: dict[str, Any], judged: int = 0) -> None:
+        watched.said += answer["said"]
+        for one in msgspec.convert(answer["changed"], list[SelfStarting]):
+            watched.changed[one.path] = one
         with self._lock:
             state.looked, state.seconds = time.monotonic(), answer.get("seconds", 0.0)
             state.helper = self.helper.pid
             if answer["unfinished"]:
-                state.trouble = TROUBLE.format(folder=watched.workspace, why=answer["unfinished"])
+                state.unlooked = min(filter(None, (state.unlooked, judged)), default=0)
+                state.trouble = TROUBLE.format(folder=reveal_name(watched.workspace), why=answer["unfinished"])
                 return
-            state.trouble = ""
+            state.unlooked = 0 if judged else state.unlooked
+            state.trouble = state.trouble if state.unlooked else ""
             state.places = tuple(map(Path, answer.get("places", ())))
             state.tips = tuple(answer.get("tips", state.tips))
 
     def _ask(self, act: str, workspace: Path, roots: tuple[Path, ...], **fields: object) -> dict[str, Any]:
         request = {"act": act, "workspace": str(workspace), "roots": list(map(str, roots)), "limit": self._limit}
         try:
-            lines = self.helper.ask(msgspec.json.encode({**request, **fields}) + b"\n", b"end")
-            return msgspec.json.decode(lines[0], type=dict[str, Any])
-        except (HelperFailed, IndexError, msgspec.MsgspecError) as error:
+            lines = self.helper.ask(json.dumps({**request, **fields}).encode() + b"\n", b"end")
+            return msgspec.convert(json.loads(lines[0]), dict[str, Any])  # names may be no UTF-8
+        except (HelperFailed, IndexError, ValueError) as error:
             return {"unfinished": f"its helper process failed ({error})", "said": [], "changed": []}
 
 
 def _since(state: _State, watched: Watched) -> int:
-    return min((one.since for one in (*state.running, watched)), default=watched.since)
+    since = min(one.since for one in (*state.running, watched))
+    return min(since, state.unlooked or since)
