@@ -295,6 +295,38 @@ async def test_what_is_no_version_of_the_users_is_asked_about_and_restored(
     }
 
 
+FORGE = r"""
+import os, subprocess, sys, zlib
+def git(*words, **given): return subprocess.run(["git", *words], capture_output=True, check=True, **given).stdout
+blob = git("hash-object", "-w", "--stdin", input=b"evil\n").strip().decode()
+tree, name = git("rev-parse", sys.argv[1]).strip().decode(), sys.argv[2].encode()
+raw = git("cat-file", "tree", tree)
+place = raw.index(name + b"\0") + len(name) + 1
+raw = raw[:place] + bytes.fromhex(blob) + raw[place + 20 :]
+path = f".git/objects/{tree[:2]}/{tree[2:]}"
+os.remove(path)
+open(path, "wb").write(zlib.compress(b"tree %d\0" % len(raw) + raw))
+"""
+FORGED = {
+    "folder": ("python3 f.py HEAD:.vscode settings.json; echo evil > .vscode/settings.json", ".vscode/settings.json"),
+    "top": (
+        "git switch -qc x; echo evil > AGENTS.md; git commit -qam e; python3 f.py main^{tree} AGENTS.md",
+        "AGENTS.md",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_objects_with_a_forged_name_are_no_history(name: str, processes: Processes, place: Path) -> None:
+    folder = make_project(place / f"objects {name}")
+    (folder / "f.py").write_text(FORGE, "ascii")
+    script, path = FORGED[name]
+    ended = await run_inside(processes, folder, f"set -e; {script}")
+    assert ended.exit_code == 0, ended.captured
+    assert [one.path for one in await processes.sift_changes(folder, ended.captured.changed)] == [path]
+
+
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_file_that_a_new_link_names_is_not_removed_with_the_link(processes: Processes, place: Path) -> None:
     folder = make_project(place / "named")

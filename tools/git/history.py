@@ -12,10 +12,13 @@ from typing import Final
 from msgspec import Struct
 
 from tools.contract import ProcessRunner
+from tools.git.proof import History
 from tools.git.reading import open_repository
 
 MOST: Final = 4 * 1024 * 1024
 """Bytes of git's answer."""
+COMMIT: Final = "\x01"
+"""Before each commit; names of files have it escaped."""
 _RAW: Final = re.compile(r"^:+(?:\d{6} )+((?:[0-9a-f]{40,64} )+)\w+\t(.+)$", re.MULTILINE)
 
 
@@ -49,7 +52,7 @@ async def read_versions(
     prefix = await asyncio.to_thread(lambda: os.path.relpath(os.path.realpath(folder), reader.repository.worktree))
     full = {f"{prefix}/{path}" if prefix != "." else path: path for path in paths}
     listed = await reader.ask("ls-tree", "-r", "-z", "--full-tree", reader.repository.head, "--", *full, most=MOST)
-    words = ("log", "--format=", "--raw", "--no-abbrev", "--no-renames", "-m", "--root", *commits)
+    words = ("log", "--format=%x01%H", "--raw", "--no-abbrev", "--no-renames", "-m", "--root", *commits)
     logged = await reader.ask(*words, "--", *paths, most=MOST)
     if listed is None or logged is None:
         return None
@@ -58,13 +61,20 @@ async def read_versions(
         facts, _, path = entry.partition("\t")
         if path in full:
             checked_out[full[path]] = facts.rpartition(" ")[2]
-    own = await reader.ask("rev-list", "--max-count=1", reader.repository.head, "--not", *commits, most=MOST)
-    is_own = own is not None and not own.captured.head
-    known: dict[str, set[str]] = {}
+    history = History(reader)
+    await history.read(commits)
+    is_own = reader.repository.head in history.trees
+    claimed: dict[tuple[str, str], str] = {}
     removed: set[str] = set()
-    for names, path in _RAW.findall(logged.captured.head.decode("utf-8", "surrogateescape")):
-        if path in full:
-            known.setdefault(full[path], set()).update(names.split())
-            if is_own or not names.split()[-1].strip("0"):
-                removed.add(full[path])
+    for entry in logged.captured.head.decode("utf-8", "surrogateescape").split(COMMIT)[1:]:
+        commit = entry.partition("\n")[0]
+        for names, path in _RAW.findall(entry):
+            if path in full:
+                claimed[commit, path] = names.split()[-1]
+                if is_own or (commit in history.trees and not names.split()[-1].strip("0")):
+                    removed.add(full[path])
+    wanted = [pair for pair, name in claimed.items() if name == checked_out.get(full[pair[1]])]
+    known: dict[str, set[str]] = {path: set() for path in paths}
+    for (_, path), name in (await history.contents(wanted)).items():
+        known[full[path]].add(name)
     return FileVersions(checked_out, {path: frozenset(names) for path, names in known.items()}, frozenset(removed))

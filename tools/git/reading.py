@@ -69,9 +69,10 @@ class GitReader:
         self._given: dict[str, str] = {}
         """Settings of the repository, which are texts here."""
 
-    async def ask(self, *arguments: str, most: int) -> Finished | None:
+    async def ask(self, *arguments: str, most: int, stdin: bytes | None = None) -> Finished | None:
         """Output of git, at most `most` bytes; None when it fails or takes longer than `SECONDS`."""
-        return await self._run((*OPTIONS, *self._settings, *arguments), most, HOME=NOWHERE, XDG_CONFIG_HOME=NOWHERE)
+        words = (*OPTIONS, *self._settings, *arguments)
+        return await self._run(words, most, stdin=stdin, HOME=NOWHERE, XDG_CONFIG_HOME=NOWHERE)
 
     async def prepare(self) -> None:
         """Read the few settings that count: those of comparing, and the user's own file of ignored names."""
