@@ -271,6 +271,26 @@ async def test_settings_of_other_version_systems_are_set_aside(name: str, proces
     assert any(path in note for note in ended.captured.notes)
 
 
+STOPPED = {
+    "list with a program": ("printf 'x\\tevil\\n' > .git/rebase-merge/git-rebase-todo", "git-rebase-todo"),
+    "long list": ("head -c 300000 /dev/zero > .git/rebase-merge/git-rebase-todo", "git-rebase-todo"),
+    "strategy that is a path": ("echo ../../evil > .git/rebase-merge/strategy", "strategy"),
+    "options of a cherry-pick": (
+        "mkdir .git/sequencer; printf '[options]\\n\\tstrategy = ../../evil\\n' > .git/sequencer/opts",
+        "opts",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STOPPED)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_continuing_would_run_is_set_aside(name: str, processes: Processes, place: Path) -> None:
+    script, file = STOPPED[name]
+    folder = make_project(place / f"stopped {name}", Attack(""), place / "mark")
+    ended = await run_inside(processes, folder, f"mkdir .git/rebase-merge; {script}", place / "mark")
+    assert f"{file} was renamed" in ended.captured.notes[0]
+
+
 HARMLESS = {
     "init": "git init -q sub; git -C sub commit -q --allow-empty -m x; git -C sub status",
     "clone": "git clone -q . sub; git -C sub log -1",
@@ -301,7 +321,9 @@ async def test_what_the_user_had_before_stays(processes: Processes, place: Path)
     for script in ("echo x > new", "echo y > sub/new; echo z > old/new; touch node_modules/x/y"):
         ended = await run_inside(processes, folder, script, mark)
         assert ended.captured.notes == ()
-    await asyncio.to_thread(run_outside, folder, "git init -q later; hook later/.git/hooks/pre-commit || true", mark)
+    await asyncio.to_thread(
+        run_outside, folder, "git init -q later; hook later/.git/hooks/pre-commit || true; sleep 0.1", mark
+    )
     ended = await run_inside(processes, folder, "echo x > newer", mark)
     assert ended.captured.notes == ()
     assert "fsmonitor" in (folder / "old/config").read_text("ascii")

@@ -44,6 +44,8 @@ PARTS: Final = ("config", "config.worktree")
 _RUNS: Final = re.compile(rb"^\s*(?:x|exec)\s", re.MULTILINE)
 TODO_LISTS: Final = ("rebase-merge/git-rebase-todo", "rebase-apply/git-rebase-todo")
 """Lists that a rebase goes on with; a line of one may run a command."""
+STRATEGIES: Final = ("rebase-merge/strategy", "sequencer/opts")
+"""Files whose name of a strategy git turns into that of a program, which a slash makes a path."""
 
 
 def find_armed(folder: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
@@ -87,6 +89,10 @@ def find_armed_parts(folder: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
     for name in TODO_LISTS:
         content = read_regular(folder / name, MOST_CONFIG + 1, follow=False) or b""
         if len(content) > MOST_CONFIG or _RUNS.search(content):
+            yield folder / name
+    for name in STRATEGIES:
+        content = read_regular(folder / name, MOST_CONFIG, follow=False) or b""
+        if b"/" in content or len(content) == MOST_CONFIG:
             yield folder / name
 
 
