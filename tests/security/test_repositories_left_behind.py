@@ -296,6 +296,7 @@ HARMLESS = {
     "clone": "git clone -q . sub; git -C sub log -1",
     "shared clone": "git clone -q --shared . sub; git -C sub log -1",
     "bare clone": "git clone -q --bare . sub.git; git -C sub.git log -1",
+    "sparse clone": "git clone -q --sparse . sub; git -C sub sparse-checkout set x",
     "remote": "git init -q sub; git -C sub remote add origin https://localhost/x; git -C sub config user.name a",
     "worktree setting": "git init -q --separate-git-dir=away sub; git -C sub commit -q --allow-empty -m x",
     "submodule": "git init -q a; git -C a commit -q --allow-empty -m x; git -c protocol.file.allow=always clone -q a b",

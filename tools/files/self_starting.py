@@ -15,6 +15,16 @@ from typing import Final
 VERSION_CONTROL: Final = frozenset({".git", ".hg", ".svn", ".jj", ".bzr", "_darcs", ".pijul", "cvs"})
 """Folders of version control, which `tools.process.git_traps` and the sandbox look after."""
 PRODUCED: Final = frozenset({
+    ".fingerprint",
+    ".libs",
+    ".deps",
+    ".cmake",
+    ".zig-cache",
+    ".kotlin",
+    ".nx",
+    ".swc",
+    ".rollup.cache",
+    ".phpunit.cache",
     ".assets",
     ".changeset",
     ".docker",

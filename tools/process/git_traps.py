@@ -31,7 +31,7 @@ _SECTION: Final = re.compile(
 _SETTING: Final = re.compile(
     rb"(repositoryformatversion|filemode|bare|logallrefupdates|symlinks|ignorecase|precomposeunicode|autocrlf|eol"
     rb"|url|pushurl|fetch|push|mirror|promisor|partialclonefilter|tagopt|prune|remote|merge|rebase|active"
-    rb"|name|email|objectformat|refstorage|partialclone|worktreeconfig|preciousobjects|compatobjectformat"
+    rb"|name|email|objectformat|refstorage|partialclone|worktreeconfig|sparsecheckout|sparsecheckoutcone|preciousobjects|compatobjectformat"
     rb"|defaultbranch|auto|autodetach|access|detachedhead)"
     rb"\s*=[^\\\n]*",
     re.IGNORECASE,
