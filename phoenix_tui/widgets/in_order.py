@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from contextlib import suppress
 from functools import cache
-from typing import Final
+from typing import Final, cast
 
 from textual import events
 from textual.actions import parse
@@ -43,5 +43,5 @@ def edit_at_once(area: TextArea, event: events.Key) -> bool:
     edit: object = getattr(area, f"action_{name}")(*arguments)
     if isinstance(edit, Coroutine):  # Ctrl+K: it waits for nothing, and so ends with its first step
         with suppress(StopIteration):
-            edit.send(None)
+            cast("Coroutine[None, None, None]", edit).send(None)
     return True

@@ -85,7 +85,8 @@ def failure(error: BaseException, name: str) -> Failure:
 
 def is_of_server(error: MCPError) -> bool:
     """True for an error that the server sent, whose code is also one that the SDK gives to its own."""
-    return isinstance(error.data, dict) and OF_SERVER in error.data
+    data: object = error.data
+    return isinstance(data, dict) and OF_SERVER in cast("dict[str, object]", data)
 
 
 def cause(error: BaseException) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final, TypeAlias
 
@@ -152,7 +152,7 @@ class FolderIndex:
 
     def _note(self, path: str, folder: Folder, entries: Iterator[os.DirEntry[str]]) -> None:
         place = Place.QUIET if self._is_git else place_of(path[len(self.top) + 1 :])
-        inner, starters, links, rules = [], [], [], []
+        inner, starters, links, rules = list[str](), list[str](), list[str](), list[str]()
         for entry in entries:
             name = entry.name
             if entry.is_dir(follow_symlinks=False):
@@ -195,7 +195,7 @@ def stamp_at(path: str) -> Stamp | None:
 
 
 @contextmanager
-def _listed(path: str, status: os.stat_result) -> Iterator[Iterator[os.DirEntry[str]]]:
+def _listed(path: str, status: os.stat_result) -> Generator[Iterator[os.DirEntry[str]]]:
     """List a folder, also where a command removed its owner's right to read it: git needs only the right to enter.
 
     Raises:
