@@ -340,6 +340,20 @@ async def test_a_file_that_a_new_link_names_is_not_removed_with_the_link(process
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_a_change_that_the_look_of_a_job_finds_is_asked_about(processes: Processes, place: Path) -> None:
+    folder = make_project(place / "beside")
+    job = Command(("/bin/bash", "-c", "sleep 60"), folder, timeout=60, sandbox=CONFINED)
+    started = await processes.jobs.start(job, "one", "x")
+    script = "echo evil > AGENTS.md; touch ready; until [ -e go ]; do sleep 0.02; done"
+    command = asyncio.create_task(run_inside(processes, folder, script))
+    await poll((folder / "ready").exists)
+    await processes.trouble(folder)  # a look, by the first that runs
+    (folder / "go").touch()
+    assert [one.path for one in (await command).captured.changed] == ["AGENTS.md"]
+    await processes.jobs.kill(started.id)
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_all_of_a_large_file_is_kept(processes: Processes, place: Path) -> None:
     folder = make_project(place / "large")
     await run_inside(processes, folder, "head -c 1500000 /dev/zero > LARGE.code-workspace")

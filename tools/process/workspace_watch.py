@@ -206,8 +206,10 @@ class WorkspaceWatch:
 
     def _note(self, state: _State, watched: Watched, answer: dict[str, Any], judged: int = 0) -> None:
         watched.said += answer["said"]
-        for one in msgspec.convert(answer["changed"], list[SelfStarting]):
-            watched.changed[one.path] = one
+        changed = {one.path: one for one in msgspec.convert(answer["changed"], list[SelfStarting])}
+        with self._lock:
+            for one in {watched, *state.running}:  # any of them may have made the change
+                one.changed.update(changed)
         with self._lock:
             state.looked, state.seconds = time.monotonic(), answer.get("seconds", 0.0)
             state.helper = self.helper.pid
