@@ -91,6 +91,7 @@ def test_every_way_of_starting_closes_the_process_first(boot: str, file: str) ->
     script = (
         "import os, sys; from phoenix_tui.cli.parser import run_parser, command_parser\n"
         "import phoenix_tui.cli.start, phoenix_tui.cli.commands, phoenix_tui.wiring.doctor, engine.ports\n"
+        "import phoenix_tui.lifecycle.threads\n"
         "from tools.process.zygote import kernel\n"
         "def look(*_, **__):\n"
         f"    code = os.system(f'head -c 1 /proc/{{os.getpid()}}/{file} < /dev/null 2>/dev/null || exit 7')\n"

@@ -23,7 +23,7 @@ RUNS = calls("bash", {"command": "echo one"})
 
 def hook(name: str) -> str:
     """Settings whose hook leaves a file."""
-    entry = {"matcher": "Bash", "hooks": [{"type": "command", "command": f"touch {name}"}]}
+    entry = {"matcher": "Bash", "hooks": [{"type": "command", "command": f'touch "$CLAUDE_PROJECT_DIR/{name}"'}]}
     return json.dumps({"hooks": {"PreToolUse": [entry]}})
 
 

@@ -41,7 +41,7 @@ async def test_the_init_line_lists_what_there_is_and_stderr_names_what_is_wrong(
         write(root / "skills/pdf/SKILL.md", "---\ndescription: Reads PDF\n---\nRead.")
         write(root / "commands/git/commit.md", "Commit.")
         write(root / "agents/owl.md", "---\ndescription: Looks\n---\nLook.")
-        write(root / "skills/bad/SKILL.md", "---\nname: bad\nno colon\n---\nx")
+        write(root / "skills/bad/SKILL.md", "---\nname: bad\nx")
         write(root / "commands/bad.md", "---\n")
         write(root / "agents/bad.md", "---\nname: a b\n---\nx")
         write(root / "rules/bad.md", "---\npaths: '[z-a]'\n---\nx")
