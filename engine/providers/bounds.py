@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.providers.http_transport import InvalidResponse
+from engine.providers.http_transport import InvalidResponse, OutOfBounds
 
 MEBIBYTE: Final = 1024 * 1024
 MOST_BODY: Final = 64 * MEBIBYTE
@@ -82,7 +82,7 @@ class Unpacker:
             case "gzip" | "x-gzip" | "deflate":
                 self._inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)
             case _:
-                raise InvalidResponse(f"a body encoded as {encoding[:MOST_NAME]}")
+                raise OutOfBounds(f"a body encoded as {encoding[:MOST_NAME]}")
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
         """Decompress `data` a piece at a time. Raises InvalidResponse, also for a body made to fill the memory."""
@@ -96,7 +96,7 @@ class Unpacker:
                 data = self._inflate.unconsumed_tail
                 self._given += len(piece)
                 if self._given > _FREE + _MOST_RATIO * self._received:
-                    raise InvalidResponse(f"a body that unpacks to more than {_MOST_RATIO} times its size")
+                    raise OutOfBounds(f"a body that unpacks to more than {_MOST_RATIO} times its size")
                 yield piece
         except zlib.error as error:
             raise InvalidResponse(str(error)) from None
@@ -108,9 +108,9 @@ async def bounded(pieces: AsyncIterator[bytes], most: int) -> AsyncGenerator[byt
     async for piece in pieces:
         received += len(piece)
         if received > most:
-            raise InvalidResponse(f"more than {most // MEBIBYTE} MB in one answer")
+            raise OutOfBounds(f"more than {most // MEBIBYTE} MB in one answer")
         if monotonic() - began > LONGEST_REPLY:
-            raise InvalidResponse(f"an answer that takes longer than {LONGEST_REPLY / 3600:g} hours")
+            raise OutOfBounds(f"an answer that takes longer than {LONGEST_REPLY / 3600:g} hours")
         yield piece
 
 

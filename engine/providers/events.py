@@ -16,7 +16,7 @@ from engine.ports import ProviderError
 from engine.providers.bounds import LONGEST_PINGS, MOST_DOCUMENT, MOST_MODELS, MOST_NAME
 from engine.providers.failures import Service, broken, refused, silent, unreadable
 from engine.providers.http import Head, HttpService, read_refusal
-from engine.providers.http_transport import InvalidResponse
+from engine.providers.http_transport import InvalidResponse, OutOfBounds
 from engine.providers.lenient import fitted
 from engine.providers.sse import BOM, EventParser
 from engine.providers.wire import readable_json
@@ -146,7 +146,7 @@ async def payloads_of(
             if clock() - heard > LONGEST_PINGS:
                 raise silent(service, LONGEST_PINGS)
     except InvalidResponse as error:
-        raise unreadable(service, str(error)) from None
+        raise unreadable(service, str(error), retryable=not isinstance(error, OutOfBounds)) from None
     yield reader.finish()
 
 
@@ -168,7 +168,7 @@ class _BodyReader:
             return self._events.feed(chunk)
         self._document += chunk
         if len(self._document) > MOST_DOCUMENT:
-            raise InvalidResponse("a document larger than any reply")
+            raise OutOfBounds("a document larger than any reply")
         return []
 
     def finish(self) -> list[bytes]:

@@ -36,6 +36,7 @@ from engine.providers.http_transport import (
     HttpTransport,
     InvalidResponse,
     Misconfigured,
+    OutOfBounds,
     ReadTimeout,
     TransportError,
     Unsendable,
@@ -180,7 +181,7 @@ class HttpService:
             case ReadTimeout():
                 return silent(self.service, self._idle_timeout)
             case InvalidResponse():
-                return unreadable(self.service, str(error), retryable=started)
+                return unreadable(self.service, str(error), retryable=started and not isinstance(error, OutOfBounds))
             case Misconfigured():
                 return misconfigured(self.service, str(error))
             case Unsendable():

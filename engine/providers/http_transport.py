@@ -42,6 +42,10 @@ class InvalidResponse(TransportError):
     """The address is none, or the body is in no known encoding."""
 
 
+class OutOfBounds(InvalidResponse):
+    """A response beyond a limit of Phoenix: the next try would be one again."""
+
+
 class Misconfigured(TransportError):
     """Raised where waiting does not help: a certificate, a proxy, another protocol; the sentence names the fix."""
 

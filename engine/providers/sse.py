@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.providers.bounds import MEBIBYTE, MOST_EVENT
-from engine.providers.http_transport import InvalidResponse
+from engine.providers.http_transport import OutOfBounds
 
 BOM = b"\xef\xbb\xbf"
 
@@ -26,7 +26,7 @@ class EventParser:
         """Bytes of the line and of the event that have not ended yet."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The payloads of the events that `chunk` completes. Raises InvalidResponse for one beyond every bound."""
+        """The payloads of the events that `chunk` completes. Raises OutOfBounds for one beyond every bound."""
         chunk = self._with_plain_newlines(chunk)
         last = chunk.rfind(b"\n")
         if last < 0:
@@ -53,7 +53,7 @@ class EventParser:
         self._open_line = line
         self._open_event += more
         if self._open_line + self._open_event > MOST_EVENT:
-            raise InvalidResponse(f"an event of more than {MOST_EVENT // MEBIBYTE} MB")
+            raise OutOfBounds(f"an event of more than {MOST_EVENT // MEBIBYTE} MB")
 
     def _with_plain_newlines(self, chunk: bytes) -> bytes:
         if self._after_return and chunk:

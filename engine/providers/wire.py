@@ -72,7 +72,7 @@ def decoded(decoder: msgspec.json.Decoder[Event], payload: bytes, service: Servi
         ProviderError: it is unreadable even so.
     """
     if len(payload) > MOST_EVENT or _has_too_many_objects(payload):
-        raise unreadable(service, "an event larger than any reply")
+        raise unreadable(service, "an event larger than any reply", retryable=False)
     try:
         return decoder.decode(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -253,7 +253,7 @@ class AnthropicReplyBuilder:
 
     def _check(self, problem: str) -> None:
         if problem:
-            raise unreadable(self._service, problem)
+            raise unreadable(self._service, problem, retryable=False)
 
     def _finished(self, block: _OpenBlock) -> Block | None:
         start, text = block.start, "".join(block.parts)

@@ -240,7 +240,7 @@ class OpenAiReplyBuilder:
 
     def _check(self, problem: str) -> None:
         if problem:
-            raise unreadable(self._service, problem)
+            raise unreadable(self._service, problem, retryable=False)
 
     def _tool_id(self, given: str) -> str:
         return unique_tool_id(given, self._used_ids, f"{self._id or 'call'}_{len(self._used_ids)}")

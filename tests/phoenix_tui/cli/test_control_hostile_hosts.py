@@ -152,8 +152,7 @@ async def test_a_slow_reader_loses_pieces_of_replies_and_no_whole_frame(tmp_path
     lines = [json.loads(line) for line in out.splitlines()]
     assert b"reads too slowly" in err
     kinds = [one["type"] for one in lines]
-    pieces = [one["event"].get("delta", {}).get("text", "") for one in lines if one["type"] == "stream_event"]
-    assert sum(map(len, pieces)) < 60 * 200_000, "some are lost, whatever their size"
+    assert kinds.count("stream_event") < 30
     assert (kinds[-2:], "assistant" in kinds) == (["result", "system"], True)
 
 
