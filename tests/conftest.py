@@ -13,6 +13,7 @@ from hypothesis import settings
 from tests.support.settling import settle_pilots
 from tests.support.shared_styles import share_styles
 from tools.known_secrets import SECRETS
+from tools.process import programs
 
 settings.register_profile("fixed", max_examples=50, derandomize=True, deadline=None, database=None)
 settings.register_profile("quick", max_examples=10, derandomize=True, deadline=None, database=None)
@@ -31,6 +32,13 @@ def forget_secrets() -> Iterator[None]:
     """Forget what the settings of a test named as secrets."""
     yield
     SECRETS.forget()
+
+
+@pytest.fixture(autouse=True)
+def forget_workspaces() -> Iterator[None]:
+    """Forget the folders in which commands of a test could write: no program is taken from one."""
+    yield
+    programs._workspaces.clear()
 
 
 def pytest_collection_finish() -> None:

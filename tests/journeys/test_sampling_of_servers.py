@@ -33,7 +33,7 @@ async def test_a_yes_on_the_screen_lets_the_cheap_model_answer_and_cost_names_it
             await running.shows("ready")
             running.type("My password is swordfish.\r")
             await running.shows("MCP server kinds asks you", "at most 10 tokens", "Name a colour.")
-            await running.shows("Esc cancels")
+            await running.shows("Esc puts")
             running.type("1")
             await running.shows("It is blue.")
             running.type("/cost\r")

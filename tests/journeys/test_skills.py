@@ -180,7 +180,7 @@ async def test_the_user_is_asked_about_lines_and_rules_and_the_rules_hold_until_
 async def test_lines_list_skills_with_their_states_read_one_and_switch_it_off(tmp_path: Path) -> None:
     async with serve(says("Hello.")) as server:
         phoenix = with_skills(with_claude(tmp_path, server.url))
-        skill(phoenix.home / "skills", "broken").write_text("---\nname\n---\n")
+        skill(phoenix.home / "skills", "broken").write_text("---\nname: x\n")
         skill(phoenix.home / "skills", "deploy", "description: x\ndisable-model-invocation: true")
         skill(tmp_path / "home/.claude/skills", "mine", "description: hidden")
         async with program(phoenix, "--screen-reader", rows=200, columns=300) as running:
@@ -191,7 +191,7 @@ async def test_lines_list_skills_with_their_states_read_one_and_switch_it_off(tm
                 "2. mine, on, user, ~1 token",
                 "3. pdf, untrusted, project",
                 "4. mine, hidden: ~/skills/mine/SKILL.md has the same name and comes first, user",
-                "5. broken, broken, SKILL.md:2: Front matter: this line is not 'key: value'.",
+                "5. broken, broken, SKILL.md:1: Front matter",
             )
             running.type("3\r")
             await running.shows("once you accept the files of this folder as they are now; /trust shows them.")

@@ -286,8 +286,12 @@ class Supervision:
         await self.end(running)
         if account.failure:
             subject = command.argv[0] if command.working_dir.is_dir() else str(command.working_dir)
-            failure = SandboxedStartError(account.failure, os.strerror(account.failure), subject)
-            failure.refused = await _look(f"{failure.strerror}: '{subject}'", plan)
+            words = os.strerror(account.failure)
+            refused = await _look(f"{words}: '{subject}'", plan)
+            if not refused:
+                raise OSError(account.failure, words, subject)
+            failure = SandboxedStartError(account.failure, words, subject)
+            failure.refused = refused
             raise failure
         raise NotSupervisedError
 

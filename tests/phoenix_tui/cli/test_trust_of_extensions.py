@@ -57,10 +57,10 @@ async def test_a_folder_without_such_files_says_nothing(tmp_path: Path) -> None:
     assert (await phoenix_in(tmp_path).run("-p", "help")).err == ""
 
 
-async def test_trust_in_a_folder_without_such_files_keeps_nothing(tmp_path: Path) -> None:
+async def test_trust_in_a_folder_without_such_files_is_kept_for_what_the_user_defined(tmp_path: Path) -> None:
     phoenix = phoenix_in(tmp_path)
     await phoenix.run("-p", "help", "--trust")
-    assert not (phoenix.home / "trust.json").exists()
+    assert (phoenix.home / "trust.json").exists()
 
 
 def test_no_code_of_them_is_loaded_before_the_first_frame() -> None:
@@ -129,7 +129,7 @@ async def test_the_question_at_the_start_covers_both_and_keeps_one_answer(tmp_pa
         await running.shows("Trust them?")
         await running.shows(
             "The same answer is about these files, which extend Phoenix:",
-            "runs programs (2 hooks and 1 server): .claude/settings.json",
+            "runs programs (2 hooks and 1 server):",
             f"PreToolUse Bash: {LINT} Stop: echo done",
             "instructs the model (1 skill): .claude/skills/web/SKILL.md",
             "adds commands (1 command): .claude/commands/git/commit.md",
