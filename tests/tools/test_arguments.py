@@ -35,7 +35,7 @@ from tools.search import SearchInput
         (
             BashInput.parse,
             {"command": "ls", "cwd": "/"},
-            "Unknown argument cwd; known are: command, timeout, slow, background, access, hosts, why.",
+            "Unknown argument cwd; known are: command, timeout, slow, background, access, why, hosts.",
         ),
         (ReadFileInput.parse, {"path": "a", "offset": 1.5}, "offset must be a whole number, not the number 1.5."),
         (ReadFileInput.parse, {"path": "a", "limit": 0}, "limit must be between 1 and 2000, not 0."),
