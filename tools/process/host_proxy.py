@@ -14,7 +14,6 @@ import msgspec
 from msgspec import Struct
 
 from tools.contract import Captured, Command, HostUse, Sandbox, SandboxMode
-from tools.process.drain import Drain
 from tools.process.network import NetworkServer, NetworkUse
 from tools.process.supervision import Running, Supervision
 from tools.process.zygote.wire import Streams
@@ -55,6 +54,8 @@ class ProxyStreams:
         self.claimed = False
         """True once the proxy runs: its owner closes the socket."""
         try:
+            from tools.process.drain import Drain  # noqa: PLC0415 - only a command that reaches a host needs it
+
             self._stderr = Drain(0, STDERR_KEPT)
         except OSError:
             self.control.close()

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from tools.contract import Enforcement, SelfStarting
-from tools.git.history import read_versions
 from tools.process.helper import close_helpers
 from tools.process.host_proxy import PROGRAM, HostProxy
 from tools.process.jobs import JobTable
@@ -88,6 +87,8 @@ class Processes:
 
     async def sift_changes(self, folder: Path, changes: Sequence[SelfStarting]) -> tuple[SelfStarting, ...]:
         """The self-starting files among `changes` that are not as the user's own history has them; others are kept."""
+        from tools.git.history import read_versions  # noqa: PLC0415 - only where a command changed such a file
+
         commits = await asyncio.to_thread(self.planner.watch.tips, folder)
         versions = await read_versions(self.runner, folder, commits, [change.path for change in changes])
         if versions is None:

@@ -169,12 +169,7 @@ def remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv(name, value)
 
 
-UNDONE_TWICE = pytest.mark.xfail(strict=False, reason="Alt+/ twice right after a replaced draft fails in TextArea")
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=UNDONE_TWICE) if name == "Composer" else name for name in SCENE_OF]
-)
+@pytest.mark.parametrize("name", SCENE_OF)
 async def test_it_takes_every_key_twice_in_its_scene(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "src" / "relay"
     folder.mkdir(parents=True)

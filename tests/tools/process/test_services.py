@@ -265,6 +265,7 @@ async def test_nothing_of_services_is_loaded_before_the_first_of_them() -> None:
         "service",
         "service_runner",
         "one_shot",
+        "drain",
         "line_channel",
         "pseudo_terminal",
         "readiness",
