@@ -80,6 +80,14 @@ class Composer(Still, ShellKeys, TextArea):
         self.keys = ComposerKeys(self, self.marks, self.vim, self.answering, self.draft)
         self.readline = Readline(self, self.bulk)
 
+    def _recompute_cursor_offset(self) -> None:
+        """Locate the cursor in the wrapped text, where that still has its line.
+
+        Undo and redo show or hide the scrollbar before they move the cursor, which then is computed again.
+        """
+        if self.cursor_location[0] < self.document.line_count:
+            super()._recompute_cursor_offset()
+
     @property
     def content(self) -> str:
         """The whole text, with every folded paste in its place."""
