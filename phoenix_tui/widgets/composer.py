@@ -86,7 +86,7 @@ class Composer(Still, ShellKeys, TextArea):
         Undo and redo show or hide the scrollbar before they move the cursor, which then is computed again.
         """
         if self.cursor_location[0] < self.document.line_count:
-            super()._recompute_cursor_offset()
+            super()._recompute_cursor_offset()  # type: ignore[no-untyped-call]  # Textual gives it no types
 
     @property
     def content(self) -> str:
