@@ -35,6 +35,16 @@ def forget_secrets() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def restore_environment() -> Iterator[None]:
+    """Give the next test the variables that this one found: the start of Phoenix sets some of its own process."""
+    before = dict(os.environ)
+    yield
+    if os.environ != before:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@pytest.fixture(autouse=True)
 def forget_workspaces() -> Iterator[None]:
     """Forget the folders in which commands of a test could write: no program is taken from one."""
     yield

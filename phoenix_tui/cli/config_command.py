@@ -16,8 +16,7 @@ from phoenix_tui.config.paths import Paths
 from phoenix_tui.config.settings import KEYS, ConfigError, Settings
 from tools.contract import JsonObject
 from tools.files.own_files import write_file
-from tools.process.environment import without_keys
-from tools.process.programs import foreground_start
+from tools.process.programs import foreground_start, without_keys
 
 TEMPLATE = "# Phoenix settings; `phoenix config show` lists every key with its value and source.\n"
 

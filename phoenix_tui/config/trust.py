@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from phoenix_tui.config.file_lock import locked
 from phoenix_tui.config.project import Project
 from tools.clean import reveal_name
-from tools.files.diff import unified_lines
 from tools.files.own_files import read_file, write_file
 
 MOST_KEPT = 256 * 1024 * 1024
@@ -129,6 +128,8 @@ class TrustFile(Struct, frozen=True):
 
     def changes(self, project: Project) -> str:
         """Changes since the last answer, as a unified diff (FAULTS 64)."""
+        from tools.files.diff import unified_lines  # noqa: PLC0415 - the first frame has no use for it
+
         entry = self._entries().get(str(project.folder))
         before = entry.texts if entry is not None else {}
         after = {str(file.path): file.text for file in project.files}

@@ -37,7 +37,7 @@ def leave_out_working_directory() -> None:
 
 def _leave_out_of_path(untrusted: tuple[str, ...]) -> None:
     """Look in none of these folders for programs that a library of this process starts by itself, such as the
-    `credential_process` of AWS. Commands of agents find `PATH` as it was (`tools.process.programs.users_path`).
+    `credential_process` of AWS. Commands of agents find `PATH` as it was (`tools.process.environment.users_path`).
 
     A home folder that is a working directory keeps its programs, which are the user's own.
     """

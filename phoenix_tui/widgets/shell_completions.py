@@ -10,7 +10,7 @@ from typing import Final
 
 from phoenix_tui.text.shell_words import ShellWord, quoted
 from phoenix_tui.widgets.completion_popup import Completion
-from tools.process.programs import users_path
+from tools.process.environment import users_path
 
 MOST: Final = 50
 MOST_EARLIER: Final = 3

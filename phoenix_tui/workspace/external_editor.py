@@ -16,8 +16,7 @@ from textual.app import App, SuspendNotSupported
 
 from phoenix_tui.terminal import foreground_programs
 from phoenix_tui.terminal.suspended import suspended
-from tools.process.environment import without_keys
-from tools.process.programs import foreground_start
+from tools.process.programs import foreground_start, without_keys
 
 SAVING: Final = 1.0
 """Seconds for an editor after a hang-up to save, before it is killed."""

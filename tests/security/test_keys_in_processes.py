@@ -17,7 +17,7 @@ from tests.support.journeys import calls, says
 from tests.support.loopback import serve
 from tests.support.program import family, program
 from tests.support.serving import serving, tab
-from tools.process.environment import without_keys
+from tools.process.programs import without_keys
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 KEY = f"sk-ant-planted-{uuid.uuid4().hex}"

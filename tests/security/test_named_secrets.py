@@ -18,7 +18,8 @@ from tests.support.journeys import calls, says
 from tests.support.loopback import serve
 from tools.known_secrets import LONGEST, MOST, KnownSecrets
 from tools.process.desktop import for_desktop
-from tools.process.environment import scrubbed, without_keys
+from tools.process.environment import scrubbed
+from tools.process.programs import without_keys
 
 CONFIG = """
 [web]

@@ -16,6 +16,7 @@ from tests.support.outside import folder_outside_temp
 from tests.support.tools import use
 from tools.contract import AS_IN_A_SHELL, HELPER_SANDBOX, UNCONFINED, Command
 from tools.process import programs
+from tools.process.environment import SEARCH_PATHS, absolute_entries
 from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.search import Search
 
@@ -98,7 +99,7 @@ def test_what_everybody_may_write_is_not_used(
 
 
 async def test_commands_see_no_relative_entry_in_any_search_path(place: Path) -> None:
-    paths = {name: f":.:lib:{place}::" for name in programs.SEARCH_PATHS} | {"CPATH": "."}
+    paths = {name: f":.:lib:{place}::" for name in SEARCH_PATHS} | {"CPATH": "."}
     processes = await start_processes(ProcessSettings(environment=paths))
     plant(place, place / "ran", "planted")
     shell = Command(("/usr/bin/env",), place, sandbox=AS_IN_A_SHELL, environment={"PATH": ".:/usr/bin:"})
@@ -109,7 +110,7 @@ async def test_commands_see_no_relative_entry_in_any_search_path(place: Path) ->
     seen = dict(line.split("=", 1) for line in finished.captured.head.decode().splitlines())
     assert seen["PATH"] == "/usr/bin"
     assert "CPATH" not in seen
-    assert {seen[name] for name in programs.SEARCH_PATHS - {"PATH", "CPATH"}} == {str(place)}
+    assert {seen[name] for name in SEARCH_PATHS - {"PATH", "CPATH"}} == {str(place)}
 
 
 @pytest.mark.parametrize("working_dir", ["/", "repository"])
@@ -131,7 +132,7 @@ async def test_a_program_of_the_desktop_is_not_taken_from_the_repository(
 
 @given(st.lists(st.sampled_from(["", ".", "..", "bin", "./bin", "~/bin", "/usr/bin", "/bin", " ", "/."]), max_size=6))
 def test_what_is_left_of_a_search_path_is_absolute(entries: list[str]) -> None:
-    kept = programs.absolute_entries(os.pathsep.join(entries))
+    kept = absolute_entries(os.pathsep.join(entries))
     assert [entry for entry in entries if entry.startswith("/")] == (kept.split(os.pathsep) if kept else [])
 
 

@@ -27,7 +27,7 @@ from tools.bash import Bash
 from tools.contract import AS_IN_A_SHELL, LEAVING, UNCONFINED, Command, PathOrder, SandboxMode
 from tools.process import programs
 from tools.process.desktop import for_desktop
-from tools.process.environment import without_keys
+from tools.process.programs import without_keys
 from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.services import ServiceCommand
 

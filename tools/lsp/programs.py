@@ -10,7 +10,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from tools.lsp.definitions import LanguageServer
-from tools.process.programs import SEARCH_PATHS, find_program, outside_entries, trusted_folders, users_path
+from tools.process.environment import SEARCH_PATHS, users_path
+from tools.process.programs import find_program, outside_entries, trusted_folders
 
 VIRTUAL_ENVIRONMENTS: Final = (".venv", "venv")
 

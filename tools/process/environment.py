@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
+from typing import Final
 
 from tools.known_secrets import SECRETS
-from tools.process.programs import foreground_environment, users_path, without_relative_entries
 
 _ALLOWED = """
 PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR TMP TEMP PWD HOSTNAME
@@ -32,6 +33,25 @@ ALLOWED_PREFIXES = ("LC_",)
 SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|^ANTHROPIC|^OPENAI|^AWS_|^AZURE_|^PHOENIX_", re.IGNORECASE)
 URL_PASSWORD = re.compile(r"://[^/@\s:]*+:[^/@\s]++@")
 """A proxy or index address with a password in it is a secret under an innocent name."""
+KEY_NAMES = re.compile(r"_(API_KEY|AUTH_TOKEN)$", re.IGNORECASE)
+"""Keys of model services, which no program but Phoenix needs."""
+SEARCH_PATHS = frozenset({
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "LIBRARY_PATH",
+    "CPATH",
+    "PKG_CONFIG_PATH",
+    "CMAKE_PREFIX_PATH",
+    "PYTHONPATH",
+    "NODE_PATH",
+    "PERL5LIB",
+    "GEM_PATH",
+    "GOPATH",
+    "XDG_DATA_DIRS",
+    "XDG_CONFIG_DIRS",
+})
+"""Lists of folders that programs or libraries are loaded from; an empty entry means the working directory."""
 NO_EDITOR = "sh -c 'echo no editor here: give the text with -m or -F, or set GIT_EDITOR=true >&2; exit 1'"
 FIXED = {
     "TERM": "dumb",
@@ -60,6 +80,9 @@ VSCODE_IPC_HOOK_CLI PULSE_SERVER
 UNSANDBOXED_SERVICES = frozenset(_UNSANDBOXED_SERVICES.split())
 """Left out in a sandbox: each leads to a daemon that runs programs outside of it, or to keys."""
 
+USERS_PATH: Final = "PHOENIX_USERS_PATH"
+"""Variable with the `PATH` that Phoenix was started with: its own loses folders of agents at start."""
+
 
 def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
     """Environment of a command: harmless variables of `environment`, and the settings that every command runs under."""
@@ -85,14 +108,17 @@ def is_secret(name: str, value: str) -> bool:
     return bool(SECRET.search(name) or URL_PASSWORD.search(value)) or SECRETS.has_name(name)
 
 
-KEY_NAMES = re.compile(r"_(API_KEY|AUTH_TOKEN)$", re.IGNORECASE)
-"""Keys of model services, which no program but Phoenix needs."""
+def users_path(environment: Mapping[str, str] = os.environ) -> str:
+    """The `PATH` of the user's shell, for commands in a sandbox."""
+    return environment.get(USERS_PATH) or environment.get("PATH", os.defpath)
 
 
-def without_keys(environment: Mapping[str, str]) -> dict[str, str]:
-    """Environment of the user's own editor: everything but keys, which `/proc` would show for as long as it is open,
-    and what leads to a program of an agent.
-    """
-    return foreground_environment({
-        name: value for name, value in environment.items() if not KEY_NAMES.search(name) and not SECRETS.has_name(name)
-    })
+def absolute_entries(value: str) -> str:
+    """A list of folders without its empty and relative entries."""
+    return os.pathsep.join(entry for entry in value.split(os.pathsep) if entry.startswith("/"))
+
+
+def without_relative_entries(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment with absolute folders alone in every search path; one that is left empty goes."""
+    kept = {name: absolute_entries(value) if name in SEARCH_PATHS else value for name, value in environment.items()}
+    return {name: value for name, value in kept.items() if value or name not in SEARCH_PATHS}

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from tools.contract import HELPER_SANDBOX, UNCONFINED, Command, PathOrder, Sandbox, SandboxMode
 from tools.process.bubblewrap import bubblewrap, bubblewrap_arguments, door_arguments
-from tools.process.environment import UNSANDBOXED_SERVICES, in_terminal, scrubbed
+from tools.process.environment import UNSANDBOXED_SERVICES, in_terminal, scrubbed, without_relative_entries
 from tools.process.network import ENVIRONMENT
 from tools.process.placeholders import Placeholders
 from tools.process.programs import (
@@ -23,7 +23,6 @@ from tools.process.programs import (
     ordered_path,
     outside_variables,
     start_of,
-    without_relative_entries,
 )
 from tools.process.sandbox import Confinement, SandboxPlaces, SandboxRequest, confine, folder_of_temporary_files
 from tools.process.scratch import Lease

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from tools.process.programs import SEARCH_PATHS
+from tools.process.environment import SEARCH_PATHS
 
 MOST_ENTRIES: Final = 1_000
 """Entries of a home folder that are covered; those of a larger one stay in sight."""

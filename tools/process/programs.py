@@ -21,24 +21,16 @@ from msgspec import Struct
 
 from tools.contract import PathOrder, ProgramFact
 from tools.git.repository import has_repository
+from tools.known_secrets import SECRETS
+from tools.process.environment import (
+    KEY_NAMES,
+    SEARCH_PATHS,
+    USERS_PATH,
+    absolute_entries,
+    users_path,
+    without_relative_entries,
+)
 
-SEARCH_PATHS = frozenset({
-    "PATH",
-    "LD_LIBRARY_PATH",
-    "DYLD_LIBRARY_PATH",
-    "LIBRARY_PATH",
-    "CPATH",
-    "PKG_CONFIG_PATH",
-    "CMAKE_PREFIX_PATH",
-    "PYTHONPATH",
-    "NODE_PATH",
-    "PERL5LIB",
-    "GEM_PATH",
-    "GOPATH",
-    "XDG_DATA_DIRS",
-    "XDG_CONFIG_DIRS",
-})
-"""Lists of folders that programs or libraries are loaded from; an empty entry means the working directory."""
 HELPER_VARIABLES = frozenset({"HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "PWD", "TMPDIR"})
 """All of the user's environment that a helper receives besides `PATH` and the locale: none of it names code."""
 PLACES: Final = frozenset({"HOME", "PWD", "OLDPWD", "TMPDIR", "TMP", "TEMP"})
@@ -81,13 +73,6 @@ class AgentFolders(Struct, frozen=True):
 
 _workspaces: Final[dict[str, None]] = {}
 """Working directories of this process in which commands could write."""
-USERS_PATH: Final = "PHOENIX_USERS_PATH"
-"""Variable with the `PATH` that Phoenix was started with: its own loses folders of agents at start."""
-
-
-def users_path(environment: Mapping[str, str] = os.environ) -> str:
-    """The `PATH` of the user's shell, for commands in a sandbox."""
-    return environment.get(USERS_PATH) or environment.get("PATH", os.defpath)
 
 
 def note_workspace(folder: Path) -> None:
@@ -156,6 +141,15 @@ def foreground_environment(environment: Mapping[str, str]) -> dict[str, str]:
     path = ordered_path(environment.get("PATH", os.defpath), folders, PathOrder.LEFT_OUT)
     kept = outside_variables(without_relative_entries(environment), folders) | {"PATH": path}
     return {name: value for name, value in kept.items() if name != USERS_PATH}
+
+
+def without_keys(environment: Mapping[str, str]) -> dict[str, str]:
+    """Environment of the user's own editor: everything but keys, which `/proc` would show for as long as it is open,
+    and what leads to a program of an agent.
+    """
+    return foreground_environment({
+        name: value for name, value in environment.items() if not KEY_NAMES.search(name) and not SECRETS.has_name(name)
+    })
 
 
 def foreground_start(argv: tuple[str, ...], environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -243,22 +237,11 @@ def trusted_folders(working_dir: Path | None = None) -> tuple[str, ...]:
     )
 
 
-def absolute_entries(value: str) -> str:
-    """A list of folders without its empty and relative entries."""
-    return os.pathsep.join(entry for entry in value.split(os.pathsep) if entry.startswith("/"))
-
-
 def outside_entries(value: str, working_dir: Path) -> str:
     """Remove folders in the repository of `working_dir` or of Phoenix's own folder from a list of folders."""
     untrusted = _untrusted(working_dir)
     kept = [entry for entry in absolute_entries(value).split(os.pathsep) if entry]
     return os.pathsep.join(entry for entry in kept if not _is_below(os.path.realpath(entry), untrusted))
-
-
-def without_relative_entries(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment with absolute folders alone in every search path; one that is left empty goes."""
-    kept = {name: absolute_entries(value) if name in SEARCH_PATHS else value for name, value in environment.items()}
-    return {name: value for name, value in kept.items() if value or name not in SEARCH_PATHS}
 
 
 def helper_environment(environment: Mapping[str, str], working_dir: Path) -> dict[str, str]:
