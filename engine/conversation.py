@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
+from typing import Final
 
 from msgspec.structs import replace
 
 from engine.executor.agent_mailbox import AgentMailbox
-from engine.executor.approving import answer_note, keep_rule
+from engine.executor.approving import answer_note, denials_of, keep_rule
 from engine.executor.asking import keep
 from engine.executor.background_jobs import BackgroundJobs
 from engine.executor.context_manager import ContextManager
@@ -47,9 +49,14 @@ from engine.executor.window import window_of
 from engine.machine.events import ApprovalAnswered, RetryAsked, Verdict
 from engine.machine.states import Idle, State, is_busy
 from engine.machine.stop_cause import StopCause
+from engine.permissions.unreadable import closed_to_models
 from engine.ports import ConversationChanges, Provider, ProviderError, StorageError
 from engine.records import Attachment, ConversationRecord
 from engine.updates import ConversationChanged, Question, Snapshot
+from tools.clean import reveal_name
+from tools.contract import ImageRejected
+
+DENIED_IMAGE: Final = "{name} is closed by a rule that denies reading it; /permissions rules shows the rules."
 
 
 class Conversation:
@@ -177,14 +184,16 @@ class Conversation:
             self.queue.release()  # the user steers, and does not stop queued messages
         return receipt
 
-    async def attach(self, data: bytes) -> Attachment:
-        """Decode, shrink and store an image for a message to come.
+    async def attach(self, data: bytes, path: Path | None = None) -> Attachment:
+        """Decode, shrink and store an image for a message to come, read from `path`.
 
         Raises:
-            ImageRejected: the bytes are no usable image.
+            ImageRejected: the bytes are no usable image, or a rule denies reading the file.
             StorageError: it cannot be stored.
         """
-        ports = self._session.ports
+        ports, cwd = self._session.ports, self.record.cwd
+        if path is not None and closed_to_models(denials_of(self._session), cwd)(cwd / path):
+            raise ImageRejected(DENIED_IMAGE.format(name=reveal_name(path)))
         image = await ports.images.prepare(data)
         return await ports.store.add_attachment(self.id, image, ports.clock.now())
 

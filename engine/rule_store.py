@@ -14,7 +14,16 @@ from engine.executor.requests import EngineError
 from engine.executor.session import Ports
 from engine.machine.agent_texts import heading_of
 from engine.permissions.command_rules import quoted
-from engine.permissions.denials import ASK, DENY, denial_effect, narrows, parse_denial, why_denies_nothing
+from engine.permissions.denials import (
+    ASK,
+    DENY,
+    Denials,
+    denial_effect,
+    denials_in,
+    narrows,
+    parse_denial,
+    why_denies_nothing,
+)
 from engine.permissions.foreign_rules import native_rules
 from engine.permissions.rules import (
     FILE_CLASSES,
@@ -77,6 +86,10 @@ class RuleStore:
     def trouble(self) -> str:
         """Unreadable parts of the stored rules, which have no effect, in one sentence; empty if none."""
         return self._ports.rules.trouble()
+
+    def denials(self, folder: Path) -> Denials:
+        """Rules that deny or ask in a working directory."""
+        return denials_in(self._ports.rules, folder)
 
     def problem(self, text: str) -> str:
         """Reason why this is no valid rule, in one sentence; empty when it is one."""

@@ -10,6 +10,8 @@ from engine.machine.stop_cause import StopCause
 from engine.records import Delivery, QueuedMessage, SideExchange
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from engine.context.measure import WindowPart
     from engine.executor.context_manager import ContextReport, Edited, SystemPrompt
     from engine.executor.history import MessageRange
@@ -327,8 +329,8 @@ class ConversationApi(ConversationParts, Protocol):
         """Send a message."""
         ...
 
-    async def attach(self, data: bytes) -> Attachment:
-        """Store an image. Raises ImageRejected."""
+    async def attach(self, data: bytes, path: Path | None = None) -> Attachment:
+        """Store an image, read from `path`. Raises ImageRejected."""
         ...
 
     def cancel(self, by: StopCause = StopCause.USER) -> None:

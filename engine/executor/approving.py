@@ -10,7 +10,7 @@ from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.executor.session import Session
 from engine.machine.states import is_busy
 from engine.permissions.asked import differences
-from engine.permissions.denials import Denials, denials_in_force
+from engine.permissions.denials import Denials, denials_in
 from engine.permissions.hosts import NET, hosts_in
 from engine.permissions.place import PathPlace
 from engine.permissions.policy import Ask, Decision, Deny, Limits
@@ -63,9 +63,7 @@ def rules_of(session: Session) -> dict[Rule, Access]:
 
 def denials_of(session: Session) -> Denials:
     """Rules that deny calls of a conversation."""
-    book = session.ports.rules
-    folder = session.record.cwd
-    return denials_in_force(book.rules(folder), project_of(folder), book.unreadable(folder))
+    return denials_in(session.ports.rules, session.record.cwd)
 
 
 def approved(

@@ -142,7 +142,8 @@ async def _read(session: Session, tool: Tool, path: Path) -> ToolOutput:
     limits, denials = await limits_of(session), denials_of(session)
     decision = decide(tool.spec, request, limits, place, rules_of(session), denials=denials)
     if not isinstance(decision, Allow):
-        return ToolOutput(_why_not(session, tool, request), is_error=True)
+        closed = bool(limits.unreadable.rule_about(request.paths))
+        return ToolOutput(_why_not(session, tool, request, is_closed=closed), is_error=True)
     context = ToolContext(
         session.record.id,
         "",
@@ -157,11 +158,11 @@ async def _read(session: Session, tool: Tool, path: Path) -> ToolOutput:
     return await tool.run({**args}, context)
 
 
-def _why_not(session: Session, tool: Tool, request: ToolRequest) -> str:
+def _why_not(session: Session, tool: Tool, request: ToolRequest, *, is_closed: bool) -> str:
     place = place_of(session)
     name = reveal_name(request.summary)
     call = RuledCall(tool.spec.name, tool.spec.tool_class, request, place.working_dir)
-    if verdict_on(denials_of(session), call) is not None:
+    if is_closed or verdict_on(denials_of(session), call) is not None:
         return f"{name} is closed to {tool.spec.name} by a rule that denies."
     if place.own_path(tool.spec, request):
         return f"{name} belongs to Phoenix itself."

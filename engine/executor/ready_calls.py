@@ -84,7 +84,8 @@ def decide_call(
     decision = with_opinion(spec.name, decision, opinion, limits)
     if act.approved and isinstance(decision, Ask):
         decision = approved(session, act.call.id, spec, request, limits, decision)
-    told = isinstance(decision, Allow) or may_read(spec, request, limits, place, denials)
+    closed = limits.unreadable.rule_about(request.paths)
+    told = (isinstance(decision, Allow) and not closed) or may_read(spec, request, limits, place, denials)
     if request.trouble and told and not isinstance(decision, Deny):
         return Deny(f"{spec.name}: {request.trouble}")
     return decision

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from glob import escape
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.permissions.command_denials import Match, denied
 from engine.permissions.command_rules import quoted
@@ -19,7 +21,17 @@ from engine.permissions.domains import domain_matches, is_domain, why_no_domain
 from engine.permissions.foreign_rules import native_rules
 from engine.permissions.globs import LONGEST, WILDCARDS, glob_matches
 from engine.permissions.hosts import NET, hosts_effect, hosts_in, is_host
-from engine.permissions.rules import FILE_CLASSES, KeptRule, Rule, RuledCall, absolute_pattern, is_command, parse_rule
+from engine.permissions.projects import project_of, top_of
+from engine.permissions.rules import (
+    FILE_CLASSES,
+    KeptRule,
+    Rule,
+    RuleBook,
+    RuledCall,
+    absolute_pattern,
+    is_command,
+    parse_rule,
+)
 from engine.permissions.tool_names import covers, why_no_name
 from tools.contract import ToolClass
 
@@ -88,8 +100,11 @@ def parse_denial(text: str) -> Rule | None:
     return Rule(named, "*") if _BARE_NAME.fullmatch(named) else parse_rule(named)
 
 
-def denials_in_force(kept: Sequence[KeptRule], project: Path, unreadable: str = "") -> Denials:
-    """Rules of `kept` that deny or ask in `project`; an invalid one makes its file count as unreadable."""
+def denials_in_force(kept: Sequence[KeptRule], project: Path, unreadable: str = "", top: Path | None = None) -> Denials:
+    """Rules of `kept` that deny or ask in `project`; an invalid one makes its file count as unreadable.
+
+    In a worktree at `top` a rule about a path of the project is about the same file there too.
+    """
     found: list[DenyRule] = []
     for one in kept:
         if not narrows(one.text) or one.project not in {"", str(project)}:
@@ -99,8 +114,23 @@ def denials_in_force(kept: Sequence[KeptRule], project: Path, unreadable: str = 
                 unreadable = unreadable or f"{quoted(one.text)} in {one.source}"
             else:
                 rule = Rule(rule.tool, rule.pattern, one.project)
-                found.append(DenyRule(rule, one.source, asks=not is_denial(one.text)))
+                both = (rule, *_in_worktree(rule, project, top or project))
+                found += [DenyRule(each, one.source, asks=not is_denial(one.text)) for each in both]
     return Denials(tuple(found), unreadable)
+
+
+def _in_worktree(rule: Rule, project: Path, top: Path) -> Iterator[Rule]:
+    """The rule about the same files of another worktree of the project at `top`; none for one about no path of it."""
+    main = escape(str(project))
+    if top != project and rule.pattern.startswith(f"{main}/"):
+        yield replace(rule, pattern=f"{escape(str(top))}{rule.pattern.removeprefix(main)}")
+    elif top != project and rule.folder and not rule.pattern.startswith(("/", "~/")):
+        yield replace(rule, folder=str(top))
+
+
+def denials_in(book: RuleBook, folder: Path) -> Denials:
+    """Rules of a book that deny or ask in a working directory."""
+    return denials_in_force(book.rules(folder), project_of(folder), book.unreadable(folder), top_of(folder))
 
 
 def verdict_on(denials: Denials, call: RuledCall) -> Refusal | Doubt | None:

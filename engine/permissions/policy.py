@@ -165,12 +165,12 @@ def decide(
     given = _given(spec, request, limits, place, rules)
     hosts = host_rules(limits, rules, denials)
     decision = given or _allowed(spec, request, limits, place, rules, typed=typed, hosts=hosts)
-    if isinstance(verdict, Doubt) and isinstance(decision, Allow):
-        return Ask(verdict.reason, decision, lasting=False)
     if limits.unreadable.is_any and not typed and is_command(spec.name, spec.tool_class):
         decision = _without_reading(spec, request, limits, place, rules, decision)
     elif spec.tool_class is ToolClass.READ and limits.unreadable.paths:
         decision = _hiding(decision, limits)
+    if isinstance(verdict, Doubt) and isinstance(decision, Allow):
+        return Ask(verdict.reason, decision, lasting=False)
     if request.asks_always and not typed and isinstance(decision, Allow | Ask):
         grant = decision if isinstance(decision, Allow) else decision.grant
         return Ask(request.asks_always, grant, lasting=False)

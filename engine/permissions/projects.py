@@ -16,13 +16,18 @@ def project_of(working_dir: Path) -> Path:
     working directory itself where there is none. A repository that is the home folder, or lies around it, counts
     as none: its rules would hold in everything that was ever unpacked there. Nor does one of another user.
     """
+    return _main_of(top_of(working_dir))
+
+
+def top_of(working_dir: Path) -> Path:
+    """Find the working tree around `working_dir` whose rules apply there; for a worktree its own folder."""
     folder = Path(os.path.realpath(working_dir))
     home = Path(os.path.realpath(Path.home()))
     for candidate in (folder, *folder.parents):
         if candidate != folder and home.is_relative_to(candidate):
             break
         if has_repository(candidate):
-            return _main_of(candidate) if candidate == folder or _is_mine(candidate) else folder
+            return candidate if candidate == folder or _is_mine(candidate) else folder
     return folder
 
 

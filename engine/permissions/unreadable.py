@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -142,6 +142,17 @@ class DeniedFiles:
     def _has_all_names(self, found: dict[str, str], names: set[str]) -> bool:
         every = [_inode(path) for path in {*found, *names}]
         return all(_names_of(path) <= every.count(_inode(path)) for path in found)
+
+
+def closed_to_models(denials: Denials, working_dir: Path) -> Callable[[Path], bool]:
+    """Test of a file by its name and by what its links lead to: True where rules deny to read it."""
+    patterns = {pattern.rstrip("/") for _, pattern in _about_content(denials, working_dir)}
+
+    def is_closed(path: Path) -> bool:
+        names = {str(path), os.path.realpath(path)} if patterns else ()
+        return any(glob_matches(one, name) or glob_matches(f"{one}/*", name) for name in names for one in patterns)
+
+    return is_closed
 
 
 def _about_content(denials: Denials, working_dir: Path) -> Iterator[tuple[DenyRule, str]]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from time import monotonic
+from typing import TypeAlias
 
 from engine.agents.manager import SubAgents
 from engine.conversation import Conversation
@@ -44,6 +46,10 @@ LAST_WORDS = 0.5
 SIGNALS = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED, signal.SIGHUP: Exit.TERMINATED}
 
 
+ImageFiles: TypeAlias = Sequence[tuple[Path, bytes]]
+"""Images of a message, each with the file that it was read from."""
+
+
 @dataclass(slots=True)
 class HeadlessRun:
     """One message and everything up to the end of its run, and of the sub-agents it began."""
@@ -71,7 +77,7 @@ class HeadlessRun:
     """Future that completes when the output was read."""
     _answers: set[asyncio.Task[Receipt]] = field(default_factory=set["asyncio.Task[Receipt]"])
 
-    async def perform(self, prompt: str, images: list[bytes], caps: RunCaps) -> Exit:
+    async def perform(self, prompt: str, images: ImageFiles, caps: RunCaps) -> Exit:
         """Send `prompt`, follow the run, print the result.
 
         Raises:
@@ -79,7 +85,7 @@ class HeadlessRun:
             BrokenPipeError: the reader of stdout has gone; the run is stopped.
         """
         try:
-            image_ids = [(await self.conversation.attach(image)).id for image in images]
+            image_ids = [(await self.conversation.attach(image, path)).id for path, image in images]
         except ImageRejected as error:
             raise CommandError(str(error)) from error
         loop = asyncio.get_running_loop()

@@ -37,13 +37,13 @@ def read_prompt(given: str | None, images: int = 0) -> str:
     return prompt
 
 
-def read_images(names: tuple[str, ...]) -> list[bytes]:
-    """The bytes of the image files.
+def read_images(names: tuple[str, ...]) -> list[tuple[Path, bytes]]:
+    """The image files with their bytes.
 
     Raises:
         CommandError: one cannot be read.
     """
-    return [_read_image(Path(name).expanduser()) for name in names]
+    return [(path, _read_image(path)) for path in (Path(name).expanduser().absolute() for name in names)]
 
 
 def _read_image(path: Path) -> bytes:

@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.permissions.denials import ASK, DENY
+from engine.permissions.projects import project_of
 from engine.permissions.rules import KeptRule, RuleBook
 from phoenix_tui.config.claude_settings import (
     MOST_BYTES,
@@ -76,7 +77,10 @@ class ClaudeRules(RuleLayer):
 
     def _files(self, folder: Path) -> Iterator[Path]:
         counts = self._sources.counts
-        for place in places_of(folder.resolve()):
+        places = places_of(folder.resolve())
+        if (main := project_of(folder)) not in places:
+            places.insert(0, main)  # of a worktree: rules of its repository that narrow; trust is the worktree's own
+        for place in places:
             for name in NAMES:
                 path = place / FOLDER / name
                 if counts is None or counts(path):

@@ -74,7 +74,7 @@ class Instructions(Struct, frozen=True):
         named += _with_rules(project, self._rules(folder))
         tools = (*self._own_file(PromptFileKind.TOOLS), *project.below_phoenix(PromptFileKind.TOOLS))
         named += [_Named(PromptFileKind.TOOLS, file, self._owner(file)) for file in tools]
-        return _within_budget([one for one in named if _text(one.file)], _total(window))
+        return _within_budget(self._sent(named, folder), _total(window))
 
     def beside(self, folder: Path, path: Path) -> tuple[PromptFile, ...]:
         """Instruction files of the folders below the working directory's that lead to `path`, of a trusted project,
@@ -87,7 +87,15 @@ class Instructions(Struct, frozen=True):
             named = []
         real = path.resolve()
         named += [_of_rule(rule) for rule in self._rules(folder) if rule.globs and rule.is_for(real)]
-        return _within_budget([one for one in named if _text(one.file)], TOTAL_CHARACTERS)
+        return _within_budget(self._sent(named, folder), TOTAL_CHARACTERS)
+
+    def _sent(self, named: list[_Named], folder: Path) -> list[_Named]:
+        """Files with a text, without those of a project that rules deny to read."""
+        is_closed = self.sources.closes(folder) if self.sources is not None and self.sources.closes else None
+        found = [one for one in named if _text(one.file)]
+        if is_closed is None:
+            return found
+        return [one for one in found if one.owner is FileOwner.USER or not is_closed(one.file.path)]
 
     def _rules(self, folder: Path) -> Sequence[RuleText]:
         """Rules and CLAUDE.local.md as they were accepted, of a folder whose other files wait for no answer."""

@@ -52,8 +52,9 @@ async def attach_image(conversation: ConversationApi, image: Path | bytes) -> At
         EngineError: in one sentence, why not.
     """
     try:
-        content = image if isinstance(image, bytes) else await asyncio.to_thread(read_image, image)
-        return await conversation.attach(content)
+        if isinstance(image, bytes):
+            return await conversation.attach(image)
+        return await conversation.attach(await asyncio.to_thread(read_image, image), image)
     except OSError as error:
         name = "The image" if isinstance(image, bytes) else clean_line(image.name)
         raise EngineError(f"{name} cannot be read: {error.strerror}.") from error

@@ -19,6 +19,7 @@ from engine.extensions.mcp.hub import McpHub
 from engine.memory.memory import Memory
 from engine.memory.note_files import NoteFolder
 from engine.permissions.rules import RuleBook
+from engine.permissions.unreadable import closed_to_models
 from engine.ports import Library
 from engine.ports.database_waits import DatabaseWaits
 from engine.ports.event_log import EventLog
@@ -199,6 +200,7 @@ async def _backend(
         edit_checks=(checks := open_checks(setup, environment, processes, allowed)),
     )
     engine = _engine(ports, engine_settings(setup, sources, unwatched=strict_guide), outside)
+    sources.closes = lambda folder: closed_to_models(engine.rules.denials(folder), folder)
     opened = engine, store.library, registry, models, processes, profiles
     return Backend(*opened, store.events, sources, hooks, invocables, hub, notice, checks)
 

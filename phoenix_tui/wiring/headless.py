@@ -20,7 +20,7 @@ from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.faults import end_quietly, fault_of
 from phoenix_tui.cli.finding import find_one
-from phoenix_tui.cli.headless import HeadlessRun
+from phoenix_tui.cli.headless import HeadlessRun, ImageFiles
 from phoenix_tui.cli.outcome import RunOutcome
 from phoenix_tui.cli.output import write_json_line, write_progress
 from phoenix_tui.cli.partials import Partials
@@ -47,7 +47,7 @@ from tools.clean import reveal_name
 from tools.contract import SandboxMode
 
 
-async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, images: list[bytes]) -> Exit:
+async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, images: ImageFiles) -> Exit:
     """One run from prompt to exit code.
 
     Raises:
@@ -65,7 +65,7 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
         raise outcome.fault from error
 
 
-async def _run(arguments: RunArguments, setup: Setup, prompt: str, images: list[bytes], outcome: RunOutcome) -> Exit:
+async def _run(arguments: RunArguments, setup: Setup, prompt: str, images: ImageFiles, outcome: RunOutcome) -> Exit:
     structured = StructuredAnswer(arguments.json_schema) if arguments.json_schema is not None else None
     outside = Outside((structured,)) if structured is not None else None
     backend = await open_backend(setup, os.environ, strict_guide=True, waits=waits_on_stderr(setup), outside=outside)

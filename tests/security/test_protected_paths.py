@@ -15,7 +15,7 @@ from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.machine.states import AwaitingApproval, Idle
 from engine.permissions.place import PathPlace
 from engine.permissions.policy import Allow, Ask, Deny, Limits, decide
-from engine.permissions.rules import Rule
+from engine.permissions.rules import KeptRule, Rule
 from engine.records import PermissionMode
 from engine.updates import Question
 from phoenix_tui.cli.exits import CommandError
@@ -182,8 +182,18 @@ async def test_a_change_inside_that_cannot_be_made_is_answered_and_not_asked_abo
     assert "closest lines start at 1:\none line" in text
 
 
+@pytest.mark.parametrize("mode", [PermissionMode.ASK, PermissionMode.ACCEPT_EDITS, PermissionMode.AUTO])
+async def test_a_change_that_cannot_be_made_quotes_nothing_where_a_rule_denies_reading(
+    home: Path, mode: PermissionMode
+) -> None:
+    (home / "notes.txt").write_text("one line\n")
+    wanted: JsonObject = {"path": "notes.txt", "edits": [{"op": "replace", "old": "one lane", "new": "x"}]}
+    _, text = await called(home, Patch(ReadLedger()), wanted, mode, rule="deny Read(notes.txt)")
+    assert "one line" not in text
+
+
 async def called(
-    home: Path, tool: Tool, wanted: JsonObject, mode: PermissionMode, name: str = "bench"
+    home: Path, tool: Tool, wanted: JsonObject, mode: PermissionMode, name: str = "bench", rule: str = ""
 ) -> tuple[Question | None, str]:
     """One call of a model in the home folder: the question, and the results that the model was given."""
     folder = home.parent / name
@@ -191,6 +201,8 @@ async def called(
     replies = (Reply((ScriptedCall(tool.spec.name, json.dumps(wanted), "t1"),)), Reply((Text("done"),)))
     settings = EngineSettings(own=place(home, home).own, home=home)
     async with engine_harness(folder, *replies, tool=cast("StubTool", tool), settings=settings) as harness:
+        if rule:
+            harness.rules.add(KeptRule(rule))
         options = ConversationOptions(home, "scripted/main", permission_mode=mode)
         conversation = await harness.engine.create(options)
         await conversation.say("look")

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from engine.permissions import unreadable
-from engine.permissions.denials import Denials, denials_in_force
+from engine.permissions.denials import Denials, denials_in_force, verdict_on
 from engine.permissions.place import PathPlace
 from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide
-from engine.permissions.rules import KeptRule, Rule
+from engine.permissions.projects import project_of, top_of
+from engine.permissions.rules import KeptRule, Rule, RuledCall
 from engine.permissions.unreadable import DeniedFiles, Unreadable
 from engine.records import PermissionMode
+from tests.support.cli import phoenix_in, with_claude
+from tests.support.git_repositories import empty_repository
+from tests.support.journeys import says
+from tests.support.loopback import serve
 from tests.support.sandboxes import sandbox
 from tests.support.tools import context_in
 from tools.contract import Access, Enforcement, Sandbox, SandboxMode, ToolClass, ToolRequest, ToolSpec
@@ -190,3 +197,77 @@ async def test_no_way_of_a_command_leads_to_it(folder: Path, mechanism: str) -> 
         assert await box.sh("cat open.txt", limits=limits) == f"{KEY} open.txt\n"
     assert (folder / "secret.txt").read_text() == f"{KEY} secret.txt\n"
     assert (folder / "secrets" / "one").read_text() == f"{KEY} secrets/one\n"
+
+
+async def test_a_question_of_another_rule_leaves_the_file_hidden_from_the_command(folder: Path) -> None:
+    limits = Limits(
+        PermissionMode.AUTO,
+        SandboxMode.WORKSPACE,
+        enforcement=Enforcement.FULL,
+        unreadable=look(folder, "Read(secret.txt)"),
+    )
+    asks = denials_in_force([KeptRule("ask bash(make*)", source="rules.toml")], Path("/"))
+    decision = decide(BASH, ToolRequest("make", command="make"), limits, PathPlace(folder), {}, denials=asks)
+    assert isinstance(decision, Ask)
+    assert decision.grant.sandbox.unreadable == (folder / "secret.txt",)
+
+
+# Texts that reach a model without a tool.
+
+
+def linked_project(cwd: Path) -> None:
+    """A project whose files of every kind lead to one that its settings deny to read."""
+    (cwd / ".claude").mkdir()
+    (cwd / "notes.md").write_text(f"---\ndescription: {KEY} of notes\n---\n{KEY} in the text\n")
+    (cwd / ".claude/settings.json").write_text(json.dumps({"permissions": {"deny": ["Read(notes.md)"]}}))
+    (cwd / "AGENTS.md").write_text("Open words. @notes.md and @other.md\n")
+    for name in (
+        "other.md",
+        "CLAUDE.local.md",
+        ".claude/rules/one.md",
+        ".claude/commands/call.md",
+        ".claude/agents/agent.md",
+        ".claude/skills/skill/SKILL.md",
+        "inner/AGENTS.md",
+    ):
+        path = cwd / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(os.path.relpath(cwd / "notes.md", path.parent))
+    (cwd / "inner/open.txt").write_text("open")
+
+
+@pytest.mark.parametrize("prompt", ["/call", "/skill", "See @notes.md, @other.md and @inner/open.txt"])
+async def test_no_file_of_a_project_brings_it_to_a_model(tmp_path: Path, prompt: str) -> None:
+    async with serve(says("Done.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        linked_project(phoenix.cwd)
+        await phoenix.run("-p", prompt, "--trust")
+        sent = json.dumps([request.body.decode() for request in server.requests])
+    assert "Open words." in sent
+    assert KEY not in sent
+    if "@" in prompt:
+        assert sent.count("is closed to read_file by a rule that denies") == 1, "both names are one file"
+
+
+async def test_an_image_that_is_closed_is_not_attached_and_the_user_is_told(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    linked_project(phoenix.cwd)
+    ran = await phoenix.run("-p", "Look", "-i", "other.md")
+    assert (ran.code, ran.out) == (2, "")
+    assert "other.md is closed by a rule that denies reading it; /permissions rules shows the rules." in ran.err
+
+
+@pytest.mark.parametrize("pattern", ["secret.txt", "{project}/secret.txt"])
+def test_a_rule_of_a_project_holds_in_its_worktrees(tmp_path: Path, pattern: str) -> None:
+    project, tree = tmp_path / "main[1]", tmp_path / "tree"
+    empty_repository(project)
+    git = ("git", "-C", str(project), "-c", "user.name=u", "-c", "user.email=u@example.com")
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    subprocess.run([*git, "worktree", "add", "-q", str(tree)], check=True)
+    (tree / "secret.txt").write_text(KEY)
+    escaped = str(project).replace("[", "[[]")
+    kept = [KeptRule(f"deny read_file({pattern.format(project=escaped)})", project=str(project))]
+    found = denials_in_force(kept, project_of(tree), top=top_of(tree))
+    assert names(DeniedFiles().look(found, tree), tree) == ["secret.txt"]
+    call = RuledCall("read_file", ToolClass.READ, ToolRequest("x", (tree / "secret.txt",)), tree)
+    assert verdict_on(found, call) is not None

@@ -176,5 +176,5 @@ async def test_a_pipe_that_the_shell_opened_is_read(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.write(writing, b"\x89PNG")
     os.close(writing)
-    assert read_images((f"/dev/fd/{reading}",)) == [b"\x89PNG"]
+    assert read_images((f"/dev/fd/{reading}",)) == [(Path(f"/dev/fd/{reading}"), b"\x89PNG")]
     os.close(reading)

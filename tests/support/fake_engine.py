@@ -243,7 +243,7 @@ class FakeConversation:
             self.become(ToolExecuting(1, RUN, ToolRound("m", question.call)))
         return Accepted()
 
-    async def attach(self, data: bytes) -> Attachment:
+    async def attach(self, data: bytes, path: Path | None = None) -> Attachment:
         if not data.startswith(b"\x89PNG"):
             raise ImageRejected("This is no image.")
         self.attached.append(data)

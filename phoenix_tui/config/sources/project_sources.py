@@ -23,7 +23,7 @@ from phoenix_tui.config.sources.fingerprint import Fingerprint
 from phoenix_tui.config.sources.kinds import Plugin, SourceFile, Sources
 from phoenix_tui.config.sources.programs import ProgramSearch
 from phoenix_tui.config.sources.shared_look import SharedLook
-from phoenix_tui.config.sources.source_trust import TrustedSources, sort_sources
+from phoenix_tui.config.sources.source_trust import MODELS_TEXTS, TrustedSources, sort_sources, without
 from phoenix_tui.config.trust import TEXT_LIMIT, SourcesAnswer, TrustFile
 from tools.clean import reveal_name
 from tools.files.content import is_binary
@@ -58,6 +58,8 @@ class ProjectSources(Struct, eq=False):
     """Folders that count for this run beside the user's own."""
     counts: Callable[[Path], bool] | None = None
     """True for files of a project that count in this run; None: all."""
+    closes: Callable[[Path], Callable[[Path], bool]] | None = None
+    """Test for the files of a folder: those that rules deny to read are not for a model. None: no rules yet."""
     _digests: Digests = field(default_factory=Digests)
     _looks: dict[Path, TrustedSources] = field(default_factory=dict[Path, TrustedSources])
     _found: dict[Path, _Found] = field(default_factory=dict[Path, "_Found"])
@@ -113,8 +115,7 @@ class ProjectSources(Struct, eq=False):
         holds = kept.root == places_of(real)[0] and kept.fingerprint.holds()
         if not holds or time.monotonic() - began >= QUICK:
             return False
-        self._looks[real] = kept.sorted
-        self._shared.keep(folder, kept.sorted)
+        self._shared.keep(folder, self._opened(real, kept))
         return True
 
     def _look(self, real: Path) -> TrustedSources:
@@ -128,8 +129,18 @@ class ProjectSources(Struct, eq=False):
             trusted = answer is not None and answer.trusted
             found.sorted = sort_sources(found.project, found.users, accepted, trusted=trusted)
             found.answer = answer
-        self._looks[real] = found.sorted
-        return found.sorted
+        return self._opened(real, found)
+
+    def _opened(self, real: Path, found: _Found) -> TrustedSources:
+        """The sorted files without texts that rules deny to read; the same value while nothing has changed."""
+        texts = [file for file in found.sorted.files if file.kind in MODELS_TEXTS and not file.is_users]
+        is_closed = self.closes(real) if self.closes is not None and texts else None
+        closed = frozenset(file.path for file in texts if is_closed is not None and is_closed(file.path))
+        if (found.closed, found.opened_of) != (closed, found.sorted):
+            found.closed, found.opened_of = closed, found.sorted
+            found.opened = without(found.sorted, closed)
+        self._looks[real] = found.opened
+        return found.opened
 
     def is_trusted(self, folder: Path) -> bool:
         """True where the user's answer about a folder is yes: about what extends Phoenix there, else about its
@@ -235,6 +246,10 @@ class _Found(Struct, eq=False):
     users: Sources
     answer: SourcesAnswer | None = None
     sorted: TrustedSources = NOTHING
+    closed: frozenset[Path] = frozenset()
+    opened: TrustedSources = NOTHING
+    """The sorted files without the closed ones."""
+    opened_of: TrustedSources | None = None
 
 
 class _Answer(Struct, frozen=True):

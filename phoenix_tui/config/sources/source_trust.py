@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from phoenix_tui.config.sources.finding import SKILL_FILE
 from phoenix_tui.config.sources.kinds import LeftOut, SourceFile, SourceGroup, SourceKind, Sources
+
+MODELS_TEXTS: Final = frozenset({SourceKind.SKILL, SourceKind.COMMAND, SourceKind.AGENT, SourceKind.INSTRUCTIONS})
+"""Kinds whose texts a model is sent."""
+DENIED: Final = "a rule denies reading it"
 
 
 class SourceChange(Struct, frozen=True):
@@ -61,6 +68,16 @@ def sort_sources(project: Sources, users: Sources, accepted: Mapping[str, str], 
     differing = (SourceChange(file.path, file.group, is_new=str(file.path) not in accepted) for file in changed)
     changes = (*differing, *gone)
     return TrustedSources((*used, *users.files), waiting, changes, trusted=True, left_out=project.left_out)
+
+
+def without(sources: TrustedSources, closed: Collection[Path]) -> TrustedSources:
+    """The files without those that rules deny to read; a skill goes with its SKILL.md, or loses a bundled file."""
+    if not closed:
+        return sources
+    units = {file.unit for file in sources.files if file.path in closed and file.path.name == SKILL_FILE}
+    kept = tuple(file for file in sources.files if file.path not in closed and file.unit not in units)
+    left = (LeftOut(path, DENIED) for path in sorted(closed))
+    return replace(sources, files=kept, left_out=(*sources.left_out, *left))
 
 
 def _is_alone(file: SourceFile) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.permissions.denials import Doubt, Refusal, denials_in_force, verdict_on
+from engine.permissions.denials import Doubt, Refusal, denials_in, verdict_on
 from engine.permissions.projects import project_of
 from engine.permissions.rules import RuledCall, rules_in_force
 from phoenix_tui.config.claude_rules import ClaudeRules, settings_faults
@@ -51,9 +51,7 @@ class World:
         paths = (self.project / path,) if path else ()
         request = ToolRequest(command or path, paths, command=command)
         tool_class = ToolClass.RUN if command else ToolClass.READ
-        denials = denials_in_force(
-            self.book.rules(self.project), project_of(self.project), self.book.unreadable(self.project)
-        )
+        denials = denials_in(self.book, self.project)
         match verdict_on(denials, RuledCall(tool, tool_class, request, self.project)):
             case Refusal():
                 return "deny"
@@ -98,6 +96,20 @@ def test_the_local_file_and_those_of_folders_above_count_too(world: World) -> No
     assert "deny bash(git push *)" in texts
     assert f"deny read_file({below}/secret)" in texts
     assert f"deny search({below}/key)" in texts
+
+
+def test_the_local_file_of_a_repository_narrows_in_its_worktrees(world: World) -> None:
+    world.write({"permissions": {"deny": ["Read(.env)"], "allow": ["Bash(make:*)"]}}, "settings.local.json")
+    git = ("git", "-C", str(world.project), "-c", "user.name=u", "-c", "user.email=u@example.com")
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    tree = world.project.parent / "tree"
+    subprocess.run([*git, "worktree", "add", "-q", str(tree)], check=True)
+    found = denials_in(world.book, tree)
+    assert {str(one) for one in found.rules if one.rule.tool == "read_file"} == {
+        f"read_file({world.project}/.env)",
+        f"read_file({tree}/.env)",
+    }
+    assert rules_in_force(world.book.rules(tree), project_of(tree)) == []
 
 
 def test_a_users_file_narrows_and_allows_only_where_its_use_was_chosen(tmp_path: Path) -> None:
