@@ -144,7 +144,8 @@ async def peek(ctx: CommandContext, ids: tuple[str, ...]) -> None:
     if row is None:
         return
     active = ctx.active
-    if await ctx.sheets.show(PeekSheet(active.services.engine, row, ctx.toasts, plain=active.launch.plain)):
+    openings, plain = active.parts.openings, active.launch.plain
+    if await ctx.sheets.show(PeekSheet(active.services.engine, row, ctx.toasts, openings, plain=plain)):
         await active.open(row.id)
 
 

@@ -24,8 +24,16 @@ from phoenix_tui.features.draft_codec import Unsent, ahead_of
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.keys.keymap import bindings
 from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.lifecycle.opening_notes import FRAMES, PLAIN_FROM, OpeningNotes
 from phoenix_tui.modals.base import Sheet
-from phoenix_tui.modals.peek_text import LONGEST, newest_rows, placeholder_of, question_rows, quick_keys
+from phoenix_tui.modals.peek_text import (
+    LONGEST,
+    newest_rows,
+    placeholder_of,
+    plain_words,
+    question_rows,
+    quick_keys,
+)
 from phoenix_tui.text.ask_form import quick_answer, written_answer
 from phoenix_tui.text.labels import READY, Label, Tone, short_model, short_state
 from phoenix_tui.text.rule_text import rule_grant
@@ -33,6 +41,7 @@ from phoenix_tui.text.shown_paths import short_path
 from phoenix_tui.widgets.answer_gate import AnswerGate
 from phoenix_tui.widgets.flowing import Flowing
 from phoenix_tui.widgets.line_input import LineInput
+from phoenix_tui.widgets.markdown_rows import markdown_rows
 from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.widgets.request_text import laid_out
 from phoenix_tui.widgets.unseen import RowRange
@@ -75,8 +84,19 @@ class PeekSheet(Sheet[str]):
         *bindings(Scope.QUESTION, *(f"answer_{number}" for number in range(1, MOST_OPTIONS + 1))),
     ]
 
-    def __init__(self, engine: EngineApi, row: ConversationSummary, toasts: Notifier, *, plain: bool = False) -> None:
+    def __init__(
+        self,
+        engine: EngineApi,
+        row: ConversationSummary,
+        toasts: Notifier,
+        openings: OpeningNotes | None = None,
+        *,
+        plain: bool = False,
+    ) -> None:
         super().__init__()
+        self._openings = openings or OpeningNotes()
+        self._layout = plain_words if self._openings.count(row.id) >= PLAIN_FROM else markdown_rows
+        """Lays the newest words out."""
         self._plain = plain
         self._engine = engine
         self._row = row
@@ -106,6 +126,8 @@ class PeekSheet(Sheet[str]):
 
     async def on_mount(self) -> None:
         """Subscribe where it is open here, else read the stored messages."""
+        self._openings.begin(self._row.id)
+        self.call_after_refresh(self.set_timer, FRAMES, partial(self._openings.end, self._row.id))
         found = next((one for one in self._engine.live() if one.id == self._row.id), None)
         if found is None:
             self._messages = list(await self._engine.bulk.newest(self._row.id, ENOUGH))
@@ -118,6 +140,7 @@ class PeekSheet(Sheet[str]):
 
     def on_unmount(self) -> None:
         """Listen no longer."""
+        self._openings.end(self._row.id)
         if self._leave is not None:
             self._leave()
 
@@ -159,7 +182,8 @@ class PeekSheet(Sheet[str]):
         else:
             state = self._conversation.state if self._conversation is not None else None
             trouble = state.message if isinstance(state, Errored) else ""
-            words.flow(partial(newest_rows, self._row, tuple(self._messages), self._live or trouble, bool(trouble)))
+            messages, live = tuple(self._messages), self._live or trouble
+            words.flow(partial(newest_rows, self._row, messages, live, bool(trouble), layout=self._layout))
         if at_end and question is None:
             self.call_after_refresh(body.scroll_end, animate=False)
         self.query_one("#keys", Static).update(self._keys(question))

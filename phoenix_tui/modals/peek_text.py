@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from textual.content import Content
@@ -26,7 +26,13 @@ INDENT: Final = 2
 
 
 def newest_rows(
-    row: ConversationSummary, messages: Sequence[StoredMessage], live: str, failed: bool, width: int
+    row: ConversationSummary,
+    messages: Sequence[StoredMessage],
+    live: str,
+    failed: bool,
+    width: int,
+    *,
+    layout: Callable[[str, int], Sequence[Content]] = markdown_rows,
 ) -> Sequence[Content]:
     """The prompt, where the title does not show it already, and the answer so far; `live` may be the reason of a
     failure.
@@ -42,14 +48,13 @@ def newest_rows(
         nothing = "No answer yet." if said else "No messages yet."
         return [*rows, Content.styled(f"{' ' * INDENT}{nothing}", Tone.QUIET.value)]
     if failed:
-        return [
-            *rows,
-            *(
-                Content.styled(f"  {one}", Tone.BAD.value)
-                for one in Content(clean(words[-LONGEST:])).wrap(width - INDENT)
-            ),
-        ]
-    return [*rows, *markdown_rows(words[-LONGEST:], width)]
+        return [*rows, *(Content.styled(one.plain, Tone.BAD.value) for one in plain_words(words[-LONGEST:], width))]
+    return [*rows, *layout(words[-LONGEST:], width)]
+
+
+def plain_words(text: str, width: int) -> Sequence[Content]:
+    """Words as they are, below one another."""
+    return [Content(f"{' ' * INDENT}{row}") for row in Content(clean(text)).wrap(width - INDENT)]
 
 
 def question_rows(question: Question, row: ConversationSummary, width: int) -> Sequence[Content]:

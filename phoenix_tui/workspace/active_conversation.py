@@ -138,7 +138,12 @@ class ActiveConversation:
         async with self.leaving():
             if self.beside is not None and await self.beside.bring(conversation_id):
                 return
-            await self.show(await self.services.engine.open(conversation_id))
+            self.parts.openings.begin(conversation_id)
+            try:
+                await self.show(await self.services.engine.open(conversation_id))
+            except ENGINE_ERRORS:
+                self.parts.openings.end(conversation_id)
+                raise
 
     @asynccontextmanager
     async def leaving(self) -> AsyncGenerator[None]:

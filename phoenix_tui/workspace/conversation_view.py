@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,6 +43,8 @@ from engine.updates import (
     Update,
 )
 from phoenix_tui.features.approvals import as_asked, titles_of_others
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.lifecycle.opening_notes import FRAMES, PLAIN_FROM
 from phoenix_tui.panes.column import PaneEvents
 from phoenix_tui.text.hook_label import hook_in_view
 from phoenix_tui.text.job_text import end_line, ended_since, running
@@ -62,6 +65,9 @@ from tools.contract import JobInfo
 CHARACTERS_PER_TOKEN: Final = 4
 _Around = ContextChanged | ConversationChanged | JobsChanged | AgentsChanged | BackgroundSummary | Routed
 """Updates about what stands around the transcript."""
+PLAIN: Final = (
+    "Opening this conversation hung Phoenix twice, so it is shown as plain text, without Markdown, diffs and images."
+)
 RATE_EVERY: Final = 0.5
 """Seconds between two looks at the speed of an answer."""
 
@@ -137,7 +143,22 @@ class ConversationView:
             return
         self._parts.transcript.history.use(self._older)
         self._parts.transcript.gallery.use(self._parts.pictures)
+        await self._draw(fully=self._parts.openings.count(self.conversation.id) < PLAIN_FROM)
+
+    async def _draw(self, *, fully: bool) -> None:
+        """Show a snapshot; a note about it stays until its first frames stand."""
+        transcript, openings, here = self._parts.transcript, self._parts.openings, self.conversation.id
+        if self.conversation.record.message_count:
+            openings.begin(here)
+        transcript.canvas.model.plain = not fully
+        transcript.draw_fully = self._draw_fully
         self._unsubscribe = await self.conversation.subscribe(self._follow)
+        app = transcript.app  # pyright: ignore[reportUnknownMemberType] - Textual leaves the app's type open
+        transcript.call_after_refresh(app.set_timer, FRAMES, partial(openings.end, here, drawn=fully))
+
+    def _draw_fully(self) -> None:
+        self.stop()
+        self._parts.transcript.run_worker(self._draw(fully=True), group="opening")
 
     def _named(self, text: str) -> str:
         """Add the title to a text about a conversation without the dock."""
@@ -156,6 +177,7 @@ class ConversationView:
 
     def stop(self) -> None:
         """Follow no longer; the conversation runs on."""
+        self._parts.openings.end(self.conversation.id)
         if self._unsubscribe is not None:
             self._unsubscribe()
             self._unsubscribe = None
@@ -251,9 +273,12 @@ class ConversationView:
             self._toasts.tell(self._named(WRITABLE))
 
     def _warn(self, read_only: str) -> None:
-        if self._front:
-            warning = DockNotice(read_only, Tone.NEEDS_YOU) if read_only else None
-            self._parts.dock.notice.shown = warning
+        if not self._front:
+            return
+        fully = hint(("details", "draws all of it"))
+        plain = f"{PLAIN} {fully}." if self._parts.transcript.canvas.model.plain else ""
+        words = "\n".join(filter(None, (read_only, plain)))
+        self._parts.dock.notice.shown = DockNotice(words, Tone.NEEDS_YOU) if words else None
 
     def _show_transcript(self, has_messages: bool) -> None:
         shown = has_messages or self.conversation.record.agent is not None

@@ -91,6 +91,7 @@ class Environment:
 
     def close(self, *, interrupted: bool = False) -> None:
         """Phoenix is left properly; the next start offers the conversation in view if its run is `interrupted`."""
+        self._active.parts.openings.leave()
         if interrupted:
             self._crash_marker.keep()
         else:

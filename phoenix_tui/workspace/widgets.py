@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from phoenix_tui.lifecycle.opening_notes import OpeningNotes
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.status_line import StatusLine
 from phoenix_tui.widgets.title_row import TitleRow
@@ -35,6 +36,8 @@ class WorkspaceWidgets(Struct, eq=False):
     """Source of the pictures of stored images; None until the services are open."""
     engine: EngineApi | None = None
     """The engine, for the sub-agents of the shown conversation; None until then."""
+    openings: OpeningNotes = field(default_factory=OpeningNotes)
+    """Notes about conversations whose first frames are still to come."""
 
     @property
     def transcript(self) -> TranscriptView:

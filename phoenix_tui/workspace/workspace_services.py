@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from engine.api.errors import ENGINE_ERRORS
 from phoenix_tui.commands.command_context import CommandContext
@@ -15,6 +15,7 @@ from phoenix_tui.features.approvals import titles_of_others
 from phoenix_tui.images.source import ImageSource
 from phoenix_tui.images.terminal import ImageTerminal
 from phoenix_tui.lifecycle.crash_marker import OpenMark
+from phoenix_tui.lifecycle.opening_notes import CLOSED_FROM, OpeningNotes
 from phoenix_tui.modals.opening import Sheets
 from phoenix_tui.panes.saved_panes import recall
 from phoenix_tui.terminal.clipboard import Clipboard
@@ -38,6 +39,12 @@ if TYPE_CHECKING:
     from phoenix_tui.workspace.screen import WorkspaceScreen
 
 
+NOT_OPENED: Final = (
+    "Opening this conversation hung Phoenix each time, also as plain text, so it is not opened at a start. "
+    "`phoenix conversations export ID` writes it to a file; choose it in the list to try again."
+)
+
+
 class WorkspaceServices:
     """Joins the screen to the services, opens the requested conversation, and gives commands their context."""
 
@@ -48,6 +55,7 @@ class WorkspaceServices:
         launch, parts, toasts = screen.launch, screen.parts, screen.toasts
         clipboard = Clipboard(services.runner, os.environ, sys.platform, driver.write_own if driver else _drop)
         parts.pictures, parts.engine = self._pictures(driver), services.engine
+        parts.openings = OpeningNotes(launch.state_folder / "opening")
         parts.welcoming = Welcoming(parts.welcome, parts.dock, parts.status, services.onboarding, toasts)
         marker = OpenMark(launch.state_folder / "open", launch.cwd)
         index = ConversationIndex(services.engine, screen.rows, parts)
@@ -87,7 +95,9 @@ class WorkspaceServices:
                 await active.begin()
             self._offer(launch.conversation_id)
             return
-        if launch.conversation_id:
+        if active.parts.openings.count(launch.conversation_id) >= CLOSED_FROM:
+            self.ctx.tell(NOT_OPENED, bad=True)
+        elif launch.conversation_id:
             try:
                 await active.open(launch.conversation_id)
             except ENGINE_ERRORS as error:

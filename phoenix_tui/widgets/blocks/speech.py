@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice, takewhile
 from typing import Final
 
 from msgspec import Struct
 
-from engine.machine.messages import ImageBlock, TextBlock
+from engine.machine.messages import Block, ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.machine.states import Errored
 from engine.machine.texts import STOPPED, SUMMARIZED, without_keys
 from phoenix_tui.keys.active_keys import hint
@@ -17,6 +17,7 @@ from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, Span, StyledLine, T
 from phoenix_tui.markdown.plain import plain_rows
 from phoenix_tui.markdown.wrap import ellipsize, wrap
 from phoenix_tui.widgets.blocks.rows import column, duration_text, quiet_note, row
+from phoenix_tui.widgets.blocks.tool_view import shortened
 from tools.clean import LONGEST_LINE, clean, clean_line
 from tools.wording import counted
 
@@ -35,6 +36,8 @@ LONGEST_CHIP: Final = 120
 """Characters of a chip; a path may have thousands."""
 MOST_COUNTED: Final = 200_000
 """Characters of a text whose words are counted."""
+MOST_BARE: Final = 16_000
+"""Characters of a block that is shown as text alone."""
 SILENT: Final = "(silent)"
 """Row of a reply by which the model says nothing on purpose."""
 STOP_NOTICES: Final = tuple(STOPPED.values())
@@ -144,6 +147,23 @@ def summary_rows(text: str, width: int, *, is_open: bool, action: str) -> Iterat
     yield row(Span("·", QUIET), "", clean_line(first[:LONGEST_LINE]), right, width, action=action, look=QUIET)
     if is_open:
         yield from quiet_note(" ", summary, width)
+
+
+def bare_rows(author: str, blocks: Sequence[Block], width: int) -> Iterator[StyledLine]:
+    """A message as text alone: nothing of it is parsed."""
+    yield StyledLine((Span(f"{author}:", QUIET),))
+    for block in blocks:
+        match block:
+            case TextBlock(text=text) | ThinkingBlock(text=text):
+                shown = text
+            case ToolUseBlock(name=name, input_json=arguments):
+                shown = f"{name} {arguments}"
+            case ToolResultBlock(content=content):
+                shown = "\n".join(one.text for one in content if isinstance(one, TextBlock))
+            case ImageBlock(width=columns, height=rows):
+                shown = f"[image {columns}×{rows}]"
+        for _, line, joint in plain_rows(shortened(shown, MOST_BARE), max(width - MARGIN, 1)):
+            yield StyledLine((Span(" " * MARGIN), Span(line)), joint)
 
 
 def is_summary_notice(text: str) -> bool:

@@ -134,12 +134,12 @@ def display_stored(display_json: str) -> Display | None:
         return None
 
 
-def shortened(output: str) -> str:
+def shortened(output: str, longest: int = LONGEST) -> str:
     """An output whose middle is left out where no tool gives as much: an imported one may have millions."""
-    if len(output) <= LONGEST:
+    if len(output) <= longest:
         return output
-    left_out = len(output) - LONGEST
-    return f"{output[: LONGEST // 2]}\n… {left_out:,} characters are left out …\n{output[-LONGEST // 2 :]}"
+    left_out = len(output) - longest
+    return f"{output[: longest // 2]}\n… {left_out:,} characters are left out …\n{output[-longest // 2 :]}"
 
 
 def with_output(view: ToolView, text: str) -> str:

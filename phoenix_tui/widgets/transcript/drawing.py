@@ -25,6 +25,7 @@ from phoenix_tui.widgets.transcript.runs import reads_of, run_of
 from tools.wording import counted
 
 _INDENT = Span(" " * MARGIN)
+_AUTHORS = {Origin.HUMAN: "you", Origin.LLM: "answer", Origin.TOOL: "result"}
 _REPORTS = {Origin.COMPLETION: "sub-agent ended", Origin.SUBAGENT: "task"}
 
 
@@ -64,10 +65,14 @@ class Drawing(Struct, frozen=True):
 
     def message_parts(self, message: StoredMessage) -> list[Part]:
         """The parts of one stored message; none for tool results, which their calls show."""
-        if shows_nothing(message):
+        bare = self.model.plain and not message.silent
+        if shows_nothing(message) and not (bare and message.origin is Origin.TOOL):
             return []
         if message.silent:
             return [self._notice(f"message:{message.seq}", speech.SILENT)]
+        if bare:
+            rows = speech.bare_rows(_AUTHORS.get(message.origin, "note"), message.blocks, self.width)
+            return [_long_part(f"message:{message.seq}", PartKind.NOTE, rows)]
         if message.role is Role.ASSISTANT:
             shared = self._shared_reads(message)
             return list(self._assistant_parts(message)) if shared is None else shared

@@ -127,6 +127,8 @@ class TranscriptModel:
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self.clock = clock
         """Monotonic seconds."""
+        self.plain = False
+        """True while all is drawn as text alone, since drawing it hung before."""
         self.conversation: ConversationRecord | None = None
         self.count = 0
         """Messages there are; slot `seq - 1` shows message `seq`, slot `count` the reply under way."""
@@ -166,7 +168,8 @@ class TranscriptModel:
         for message in messages:
             self.messages[message.seq] = message
             self.messages.move_to_end(message.seq)
-            self.calls.add(message, stored)
+            if not self.plain:
+                self.calls.add(message, stored)
         while len(self.messages) > KEPT_MESSAGES:
             self.calls.forget(self.messages.popitem(last=False)[1])
 

@@ -16,7 +16,7 @@ LONGEST: Final = 40
 def reads_of(model: TranscriptModel, seq: int) -> list[ToolView]:
     """The calls of a message that holds nothing but quick good reads of one name; else none."""
     message = model.messages.get(seq)
-    if message is None or message.silent:
+    if message is None or message.silent or model.plain:
         return []
     views: list[ToolView] = []
     for block in message.blocks:

@@ -86,6 +86,8 @@ class TranscriptView(ScrollView, can_focus=True):
         scroller.followers = (timers.see_to, self.history.see_to, self._kept.see_to, self.gallery.see_to)
         self._places = ScrollPlaces()
         self._bar: TranscriptBar | None = None
+        self.draw_fully: Callable[[], object] | None = None
+        """Draws what is shown as text alone with all it has; set where it is."""
         self._pressed_row = 0
         self._clicked = (0, 0)
         self.moves: Mapping[str, Callable[[], object]] = {
@@ -156,6 +158,9 @@ class TranscriptView(ScrollView, can_focus=True):
         self.post_message(signals.LinkClicked(self, target))
 
     def _toggle_details(self) -> None:
+        if self.canvas.model.plain and self.draw_fully is not None:
+            self.draw_fully()
+            return
         self.canvas.stack.toggle_all()
         self.scroller.place_again()
 
