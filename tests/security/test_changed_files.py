@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.outside import folder_outside_temp
-from tests.support.sandboxes import CONFINED
+from tests.support.sandboxes import CONFINED, home
 from tests.support.waiting import poll
 from tools.contract import Command, Finished
 from tools.files.self_starting import is_self_starting
@@ -296,6 +296,37 @@ async def test_what_is_no_version_of_the_users_is_asked_about_and_restored(
     assert {path: text for path, text in snapshot(folder).items() if not path.startswith("x/")} == {
         path: text for path, text in known.items() if not path.startswith("x/")
     }
+
+
+AWAITED = {
+    "file": ("echo evil > deep/zshrc", ["deep/zshrc"]),
+    "moved file": ("echo evil > x; mkdir deep; mv x deep/zshrc", ["deep/zshrc"]),
+    "folder": ("mkdir -p deep/nvim/lua; echo evil > deep/nvim/lua/x.any", ["deep/nvim/lua/x.any"]),
+    "link to a file": ("echo evil > file; ln -s ../file deep/zshrc", ["deep/zshrc"]),
+    "link of the folder above": ("echo evil > src/zshrc; rm -rf deep; ln -s src deep", ["deep"]),
+    "another name": ("echo ok > deep/other", []),
+}
+
+
+@pytest.mark.parametrize("name", AWAITED)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_comes_where_a_link_of_the_home_folder_leads_is_asked_about_and_taken_back(
+    name: str, processes: Processes, place: Path
+) -> None:
+    folder, own = make_project(place / f"awaited {name}"), place / f"home {name}"
+    script, expected = AWAITED[name]
+    (own / ".config").mkdir(parents=True)
+    (folder / "src").mkdir()
+    (own / ".zshrc").symlink_to(folder / "deep" / "zshrc")
+    (own / ".config" / "nvim").symlink_to(folder / "deep" / "nvim")
+    with home(own):
+        ended = await run_inside(processes, folder, f"mkdir -p deep; {script}")
+        assert [one.path for one in ended.captured.changed] == expected
+        await processes.take_back(folder, expected)
+        assert not (own / ".zshrc").exists()
+        assert [path for path in (folder / "deep").rglob("*") if path.is_file()] == [folder / "deep" / "other"] * (
+            not expected
+        )
 
 
 FORGE = r"""

@@ -270,6 +270,8 @@ class SandboxLayout:
         yield from (Guarded(_resolved(path), is_file=True) for path in self._around.protected)
         linked = linked_from_home(self._workspace, self._home)
         yield from (Guarded(path, is_file=True) for path in linked if path.exists())
+        if self.watched is not None:
+            self.watched.awaited = frozenset(str(path) for path in linked if not path.exists())
         if any(root == self._home or _inside(self._home, root) for root in self._roots):
             paths = (self._home / name for name in (*SHELL_FILES, *PHOENIX_FOLDERS))
             yield from (Guarded(path.resolve(), is_file=True) for path in paths if path.exists())

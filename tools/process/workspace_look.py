@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Set
 from contextlib import suppress
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -83,6 +84,8 @@ class Workspace:
         self.starters: dict[str, Kept] = {}
         self.pending: dict[str, Kept | None] = {}
         """Self-starting files that a command changed, as they were before; until they are kept or taken back."""
+        self.awaited: set[str] = set()
+        """Paths that links of the home folder lead to, and that were missing before a command."""
         self.made_folders: dict[str, list[str]] = {}
         """Folders that came with those files."""
         self.is_known = False
@@ -279,6 +282,7 @@ class Workspace:
             known = self.starters.get(path)
             if all_links or (path not in self.pending and known is not None and known.stamp == stamp_at(path)):
                 found.update(dict.fromkeys(self._find_behind(path)))
+        found.update(dict.fromkeys(path for awaited in self.awaited for path in self._find_awaited(awaited)))
         found.update((path, None) for path in self.starters if path not in found and _is_file(path))
         for path in found:
             known = self.starters.get(path)
@@ -301,9 +305,21 @@ class Workspace:
             return []
         if not os.path.isdir(real):  # noqa: PTH112 - a string
             return [real]
-        below = [folder for folder in self.index.folders if f"{folder}/".startswith(f"{real}/")][:MOST_BEHIND]
-        names = ((folder, name) for folder in below for name in _names_in(folder)[:MOST_BEHIND])
-        return [f"{folder}/{name}" for folder, name in names if starts_in(name, Place.SETTINGS)]
+        return [path for path in self._files_below(real) if starts_in(path.rpartition("/")[2], Place.SETTINGS)]
+
+    def _files_below(self, top: str) -> list[str]:
+        below = [folder for folder in self.index.folders if f"{folder}/".startswith(f"{top}/")][:MOST_BEHIND]
+        return [f"{folder}/{name}" for folder in below for name in _names_in(folder)[:MOST_BEHIND]]
+
+    def _find_awaited(self, path: str) -> list[str]:
+        """A file where a link of the home folder leads, the files of a folder there, or a link on the way to it."""
+        parts = os.path.relpath(path, self.index.top).split("/")
+        for above in accumulate(parts, "{}/{}".format):
+            if os.path.islink(f"{self.index.top}/{above}"):  # noqa: PTH114 - a string
+                return [f"{self.index.top}/{above}"]
+        if not os.path.isdir(path):  # noqa: PTH112 - a string
+            return [path] if os.path.lexists(path) else []
+        return self._files_below(path)
 
     def _read_one(self, path: str, stamp: Stamp) -> Kept:
         try:
@@ -496,6 +512,7 @@ def _judge(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]
         workspace.look(request["since"], time.monotonic() + request["limit"])
     except UnfinishedError as error:
         unfinished = error  # what was read is judged nevertheless
+    workspace.awaited.update(request["awaited"])
     answer["said"], answer["changed"] = workspace.judge(request["since"], frozenset(request["walled"]))
     if unfinished is not None:
         raise unfinished

@@ -54,6 +54,8 @@ class Watched(Struct, eq=False):
     since: int
     walled: frozenset[str] = frozenset()
     """Paths that it cannot change."""
+    awaited: frozenset[str] = frozenset()
+    """Missing paths that links of the home folder lead to: what comes there starts by itself."""
     said: list[str] = field(default_factory=list[str])
     changed: dict[str, SelfStarting] = field(default_factory=dict[str, SelfStarting])
 
@@ -181,6 +183,7 @@ class WorkspaceWatch:
         state = self._states[watched.workspace]
         with self._lock:
             walled = watched.walled.intersection(*(one.walled for one in state.running))
+            awaited = watched.awaited.union(*(one.awaited for one in state.running))
         since = _since(state, watched)
         answer = self._ask(
             "judge",
@@ -188,6 +191,7 @@ class WorkspaceWatch:
             watched.roots,
             since=since,
             walled=sorted(walled),
+            awaited=sorted(awaited),
             last=last,
         )
         self._note(state, watched, answer, judged=since)
@@ -199,7 +203,7 @@ class WorkspaceWatch:
         workspace = next(path for path, one in self._states.items() if one is state)
         since = state.unlooked or time.time_ns() * 2
         watched = Watched(workspace, (workspace,), since)
-        answer = self._ask("judge", workspace, (), since=since, walled=[], last=True)
+        answer = self._ask("judge", workspace, (), since=since, walled=[], awaited=[], last=True)
         self._note(state, watched, answer, judged=since)
         with self._lock:
             state.late.append(watched)
