@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Set
 from contextlib import suppress
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -312,14 +311,11 @@ class Workspace:
         return [f"{folder}/{name}" for folder in below for name in _names_in(folder)[:MOST_BEHIND]]
 
     def _find_awaited(self, path: str) -> list[str]:
-        """A file where a link of the home folder leads, the files of a folder there, or a link on the way to it."""
-        parts = os.path.relpath(path, self.index.top).split("/")
-        for above in accumulate(parts, "{}/{}".format):
-            if os.path.islink(f"{self.index.top}/{above}"):  # noqa: PTH114 - a string
-                return [f"{self.index.top}/{above}"]
-        if not os.path.isdir(path):  # noqa: PTH112 - a string
-            return [path] if os.path.lexists(path) else []
-        return self._files_below(path)
+        """The file at a place that a link of the home folder leads to, those of a folder there, or a link above."""
+        for above in reversed((Path(path), *Path(path).parents)):
+            if above.is_relative_to(self.index.top) and above.is_symlink():
+                return [str(above)]
+        return [path] if _is_file(path) else self._files_below(path)
 
     def _read_one(self, path: str, stamp: Stamp) -> Kept:
         try:
