@@ -22,6 +22,7 @@ from phoenix_tui.keys.key_gate import KeyGate, TypedEvent
 from phoenix_tui.keys.key_order import KeyOrder
 from phoenix_tui.keys.keymap import bindings, scope_of, to_textual
 from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.lifecycle.containment import Containment, contain_faults
 from phoenix_tui.lifecycle.crash import CrashReports
 from phoenix_tui.lifecycle.launch import CannotOpen, Launch, Services
 from phoenix_tui.lifecycle.loading import load, seldom_switched
@@ -66,6 +67,7 @@ class PhoenixApp(App[None]):
         reports: CrashReports | None = None,
     ) -> None:
         bound_messages(MessageBound())
+        contain_faults()
         let_painted_rows_go()
         super().__init__(driver_class=driver_class)
         for theme in THEMES:
@@ -85,6 +87,7 @@ class PhoenixApp(App[None]):
         take({})
         self._workspace = WorkspaceScreen(launch)
         self.shutdown = Shutdown(self, self._workspace.startup, reports)
+        self._containment = Containment(self, self.warn, reports)
         self.key_order = KeyOrder(self, self._hand_on, KeyGate(self, self._workspace.parts.dock.composer))
         self._typed_early: list[TypedEvent] | None = []
         """Input from before a widget had the focus: Textual would drop it. None once the workspace listens."""
@@ -213,6 +216,8 @@ class PhoenixApp(App[None]):
         if is_fault_of_removal(error):
             log.info("a widget that is being removed missed another", exc_info=error)
             return
+        if self.goes_on_after(error):
+            return
         crashed = self._running and self.shutdown.crashed(error)
         if self.shutdown.under_way or not self._running:  # a widget being removed misses its former neighbours
             return
@@ -221,6 +226,11 @@ class PhoenixApp(App[None]):
             self._exception_event.set()  # pyright: ignore[reportUnknownMemberType] - Textual left it untyped
         self._return_code = 1
         self._close_messages_no_wait()
+
+    def goes_on_after(self, error: Exception) -> bool:
+        """Contain a fault once everything is open; False where it ends Phoenix: too many, or without a terminal."""
+        is_open = self._running and not self.is_headless and self._workspace.startup.ctx_in_use is not None
+        return is_open and not self.shutdown.under_way and self._containment.contain(error)
 
     @property
     def keys_waiting(self) -> int:

@@ -212,8 +212,10 @@ class KeyOrder:
     async def _start(self, event: TypedEvent) -> None:
         target = self._app.focused or self._app.screen
         self._under_way = event
-        await self._hand_on(event)
-        self._follow(event, target)
+        try:
+            await self._hand_on(event)
+        finally:
+            self._follow(event, target)
 
     def then(self, call: Callable[[], None]) -> None:
         """Call it once all keys so far are done."""
@@ -257,10 +259,14 @@ class KeyOrder:
             if self._waits is not None and not isinstance(self._held[0], events.Key | events.Paste):
                 return
             held = self._held.popleft()
-            if isinstance(held, events.Key | events.Paste):
-                await self.take(held)
-            else:
-                held()
+            try:
+                if isinstance(held, events.Key | events.Paste):
+                    await self.take(held)
+                else:
+                    held()
+            except Exception:
+                self._app.call_later(self._go_on)
+                raise
         if self._held and self._under_way is not None:
             self._not_for_ever(self._done, self._under_way)
 

@@ -8,10 +8,14 @@ import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
 from phoenix_tui.cli.names import VERSION
+
+KEPT: Final = 50
+"""Reports in the folder at most; the oldest are removed."""
 
 
 class CrashReports(Struct, frozen=True):
@@ -26,10 +30,12 @@ class CrashReports(Struct, frozen=True):
         from phoenix_tui.cli.logs import redacted  # noqa: PLC0415 - as above
         from tools.files.own_files import write_file  # noqa: PLC0415 - as above
 
-        path = self.folder / f"crash-{time.strftime('%Y%m%dT%H%M%S')}.txt"
+        path = self.folder / f"crash-{time.strftime('%Y%m%dT%H%M%S')}-{time.time_ns() // 1000 % 10**6:06}.txt"
         head = f"Phoenix {VERSION}, Python {platform.python_version()}, {sys.platform}\n\n"
         try:
             write_file(path, head + redacted("".join(traceback.format_exception(error)), self.secrets))
+            for old in sorted(self.folder.glob("crash-*.txt"))[:-KEPT]:
+                old.unlink(missing_ok=True)
         except OSError as trouble:
             return f"no report could be written ({trouble.strerror})"
         return str(path)

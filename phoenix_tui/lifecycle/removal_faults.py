@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from textual._callback import invoke
@@ -37,16 +38,19 @@ def is_fault_of_removal(error: BaseException) -> bool:
     return isinstance(error, MISSED) and is_being_removed(active_message_pump.get(None))
 
 
-def unless_removed(callback: CallbackType) -> CallbackType:
-    """The callback without its widget's faults of removal: the screen that runs it for the widget stays."""
+def unless_removed(callback: CallbackType, goes_on_after: Callable[[Exception], bool]) -> CallbackType:
+    """The callback without its widget's faults of removal, and those that are contained: the screen that runs it for
+    the widget stays, and runs those behind it.
+    """
     called: Any = callback
     owner = getattr(getattr(called, "func", called), "__self__", None)  # a partial of it, or the method itself
 
     async def run() -> None:
         try:
             await invoke(called)
-        except MISSED:
-            if not is_being_removed(owner):
+        except Exception as error:
+            is_removal = isinstance(error, MISSED) and is_being_removed(owner)
+            if not is_removal and not goes_on_after(error):
                 raise
 
     return run

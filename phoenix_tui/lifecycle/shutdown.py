@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from phoenix_tui.lifecycle.containment import cause_of
 from phoenix_tui.lifecycle.crash import CrashReports, crash_note
 from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
 from phoenix_tui.lifecycle.stop_signals import BY_USER, END_SIGNALS, SIGNAL_EXIT, listen
@@ -80,8 +81,9 @@ class Shutdown:
             log.warning("a fault while Phoenix ended", exc_info=error)
         if self.crash_note or self._begun:
             return False
-        report = self._reports.write(error) if self._reports is not None else "none was asked for"
-        self.crash_note = crash_note(error, report, self._way_back())
+        fault = cause_of(error)
+        report = self._reports.write(fault) if self._reports is not None else "none was asked for"
+        self.crash_note = crash_note(fault, report, self._way_back())
         return True
 
     @property

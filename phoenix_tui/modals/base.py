@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar, Final, Generic, TypeVar, cast
 
 from textual import events, on
@@ -18,6 +19,7 @@ from phoenix_tui.keys.esc_hint import CLOSES
 from phoenix_tui.keys.key_order import OPENER, KeyOrder, Opener
 from phoenix_tui.keys.keymap import bindings
 from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.lifecycle.containment import goes_on_after
 from phoenix_tui.lifecycle.removal_faults import is_being_removed, unless_removed
 from phoenix_tui.widgets.opened import Opened
 
@@ -57,7 +59,7 @@ class PhoenixScreen(Screen[Result], Generic[Result]):
 
     def _invoke_later(self, callback: CallbackType, sender: MessagePump) -> None:
         """Call after the next refresh, for a widget that may be gone by then."""
-        super()._invoke_later(unless_removed(callback), sender)
+        super()._invoke_later(unless_removed(callback, partial(goes_on_after, self)), sender)
 
     @property
     def key_order(self) -> KeyOrder | None:

@@ -185,9 +185,11 @@ class ModelSheet(Sheet[str]):
     async def _ask(self, *, again: bool) -> None:
         self._is_asking = True
         self._draw()
-        async for _ in self._models.refresh(again=again):
-            self._draw()
-        self._is_asking = False
+        try:
+            async for _ in self._models.refresh(again=again):
+                self._draw()
+        finally:
+            self._is_asking = False
         self._draw()
 
     @property

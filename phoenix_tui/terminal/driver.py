@@ -91,6 +91,11 @@ def flood_gate(app: App[Any], loop: asyncio.AbstractEventLoop) -> FloodGate:
     return FloodGate(lambda: int(getattr(app, "keys_waiting", 0)), tell)
 
 
+def _raise(error: Exception) -> None:
+    """Let the loop have a fault of the thread that reads."""
+    raise error
+
+
 class QuietDriver(LinuxDriver):
     """Sleeps until a byte comes; honours ESCDELAY to the millisecond; restores the terminal Phoenix was started in."""
 
@@ -316,7 +321,12 @@ class QuietDriver(LinuxDriver):
                 if not received:
                     break
                 impatience.note(received)
-                for event in flood.admit([*source.feed(decode(received))], self.exit_event.is_set):
+                try:
+                    came = [*source.feed(decode(received))]
+                except Exception as error:  # noqa: BLE001 - Textual would end the app, and print its variables
+                    came, source = [], TerminalInput(tell=self._tell_reply)
+                    self._app.call_later(_raise, error)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
+                for event in flood.admit(came, self.exit_event.is_set):
                     self.process_message(event)
             for event in source.tick():
                 self.process_message(event)

@@ -44,6 +44,7 @@ from engine.updates import (
 )
 from phoenix_tui.features.approvals import as_asked, titles_of_others
 from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.lifecycle.containment import goes_on_after
 from phoenix_tui.lifecycle.opening_notes import FRAMES, PLAIN_FROM
 from phoenix_tui.panes.column import PaneEvents
 from phoenix_tui.text.hook_label import hook_in_view
@@ -183,6 +184,21 @@ class ConversationView:
             self._unsubscribe = None
 
     def _follow(self, update: Update) -> None:
+        """Show an update; after a fault, which would end the subscription unsaid, all is shown again."""
+        transcript = self._parts.transcript
+        try:
+            self._show(update)
+        except Exception as error:
+            if isinstance(update, Snapshot) or not goes_on_after(transcript, error):
+                raise
+            transcript.call_later(self._follow_again)
+
+    async def _follow_again(self) -> None:
+        if self._unsubscribe is not None:
+            self.stop()
+            self._unsubscribe = await self.conversation.subscribe(self._follow)
+
+    def _show(self, update: Update) -> None:
         if isinstance(update, Snapshot):
             self._begin(update)
             return

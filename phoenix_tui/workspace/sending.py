@@ -82,6 +82,9 @@ class Sending:
                     stop_in_view(active.services.engine, conversation)
         except ENGINE_ERRORS as error:
             receipt = Refused(str(error))
+        except Exception:
+            await give_back(active, conversation, text, attached)
+            raise
         finally:
             self._calls -= text.startswith("/")
         let_keys_in()
@@ -110,6 +113,9 @@ class Sending:
                     stop_in_view(active.services.engine, conversation)
         except ENGINE_ERRORS as error:
             receipt = Refused(str(error))
+        except Exception:
+            await give_back(active, conversation, line)
+            raise
         if isinstance(receipt, Refused):
             await self._refused(conversation, line, receipt.reason)
         else:

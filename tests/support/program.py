@@ -42,6 +42,8 @@ class Program:
         self.before = fresh_attributes()
         self.screen = pyte.Screen(columns, rows)
         self.raw = bytearray()
+        self.expects_faults = False
+        """True where a fault of Phoenix's own is planted; any other that was contained fails the test."""
         self.draws = True
         """True when the output is drawn on `screen`; a huge screen would take seconds."""
         self._stream = pyte.ByteStream(self.screen)
@@ -210,6 +212,8 @@ async def program(
         yield running
     finally:
         running.close()
+    if not running.expects_faults:
+        assert [report.read_text() for report in (phoenix.home / "logs").glob("crash-*.txt")] == []
 
 
 def fresh_attributes() -> list[Any]:

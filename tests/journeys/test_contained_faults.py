@@ -1,0 +1,85 @@
+"""Faults of Phoenix's own code: each ends what it happened in, and nothing else, unless no frame can be drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import Phoenix, with_claude
+from tests.support.faulty_child import KEY
+from tests.support.journeys import says
+from tests.support.loopback import serve
+from tests.support.program import CTRL_Q, ENTER, Program, program
+
+pytestmark = pytest.mark.pty
+CHILD = "tests.support.faulty_child"
+F13, F14, F15, F16, F17, F18, F19, F20 = (f"\x1b[{code}~" for code in (25, 26, 28, 29, 31, 32, 33, 34))
+HELP = "\x1bOP"
+
+
+def reports(phoenix: Phoenix) -> list[Path]:
+    return sorted((phoenix.home / "logs").glob("crash-*.txt"))
+
+
+async def is_reported(running: Program, phoenix: Phoenix, where: str) -> None:
+    await running.until(lambda: any(f"planted in {where}" in one.read_text() for one in reports(phoenix)), where)
+
+
+async def test_a_fault_ends_neither_phoenix_nor_the_command_that_runs_nor_the_draft(tmp_path: Path) -> None:
+    async with serve(says("Here I am.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with program(phoenix, module=CHILD) as running:
+            running.expects_faults = True
+            await running.ready()
+            await running.send("!until [ -e go ]; do sleep 0.02; done; echo came $((40 + 2))")
+            await running.shows("▸ bash")
+            running.type("a dra")
+            for key, where in ((F13, "a handler"), (F15, "a worker"), (F16, "one frame"), (F17, "a callback")):
+                running.type(key)
+                await is_reported(running, phoenix, where)
+            await running.shows("Something went wrong here and", "a draft")
+            running.type(HELP)
+            await running.shows("Keys")
+            running.type(F13)
+            await is_reported(running, phoenix, "a sheet")
+            await running.lacks("Keys")
+            (phoenix.cwd / "go").touch()
+            await running.shows("came 42", "○ ready", "a draft")
+            running.type(b" of mine" + ENTER)
+            await running.shows("Here I am.", "○ ready")
+            assert b"a draft of mine" in server.requests[0].body
+            running.type(CTRL_Q)
+            assert await running.exit_code() == 0
+
+
+async def test_where_no_frame_can_be_drawn_phoenix_ends_with_a_private_report_and_one_sentence(tmp_path: Path) -> None:
+    async with serve(says("Here I am.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with program(phoenix, module=CHILD) as running:
+            running.expects_faults = True
+            await running.ready()
+            running.type("!true" + ENTER.decode())
+            await running.shows("✓ bash true", "○ ready")
+            running.type(F19)
+            await running.send("Hi")
+            await is_reported(running, phoenix, "an update")
+            await running.shows("Here I am.", "○ ready")
+            running.type(F20)
+            await running.shows("the next key fails")
+            running.type("x")
+            await is_reported(running, phoenix, "the reading thread")
+            running.type(F14)
+            await is_reported(running, phoenix, "a timer")
+            running.type("a clock that fails at each tick ends nothing")
+            await running.shows("a clock that fails at each tick ends nothing")
+            assert len(reports(phoenix)) == 3
+            running.type(F18)
+            assert await running.exit_code() == 1
+            assert running.terminal_is_back
+        last = reports(phoenix)[-1]
+        assert "planted in every frame" in last.read_text()
+        assert last.stat().st_mode & 0o777 == 0o600
+        assert KEY not in last.read_text() + running.raw.decode(errors="replace")
+        assert b"Traceback" not in running.raw
+        assert f"Internal error (RuntimeError). Report: {last}; `phoenix --resume ".encode() in running.raw
