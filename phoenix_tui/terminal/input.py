@@ -361,6 +361,9 @@ class QuietParser(XTermParser):
         number is impossible.
         """
         if (plain := f"\x1b[{codes}{final}") in ANSI_SEQUENCES_KEYS:
+            known = ANSI_SEQUENCES_KEYS[plain]
+            if codes.isdecimal() and f"{codes}{final}" not in FUNCTIONAL_KEYS and isinstance(known, tuple):
+                return [events.Key(key.value, None) for key in known]  # F13 and above: Textual makes characters of them
             return [key for key in self._keys(plain) if key.key != Keys.Ignore]
         fields = [_numbers(field) for field in codes.split(";")]
         if len(fields) > 3 or any(number > _LAST_CODE for field in fields for number in field):
