@@ -168,8 +168,9 @@ async def test_the_users_cwd_and_a_trusted_file_of_the_project_name_the_folder(
         assert names == (["a"] if in_project else [])
 
 
-async def test_a_path_that_the_command_line_gives_means_the_project(tmp_path: Path) -> None:
-    command = (sys.executable, "./server.py")
+@pytest.mark.parametrize("name", ["./server.py", "server.py"])
+async def test_a_script_that_the_command_line_names_means_the_project(tmp_path: Path, name: str) -> None:
+    command = (sys.executable, name)
     async with hub_in(tmp_path, stdio("own", command, origin=ServerOrigin.FLAG), wait=30.0) as one:
         (tmp_path / "work" / "server.py").write_text(PY.format(mark=str(tmp_path / "mark")))
         await one.hub.prepare(one.record)
