@@ -81,7 +81,9 @@ class Sandbox(Struct, frozen=True):
     unreadable: tuple[Path, ...] = ()
     """Files that rules deny to read, beside keys."""
     unseen: bool = False
-    """True for a program without a sandbox that the user let start, whatever earlier commands may have left."""
+    """True for a program without a sandbox that the user let start whatever earlier commands may have left, or that
+    has no business in any workspace.
+    """
     hosts: tuple[str, ...] | None = None
     """Hosts of this very yes where `network` is False, beside those that settings and rules allow; None: no host."""
 

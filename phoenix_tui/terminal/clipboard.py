@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from phoenix_tui.features.image_files import LARGEST_IMAGE
 from phoenix_tui.terminal.clipboard_backends import choose
-from tools.contract import UNCONFINED, Command, Finished, ProcessRunner
+from tools.contract import Command, Finished, ProcessRunner, Sandbox
 
 SECONDS: Final = 4.0
 HOLD_CHECK: Final = 0.3
@@ -114,7 +114,9 @@ class Clipboard:
     ) -> Finished | None:
         """Run a program; None when it is missing. It gets the names of the display, which tools do not."""
         wanted = {name: self._environment[name] for name in DISPLAY_NAMES if name in self._environment}
-        command = Command(argv, Path("/"), seconds, wanted, stdin, keep_head=keep, keep_tail=0, sandbox=UNCONFINED)
+        command = Command(
+            argv, Path("/"), seconds, wanted, stdin, keep_head=keep, keep_tail=0, sandbox=Sandbox(unseen=True)
+        )
         try:
             return await self._runner.run(command)
         except OSError:

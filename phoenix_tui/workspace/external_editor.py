@@ -17,11 +17,14 @@ from textual.app import App, SuspendNotSupported
 from phoenix_tui.terminal import foreground_programs
 from phoenix_tui.terminal.suspended import suspended
 from tools.process.programs import foreground_start, without_keys
+from tools.process.workspace_watch import trouble_at
 
 SAVING: Final = 1.0
 """Seconds for an editor after a hang-up to save, before it is killed."""
 TAKING: Final = 0.5
 """Seconds in which its saved text is taken into the draft."""
+GIT_OFF: Final = "/dev/null/switched off: Phoenix does not know what sandboxed commands left here"
+"""A git folder that cannot exist; git names it in its refusal."""
 _open: Final[dict[asyncio.subprocess.Process, asyncio.Task[object] | None]] = {}
 """Editors that have the terminal, and the task waiting for each."""
 
@@ -37,7 +40,7 @@ async def edit_outside(app: App[object], text: str, environment: Mapping[str, st
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
-        if not await _with_terminal(app, (*_editor(environment), name)):
+        if not await _with_terminal(app, (*_editor(environment), name), path.parent):
             return None
         return (await asyncio.to_thread(path.read_text, "utf-8", "replace")).rstrip("\n")
     except OSError:
@@ -59,7 +62,7 @@ def with_changes(before: str, now: str, edited: str) -> str:
 async def open_outside(app: App[object], path: Path, line: int, environment: Mapping[str, str] = os.environ) -> bool:
     """Show a file in the user's own editor at a line; False when it could not be started or failed."""
     editor = _editor(environment)
-    return await _with_terminal(app, (*editor, *place_arguments(editor[0], path, line)))
+    return await _with_terminal(app, (*editor, *place_arguments(editor[0], path, line)), path.parent)
 
 
 async def end_editors() -> None:
@@ -77,13 +80,16 @@ async def end_editors() -> None:
         await asyncio.wait(waiting, timeout=TAKING)
 
 
-async def _with_terminal(app: App[object], argv: Sequence[str]) -> bool:
-    """Run a program that takes the terminal; False where it could not be started, or failed by itself."""
+async def _with_terminal(app: App[object], argv: Sequence[str], folder: Path) -> bool:
+    """Run a program that takes the terminal, for a file in `folder`; False where it could not be started, or failed by
+    itself.
+    """
     begun = succeeded = False
     try:
+        words = foreground_start(tuple(argv), os.environ)
+        given = await asyncio.to_thread(editor_environment, folder)
         async with suspended(app):
-            words = foreground_start(tuple(argv), os.environ)
-            process = await asyncio.create_subprocess_exec(*words, env=without_keys(os.environ))
+            process = await asyncio.create_subprocess_exec(*words, env=given)
             begun = True
             succeeded = await _ended(process)
     except (OSError, termios.error, SuspendNotSupported):
@@ -101,6 +107,15 @@ async def _ended(process: asyncio.subprocess.Process) -> bool:
             del _open[process]
             if process.returncode is None:
                 process.terminate()
+
+
+def editor_environment(folder: Path) -> dict[str, str]:
+    """Variables of the user's editor, once it was looked at what sandboxed commands left in `folder` and where it
+    starts; without git where that is not known. Blocks.
+    """
+    here = os.environ.get("PWD", folder)  # the folder itself may be gone
+    given = without_keys(os.environ)
+    return given | {"GIT_DIR": GIT_OFF} if trouble_at(Path(here), folder) else given
 
 
 def _editor(environment: Mapping[str, str]) -> list[str]:

@@ -429,18 +429,20 @@ STARTS = {"Popen", "run", "call", "check_call", "check_output", "create_subproce
 STARTS |= {"system", "popen", "posix_spawn", "posix_spawnp", "fork", "forkpty", "startfile"}
 DOORS = {
     "tools/process/link.py": "the zygote: Python by its path, an environment of its own",
-    "tools/process/helper.py": "helpers of Python by its path, an environment of their own",
+    "tools/process/helper.py": "helpers of Python by its path, an environment of their own, in /",
     "tools/process/zygote/main.py": "forks supervisors",
     "tools/process/zygote/launch.py": "starts what the plan decided",
     "tools/process/zygote/namespace.py": "forks the first process of a namespace",
     "tools/process/zygote/scan.py": "ps of the system's own PATH",
-    "tools/process/desktop.py": "foreground_environment",
-    "phoenix_tui/workspace/external_editor.py": "foreground_start",
-    "phoenix_tui/cli/config_command.py": "foreground_start",
+    "tools/process/desktop.py": "foreground_environment, in /",
+    "phoenix_tui/workspace/external_editor.py": "foreground_start, behind a look",
+    "phoenix_tui/cli/config_command.py": "foreground_start, in a Phoenix that runs no command",
     "phoenix_tui/terminal/serving/tabs.py": "Python by its path; the tab leaves out the folder itself",
 }
 DECIDING = {"desktop.py": "foreground_environment", "external_editor.py": "foreground_start"}
 DECIDING |= {"config_command.py": "foreground_start"}
+LOOKING = {"external_editor.py": "trouble_at(", "desktop.py": 'cwd="/"', "helper.py": 'cwd="/"'}
+"""Words of a place that keep its programs from git's settings in a folder in which commands ran."""
 
 
 def starts_programs(source: str) -> bool:
@@ -461,6 +463,8 @@ def test_every_place_that_starts_a_program_is_one_that_decides_which() -> None:
     assert set(found) == set(DOORS)
     for name, function in DECIDING.items():
         assert any(path.endswith(name) and f"{function}(" in text for path, text in found.items())
+    for name, words in LOOKING.items():
+        assert any(path.endswith(name) and words in text for path, text in found.items())
 
 
 def test_only_commands_and_what_a_trusted_project_starts_see_programs_of_the_folder() -> None:

@@ -208,15 +208,17 @@ def _listed(path: str, status: os.stat_result) -> Generator[Iterator[os.DirEntry
         if status.st_uid != os.geteuid():  # a command of this user cannot have put anything there
             yield iter(())
             return
-        entries = _scan_closed(path, stat.S_IMODE(status.st_mode))
+        entries = _scan_closed(path, stat.S_IMODE(status.st_mode), stamp_of(status)[:2])
     with entries as listed:
         yield listed
 
 
-def _scan_closed(path: str, mode: int) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+def _scan_closed(path: str, mode: int, same_as: tuple[int, int]) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
     """List a folder that its owner has closed to himself, and leave it closed. Raises OSError."""
     held = os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
+        if stamp_of(os.fstat(held))[:2] != same_as:
+            raise NotADirectoryError  # a link that came meanwhile led to another one
         same = f"/proc/self/fd/{held}"
         os.chmod(same, mode | stat.S_IRWXU)  # noqa: PTH101 - a string
         try:

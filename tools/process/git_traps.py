@@ -48,6 +48,10 @@ STRATEGIES: Final = ("rebase-merge/strategy", "sequencer/opts")
 """Files whose name of a strategy git turns into that of a program, which a slash makes a path."""
 
 
+class StuckError(Exception):
+    """Raised where a trap stays armed; the message is a clause about it."""
+
+
 def find_armed(folder: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
     """Parts at `folder` through which git there starts a program, or uses a git folder out of reach of a command.
 
@@ -125,6 +129,9 @@ def set_aside(path: Path, roots: tuple[Path, ...]) -> str:
     """Remove a link, rename anything else; returns a sentence, empty where nothing is there.
 
     No link is followed, whatever a command that still runs puts in between.
+
+    Raises:
+        StuckError: that is not possible.
     """
     root = next((root for root in roots if path.is_relative_to(root)), None)
     if root is None:
@@ -143,7 +150,7 @@ def set_aside(path: Path, roots: tuple[Path, ...]) -> str:
     except FileNotFoundError:
         return ""
     except OSError as error:
-        return f"{shown} could not be renamed ({error.strerror}): git would start programs that it names"
+        raise StuckError(f"{shown} could not be renamed ({error.strerror}): git would start what it names") from error
     return f"{shown} was renamed to {aside}: a program outside the sandbox would start what it names"
 
 

@@ -10,24 +10,22 @@ import json
 import os
 import resource
 import select
-import shutil
 import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Set
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from tools.clean import reveal_name
-from tools.files.location import Location
-from tools.files.opening import opened_folder
-from tools.files.own_files import make_folder, new_file, open_own, read_regular
+from tools.files.own_files import read_regular
 from tools.files.self_starting import Place, starts_in
 from tools.git.pointers import named_folder
 from tools.git.shape import HEAD, git_folder_at, is_head
 from tools.process.folder_index import FolderIndex, Stamp, UnfinishedError, stamp_at
 from tools.process.git_traps import (
+    StuckError,
     find_armed,
     find_armed_parts,
     find_inner,
@@ -35,38 +33,26 @@ from tools.process.git_traps import (
     is_within,
     set_aside,
 )
+from tools.process.kept_files import (
+    MOST_CONTENT,
+    ChangedAgainError,
+    Kept,
+    put_back,
+    read_kept,
+    remove_folders,
+    write_beneath,
+)
 
 MEMORY: Final = 2 * 1024 * 1024 * 1024
 IDLE: Final = 600.0
 """Seconds without a request after which the process ends, and forgets what it knows."""
 MOST_WORKSPACES: Final = 16
-MOST_CONTENT: Final = 1024 * 1024
-"""Bytes of a self-starting file that are kept to be restored."""
 MOST_KEPT: Final = 64 * 1024 * 1024
 MOST_BEHIND: Final = 1_000
 """Folders behind a link, and files of each, that are compared."""
 MOST_TIPS: Final = 500
 """Commits of references that are known as the user's own."""
 MOST_REFERENCES: Final = 4 * 1024 * 1024
-
-
-class Kept(NamedTuple):
-    """A self-starting file as it was: its content, None where it is too large, or where its link leads."""
-
-    stamp: Stamp
-    content: bytes | None
-    link: str = ""
-    mode: int = 0o644
-
-    @property
-    def runs(self) -> bool:
-        """True where it may be run."""
-        return bool(self.mode & 0o111)
-
-    def equals(self, other: Kept | None) -> bool:
-        """True where both say the same, whenever they were written."""
-        same = other is not None and self[1:3] == other[1:3] and self.runs == other.runs
-        return same and self.content is not None
 
 
 class Workspace:
@@ -87,6 +73,8 @@ class Workspace:
         """Paths that links of the home folder lead to, and that were missing before a command."""
         self.made_folders: dict[str, list[str]] = {}
         """Folders that came with those files."""
+        self.stuck: dict[str, str] = {}
+        """Traps of commands that cannot be set aside, with a clause about each."""
         self.is_known = False
         """True once it was looked at before a command."""
         self.head: tuple[Path, bytes] | None = None
@@ -112,7 +100,8 @@ class Workspace:
             if not self._is_shaped_later(folder, chosen, since):
                 self.chosen[folder] = chosen
         for path, folder in self._armed().items():
-            if path not in self.traps and not self._is_new(path, folder, since):
+            is_known = path in self.traps or str(path) in self.stuck
+            if not is_known and not self._is_new(path, folder, since):
                 self.traps[path] = stamp_at(str(path))
         now = self._read_starters(all_links=True)
         for name, kept in now.items():
@@ -128,23 +117,29 @@ class Workspace:
         """Set aside traps that came at `since` or later, except for paths `walled`, which no command could
         change; returns sentences, and the self-starting files that changed.
         """
+        known, self.stuck = self.stuck, {}
         said = [sentence for sentence in (self._mend_head(),) if sentence]
         for _ in range(8):  # behind a pointer that is set aside, git finds the next one
             armed = self._armed().items()
-            new = [path for path, at in armed if not _is_walled(path, walled) and self._is_new(path, at, since)]
+            new = [
+                path
+                for path, at in armed
+                if str(path) in known or (not _is_walled(path, walled) and self._is_new(path, at, since))
+            ]
             new += self._find_pointers(since)
-            sentences = [sentence for path in new if (sentence := set_aside(path, self.roots))]
+            sentences = [sentence for path in new if (sentence := self._set_aside(path))]
             said += sentences
             if not sentences:
                 break
+        said += [sentence for path, sentence in self.stuck.items() if path not in known]
         self.made_tips |= self._read_tips(0) - self.tips
         return said, self._changed_starters(since)
 
     def settle(self) -> None:
-        """Take what is there now for what was there before the next command."""
+        """Take what is there now for what was there before the next command, but for what is stuck."""
         for index in (self.index, *self.git.values()):
             index.settle()
-        self.traps = {path: stamp_at(str(path)) for path in self._armed()}
+        self.traps = {path: stamp_at(str(path)) for path in self._armed() if str(path) not in self.stuck}
         self.chosen = self._choose()
 
     def places(self) -> list[str]:
@@ -228,6 +223,14 @@ class Workspace:
         stamp = stamp_at(path)
         return stamp is not None and stamp[3] >= since
 
+    def _set_aside(self, path: Path) -> str:
+        """Set a trap aside; returns a sentence, empty where nothing changed."""
+        try:
+            return set_aside(path, self.roots)
+        except StuckError as error:
+            self.stuck[str(path)] = str(error)
+            return ""
+
     def _note_head(self) -> None:
         """Remember HEAD of the repository at the top, where a command could remove it."""
         found = git_folder_at(Path(self.index.top))
@@ -244,14 +247,18 @@ class Workspace:
         if is_head(folder / HEAD) or not folder.is_dir():
             return ""
         shown = reveal_name(f"{folder.name}/{HEAD}")
-        with suppress(OSError):
-            if (folder / HEAD).is_dir() or (folder / HEAD).is_symlink():
-                set_aside(folder / HEAD, self.roots)
-            part = folder / f"HEAD.{os.urandom(4).hex()}"
-            part.write_bytes(content)
-            part.replace(folder / HEAD)
-            return f"{shown} was written again as it was: without it git takes another folder for the repository"
-        return f"{shown} is missing and could not be written again: git may take another folder for the repository"
+        root = next((root for root in self.roots if folder.is_relative_to(root)), None)
+        if root is None:
+            return ""
+        try:
+            write_beneath(str(root), str((folder / HEAD).relative_to(root)), content)
+        except OSError as error:
+            why = (
+                f"{shown} could not be written again ({error.strerror}): git may take another folder for the repository"
+            )
+            self.stuck[str(folder / HEAD)] = why
+            return ""
+        return f"{shown} was written again as it was: without it git takes another folder for the repository"
 
     def _read_tips(self, since: int) -> set[str]:
         """Commits that references of the repository at the top name; with `since`, only of files older than that."""
@@ -290,8 +297,8 @@ class Workspace:
                 continue
             if known is not None and known.stamp == stamp:
                 now[path] = known
-            else:
-                now[path] = self._read_one(path, stamp)
+            elif (kept := self._read_one(path)) is not None:
+                now[path] = kept
         self._kept_bytes = sum(len(kept.content or b"") for kept in now.values())
         return now
 
@@ -317,19 +324,11 @@ class Workspace:
                 return [str(above)]
         return [path] if _is_file(path) else self._files_below(path)
 
-    def _read_one(self, path: str, stamp: Stamp) -> Kept:
-        try:
-            mode = os.lstat(path).st_mode
-        except OSError:
-            mode = 0
-        if stat.S_ISLNK(mode):
-            with suppress(OSError):
-                return Kept(stamp, b"", os.readlink(path))  # noqa: PTH115 - a string
-        content = None
-        if stat.S_ISREG(mode) and stamp[2] <= MOST_CONTENT and self._kept_bytes < MOST_KEPT:
-            content = read_regular(Path(path), MOST_CONTENT, follow=False)
-            self._kept_bytes += len(content or b"")
-        return Kept(stamp, content, "", stat.S_IMODE(mode))
+    def _read_one(self, path: str) -> Kept | None:
+        room = MOST_CONTENT if self._kept_bytes < MOST_KEPT else -1
+        kept = read_kept(self.index.top, path[len(self.index.top) :], room)
+        self._kept_bytes += len(kept.content or b"") if kept is not None else 0
+        return kept
 
     def _changed_starters(self, since: int) -> list[dict[str, Any]]:
         """Self-starting files that changed since the commands of now began; each is reported once."""
@@ -384,60 +383,23 @@ class Workspace:
         shown = reveal_name(name)
         if path not in self.pending:
             return f"it is not known any more how {shown} was before, so it stays as it is"
-        before = self.pending[path]
-        now, reported = stamp_at(path), self.starters.get(path)
-        if reported is None and os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114 - strings
-            now = None  # a folder in the place of a file that is gone
-        if (reported.stamp if reported is not None else None) != now:
-            return f"{shown} was changed again since, so it stays as it is"
+        before, reported = self.pending[path], self.starters.get(path)
         if not self.is_known or (before is not None and before.content is None):
             return f"{shown} cannot be restored, so it stays as it is"
+        known = reported.stamp if reported is not None else None
         try:
-            self._put_aside(path, name, aside)
-            self._restore(path, before)
+            stamp = put_back(self.index.top, name, before, known, Path(aside) / name)
+        except ChangedAgainError:
+            return f"{shown} was changed again since, so it stays as it is"
         except OSError as error:
             return f"{shown} could not be restored ({error.strerror})"
         del self.pending[path]
-        stamp = stamp_at(path)
         if before is None or stamp is None:
+            remove_folders(self.index.top, self.made_folders.pop(path, ()))
             self.starters.pop(path, None)
         else:
             self.starters[path] = before._replace(stamp=stamp)
         return ""
-
-    def _put_aside(self, path: str, name: str, aside: str) -> None:
-        """Keep the present content below `aside`. Raises OSError."""
-        try:
-            reading = os.fdopen(open_own(Path(path)), "rb")
-        except OSError:  # a link, or nothing
-            return
-        target = Path(aside) / name
-        make_folder(target.parent)
-        with reading, os.fdopen(new_file(target), "wb") as writing:
-            shutil.copyfileobj(reading, writing)
-
-    def _restore(self, path: str, before: Kept | None) -> None:
-        """Write a file as it was, or remove one that was not there; no link is followed. Raises OSError."""
-        top = Path(self.index.top)
-        parts = Path(path).relative_to(top).parts
-        with opened_folder(Location(top, parts, path), create=before is not None) as folder:
-            if before is None:
-                with suppress(FileNotFoundError):
-                    os.unlink(parts[-1], dir_fd=folder)
-                return self._remove_folders(path)
-            _move_folder(parts[-1], folder)
-            if before.link:
-                with suppress(FileNotFoundError):
-                    os.unlink(parts[-1], dir_fd=folder)
-                os.symlink(before.link, parts[-1], dir_fd=folder)
-            else:
-                _replace(parts[-1], before.content or b"", before.mode, folder)
-        return None
-
-    def _remove_folders(self, path: str) -> None:
-        for made in self.made_folders.pop(path, ()):
-            with suppress(OSError):  # something else is in it
-                os.rmdir(made)  # noqa: PTH106 - a string
 
     def _find_new_folders(self, path: str) -> list[str]:
         """Folders above a file that came while a command ran, the innermost first."""
@@ -445,7 +407,7 @@ class Workspace:
         while (path := path.rpartition("/")[0]) != self.index.top:
             folder = self.index.folders.get(path)
             if folder is not None and folder.fresh:
-                found.append(path)
+                found.append(path[len(self.index.top) :])
         return found
 
     def _path(self, name: str) -> str:
@@ -469,10 +431,11 @@ def main() -> None:
                 return
             rest += piece
         line, _, rest = rest.partition(b"\n")
-        _say(_answer(json.loads(line), workspaces))
+        _say(respond(json.loads(line), workspaces))
 
 
-def _answer(request: dict[str, Any], workspaces: dict[str, Workspace]) -> dict[str, Any]:
+def respond(request: dict[str, Any], workspaces: dict[str, Workspace]) -> dict[str, Any]:
+    """Answer one request about one of the `workspaces` that are known."""
     top = request["workspace"]
     workspace = workspaces.pop(top, None) or Workspace(top, request["roots"])
     workspaces[top] = workspace
@@ -496,6 +459,7 @@ def _answer(request: dict[str, Any], workspaces: dict[str, Workspace]) -> dict[s
 
 
 def _accept(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]) -> None:
+    workspace.stuck |= request["stuck"]
     workspace.look(request["since"], time.monotonic() + request["limit"])
     workspace.accept(request["since"])
     workspace.is_known = True
@@ -509,7 +473,9 @@ def _judge(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]
     except UnfinishedError as error:
         unfinished = error  # what was read is judged nevertheless
     workspace.awaited.update(request["awaited"])
+    workspace.stuck |= request["stuck"]
     answer["said"], answer["changed"] = workspace.judge(request["since"], frozenset(request["walled"]))
+    answer["stuck"] = workspace.stuck
     if unfinished is not None:
         raise unfinished
     if request["last"]:
@@ -537,27 +503,6 @@ _ACTS: Final[dict[str, Callable[[Workspace, dict[str, Any], dict[str, Any]], Non
 def _say(answer: dict[str, Any]) -> None:
     sys.stdout.buffer.write(json.dumps(answer).encode() + b"\nend\n")
     sys.stdout.buffer.flush()
-
-
-def _move_folder(name: str, folder: int) -> None:
-    """Rename a folder that stands in the place of a file. Raises OSError."""
-    with suppress(FileNotFoundError):
-        if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-            os.rename(name, f"{name}-set-aside-{os.urandom(3).hex()}", src_dir_fd=folder, dst_dir_fd=folder)
-
-
-def _replace(name: str, content: bytes, mode: int, folder: int) -> None:
-    part = f".{name}.{os.urandom(4).hex()}.part"
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fchmod(file.fileno(), mode)
-    except OSError:
-        os.unlink(part, dir_fd=folder)
-        raise
-    os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def _hashes(kept: Kept | None) -> list[str]:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
+from weakref import WeakSet
 
 import msgspec
 from msgspec import Struct, field
@@ -31,11 +32,16 @@ AT_ONCE: Final = 200
 """Files that one request restores: each takes a few milliseconds, and all must not exceed the limit."""
 BOOT: Final = "import sys; sys.path.append(sys.argv[1]); from tools.process.workspace_look import main; main()"
 ROOT: Final = str(Path(__file__).resolve().parents[2])
+PLANTED: Final = "a command that still runs in {folder} left what git outside would run, and may do so again: {what}"
+STUCK: Final = "a command in {folder} left what cannot be set aside: {what}; remove it yourself"
 TROUBLE: Final = "the look at what sandboxed commands left in {folder} could not be finished: {why}"
 
 
 _helper: Final = Helper((sys.executable, "-I", "-c", BOOT, ROOT), timeout=LIMIT + 5, stays=True)
 """The one of this process: what it knows of a workspace holds for all."""
+
+
+_watches: Final[WeakSet[WorkspaceWatch]] = WeakSet()
 
 
 class Left(Struct, frozen=True):
@@ -58,16 +64,23 @@ class Watched(Struct, eq=False):
     """Missing paths that links of the home folder lead to: what comes there starts by itself."""
     said: list[str] = field(default_factory=list[str])
     changed: dict[str, SelfStarting] = field(default_factory=dict[str, SelfStarting])
+    planted: str = ""
+    """Sentence about what was set aside while it ran; a command that does it once may do so between two looks."""
 
 
 class _State(Struct, eq=False):
     """One workspace."""
 
     running: list[Watched] = field(default_factory=list[Watched])
+    roots: tuple[Path, ...] = ()
+    """Folders that the newest command can write."""
     places: tuple[Path, ...] = ()
     looked: float = 0.0
     """Monotonic time of the last look that was finished; 0 before the first."""
     trouble: str = ""
+    """Reason why the last look is not finished, as a clause."""
+    stuck: dict[str, str] = field(default_factory=dict[str, str])
+    """Traps that could not be set aside, with a clause about each; kept here, since the helper may end."""
     tips: tuple[str, ...] = ()
     seconds: float = 0.0
     """Duration of the last look."""
@@ -87,6 +100,7 @@ class WorkspaceWatch:
         self.helper = _helper
         self._lock = threading.Lock()
         self._states: dict[Path, _State] = {}
+        _watches.add(self)
 
     def begin(self, workspace: Path, roots: tuple[Path, ...]) -> Watched:
         """Note that a command is about to run; the first time in a workspace this waits for a look at all of it."""
@@ -94,6 +108,7 @@ class WorkspaceWatch:
         with self._lock:
             state = self._states.setdefault(workspace, _State())
             state.running.append(watched)
+            state.roots = roots
         if not state.looked or state.helper != self.helper.pid:
             self._accept(state, watched, is_first=len(state.running) == 1)
             watched.since = time.time_ns() - SLACK_NS
@@ -144,14 +159,23 @@ class WorkspaceWatch:
             for path, state in list(self._states.items())
             if path.is_relative_to(folder) or folder.is_relative_to(path)
         ]
-        for _, state in found:
+        for path, state in found:
             with self._lock:
                 running = list(state.running)
             if running:
                 self._judge(running[0], last=False)
-            elif state.trouble:
-                self._retry(state)
-        return next((state.trouble for _, state in found if state.trouble), "")
+            elif state.trouble or state.stuck:
+                self._retry(path, state)
+        return next(filter(None, (self._reason(path, state) for path, state in found)), "")
+
+    def _reason(self, workspace: Path, state: _State) -> str:
+        """Reason against a program outside in a workspace, by what the last look found; a clause, empty for none."""
+        with self._lock:
+            planted = next((one.planted for one in state.running if one.planted), "")
+        folder = reveal_name(workspace)
+        if state.stuck:
+            return STUCK.format(folder=folder, what=next(iter(state.stuck.values())))
+        return state.trouble or (PLANTED.format(folder=folder, what=planted) if planted else "")
 
     def tips(self, workspace: Path) -> tuple[str, ...]:
         """Commits that the user's own references named, before commands of this Phoenix ran."""
@@ -176,7 +200,7 @@ class WorkspaceWatch:
 
     def _accept(self, state: _State, watched: Watched, *, is_first: bool = False) -> None:
         since = time.time_ns() * 2 if is_first and not state.unlooked else _since(state, watched)
-        answer = self._ask("accept", watched.workspace, watched.roots, since=since)
+        answer = self._ask("accept", watched.workspace, watched.roots, since=since, stuck=state.stuck)
         self._note(state, watched, answer)
 
     def _judge(self, watched: Watched, *, last: bool) -> None:
@@ -193,20 +217,25 @@ class WorkspaceWatch:
             walled=sorted(walled),
             awaited=sorted(awaited),
             last=last,
+            stuck=state.stuck,
         )
         self._note(state, watched, answer, judged=since)
+        if answer["said"] and not last:
+            with self._lock:
+                for one in state.running:
+                    one.planted = one.planted or answer["said"][0]
         if state.trouble:
             watched.said.append(state.trouble)
 
-    def _retry(self, state: _State) -> None:
-        """Look once more, where the last look was not finished and no command runs."""
-        workspace = next(path for path, one in self._states.items() if one is state)
+    def _retry(self, workspace: Path, state: _State) -> None:
+        """Look once more, where the last look left something open and no command runs."""
         since = state.unlooked or time.time_ns() * 2
-        watched = Watched(workspace, (workspace,), since)
-        answer = self._ask("judge", workspace, (), since=since, walled=[], awaited=[], last=True)
+        watched = Watched(workspace, state.roots, since)
+        open_still = {"since": since, "walled": [], "awaited": [], "stuck": state.stuck}
+        answer = self._ask("judge", workspace, state.roots, last=True, **open_still)
         self._note(state, watched, answer, judged=since)
         with self._lock:
-            state.late.append(watched)
+            state.late += [watched] if watched.said or watched.changed else []
 
     def _note(self, state: _State, watched: Watched, answer: dict[str, Any], judged: int = 0) -> None:
         watched.said += answer["said"]
@@ -217,6 +246,7 @@ class WorkspaceWatch:
         with self._lock:
             state.looked, state.seconds = time.monotonic(), answer.get("seconds", 0.0)
             state.helper = self.helper.pid
+            state.stuck = answer.get("stuck", state.stuck)
             if answer["unfinished"]:
                 state.unlooked = min(filter(None, (state.unlooked, judged)), default=0)
                 state.trouble = TROUBLE.format(folder=reveal_name(watched.workspace), why=answer["unfinished"])
@@ -233,6 +263,15 @@ class WorkspaceWatch:
             return msgspec.convert(json.loads(lines[0]), dict[str, Any])  # names may be no UTF-8
         except (HelperFailed, IndexError, ValueError) as error:
             return {"unfinished": f"its helper process failed ({error})", "said": [], "changed": []}
+
+
+def trouble_at(*folders: Path) -> str:
+    """Reason why git outside the sandbox should not be used in `folders` now, as a clause; empty for none.
+
+    For programs of the user that no `WorkspaceWatch` starts. Blocks while it looks.
+    """
+    asked = (watch.trouble(folder) for watch in list(_watches) for folder in dict.fromkeys(folders))
+    return next(filter(None, asked), "")
 
 
 def _since(state: _State, watched: Watched) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from engine.providers.local.resources import Resources, measure
-from tools.contract import UNCONFINED, Command, OutputChunk, ProcessRunner, Progress
+from tools.contract import Command, OutputChunk, ProcessRunner, Progress, Sandbox
 
 TAIL_LINES = 8
 """Lines of output quoted when a program ends too early."""
@@ -72,7 +72,7 @@ class RunnerHost:
 
     async def start(self, argv: tuple[str, ...], environment: Mapping[str, str], stdin: bytes) -> RunnerProgram:
         """Start the run as a task."""
-        command = Command(argv, self._working_dir, environment=environment, stdin=stdin, sandbox=UNCONFINED)
+        command = Command(argv, self._working_dir, environment=environment, stdin=stdin, sandbox=Sandbox(unseen=True))
         return RunnerProgram(self._runner, command)
 
     def resources(self) -> Resources:

@@ -10,7 +10,7 @@ import pytest
 
 from engine.providers.local.host import ProgramEnded, RunnerHost
 from tests.support.plain_runner import PlainRunner
-from tools.contract import UNCONFINED
+from tools.contract import Sandbox
 
 READY = "import sys,time\nprint('noise', flush=True)\nprint('ready ' + sys.stdin.read(), flush=True)\ntime.sleep(600)"
 
@@ -28,7 +28,7 @@ async def test_the_marked_line_is_found_and_stopping_ends_the_process(tmp_path: 
     assert (before, program.running) == (True, False)
     with pytest.raises(ProcessLookupError):
         os.kill(runner.pids[0], 0)
-    assert runner.commands[0].sandbox == UNCONFINED
+    assert runner.commands[0].sandbox == Sandbox(unseen=True)
 
 
 async def test_an_early_end_gives_code_and_last_words(tmp_path: Path) -> None:

@@ -1,0 +1,166 @@
+"""SECURITY S1, S2: no program of Phoenix starts outside before a look, and none where a look leaves something open."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from phoenix_tui.workspace.external_editor import GIT_OFF, editor_environment
+from tests.support.left_behind import LocalHelper, local_watch, run_outside
+from tests.support.outside import ROOT
+from tools.contract import UNCONFINED, Command
+from tools.process.start import Processes, ProcessSettings, start_processes
+from tools.process.workspace_watch import WorkspaceWatch
+from tools.services import ServiceCommand
+
+Looked = tuple[WorkspaceWatch, LocalHelper]
+
+
+@pytest.fixture
+def looked() -> Looked:
+    return local_watch()
+
+
+def plant(folder: Path) -> Path:
+    """Make a repository whose settings start a program."""
+    for name in ("objects", "refs"):
+        (folder / "sub" / name).mkdir(parents=True, exist_ok=True)
+    (folder / "sub/HEAD").write_text("ref: refs/heads/x\n", "ascii")
+    config = folder / "sub/config"
+    config.write_text("[core]\n\tfsmonitor = evil\n", "ascii")
+    return config
+
+
+def refuse(*_: object, **__: object) -> None:
+    raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+def test_a_trap_that_cannot_be_renamed_keeps_programs_inside_until_it_is(
+    looked: Looked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch, helper = looked
+    command = watch.begin(tmp_path, (tmp_path,))
+    config = plant(tmp_path)
+    monkeypatch.setattr(os, "rename", refuse)
+    assert watch.end(command).said == (
+        "sub/config could not be renamed (Operation not permitted): git would start what it names",
+    )
+    assert "sub/config could not be renamed" in watch.trouble(tmp_path / "sub")
+    helper.forget()
+    assert "sub/config could not be renamed" in watch.trouble(tmp_path), "another helper knows it, too"
+    assert watch.end(watch.begin(tmp_path, (tmp_path,))).said == (), "it is named once"
+    assert "; remove it yourself" in watch.trouble(tmp_path)
+    monkeypatch.undo()
+    assert watch.trouble(tmp_path) == ""
+    assert not config.exists()
+
+
+def test_a_trap_that_the_user_removes_keeps_nothing_back(
+    looked: Looked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch, _ = looked
+    command = watch.begin(tmp_path, (tmp_path,))
+    config = plant(tmp_path)
+    monkeypatch.setattr(os, "rename", refuse)
+    watch.end(command)
+    assert watch.trouble(tmp_path)
+    config.unlink()
+    assert watch.trouble(tmp_path) == ""
+
+
+def test_a_head_that_cannot_be_written_again_keeps_programs_inside(
+    looked: Looked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch, _ = looked
+    run_outside(tmp_path, "git init -q .; sleep 0.03")
+    command = watch.begin(tmp_path, (tmp_path,))
+    (tmp_path / ".git/HEAD").unlink()
+    monkeypatch.setattr(os, "rename", refuse)
+    assert ".git/HEAD could not be written again" in watch.end(command).said[0]
+    assert ".git/HEAD could not be written again" in watch.trouble(tmp_path)
+    monkeypatch.undo()
+    assert watch.trouble(tmp_path) == ""
+    assert (tmp_path / ".git/HEAD").is_file()
+
+
+def test_a_command_that_planted_once_keeps_programs_inside_until_it_ends(looked: Looked, tmp_path: Path) -> None:
+    watch, _ = looked
+    command, other = watch.begin(tmp_path, (tmp_path,)), watch.begin(tmp_path, (tmp_path,))
+    assert watch.trouble(tmp_path) == ""
+    config = plant(tmp_path)
+    assert "a command that still runs" in watch.trouble(tmp_path)
+    assert not config.exists()
+    watch.end(other)
+    assert "a command that still runs" in watch.trouble(tmp_path), "it may do so again at once"
+    assert "sub/config was renamed" in watch.end(command).said[0]
+    assert watch.trouble(tmp_path) == ""
+
+
+def test_git_is_off_in_an_editor_where_a_look_leaves_something_open(
+    looked: Looked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch, _ = looked
+    monkeypatch.setenv("PWD", "/")
+    assert "GIT_DIR" not in editor_environment(tmp_path)
+    command = watch.begin(tmp_path, (tmp_path,))
+    plant(tmp_path)
+    given = editor_environment(tmp_path)
+    assert given["GIT_DIR"] == GIT_OFF
+    said = run_outside(tmp_path, f"GIT_DIR={GIT_OFF!r} git status")
+    assert said == f"fatal: not a git repository: '{GIT_OFF}'\n"
+    watch.end(command)
+    assert "GIT_DIR" not in editor_environment(tmp_path)
+
+
+@pytest.fixture
+async def processes() -> AsyncIterator[Processes]:
+    started = await start_processes(ProcessSettings())
+    yield started
+    await started.close()
+
+
+TRUE = ("/bin/true",)
+STARTS: dict[str, Callable[[Processes, Path], Awaitable[object]]] = {
+    "command": lambda started, folder: started.runner.run(Command(TRUE, folder, sandbox=UNCONFINED)),
+    "job": lambda started, folder: started.jobs.start(Command(TRUE, folder, sandbox=UNCONFINED), "one", "x"),
+    "server": lambda started, folder: started.services.open(ServiceCommand(TRUE, folder)),
+    "server, neutral": lambda started, folder: started.services.open(ServiceCommand(TRUE, folder, start_in=Path("/"))),
+    "hook": lambda started, folder: started.services.run_program(ServiceCommand(TRUE, folder)),
+    "terminal": lambda started, folder: started.services.open_terminal(ServiceCommand(TRUE, folder)),
+}
+
+
+async def test_every_program_outside_waits_for_a_look(
+    looked: Looked, processes: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch, _ = looked
+    monkeypatch.setattr(type(processes.planner), "watch", property(lambda _: watch))
+    command = await asyncio.to_thread(watch.begin, tmp_path, (tmp_path,))
+    for name, start in STARTS.items():
+        config = plant(tmp_path)
+        with pytest.raises(OSError, match="not started outside the sandbox: a command that still runs"):
+            await start(processes, tmp_path)
+        assert not config.exists(), name
+    await asyncio.to_thread(watch.end, command)
+    await STARTS["command"](processes, tmp_path)
+
+
+PLANS = {
+    "tools/process/plan.py": "makes them, behind a look where there is no sandbox",
+    "tools/process/supervision.py": "starts a command by the plan that it asked for",
+    "tools/process/probe.py": "the self-test, in a sandbox and a folder of its own",
+}
+
+
+def test_no_program_starts_but_by_a_plan() -> None:
+    """The places that start programs in any other way are listed in `test_started_programs.py`, each with why git
+    finds no repository of a command there."""
+    sources = {path: path.read_text("utf-8") for path in (ROOT / "tools").rglob("*.py")}
+    named = {str(path.relative_to(ROOT)) for path, text in sources.items() if "start_planned(" in text}
+    made = {str(path.relative_to(ROOT)) for path, text in sources.items() if "CommandPlan(" in text}
+    assert named | made == set(PLANS)
