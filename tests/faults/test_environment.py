@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from tests.support.cli import phoenix_in
-from tests.support.preloaded import SCREEN, Preloaded, preloaded
+from tests.support.preloaded import SCREEN, run_door
 
 LONG: Final = "x" * 3_000
 WORKS: Final = (
@@ -59,38 +58,28 @@ NAMED: Final = (
 DOORS: Final = (("-p", "hi"), ("conversations", "list"), (SCREEN,))
 
 
-@pytest.fixture(scope="module")
-def program() -> Iterator[Preloaded]:
-    with preloaded() as forks:
-        yield forks
-
-
 @pytest.mark.parametrize(("name", "value"), WORKS)
-def test_a_variable_with_nonsense_in_it_changes_nothing(
-    program: Preloaded, tmp_path: Path, name: str, value: str
-) -> None:
-    ran = program.run(phoenix_in(tmp_path, **{name: value}), "-p", "hi")
+def test_a_variable_with_nonsense_in_it_changes_nothing(tmp_path: Path, name: str, value: str) -> None:
+    ran = run_door(phoenix_in(tmp_path, **{name: value}), "-p", "hi")
     assert (ran.code, ran.out.startswith("Hello!")) == (0, True), ran.err
 
 
 @pytest.mark.parametrize(("name", "value", "words"), NAMED)
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door[0])
 def test_a_variable_that_counts_is_named(
-    program: Preloaded, tmp_path: Path, name: str, value: str, words: str, door: tuple[str, ...]
+    tmp_path: Path, name: str, value: str, words: str, door: tuple[str, ...]
 ) -> None:
     if name == "PHOENIX_MODEL" and door[0] != "-p":
         pytest.skip("it calls no model")
-    ran = program.run(phoenix_in(tmp_path, **{name: value}), *door)
+    ran = run_door(phoenix_in(tmp_path, **{name: value}), *door)
     assert (ran.code, ran.out) == (2, "")
     assert words in ran.err
     assert "Internal error" not in ran.err
 
 
 @pytest.mark.parametrize("variables", [{"SSLKEYLOGFILE": "/dev/null/x"}, {"HTTPS_PROXY": "http://["}])
-def test_the_doctor_names_variables_of_the_network(
-    program: Preloaded, tmp_path: Path, variables: dict[str, str]
-) -> None:
-    ran = program.run(phoenix_in(tmp_path, **variables), "doctor", "--json")
+def test_the_doctor_names_variables_of_the_network(tmp_path: Path, variables: dict[str, str]) -> None:
+    ran = run_door(phoenix_in(tmp_path, **variables), "doctor", "--json")
     [finding] = [one for one in ran.json if one["topic"] == "network"]
     assert (ran.code, finding["health"]) == (1, "bad")
     assert finding["text"].startswith(next(iter(variables)))

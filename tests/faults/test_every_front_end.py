@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -16,7 +16,7 @@ import pytest
 from phoenix_tui.cli.exits import Exit
 from tests.support.cli import Phoenix, Ran, phoenix_in
 from tests.support.control_host import FLAGS
-from tests.support.preloaded import EDITOR, SCREEN, Preloaded, preloaded
+from tests.support.preloaded import EDITOR, SCREEN, run_door
 
 USER: Final = b'{"type":"user","message":{"role":"user","content":"hi"}}\n'
 THREADS: Final = (
@@ -125,16 +125,10 @@ SPOIL: Final[Mapping[str, Callable[[Path], Any]]] = {
 
 
 @pytest.fixture(scope="module")
-def program() -> Iterator[Preloaded]:
-    with preloaded() as forks:
-        yield forks
-
-
-@pytest.fixture(scope="module")
-def used(program: Preloaded, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with one conversation in it."""
     phoenix = phoenix_in(tmp_path_factory.mktemp("used"))
-    assert program.run(phoenix, "-p", "hi").code == 0
+    assert run_door(phoenix, "-p", "hi").code == 0
     return phoenix.home
 
 
@@ -158,13 +152,13 @@ def lines_of(door: str, phoenix: Phoenix) -> bytes | None:
             return None
 
 
-def perform(program: Preloaded, used: Path, tmp_path: Path, door: str, fault: Fault) -> Ran:
+def perform(used: Path, tmp_path: Path, door: str, fault: Fault) -> Ran:
     phoenix = phoenix_in(tmp_path)
     shutil.copytree(used, phoenix.home, dirs_exist_ok=True)
     held = SPOIL[fault.of_file](phoenix.home / "phoenix.db") if fault.of_file else None
     broken = f"tests.support.broken_system:{fault.of_system}" if fault.of_system else ""
     try:
-        return program.run(phoenix, *{**RUNS, **COMMANDS}[door], stdin=lines_of(door, phoenix), fault=broken)
+        return run_door(phoenix, *{**RUNS, **COMMANDS}[door], stdin=lines_of(door, phoenix), fault=broken)
     finally:
         if held is not None:
             held.close()
@@ -207,34 +201,28 @@ def cases(faults: Mapping[str, Fault], *tables: Mapping[str, Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("door", "fault"), cases(AT_OPENING, RUNS, COMMANDS))
-def test_what_cannot_be_opened_is_said_alike(
-    program: Preloaded, used: Path, tmp_path: Path, door: str, fault: Fault
-) -> None:
+def test_what_cannot_be_opened_is_said_alike(used: Path, tmp_path: Path, door: str, fault: Fault) -> None:
     if fault.of_file == "locked" and door in {"lines", "screen", "continue"}:
         pytest.skip("a person is told that it waits, and decides")
-    check(door, perform(program, used, tmp_path, door, fault), fault)
+    check(door, perform(used, tmp_path, door, fault), fault)
 
 
 @pytest.mark.parametrize(("door", "fault"), cases(OF_HELPER, RUNS))
-def test_a_helper_that_cannot_start_is_said_alike(
-    program: Preloaded, used: Path, tmp_path: Path, door: str, fault: Fault
-) -> None:
-    check(door, perform(program, used, tmp_path, door, fault), fault)
+def test_a_helper_that_cannot_start_is_said_alike(used: Path, tmp_path: Path, door: str, fault: Fault) -> None:
+    check(door, perform(used, tmp_path, door, fault), fault)
 
 
 @pytest.mark.parametrize(
     ("door", "fault"), cases(WITHIN, {door: () for door in RUNS if door not in {"screen", "lines"}})
 )
-def test_a_write_that_fails_in_a_run_is_said_alike(
-    program: Preloaded, used: Path, tmp_path: Path, door: str, fault: Fault
-) -> None:
-    check(door, perform(program, used, tmp_path, door, fault), fault)
+def test_a_write_that_fails_in_a_run_is_said_alike(used: Path, tmp_path: Path, door: str, fault: Fault) -> None:
+    check(door, perform(used, tmp_path, door, fault), fault)
 
 
 @pytest.mark.parametrize("door", [*RUNS, "conversations"])
-def test_a_fault_at_the_end_changes_no_result(program: Preloaded, used: Path, tmp_path: Path, door: str) -> None:
+def test_a_fault_at_the_end_changes_no_result(used: Path, tmp_path: Path, door: str) -> None:
     fault = Fault("The disk failed at", Exit.OK, of_system="close_fails")
-    ran = perform(program, used, tmp_path, door, fault)
+    ran = perform(used, tmp_path, door, fault)
     assert (ran.code, "Traceback" in ran.err) == (0, False)
     assert [line for line in ran.err.splitlines() if fault.sentence in line] == [
         f"phoenix: The disk failed at {tmp_path}/home/phoenix.db; check it, then start Phoenix again."
@@ -255,12 +243,10 @@ def test_a_fault_at_the_end_changes_no_result(program: Preloaded, used: Path, tm
     ],
     ids=" ".join,
 )
-def test_a_stdout_that_takes_nothing_is_said_once(
-    program: Preloaded, used: Path, tmp_path: Path, arguments: list[str]
-) -> None:
+def test_a_stdout_that_takes_nothing_is_said_once(used: Path, tmp_path: Path, arguments: list[str]) -> None:
     phoenix = phoenix_in(tmp_path)
     shutil.copytree(used, phoenix.home, dirs_exist_ok=True)
-    ran = program.run(phoenix, *arguments, stdin=b"", out="/dev/full")
+    ran = run_door(phoenix, *arguments, stdin=b"", out="/dev/full")
     lost = "phoenix: Stdout cannot be written (No space left on device); the output is lost."
     assert (ran.code, ran.err.splitlines()[-1:]) == (1, [lost])
     assert "Traceback" not in ran.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,8 @@ async def test_a_key_from_the_environment_reaches_the_server_and_no_file_tool_or
 
 async def test_a_tool_cannot_read_the_key_where_the_system_shows_environments(tmp_path: Path) -> None:
     async with serve(calls("bash", command=LOOK_EVERYWHERE), says("Looked.")) as server:
-        ran = await with_claude(tmp_path, server.url).run("-p", "--permission-mode", "auto", "Look")
+        phoenix = replace(with_claude(tmp_path, server.url), anew=True)  # a fork shows the block of its server
+        ran = await phoenix.run("-p", "--permission-mode", "auto", "Look")
         assert ran.code == 0
         seen = result_text(server.requests[1])
         assert KEY not in seen

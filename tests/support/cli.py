@@ -11,7 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.support.forks import is_forkable, start_fork
+
 ROOT = Path(__file__).parents[2]
+LIMIT = 1 << 24
+"""Bytes of the longest line of its output."""
 DEADLINE = 60.0
 """Seconds one run of the program may take in a test."""
 
@@ -42,6 +46,8 @@ class Phoenix:
     home: Path
     cwd: Path
     extra: Mapping[str, str] = field(default_factory=dict[str, str])
+    anew: bool = False
+    """True for a new interpreter in place of a fork."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -64,6 +70,8 @@ class Phoenix:
         self, *arguments: str, stdin: int = asyncio.subprocess.DEVNULL, module: str = "phoenix_tui"
     ) -> asyncio.subprocess.Process:
         """A run that goes on; the caller ends it. `module` is what runs in its place."""
+        if stdin < 0 and not self.anew and is_forkable(self.environment, arguments):
+            return await start_fork((module, *arguments), self.cwd, self.environment, stdin=stdin, limit=LIMIT)
         return await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -74,7 +82,7 @@ class Phoenix:
             stdin=stdin,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            limit=1 << 24,
+            limit=LIMIT,
         )
 
     async def run(self, *arguments: str, stdin: bytes | None = None) -> Ran:

@@ -19,6 +19,7 @@ import ptyprocess
 import pyte
 
 from tests.support.cli import Phoenix
+from tests.support.forks import is_forkable, start_in_pty
 from tests.support.ptys import end
 from tests.support.waiting import PATIENCE
 
@@ -201,11 +202,17 @@ async def program(
 
     `module` is what runs in its place: one of `tests.support` that changes something in it first.
     """
-    command = [sys.executable, "-m", module, *arguments]
-    if errors is not None:
-        command = ["sh", "-c", 'exec "$@" 2>"$0"', str(errors), *command]
     environment = {"TERM": "xterm-256color", "COLORTERM": "truecolor", **phoenix.environment}
-    process = ptyprocess.PtyProcess.spawn(command, cwd=str(phoenix.cwd), env=environment, dimensions=(rows, columns))
+    words = (module, *arguments)
+    if not phoenix.anew and is_forkable(environment, words):
+        process = start_in_pty(words, phoenix.cwd, environment, (rows, columns), errors)
+    else:
+        command = [sys.executable, "-m", *words]
+        if errors is not None:
+            command = ["sh", "-c", 'exec "$@" 2>"$0"', str(errors), *command]
+        process = ptyprocess.PtyProcess.spawn(
+            command, cwd=str(phoenix.cwd), env=environment, dimensions=(rows, columns)
+        )
     running = Program(process, min(columns, MOST_DRAWN) or 80, min(rows, MOST_DRAWN) or 24)
     running.draws = max(columns, rows) <= MOST_DRAWN
     try:

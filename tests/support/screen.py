@@ -15,6 +15,7 @@ import ptyprocess
 import pyte
 
 from tests.support.cli import Phoenix
+from tests.support.forks import is_forkable, start_in_pty
 from tests.support.ptys import end
 from tests.support.waiting import PATIENCE
 
@@ -102,5 +103,8 @@ def open_screen(phoenix: Phoenix, *arguments: str, program: str = "") -> Termina
     """Start the program with a screen; `program` is Python code to run instead."""
     command = [sys.executable, *(["-c", program] if program else ["-m", "phoenix_tui"]), *arguments]
     environment = {**phoenix.environment, "TERM": "xterm-256color"}
+    if not program and not phoenix.anew and is_forkable(environment, arguments):
+        fork = start_in_pty(("phoenix_tui", *arguments), phoenix.cwd, environment, (ROWS, COLUMNS), None)
+        return Terminal(fork, termios.tcgetattr(fork.fd))
     process = ptyprocess.PtyProcess.spawn(command, cwd=str(phoenix.cwd), env=environment, dimensions=(ROWS, COLUMNS))
     return Terminal(process, termios.tcgetattr(process.fd))
