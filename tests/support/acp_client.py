@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -131,22 +130,28 @@ async def connected(
 ) -> AsyncGenerator[Opened]:
     """`phoenix acp` behind its first message."""
     editor = editor or Editor()
-    async with acp.spawn_agent_process(
+    process = await phoenix.start("acp", *arguments, stdin=asyncio.subprocess.PIPE)
+    assert process.stdin is not None
+    agent = acp.connect_to_agent(
         editor,  # type: ignore[arg-type] # it has what these tests need
-        sys.executable,
-        "-m",
-        "phoenix_tui",
-        "acp",
-        *arguments,
-        env=phoenix.environment,
-        cwd=phoenix.cwd,
-        transport_kwargs={"limit": 1 << 26, "shutdown_timeout": PATIENCE},
-        observers=[editor.observe],
+        process.stdin,
+        process.stdout,
         use_unstable_protocol=True,
-    ) as (agent, process):
+        observers=[editor.observe],
+    )
+    try:
         async with asyncio.timeout(PATIENCE):
             await agent.initialize(protocol_version=1, client_capabilities=schema.ClientCapabilities(**capabilities))
         yield Opened(agent, editor, process, phoenix)
+    finally:
+        await agent.close()
+        process.stdin.close()
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
 
 
 @asynccontextmanager
