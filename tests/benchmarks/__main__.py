@@ -36,6 +36,7 @@ from tests.benchmarks import (
     model_list,
     panes,
     parse,
+    questions,
     recording,
     rewind,
     search,
@@ -90,6 +91,7 @@ FAMILIES: Final = (
     Family("machine", machine.machine, 360, 30),
     Family("guard", guard.guard, 400, 200),
     Family("everyday", everyday.everyday, 600, 300),
+    Family("questions", questions.questions, 180, 120),
     Family("parse", parse.parse, 30, 15),
 )
 

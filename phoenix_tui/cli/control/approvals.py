@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import Struct, field
@@ -167,11 +167,27 @@ def can_use_tool(conversation: Conversation, question: Question) -> tuple[JsonOb
 
 
 def _foreign(conversation: Conversation, question: Question) -> tuple[str, JsonObject]:
+    if question.server:
+        return foreign_call("ask_user", _form(question.request.questions), conversation.record.cwd)
     args = parse_arguments(question.call.input_json)
     try:
         return foreign_call(question.call.name, args, conversation.record.cwd)
     except ToolInputError:
         return question.call.name, args
+
+
+def _form(questions: Sequence[AskedQuestion]) -> JsonObject:
+    """A question that no call of the model asks, as one of `ask_user`."""
+    forms: list[JsonValue] = []
+    for asked in questions:
+        options: list[JsonValue] = [{"label": one.label, "description": one.description} for one in asked.options]
+        forms.append({
+            "question": asked.question,
+            "header": asked.header,
+            "options": options,
+            "multiSelect": asked.multi,
+        })
+    return {"questions": forms}
 
 
 def _yes(args: JsonObject | None = None) -> ApprovalAnswer:

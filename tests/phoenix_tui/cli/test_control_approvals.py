@@ -11,6 +11,7 @@ from tests.support.cli import Phoenix, with_claude
 from tests.support.control_host import ControlHost, Frame, hosted
 from tests.support.loopback import Loopback, serve
 from tests.support.loopback_agents import by_last_message, calls, says, spawns
+from tests.support.sandboxes import needs_full_enforcement
 
 STDIO = ("--permission-prompt-tool", "stdio")
 WRITES = calls("write_file", {"path": "a.txt", "content": "one\n"})
@@ -247,3 +248,26 @@ async def test_questions_to_the_user_are_answered_by_the_host(tmp_path: Path) ->
         assert (asked["tool_name"], asked["input"]["questions"][0]["question"]) == ("AskUserQuestion", "Which colour?")
         assert words in read.replace("\\", "")
         assert frames[-1]["result"] == "Done."
+
+
+async def test_the_question_about_changed_files_is_one_that_a_host_can_show_and_answer(tmp_path: Path) -> None:
+    await needs_full_enforcement()
+
+    def keep(request: Frame) -> Frame:
+        [asked] = request["input"]["questions"]
+        return {"behavior": "allow", "updatedInput": request["input"] | {"answers": {asked["question"]: "Keep"}}}
+
+    for name, reply, left in (("keep", keep, "x\n"), ("allow", allows(), None), ("deny", denies("no"), None)):
+        folder = tmp_path / name
+        folder.mkdir()
+        async with serve(calls("bash", {"command": "echo x > AGENTS.md"}), says("Done.")) as server:
+            phoenix = with_claude(folder, server.url, PHOENIX_SANDBOX="")
+            async with hosted(phoenix, *STDIO, can_use_tool=reply) as host:
+                await host.turn("Run it")
+        [asked] = host.requests("can_use_tool")
+        [question] = asked["input"]["questions"]
+        assert asked["tool_name"] == "AskUserQuestion"
+        assert "changed AGENTS.md" in question["question"]
+        assert [one["label"] for one in question["options"]] == ["Keep", "Take back"]
+        written = phoenix.cwd / "AGENTS.md"
+        assert (written.read_text() if written.exists() else None) == left
