@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from engine.ports.server_texts import ServerTexts
 from engine.records import ConversationRecord
+from tools.contract import Enforcement
 from tools.mcp_host.protocol import OAuth
 from tools.sandbox_mode import SandboxMode
 from tools.secret_fields import SecretFields
@@ -24,6 +25,16 @@ class ServerOrigin(StrEnum):
     FLAG = "flag"
     PROJECT = "project"
     USER = "user"
+
+
+class SandboxReason(StrEnum):
+    """Reason of the sandbox that a server runs in, or of none."""
+
+    CONVERSATION = "as conversations here"
+    DEFINITION = "by its definition"
+    CHOICE = "by your choice"
+    SYSTEM = "since this system can enforce none"
+    FILES_ONLY = "weakened: this system guards files alone"
 
 
 class ServerDefinition(SecretFields, Struct, frozen=True, kw_only=True):
@@ -62,6 +73,8 @@ class ServerDefinition(SecretFields, Struct, frozen=True, kw_only=True):
     """True: a run without a screen fails when it cannot connect."""
     sandbox: SandboxMode | None = None
     """Sandbox of its own; None: that of the conversation."""
+    has_chosen_sandbox: bool = False
+    """True where the sandbox is the user's choice in place of that of the definition."""
     samples: bool = False
     """True: it may ask for answers of a model, each after a yes of the user."""
     trusts_hints: bool = False
@@ -116,6 +129,21 @@ class ServerDefinitions(Protocol):
     def allow_secrets(self, folder: Path, name: str) -> None:
         """Let a project's server have the secrets that it names; belongs in a thread. Raises Unchosen."""
         ...
+
+
+def confinement(
+    definition: ServerDefinition, conversation: SandboxMode, enforcement: Enforcement
+) -> tuple[SandboxMode, SandboxReason]:
+    """The sandbox in which the program of a server runs, and why."""
+    mode, reason = conversation, SandboxReason.CONVERSATION
+    if definition.sandbox is not None:
+        mode = definition.sandbox
+        reason = SandboxReason.CHOICE if definition.has_chosen_sandbox else SandboxReason.DEFINITION
+    if mode is SandboxMode.OFF or enforcement is Enforcement.FULL:
+        return mode, reason
+    if enforcement is Enforcement.NONE:
+        return SandboxMode.OFF, SandboxReason.SYSTEM
+    return mode, SandboxReason.FILES_ONLY
 
 
 class Unchosen(Exception):
@@ -173,6 +201,7 @@ class ServerView(Struct, frozen=True):
     """True where it is off for good."""
     sandbox: SandboxMode | None = None
     """Sandbox that it runs in; None for a server over HTTP, and for one that is not used."""
+    sandbox_reason: SandboxReason = SandboxReason.CONVERSATION
     kept: Path | None = None
     """Folder of what it has written below the home folder in a sandbox; None without one."""
     folder: str = ""

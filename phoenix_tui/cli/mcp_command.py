@@ -17,7 +17,7 @@ from phoenix_tui.config.servers.changes import PROJECT_FILE, add_server, remove_
 from phoenix_tui.config.servers.definition import Place, parse_definition
 from phoenix_tui.config.servers.server_files import BadServers
 from phoenix_tui.config.settings import ConfigError
-from phoenix_tui.text.mcp_text import NO_SERVERS, command_words, details, facts, origin_words
+from phoenix_tui.text.mcp_text import NO_SERVERS, command_words, details, facts, origin_words, sandbox_words
 from tools.clean import clean_line, reveal_name
 from tools.contract import JsonObject
 
@@ -86,7 +86,8 @@ def _tested(views: Sequence[ServerView], arguments: CommandArguments) -> Exit:
         write_json([_object(view) for view in views])
     else:
         for view in views:
-            sandbox = f"sandbox {view.sandbox.value}" if view.sandbox is not None else ""
+            words = sandbox_words(view.sandbox, view.sandbox_reason)
+            sandbox = f"sandbox {words}" if words else ""
             write_line(f"{clean_line(view.name)}: {', '.join(filter(None, (view.state.value, facts(view), sandbox)))}")
     wanted = [view for view in views if view.state is not ServerState.OFF]
     return Exit.OK if all(view.state is ServerState.CONNECTED for view in wanted) else Exit.FAILED
@@ -101,6 +102,7 @@ def _object(view: ServerView) -> JsonObject:
         "command": command_words(view),
         "source": origin_words(view),
         "sandbox": view.sandbox.value if view.sandbox is not None else None,
+        "sandbox_reason": view.sandbox_reason.value if view.sandbox is not None else None,
         "kept": str(view.kept) if view.kept is not None else None,
         "tools": list(view.tools),
         "tokens": view.tokens,

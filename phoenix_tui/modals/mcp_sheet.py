@@ -91,7 +91,8 @@ class McpSheet(RowsSheet):
         view = self._view_of(entry)
         about = [f"{shown_origin(view)}: {command_words(view)}"] if view is not None else []
         if view is not None and view.sandbox is not None:
-            about.append(f"sandbox: {sandbox_words(view)} · {hint(('mcp_sandbox', 'changes it'))}")
+            words = sandbox_words(view.sandbox, view.sandbox_reason)
+            about.append(f"sandbox: {words} · {hint(('mcp_sandbox', 'changes it'))}")
         if view is not None and view.state in NOT_WORKING:
             about.insert(0, one_line(state_words(view), LONGEST_CAUSE))
         return "\n".join(filter(None, (*about, *self._notices[:3], self._said)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from engine.ports.mcp import ServerOrigin, ServerState, ServerView
+from engine.ports.mcp import SandboxReason, ServerOrigin, ServerState, ServerView
 from phoenix_tui.text.shown_paths import short_path
 from tools.clean import clean, clean_line, reveal_name
 from tools.redaction import without_keys
@@ -18,7 +18,7 @@ NO_SERVERS: Final = (
 )
 MOST_SHARES: Final = 8
 NO_SANDBOX: Final = "This server is over HTTP, or not used: there is no sandbox to choose."
-WITHOUT: Final = "off: it can read and write what you can"
+WITHOUT: Final = "it can read and write what you can"
 LISTED: Final = 200
 """Tools that details list."""
 NOT_WORKING: Final = frozenset({ServerState.FAILED, ServerState.NEEDS_AUTH, ServerState.OFF})
@@ -84,9 +84,11 @@ def command_words(view: ServerView) -> str:
     return reveal_name(without_keys(view.shown))
 
 
-def sandbox_words(view: ServerView) -> str:
-    """Sandbox of a server in words; empty for one over HTTP."""
-    return "" if view.sandbox is None else WITHOUT if view.sandbox is SandboxMode.OFF else view.sandbox.value
+def sandbox_words(mode: SandboxMode | None, reason: SandboxReason) -> str:
+    """Sandbox of a server in words, with the reason; empty for one over HTTP."""
+    if mode is None:
+        return ""
+    return f"{mode.value}, {reason.value}{f': {WITHOUT}' if mode is SandboxMode.OFF else ''}"
 
 
 def row(view: ServerView) -> str:
@@ -105,7 +107,7 @@ def details(view: ServerView) -> str:
         f"transport    {view.transport}",
     ]
     if view.sandbox is not None:
-        lines.append(f"sandbox      {sandbox_words(view)}")
+        lines.append(f"sandbox      {sandbox_words(view.sandbox, view.sandbox_reason)}")
     if view.kept is not None and view.kept.is_dir():
         lines.append(f"keeps        what it writes below the home folder, in {short_path(view.kept)}")
     if view.folder:

@@ -92,7 +92,7 @@ async def findings(setup: Setup) -> list[Finding]:
     found += await asyncio.to_thread(_extensions, setup)
     found.append(await asyncio.to_thread(worktree_finding, setup.cwd))
     found += part_findings()
-    found += await mcp_findings(setup)
+    found += await mcp_findings(setup, support.enforcement)
     found += servers
     found.append(_sub_agents(setup.settings))
     found.append(Finding("memory", Health.OK, memory_limit.in_words(memory_limit.MemoryLimit.of(setup.settings))))

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from engine.extensions.mcp.hub import McpHub
-from engine.ports.mcp import FolderServers, ServerOrigin
+from engine.ports.mcp import FolderServers, SandboxReason, ServerOrigin, confinement
 from engine.records import ConversationRecord
 from engine.records.unstored import unstored_record
 from phoenix_tui.cli.arguments import CommandArguments
@@ -20,12 +20,14 @@ from phoenix_tui.cli.mcp_command import show_servers
 from phoenix_tui.cli.mcp_sign_in import SIGNING, change_access
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.credentials import KEYRING
+from phoenix_tui.text.mcp_text import sandbox_words
 from phoenix_tui.wiring.hooks import APART
 from phoenix_tui.wiring.mcp import keep_nothing, open_hub, server_files
 from phoenix_tui.wiring.processes import process_settings
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
 from phoenix_tui.wiring.trust_board import project_sources
 from tools.clean import clean_line, reveal_name
+from tools.contract import Enforcement, SandboxMode
 from tools.images.decoder import ImageDecoder
 from tools.process.start import start_processes
 from tools.wording import counted
@@ -58,11 +60,25 @@ def _record(setup: Setup) -> ConversationRecord:
     return unstored_record(setup.cwd, sandbox, required=required)
 
 
-async def mcp_findings(setup: Setup) -> list[Finding]:
+async def mcp_findings(setup: Setup, enforcement: Enforcement) -> list[Finding]:
     """Findings about the definitions of servers; none is started."""
     files = server_files(setup, os.environ, project_sources(setup, may_give=False))
-    found = _findings(await asyncio.to_thread(files.look, Path(setup.cwd)))
-    return [*found, *_tokens_finding(setup)]
+    found = await asyncio.to_thread(files.look, Path(setup.cwd))
+    sandboxes = _sandbox_findings(found, chosen_sandbox(setup.settings, setup.cwd)[0], enforcement)
+    return [*_findings(found), *sandboxes, *_tokens_finding(setup)]
+
+
+def _sandbox_findings(found: FolderServers, mode: SandboxMode, enforcement: Enforcement) -> Iterator[Finding]:
+    """The sandbox of each program, and why."""
+    for one in found.servers:
+        if one.is_enabled and not one.trouble and one.transport == "stdio":
+            chosen, reason = confinement(one, mode, enforcement)
+            is_open = chosen is SandboxMode.OFF or reason is SandboxReason.FILES_ONLY
+            yield Finding(
+                "mcp",
+                Health.NOTE if is_open else Health.OK,
+                f"{clean_line(one.name)}: sandbox {sandbox_words(chosen, reason)}",
+            )
 
 
 def _tokens_finding(setup: Setup) -> Iterator[Finding]:

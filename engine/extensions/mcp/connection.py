@@ -23,7 +23,7 @@ from engine.extensions.mcp.last_words import error_line, stderr_lines
 from engine.extensions.mcp.server_access import ServerAccess
 from engine.extensions.mcp.server_places import named_places
 from engine.extensions.mcp.starting import project_variables, start_command
-from engine.ports.mcp import ServerDefinition, ServerState
+from engine.ports.mcp import SandboxReason, ServerDefinition, ServerState
 from engine.ports.services import RunningService
 from tools.clean import clean_line
 from tools.contract import JsonObject, KeptPlaces, Report, Sandbox, SandboxedStartError, SandboxMode
@@ -116,6 +116,7 @@ class ServerConnection:
         """Folder of what it writes below the home folder in a sandbox."""
         self.start_in: Path | None = None
         """Neutral folder in which it starts; None: the project, or the one that its definition names."""
+        self.sandbox_reason = SandboxReason.CONVERSATION
         self.state, self.text = ServerState.WAITING, ""
         self.catalogue: Catalogue | None = None
         """Lists of this connection, or of an earlier one."""

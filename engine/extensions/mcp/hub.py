@@ -36,6 +36,7 @@ from engine.ports.mcp import (
     ServerOrigin,
     ServerState,
     ServerView,
+    confinement,
 )
 from engine.ports.services import ServiceRunner
 from engine.records import ConversationRecord
@@ -280,32 +281,31 @@ class McpHub:
     async def _connection(
         self, definition: ServerDefinition, found: FolderServers, record: ConversationRecord, enforcement: Enforcement
     ) -> ServerConnection:
-        sandbox, root = self._sandbox(definition, record, enforcement), found.root
+        mode, reason = confinement(definition, record.sandbox, enforcement)
+        sandbox, root = self._sandbox(definition, mode), found.root
         neutral = start_folder(definition, found, self._folders.neutral)
         place = (str(root), str(neutral or ""))
         parts = (definition.name, definition.identity, *place, sandbox.mode.value, str(sandbox.network))
         key = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
         if (known := self._servers.get(key)) is not None:
             known.definition = definition  # what does not belong to its identity may have changed
+            known.sandbox_reason = reason
             return known
         number = f"{key}-{next(self._numbers)}"  # a server that ends beside its successor takes none of its events
         made = ServerConnection(number, definition, root, sandbox, self._helpers, self._settings.limits, self)
         made.folder = record.cwd
         made.kept = kept_folder(self._folders.kept, definition, root)
         made.start_in = made.headers.start_in = neutral
+        made.sandbox_reason = reason
         self._servers[key] = made
         made.catalogue = await asyncio.to_thread(self._cache.get, definition.digest)
         return made
 
-    def _sandbox(self, definition: ServerDefinition, record: ConversationRecord, enforcement: Enforcement) -> Sandbox:
-        """The sandbox of the definition, else of the conversation, where the system can enforce it; none over HTTP but
-        for a project's helper.
-        """
-        mode = record.sandbox if definition.sandbox is None else definition.sandbox
-        usable = enforcement is not Enforcement.NONE and mode is not SandboxMode.OFF
+    def _sandbox(self, definition: ServerDefinition, mode: SandboxMode) -> Sandbox:
+        """The limits of its program; none over HTTP but for a project's helper."""
         helped = bool(definition.headers_helper) and definition.origin is ServerOrigin.PROJECT
         is_projects = definition.origin is ServerOrigin.PROJECT
-        if (definition.transport != "stdio" and not helped) or not usable:
+        if (definition.transport != "stdio" and not helped) or mode is SandboxMode.OFF:
             return AS_IN_A_SHELL if is_projects else UNCONFINED
         path = None if is_projects else PathOrder.LEFT_OUT
         return Sandbox(mode, network=self._settings.sandbox_network, required=False, path=path)

@@ -60,6 +60,7 @@ def view_of(
         is_required=definition.is_required,
         samples=definition.samples,
         sandbox=server.sandbox,
+        sandbox_reason=server.sandbox_reason,
         kept=server.kept if server.is_confined else None,
         folder=str(server.start_in or definition.cwd or server.root) if definition.transport == "stdio" else "",
     )

@@ -58,7 +58,7 @@ class _Found(Struct):
             if made.secrets and secrets_key(made) in self.allowed:
                 made, notices = parse_definition(name, value, replace(place, may_have_secrets=True))
             if (mode := self.sandboxes.get(sandbox_key(made))) is not None and made.digest:
-                made = replace(made, sandbox=mode, identity=f"{made.identity} {mode}")
+                made = replace(made, sandbox=mode, has_chosen_sandbox=True, identity=f"{made.identity} {mode}")
             if off_key(made) in self.off:
                 made = replace(made, is_enabled=False, is_off=True)
             if made.name in self.servers:

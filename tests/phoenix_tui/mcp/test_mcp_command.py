@@ -96,3 +96,5 @@ async def test_a_server_that_does_not_answer_fails_the_test_with_its_reason(tmp_
     assert "bad: failed, it cannot be started" in ran.out
     doctor = await phoenix.run("doctor")
     assert "1 server defined; `phoenix mcp test` connects to them" in doctor.out
+    assert "bad: sandbox off, as conversations here: it can read and write what you can" in doctor.out
+    assert "off: sandbox" not in doctor.out, "it is not used"

@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from phoenix_tui.text.mcp_text import details, origin_words, shown_origin
+from engine.ports.mcp import ServerDefinition, ServerOrigin, confinement
+from phoenix_tui.text.mcp_text import details, origin_words, sandbox_words, shown_origin
 from tests.support.fake_mcp import a_server
+from tools.contract import Enforcement, SandboxMode
+
+OFF = "it can read and write what you can"
 
 
 def test_a_screen_shows_the_home_folder_of_a_file_as_a_tilde_and_json_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,3 +22,21 @@ def test_a_screen_shows_the_home_folder_of_a_file_as_a_tilde_and_json_its_path(m
     assert shown_origin(server) == "~/.config/phoenix/config.toml"
     assert "defined in   ~/.config/phoenix/config.toml" in details(server)
     assert origin_words(server) == path
+
+
+@pytest.mark.parametrize(
+    ("own", "chosen", "enforcement", "said"),
+    [
+        (None, False, Enforcement.FULL, "workspace, as conversations here"),
+        (SandboxMode.READ_ONLY, False, Enforcement.FULL, "read-only, by its definition"),
+        (SandboxMode.OFF, False, Enforcement.FULL, f"off, by its definition: {OFF}"),
+        (SandboxMode.OFF, True, Enforcement.FILES, f"off, by your choice: {OFF}"),
+        (None, False, Enforcement.FILES, "workspace, weakened: this system guards files alone"),
+        (None, False, Enforcement.NONE, f"off, since this system can enforce none: {OFF}"),
+    ],
+)
+def test_the_sandbox_of_a_server_is_named_with_its_reason(
+    own: SandboxMode | None, chosen: bool, enforcement: Enforcement, said: str
+) -> None:
+    defined = ServerDefinition(name="a", origin=ServerOrigin.USER, source="", sandbox=own, has_chosen_sandbox=chosen)
+    assert sandbox_words(*confinement(defined, SandboxMode.WORKSPACE, enforcement)) == said
