@@ -38,6 +38,7 @@ from engine.permissions.tool_names import class_named
 from tools.comparing import near_names
 from tools.contract import ToolClass
 
+OF_FILE: Final = "This rule stands in {file}; change it there."
 NOT_FOR_ONE: Final = "A rule that denies holds in a project or everywhere, not in one conversation."
 
 
@@ -52,11 +53,13 @@ class ActiveRule(Struct, frozen=True):
     """Title of the conversation; empty for one without a title, too."""
     project: str = ""
     """Absolute folder of the project it belongs to; empty for a conversation's rule and one that holds everywhere."""
+    file: str = ""
+    """File of another program in which it stands, and which alone changes it; empty for a rule of Phoenix."""
 
     @property
-    def place(self) -> tuple[str, str]:
+    def place(self) -> tuple[str, str, str]:
         """Scope of the rule, to group by."""
-        return self.conversation_id, self.project
+        return self.conversation_id, self.project, self.file
 
     @property
     def kept(self) -> KeptRule:
@@ -71,17 +74,20 @@ class RuleStore:
         self._ports = ports
         self._opened = opened
 
-    def all(self) -> tuple[ActiveRule, ...]:
-        """All rules: global ones, then by project in the order of the file, then by conversation."""
-        kept = self._ports.rules.rules()
-        stored = [ActiveRule(one.text, since=one.since, project=one.project) for one in kept]
+    def all(self, folder: Path | None = None) -> tuple[ActiveRule, ...]:
+        """All rules: global ones, then by project in the order of the file, then by conversation; at last those that
+        files of another program add in `folder`.
+        """
+        kept = self._ports.rules.rules(folder)
+        stored = [ActiveRule(one.text, since=one.since, project=one.project) for one in kept if not one.file]
+        theirs = dict.fromkeys(ActiveRule(one.entry, file=one.file) for one in kept if one.file)
         here = [
             ActiveRule(str(rule), one.id, since, _title(one))
             for one in self._opened.values()
             for rule, since in one.rules.items()
             if not self._is_copy(one, rule)
         ]
-        return (*sorted(stored, key=lambda one: one.project), *here)
+        return (*sorted(stored, key=lambda one: one.project), *here, *theirs)
 
     def trouble(self) -> str:
         """Unreadable parts of the stored rules, which have no effect, in one sentence; empty if none."""
@@ -145,6 +151,8 @@ class RuleStore:
         Raises:
             EngineError: the file cannot be written.
         """
+        if rule.file:
+            raise EngineError(OF_FILE.format(file=rule.file))
         if not rule.conversation_id:
             _write(lambda: self._ports.rules.remove(rule.kept))
             return
@@ -159,6 +167,8 @@ class RuleStore:
         Raises:
             EngineError: it is no rule, the file cannot be written, or the conversation is closed.
         """
+        if old.file:
+            raise EngineError(OF_FILE.format(file=old.file))
         new = replace(old, text=text, since=self._ports.clock.now())
         self.add(new)
         if new.text != old.text:
@@ -173,6 +183,8 @@ class RuleStore:
         Raises:
             EngineError: the file cannot be written.
         """
+        if old.file:
+            raise EngineError(OF_FILE.format(file=old.file))
         new = replace(old, text=self._bound_text(old), project=project)
         self.put_back(new)
         self.remove(old)

@@ -9,6 +9,8 @@ from engine.executor.requests import ConversationOptions
 from engine.machine.stop_cause import StopCause
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from engine.api.conversation import ConversationApi, Unsubscribe
     from engine.api.tasks import TasksApi
     from engine.executor.requests import Activity
@@ -155,8 +157,8 @@ class RewindApi(Protocol):
 class RulesApi(Protocol):
     """The stored rules and those of the open conversations. Changes raise EngineError, in one sentence."""
 
-    def all(self) -> tuple[ActiveRule, ...]:
-        """All rules: global ones, then by project, then by conversation."""
+    def all(self, folder: Path | None = None) -> tuple[ActiveRule, ...]:
+        """All rules: global ones, then by project, by conversation, and of files of another program in `folder`."""
         ...
 
     def trouble(self) -> str:

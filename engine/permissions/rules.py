@@ -73,6 +73,10 @@ class KeptRule(Struct, frozen=True):
     """Absolute folder of the project; empty for a rule that holds everywhere."""
     source: str = ""
     """File of a rule that denies, or the flag of one that was given on the command line."""
+    file: str = ""
+    """File of another program in which it stands, and which alone changes it; empty for a rule of Phoenix."""
+    entry: str = ""
+    """The text as it stands in that file, behind `deny ` or `ask `."""
 
 
 class RuleBook(Protocol):

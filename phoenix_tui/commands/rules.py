@@ -13,8 +13,7 @@ from phoenix_tui.modals.rules_sheet import RulesSheet
 async def rules(ctx: CommandContext, _: str) -> None:
     """All of them; the sheet stays open over changes."""
     places = rule_places(ScreenFrontEnd(ctx))
-    sheet = RulesSheet(ctx.active.services.engine.rules, places.conversation_id, places.project, places.note)
-    await ctx.sheets.show(sheet)
+    await ctx.sheets.show(RulesSheet(ctx.active.services.engine.rules, places))
 
 
 RUNS: Final[dict[str, CommandFunction]] = {"rules": rules}

@@ -6,7 +6,7 @@ this file as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +22,7 @@ from phoenix_tui.config.claude_settings import (
     faults_of,
     parse_settings,
     placed_rules,
+    whole_rule,
 )
 from phoenix_tui.config.live_files import FileStamp, stamp
 from phoenix_tui.config.project import places_of
@@ -112,9 +113,23 @@ def _read(path: Path, version: FileStamp) -> _Read:
 
 def _placed(texts: Sequence[str], kind: str, base: Path, path: Path) -> Iterator[KeptRule]:
     """The rules of a list; one that allows has no source, since it is none of the command line."""
+    name = reveal_name(path)
     for text in texts:
         for rule in placed_rules(text, kind, base)[0]:
-            yield KeptRule(rule, source=reveal_name(path) if kind else "")
+            yield KeptRule(rule, source=name if kind else "", file=name, entry=f"{kind}{whole_rule(text)}")
+
+
+def settings_rules(paths: Sequence[Path], allowing: Collection[Path]) -> Iterator[str]:
+    """Sentences about the rules of settings files; those that allow count in the files `allowing` alone."""
+    for path in dict.fromkeys(paths):
+        content = read_regular(path, MOST_BYTES + 1)
+        if content is None or len(content) > MOST_BYTES:
+            continue
+        found = parse_settings(content)
+        if found.deny or found.ask or found.allow:
+            waits = " (not in force before you trust it)" if found.allow and path not in allowing else ""
+            numbers = f"{len(found.deny)} deny, {len(found.ask)} ask, {len(found.allow)} allow{waits}"
+            yield f"{reveal_name(path)}: {numbers}; /permissions rules lists those in force"
 
 
 def settings_faults(paths: Sequence[Path]) -> list[str]:

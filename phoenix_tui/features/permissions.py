@@ -8,6 +8,7 @@ from engine.ports import ConversationChanges
 from engine.ports.profiles import SANDBOX_FREEDOM
 from engine.records import PermissionMode
 from phoenix_tui.features.front_end import FrontEnd, Option
+from phoenix_tui.features.rules import rule_places
 from phoenix_tui.text.labels import MODE_MEANINGS, SANDBOX_MEANINGS, sandbox_set, widening
 from tools.contract import Enforcement, SandboxMode
 from tools.wording import counted
@@ -24,7 +25,7 @@ async def choose_mode(front: FrontEnd, word: str) -> bool:
         return False
     if not word:
         options = [Option(mode.value, mode.value, (MODE_MEANINGS[mode],)) for mode in PermissionMode]
-        count = len(front.services.engine.rules.all())
+        count = len(front.services.engine.rules.all(rule_places(front).folder))
         options.append(Option(RULES, RULES, (f"{counted(count, 'rule')}: list, edit, remove",)))
         word = await front.pick("What runs without asking", options, current=front.mode.value)
     if word in modes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from msgspec import Struct
 
 from engine.permissions.projects import project_of
@@ -13,6 +15,8 @@ class RulePlaces(Struct, frozen=True):
     """Possible scopes of a new rule."""
 
     project: str
+    folder: Path
+    """Working directory, in which files of another program may have rules."""
     conversation_id: str = ""
     """Empty where none can be kept for a conversation."""
     note: str = ""
@@ -24,4 +28,4 @@ def rule_places(front: FrontEnd) -> RulePlaces:
     conversation = front.conversation
     folder = conversation.record.cwd if conversation is not None else front.launch.cwd
     kept_here = conversation.id if conversation is not None and not conversation.read_only else ""
-    return RulePlaces(str(project_of(folder)), kept_here, no_rule_counts(front.mode))
+    return RulePlaces(str(project_of(folder)), folder, kept_here, no_rule_counts(front.mode))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from engine.permissions.denials import narrows
-from engine.rule_store import ActiveRule
+from engine.rule_store import OF_FILE, ActiveRule
 from phoenix_tui.features.approvals import UNTITLED
 from phoenix_tui.features.rules import rule_places
 from phoenix_tui.linear.context import LinearContext, LineCommand
@@ -34,7 +34,7 @@ async def choose_rule(ctx: LinearContext) -> None:
     rules = ctx.services.engine.rules
     places = rule_places(ctx)
     ctx.say(*(clean_line(one) for one in (rules.trouble(), places.note) if one))
-    found = rules.all()
+    found = rules.all(places.folder)
     if not found:
         ctx.say(NONE_YET)
         return
@@ -44,6 +44,9 @@ async def choose_rule(ctx: LinearContext) -> None:
     rule = found[chosen]
     why = rules.problem(rule.text)
     ctx.say(clean_line(f"Not applied: {why}" if why else rules.effect(rule.text)))
+    if rule.file:
+        ctx.say(OF_FILE.format(file=one_line(rule.file)))
+        return
     moves = [] if rule.conversation_id else [f"apply {PLACES[1] if rule.project else PLACES[0]}"]
     done = await ctx.choose(f"{one_line(rule.text)}:", ["remove the rule", *moves])
     if done == 0:
@@ -79,6 +82,8 @@ def _rows(found: Sequence[ActiveRule]) -> list[str]:
 def _where(rule: ActiveRule) -> str:
     if rule.conversation_id:
         return f"only in {one_line(rule.title) or UNTITLED}"
+    if rule.file:
+        return f"in {one_line(rule.file)}"
     return f"in the project {one_line(rule.project)}" if rule.project else PLACES[1]
 
 

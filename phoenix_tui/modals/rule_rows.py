@@ -64,6 +64,8 @@ def remark(text: str, rules: RulesApi, width: int, *, writing: bool) -> Content:
 def _where(rule: ActiveRule) -> str:
     if rule.conversation_id:
         return f"Only in “{one_line(rule.title) or UNTITLED}”"
+    if rule.file:
+        return f"In {one_line(short_path(Path(rule.file)))}, to be changed there"
     return f"In the project {one_line(short_path(Path(rule.project)))}" if rule.project else EVERYWHERE
 
 

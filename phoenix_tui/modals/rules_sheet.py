@@ -17,6 +17,7 @@ from engine.api.engine import RulesApi
 from engine.executor.requests import EngineError
 from engine.rule_store import ActiveRule
 from phoenix_tui.features.rule_changes import RuleChanges
+from phoenix_tui.features.rules import RulePlaces
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.esc_hint import BACK, CLOSES
 from phoenix_tui.keys.keymap import bindings
@@ -49,20 +50,10 @@ class RulesSheet(Sheet[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS, sheet_take="write"), *bindings(Scope.RULES)]
 
-    def __init__(
-        self,
-        rules: RulesApi,
-        here: str,
-        project: str,
-        note: str = "",
-    ) -> None:
+    def __init__(self, rules: RulesApi, places: RulePlaces) -> None:
         super().__init__()
         self._rules = rules
-        self._here = here
-        """Id of the conversation in view; empty for none."""
-        self._project = project
-        """Folder of the project in view, in which a new rule holds."""
-        self._note = note
+        self._places = places
         self.clock: Clock = SYSTEM_CLOCK
         self._found: tuple[ActiveRule, ...] = ()
         self._chosen = 0
@@ -98,7 +89,7 @@ class RulesSheet(Sheet[None]):
 
     def _look(self) -> None:
         before = self._row
-        self._found = self._rules.all()
+        self._found = self._rules.all(self._places.folder)
         same = [place for place, one in enumerate(self._found) if before is not None and one == before]
         self._chosen = same[0] if same else max(min(self._chosen, len(self._found) - 1), 0)
         self._draw()
@@ -106,7 +97,7 @@ class RulesSheet(Sheet[None]):
     def _draw(self) -> None:
         width = self.measure
         room = max(int(self.size.height * SHARE) - AROUND, 3)
-        trouble = " ".join(part for part in (self._rules.trouble(), self._note) if part)
+        trouble = " ".join(part for part in (self._rules.trouble(), self._places.note) if part)
         rows = rows_of(self._found, self._chosen, width, room, self.clock.now(), trouble, self._rules)
         self.query_one("#rows", Static).update(Content("\n").join(rows))
         text = self.query_one(LineInput).text if self._writing else self._row.text if self._row else ""
@@ -118,16 +109,17 @@ class RulesSheet(Sheet[None]):
 
     def _keys(self) -> str:
         if self._writing and self._edited is None:
-            here = (("rule_here", "only this conversation"),) if self._here else ()
+            here = (("rule_here", "only this conversation"),) if self._places.conversation_id else ()
             return hint("Enter adds it to this project", ("rule_everywhere", "everywhere"), *here)
         if self._writing:
             return "Enter saves"
-        chosen = (("sheet_take", "edits"), ("rule_remove", "removes"), *self._moves()) if self._found else ()
+        own = self._row is not None and not self._row.file
+        chosen = (("sheet_take", "edits"), ("rule_remove", "removes"), *self._moves()) if own else ()
         return hint(*chosen, ("rule_new", "adds one"), ("rule_undo", "undoes"))
 
     def _moves(self) -> tuple[tuple[str, str], ...]:
         row = self._row
-        if row is None or row.conversation_id:
+        if row is None or row.conversation_id or row.file:
             return ()
         return (("rule_move", "for all projects" if row.project else "for this project only"),)
 
@@ -143,7 +135,9 @@ class RulesSheet(Sheet[None]):
         if self._writing:
             raise SkipAction
         rule = None if new else self._row
-        if rule is not None or new:
+        if rule is not None and rule.file:
+            self._do(lambda: self._changes.remove(rule))  # says which file to change
+        elif rule is not None or new:
             line = self.query_one(LineInput)
             self._edited, self._said = rule, Content("")
             line.display = True
@@ -159,7 +153,7 @@ class RulesSheet(Sheet[None]):
     def action_shift(self) -> None:
         """Move a rule from this project to everywhere, or back."""
         if (rule := self._row) is not None and not self._writing:
-            self._do(lambda: self._changes.move(rule, self._project))
+            self._do(lambda: self._changes.move(rule, self._places.project))
 
     def action_undo(self) -> None:
         """Turn the last change around."""
@@ -170,9 +164,9 @@ class RulesSheet(Sheet[None]):
         if not self._writing:
             raise SkipAction
         line = self.query_one(LineInput)
-        if self._edited is None and self._here:
+        if self._edited is None and self._places.conversation_id:
             # After the letters typed before it.
-            line.call_later(lambda: self._keep(line.text, ActiveRule("", self._here)))
+            line.call_later(lambda: self._keep(line.text, ActiveRule("", self._places.conversation_id)))
 
     def action_everywhere(self) -> None:
         """Keep a new rule in every project."""
@@ -198,7 +192,7 @@ class RulesSheet(Sheet[None]):
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
         """Keep the rule in this project, or in the scope of the edited one."""
         event.stop()
-        self._keep(event.text, ActiveRule("", project=self._project))
+        self._keep(event.text, ActiveRule("", project=self._places.project))
 
     def _keep(self, text: str, new: ActiveRule) -> None:
         """A rule that can match something; another one stays in its line with the reason below it."""

@@ -134,7 +134,8 @@ def settings_notices(sources: ProjectSources, cwd: Path) -> list[str]:
 
 def source_findings(sources: ProjectSources, cwd: Path) -> Iterator[Finding]:
     """Findings about the files that extend Phoenix in a folder, and whether they are used."""
-    from phoenix_tui.config.sources.source_faults import file_faults, shortened  # noqa: PLC0415 - for the doctor alone
+    from phoenix_tui.config.claude_rules import FOLDER, NAMES, settings_rules  # noqa: PLC0415 - for the doctor alone
+    from phoenix_tui.config.sources.source_faults import file_faults, shortened  # noqa: PLC0415 - as above
 
     try:
         found = sources.look(cwd)
@@ -149,6 +150,10 @@ def source_findings(sources: ProjectSources, cwd: Path) -> Iterator[Finding]:
         yield Finding("extensions", Health.OK, f"{listed(counts(report.waiting()))}, left out by your answer")
     elif words := untrusted(report):
         yield Finding("extensions", Health.NOTE, words)
+    files = [file.path for file in (*found.files, *found.waiting) if file.path.name in NAMES and file.plugin is None]
+    users = sources.home / FOLDER / NAMES[0]
+    for words in settings_rules([*files, users], {file.path for file in found.files}):
+        yield Finding("rules", Health.OK, words)
     out = [entry for entry in report.entries if entry.state is SourceState.LEFT_OUT]
     for entry in out[:3]:
         yield Finding("extensions", Health.NOTE, f"{short_name(entry.name)} is not used: {entry.why}.")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from engine.executor.requests import EngineError
 from engine.permissions.denials import Doubt, Refusal, denials_in, verdict_on
 from engine.permissions.projects import project_of
 from engine.permissions.rules import RuledCall, rules_in_force
@@ -17,6 +18,9 @@ from phoenix_tui.config.claude_settings import parse_settings
 from phoenix_tui.config.rule_file import RuleFile
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
+from phoenix_tui.features.rule_changes import RuleChanges
+from phoenix_tui.wiring.trust_board import source_findings
+from tests.support.fake_rules import rule_desk
 from tools.contract import ToolClass, ToolRequest
 
 
@@ -110,6 +114,38 @@ def test_the_local_file_of_a_repository_narrows_in_its_worktrees(world: World) -
         f"read_file({tree}/.env)",
     }
     assert rules_in_force(world.book.rules(tree), project_of(tree)) == []
+
+
+def test_rules_are_listed_with_their_file_as_they_stand_there_and_changed_there_alone(world: World) -> None:
+    path = world.rules(deny=["Read(./.env)"], ask=["Bash(npm publish:*)"], allow=["mcp__notes"])
+    world.trust()
+    desk = rule_desk({}, world.book)
+    found = desk.all(world.project)
+    assert [(one.text, one.file) for one in found] == [
+        ("deny Read(./.env)", str(path)),
+        ("ask Bash(npm publish:*)", str(path)),
+        ("mcp__notes__*(*)", str(path)),
+    ]
+    assert desk.all() == ()
+    changes = RuleChanges(desk, "u restores it")
+    with pytest.raises(EngineError, match=f"This rule stands in {path}; change it there."):
+        changes.remove(found[0])
+    with pytest.raises(EngineError, match="change it there"):
+        changes.move(found[0], str(world.project))
+    assert changes.undo() == "There is nothing to undo."
+
+
+def test_the_doctor_counts_the_rules_of_each_file(world: World) -> None:
+    world.rules(deny=["Read(./.env)"], allow=["Bash(make:*)"])
+    world.write({"permissions": {"ask": ["Bash(git push:*)"]}}, home=True)
+
+    def said() -> list[str]:
+        found = source_findings(world.sources, world.project)
+        return [one.text.partition(": ")[2].partition(";")[0] for one in found if one.topic == "rules"]
+
+    assert said() == ["1 deny, 0 ask, 1 allow (not in force before you trust it)", "0 deny, 1 ask, 0 allow"]
+    world.trust()
+    assert said() == ["1 deny, 0 ask, 1 allow", "0 deny, 1 ask, 0 allow"]
 
 
 def test_a_users_file_narrows_and_allows_only_where_its_use_was_chosen(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 
 from engine.permissions.projects import project_of
-from engine.permissions.rules import Rule
+from engine.permissions.rules import KeptRule, Rule
 from engine.rule_store import ActiveRule
-from phoenix_tui.config.rule_file import RuleFile
+from phoenix_tui.config.rule_file import RuleFile, RulesInMemory
 from phoenix_tui.modals.picker_sheet import PickerSheet
 from phoenix_tui.modals.rules_sheet import RulesSheet
 from phoenix_tui.widgets.line_input import LineInput
@@ -137,6 +137,21 @@ async def test_a_broken_rules_file_is_named_and_left_alone(
         await shell.pilot.press("enter")
         await shell.until(lambda: not writing(sheet) and "could not be saved" in shell.text)
         assert file.path.read_text() == "allow = 3"
+
+
+async def test_a_rule_of_a_settings_file_is_shown_below_its_name_and_changed_there(
+    open_shell: OpenShell, engine: FakeEngine
+) -> None:
+    kept = KeptRule("deny bash(rm *)", source="f", file="/p/.claude/settings.json", entry="deny Bash(rm:*)")
+    engine.rules = rule_desk(engine.opened, RulesInMemory((kept,)))
+    async with open_shell((100, 30)) as shell:
+        sheet = await rules_sheet(shell)
+        await shell.until(lambda: "In /p/.claude/settings.json, to be changed there" in shell.text)
+        assert "deny Bash(rm:*)" in shell.text
+        assert "removes" not in shell.text
+        await shell.pilot.press("enter")
+        await shell.until(lambda: "This rule stands in /p/.claude/settings.json; change it there." in shell.text)
+        assert not writing(sheet)
 
 
 async def test_permissions_leads_to_the_rules_and_a_mode_that_asks_nothing_is_said(
