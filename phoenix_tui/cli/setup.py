@@ -19,8 +19,8 @@ from phoenix_tui.config.file_sources import FileSources, file_sources
 from phoenix_tui.config.load import Layer, environment_layer, flag_layer, merge, parse_layer, user_layer
 from phoenix_tui.config.paths import Paths, find_paths
 from phoenix_tui.config.profile_layer import Agents, chosen_profile, instructed, open_profiles, with_profile
-from phoenix_tui.config.project import Project, find_project
-from phoenix_tui.config.settings import ConfigError, Settings, SettingValue
+from phoenix_tui.config.project import Project, find_project, places_of
+from phoenix_tui.config.settings import ConfigError, Settings, SettingValue, narrows
 from phoenix_tui.config.trust import Trust, TrustFile, TrustStatus
 from tools.clean import clean_line, reveal_name
 from tools.sandbox_mode import SandboxMode
@@ -152,6 +152,7 @@ def prepare(arguments: RunArguments, environment: Mapping[str, str], setting_sou
         trust = _trust(paths, project, give=arguments.trust or files is not None)
         asked = (environment_layer(environment), flag_layer(_flags(arguments)))
         narrowing = _project_layer(project) if trust.trust is Trust.GIVEN else Layer()
+        _narrow_mode(narrowing, project.folder, files)
         agents = partial(_agents, paths, files, arguments.trust)
         settings_now = partial(_merged, paths, project.folder, narrowing, asked, agents)
         settings = settings_now()
@@ -292,6 +293,18 @@ def _project_layer(project: Project) -> Layer:
         values |= layer.values
         sources |= layer.sources
     return Layer(values, sources)
+
+
+def _narrow_mode(layer: Layer, folder: Path, files: FileSources | None) -> None:
+    """Add the permission mode of settings files of another program; it only narrows, so it needs no trust."""
+    if not any(os.path.lexists(place / ".claude") for place in places_of(folder)):
+        return
+    from phoenix_tui.config.claude_rules import MODE, default_mode  # noqa: PLC0415 - most folders have no such file
+
+    mode, path = default_mode(folder, files.counts if files is not None else None)
+    name = "permission_mode"
+    if mode and (name not in layer.values or narrows(name, mode, layer.values[name])):
+        layer.values[name], layer.sources[name] = mode, f"{path}: permissions.{MODE}"
 
 
 def _made(paths: Paths) -> Paths:

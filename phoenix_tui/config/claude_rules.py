@@ -6,15 +6,16 @@ this file as it is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from msgspec import Struct
 
 from engine.permissions.denials import ASK, DENY
 from engine.permissions.projects import project_of
 from engine.permissions.rules import KeptRule, RuleBook
+from phoenix_tui.config.added_folders import folder_rules
 from phoenix_tui.config.claude_settings import (
     MOST_BYTES,
     RULES,
@@ -24,9 +25,11 @@ from phoenix_tui.config.claude_settings import (
     placed_rules,
     whole_rule,
 )
+from phoenix_tui.config.claude_words import FOREIGN_MODES
 from phoenix_tui.config.live_files import FileStamp, stamp
 from phoenix_tui.config.project import places_of
 from phoenix_tui.config.rule_layer import RuleLayer
+from phoenix_tui.config.settings import MODE_FREEDOM
 from phoenix_tui.config.sources.digests import digest_of
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from tools.clean import clean_line, reveal_name
@@ -34,9 +37,18 @@ from tools.files.own_files import read_regular
 
 NAMES: Final = ("settings.json", "settings.local.json")
 FOLDER: Final = ".claude"
-USED: Final = frozenset({"hooks", "disableAllHooks", "$schema", *(f"permissions.{name}" for name in RULES)})
+FOLDERS: Final = "additionalDirectories"
+MODE: Final = "defaultMode"
+USED: Final = frozenset({
+    "hooks",
+    "disableAllHooks",
+    "$schema",
+    *(f"permissions.{name}" for name in (*RULES, FOLDERS, MODE)),
+})
 """Keys of a file that count; those of `--settings` are in `given_settings.py`."""
 MOST_KEPT: Final = 200
+MOST_FOLDERS: Final = 50
+"""Further folders of one file."""
 
 
 class _Read(Struct, frozen=True):
@@ -107,8 +119,35 @@ def _read(path: Path, version: FileStamp) -> _Read:
         return _Read(version, "", ClaudeSettings(is_unreadable=True), (), ())
     settings, base = parse_settings(content), path.parent.parent
     narrow = [*_placed(settings.deny, DENY, base, path), *_placed(settings.ask, ASK, base, path)]
-    allow = tuple(_placed(settings.allow, "", base, path))
+    folders = (rule for name in _folders(settings) for rule in _folder_rules(name, base)[0])
+    allow = tuple(_placed((*settings.allow, *folders), "", base, path))
     return _Read(version, digest_of(content), settings, tuple(narrow), allow)
+
+
+def _folders(settings: ClaudeSettings) -> Iterator[str]:
+    value = settings.permissions.get(FOLDERS)
+    entries = cast("list[object]", value) if isinstance(value, list) else []
+    return (one for one in entries[:MOST_FOLDERS] if isinstance(one, str) and one.strip())
+
+
+def _folder_rules(name: str, base: Path) -> tuple[list[str], str]:
+    """Rules that let files of a further folder be read, and the reason where there are none."""
+    try:
+        return folder_rules(name, base), ""
+    except ValueError as error:
+        return [], str(error)
+
+
+def default_mode(folder: Path, counts: Callable[[Path], bool] | None) -> tuple[str, str]:
+    """The narrowest permission mode of the settings files around a folder, and its file; both empty for none."""
+    found: list[tuple[str, str]] = []
+    for path in (place / FOLDER / name for place in places_of(folder) for name in NAMES):
+        content = read_regular(path, MOST_BYTES + 1) if counts is None or counts(path) else None
+        if content is not None and len(content) <= MOST_BYTES:
+            mode = parse_settings(content).permissions.get(MODE)
+            if isinstance(mode, str) and mode in FOREIGN_MODES:
+                found.append((FOREIGN_MODES[mode], reveal_name(path)))
+    return min(found, key=lambda one: MODE_FREEDOM[one[0]], default=("", ""))
 
 
 def _placed(texts: Sequence[str], kind: str, base: Path, path: Path) -> Iterator[KeptRule]:
@@ -138,6 +177,10 @@ def settings_faults(paths: Sequence[Path]) -> list[str]:
     for path in dict.fromkeys(paths):
         content = read_regular(path, MOST_BYTES + 1)
         if content is not None and len(content) <= MOST_BYTES:
-            clauses = faults_of(parse_settings(content), USED, path.parent.parent)
+            settings, base = parse_settings(content), path.parent.parent
+            clauses = faults_of(settings, USED, base)
+            clauses += [why for name in _folders(settings) if (why := _folder_rules(name, base)[1])]
+            if MODE in settings.permissions and settings.permissions[MODE] not in FOREIGN_MODES:
+                clauses.append(f"permissions.{MODE} must be one of {', '.join(FOREIGN_MODES)}")
             found += [f"{reveal_name(path)}: {clean_line(clause)}." for clause in clauses]
     return found

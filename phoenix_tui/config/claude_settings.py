@@ -26,6 +26,18 @@ from tools.foreign_names import WITHOUT
 MOST_BYTES: Final = 256 * 1024
 MOST_RULES: Final = 2_000
 RULES: Final = ("allow", "ask", "deny")
+INSTEAD: Final = {
+    "model": "/model chooses it",
+    "effortLevel": "/effort chooses it",
+    "outputStyle": "/profile has such texts",
+    "statusLine": "[status_line] of config.toml is yours",
+    "sandbox": "/sandbox chooses it",
+    "theme": "/config chooses it",
+    "enableAllProjectMcpServers": "/trust and /mcp decide",
+    "enabledMcpjsonServers": "/trust and /mcp decide",
+    "disabledMcpjsonServers": "/mcp switches servers off",
+}
+"""Settings without an effect here, and the place where Phoenix has their like."""
 _SERVER: Final = re.compile(r"mcp__(?:(?!__).)+")
 _WITHOUT_PATTERN: Final = re.compile(r"[^()]*")
 _CLASSES: Final = {
@@ -142,7 +154,7 @@ def faults_of(settings: ClaudeSettings, used: frozenset[str], folder: Path, *, g
         for text in getattr(settings, name)
         if (why := placed_rules(text, kind, folder)[1]) and not (given and whole_rule(text).endswith("(*)"))
     ]
-    unused = settings.unused(used)
+    unused = [f"{name} ({INSTEAD[name]})" if name in INSTEAD else name for name in settings.unused(used)]
     keys = ", ".join(unused[:_LISTED]) + (f" and {len(unused) - _LISTED} more" if len(unused) > _LISTED else "")
     without = [f"without effect here: {keys}"] if unused else []
     return [*settings.faults, *wrong[:_LISTED], *without]

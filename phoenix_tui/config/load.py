@@ -15,6 +15,7 @@ from phoenix_tui.config.presets import PRESETS
 from phoenix_tui.config.provider_tables import TABLES, check_table
 from phoenix_tui.config.settings import (
     BUILT_IN_KINDS,
+    DEFAULT_MODE,
     KEYS,
     NO_HOSTS,
     ONLY_OF_KIND,
@@ -154,7 +155,7 @@ def merge(user: Layer, project: Layer, environment: Layer, flags: Layer) -> Sett
     for name, value in project.values.items():
         if narrows(name, value, values[name]):
             values[name], sources[name] = value, project.sources[name]
-        elif value != values[name]:
+        elif value != values[name] and (name, value, values[name]) != ("permission_mode", DEFAULT_MODE, ""):
             notices.append(
                 f"{project.sources[name]}: a project or profile can only restrict {name}; '{value}' is ignored."
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,8 +13,12 @@ from engine.executor.requests import EngineError
 from engine.permissions.denials import Doubt, Refusal, denials_in, verdict_on
 from engine.permissions.projects import project_of
 from engine.permissions.rules import RuledCall, rules_in_force
+from phoenix_tui.cli.arguments import run_arguments
+from phoenix_tui.cli.parser import run_parser
+from phoenix_tui.cli.setup import prepare
 from phoenix_tui.config.claude_rules import ClaudeRules, settings_faults
 from phoenix_tui.config.claude_settings import parse_settings
+from phoenix_tui.config.claude_words import FOREIGN_MODES
 from phoenix_tui.config.rule_file import RuleFile
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
@@ -148,6 +152,43 @@ def test_the_doctor_counts_the_rules_of_each_file(world: World) -> None:
     assert said() == ["1 deny, 0 ask, 1 allow", "0 deny, 1 ask, 0 allow"]
 
 
+def test_a_further_folder_is_read_once_the_file_is_trusted_and_a_missing_one_is_named(world: World) -> None:
+    more = world.project.parent / "more"
+    more.mkdir()
+    path = world.rules(additionalDirectories=["../more", "../gone"])
+    assert world.allowed() == []
+    world.trust()
+    assert {f"read_file({more})", f"read_file({more}/*)", f"search({more}/*)"} <= set(world.allowed())
+    assert not [rule for rule in world.allowed() if rule.startswith(("write_file", "patch"))]
+    assert settings_faults([path]) == [f"{path}: the folder ../gone cannot be added: there is none."]
+
+
+@pytest.mark.parametrize(
+    ("users", "theirs", "mode", "notice"),
+    [
+        ("", "plan", "plan", False),
+        ("auto", "default", "ask", False),
+        ("auto", "acceptEdits", "accept-edits", False),
+        ("", "default", "", False),
+        ("ask", "bypassPermissions", "ask", True),
+        ("plan", "acceptEdits", "plan", True),
+        ("", "odd", "", False),
+    ],
+)
+def test_the_mode_of_a_settings_file_only_narrows_and_needs_no_trust(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, users: str, theirs: str, mode: str, notice: bool
+) -> None:
+    world = World(tmp_path)
+    world.rules(defaultMode=cast("Any", theirs))
+    monkeypatch.setenv("HOME", str(world.home))
+    if users:
+        (world.config / "config.toml").write_text(f'permission_mode = "{users}"\n')
+    environment = {"PHOENIX_HOME": str(world.config), "HOME": str(world.home)}
+    settings = prepare(run_arguments(run_parser().parse_args(["-C", str(world.project)])), environment).settings
+    assert settings.text("permission_mode") == mode
+    assert bool(settings.notices) is notice
+
+
 def test_a_users_file_narrows_and_allows_only_where_its_use_was_chosen(tmp_path: Path) -> None:
     for chosen in (False, True):
         world = World(tmp_path / str(chosen), claude_hooks=chosen)
@@ -187,7 +228,7 @@ def test_a_file_that_cannot_be_read_makes_calls_ask(world: World) -> None:
 
 def test_each_key_without_an_effect_and_each_malformed_value_is_named_once(world: World) -> None:
     path = world.write({
-        "permissions": {"deny": [7, "Fax(x)", "Bash(rm:*)"], "ask": "x", "defaultMode": "plan"},
+        "permissions": {"deny": [7, "Fax(x)", "Bash(rm:*)"], "ask": "x", "defaultMode": "odd", "x": 1},
         "env": {"A": "b"},
         "model": "opus",
         "statusLine": {"type": "command", "command": "x"},
@@ -199,7 +240,9 @@ def test_each_key_without_an_effect_and_each_malformed_value_is_named_once(world
         f"{path}: permissions.ask must be a list of rules.",
         f"{path}: permissions.deny has an entry that is no rule.",
         f"{path}: the rule “Fax(x)” of permissions.deny: there is no such tool.",
-        f"{path}: without effect here: enableAllProjectMcpServers, env, model, permissions.defaultMode, statusLine.",
+        f"{path}: without effect here: enableAllProjectMcpServers (/trust and /mcp decide), env, model (/model chooses "
+        "it), permissions.x, statusLine ([status_line] of config.toml is yours).",
+        f"{path}: permissions.defaultMode must be one of {', '.join(FOREIGN_MODES)}.",
     ]
     assert world.verdict("bash", "rm x") == "deny"
 
