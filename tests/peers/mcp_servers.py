@@ -282,7 +282,7 @@ def main() -> int:
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory() as made, page() as address:
         folder = Path(wanted.folder or made)
-        if not wanted.folder:
+        if not wanted.folder and any(CASES[name].command[0] != "npx" for name in wanted.names or CASES):
             install(folder)
         return asyncio.run(compare(Places(folder, address), wanted.names))
 
