@@ -93,6 +93,8 @@ class McpSheet(RowsSheet):
         if view is not None and view.sandbox is not None:
             words = sandbox_words(view.sandbox, view.sandbox_reason)
             about.append(f"sandbox: {words} · {hint(('mcp_sandbox', 'changes it'))}")
+        if view is not None and view.kept is not None and view.kept.is_dir():
+            about.append(f"keeps what it writes below the home folder · {hint(('mcp_forget', 'removes it'))}")
         if view is not None and view.state in NOT_WORKING:
             about.insert(0, one_line(state_words(view), LONGEST_CAUSE))
         return "\n".join(filter(None, (*about, *self._notices[:3], self._said)))
@@ -129,7 +131,11 @@ class McpSheet(RowsSheet):
     def action_forget_kept(self) -> None:
         """Remove what the chosen one keeps, after a yes."""
         if (view := self._view_of(self.chosen)) is not None:
-            self._ask(kept_question(view), ("remove it", "keep it"), forget_kept(self._front, view))
+            self._ask(kept_question(view), ("remove it", "keep it"), self._forget(view))
+
+    async def _forget(self, view: ServerView) -> str:
+        self._said = f"Removing what {clean_line(view.name)} keeps …"  # packages of npx are thousands of files
+        return await forget_kept(self._front, view)
 
     def _ask(self, question: str, answers: tuple[str, str], work: Coroutine[None, None, str]) -> None:
         """Do the work after a yes; any other answer changes nothing."""

@@ -41,6 +41,14 @@ def state_words(view: ServerView) -> str:
     return f"{view.state.value}: {cause}" if cause else view.state.value
 
 
+def missing_words(view: ServerView, seconds: float) -> str:
+    """Sentence about a required server that has not connected, and what to do."""
+    name, cause = clean_line(view.name), cause_of(view).rstrip(".")
+    late = view.state is ServerState.CONNECTING
+    state = f"is still connecting after {seconds:.0f} s" if late else f"did not connect: {cause}"
+    return f"MCP server '{name}', which is required, {state}. In /mcp Enter shows its log and r connects again."
+
+
 def facts(view: ServerView) -> str:
     """Tools, tokens and last call of a server; the cause instead where it does not work."""
     if view.state in NOT_WORKING:

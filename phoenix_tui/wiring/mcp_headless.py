@@ -9,10 +9,11 @@ from engine.ports.mcp import McpServers, ServerState, ServerView
 from engine.records import ConversationRecord
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.output import write_progress
-from phoenix_tui.text.mcp_text import cause_of, state_words
+from phoenix_tui.text.mcp_text import cause_of, missing_words, state_words
 from phoenix_tui.wiring.mcp import UNATTENDED_WAIT
 from tools.clean import clean_line
 
+TRY: Final = "`phoenix mcp test` connects to it and says why not"
 REQUIRED_WAIT: Final = 30.0
 """Seconds for the connection of a server that a run cannot do without."""
 
@@ -37,6 +38,8 @@ async def started_servers(servers: McpServers, record: ConversationRecord) -> Se
 
 def _told(views: Sequence[ServerView]) -> Sequence[ServerView]:
     for view in views:
+        if view.is_required and view.state is ServerState.CONNECTING:
+            raise CommandError(f"{missing_words(view, REQUIRED_WAIT).partition('. ')[0]}; {TRY}.", Exit.FAILED)
         if view.state in {ServerState.FAILED, ServerState.NEEDS_AUTH}:
             why = cause_of(view) if view.text else state_words(view)
             sentence = f"MCP server '{clean_line(view.name)}' is left out: {why}"

@@ -164,7 +164,7 @@ class WorkspaceServices:
     async def _start_servers(self) -> None:
         from phoenix_tui.workspace.server_start import start_servers  # noqa: PLC0415 - behind an early prompt
 
-        await start_servers(self.ctx.active)
+        await start_servers(self.ctx.active, self.ctx.toasts)
 
     async def _show_status_script(self) -> None:
         """Show the user's own status line, where one is configured."""

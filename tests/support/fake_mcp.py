@@ -112,6 +112,8 @@ class FakeServers:
         self.texts = texts or FakeTexts()
         self.sign_ins = FakeSignIns(self)
         self.choices = self
+        self.settled: list[ServerView] = []
+        """Views once they have settled, where they change."""
         self.done: list[str] = []
         self.given: dict[str, tuple[ServerDefinition, ...]] = {}
 
@@ -130,6 +132,7 @@ class FakeServers:
     async def settle(self, record: ConversationRecord, seconds: float) -> None:
         """Note it."""
         self.done.append("settle")
+        self.all = self.settled or self.all
 
     async def reconnect(self, record: ConversationRecord, name: str) -> None:
         """Connect a server."""

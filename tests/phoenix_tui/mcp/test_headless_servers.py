@@ -6,11 +6,20 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+from msgspec.structs import replace
+
+from engine.ports.mcp import ServerState
+from engine.records.unstored import unstored_record
+from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.wiring.mcp_headless import started_servers
 from tests.support.cli import Phoenix, with_claude
+from tests.support.fake_mcp import FakeServers, a_server
 from tests.support.journeys import calls, says
 from tests.support.loopback import Loopback, serve
 from tests.support.mcp_helper import ROOT
 from tests.support.mcp_phoenix import SERVER, servers_json, write_servers
+from tools.contract import SandboxMode
 
 AUTO = ("--permission-mode", "auto")
 
@@ -130,3 +139,12 @@ async def test_a_second_run_offers_the_known_tools_and_the_cache_is_private(tmp_
     assert first == second
     assert (phoenix.home / "mcp_cache.json").stat().st_mode & 0o777 == 0o600
     assert '{\\"degrees\\":21.5}' in json.dumps(messages)
+
+
+async def test_a_run_fails_where_a_required_server_is_still_connecting(tmp_path: Path) -> None:
+    slow = replace(a_server("files", ServerState.CONNECTING), is_required=True, tools=())
+    servers: Any = FakeServers(replace(slow, state=ServerState.WAITING))
+    servers.settled = [slow]
+    record = unstored_record(tmp_path, SandboxMode.OFF, required=False)
+    with pytest.raises(CommandError, match="'files', which is required, is still connecting after 30 s; `phoenix mcp"):
+        await started_servers(servers, record)

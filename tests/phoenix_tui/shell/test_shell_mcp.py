@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from msgspec.structs import replace
 from textual import events
 
@@ -157,3 +159,21 @@ async def test_the_window_names_the_share_of_each_server(open_shell: OpenShell) 
         await shell.type("/context")
         await shell.pilot.press("escape", "enter")
         await shell.shows("MCP servers in each request: files ~1,234")
+
+
+async def test_a_required_server_that_does_not_connect_is_named_at_the_start(open_shell: OpenShell) -> None:
+    slow = replace(a_server("files", ServerState.CONNECTING), is_required=True)
+    other = a_server("notes", ServerState.CONNECTING)
+    async with open_shell(mcp=FakeServers(slow, other)) as shell:
+        await shell.until(lambda: any("is still connecting" in said for said in shell.toasts))
+        (said,) = shell.toasts
+        assert said == (
+            "MCP server 'files', which is required, is still connecting after 30 s. "
+            "In /mcp Enter shows its log and r connects again."
+        )
+
+
+async def test_what_a_server_keeps_is_named_with_the_key_that_removes_it(open_shell: OpenShell, tmp_path: Path) -> None:
+    async with open_shell(mcp=FakeServers(replace(a_server(), kept=tmp_path))) as shell:
+        await listed(shell)
+        await shell.shows("keeps what it writes below the home folder · f removes it")
