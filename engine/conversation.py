@@ -313,7 +313,7 @@ class Conversation:
         session, queue = self._session, self.queue
         goes_on = session.inbox.waiting or self.loop.moving or session.has_background or self.side.asked
         sends = queue.waiting and not queue.held
-        works = any(job.running for job in self.jobs.all())
+        works = any(job.running for job in self.jobs.all()) or session.server_questions
         kept = self.rules or session.broken or not isinstance(self.state, Idle)
         return bool(goes_on or sends or works or kept)
 
@@ -347,7 +347,7 @@ class Conversation:
             with suppress(StorageError):  # the conversation closes in any case
                 await keep(self, session, ConversationChanges())
         if rests:
-            self.jobs.leave()
+            await self.jobs.leave()
         else:
             await self.jobs.end()
         with suppress(StorageError):  # whoever opens it next sees that its owner is gone

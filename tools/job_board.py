@@ -115,6 +115,10 @@ class JobBoard(Protocol):
         """Output of a job so far. Raises KeyError for an unknown id."""
         ...
 
+    def settle(self, job_id: str, note: str) -> None:
+        """Note that the files which an ended job changed are kept or taken back; nothing for an unknown id."""
+        ...
+
     async def kill(self, job_id: str) -> JobInfo:
         """End its whole tree. Raises KeyError for an unknown id."""
         ...

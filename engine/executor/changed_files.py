@@ -12,7 +12,7 @@ from engine.executor.server_questions import ServerQuestions
 from engine.executor.session import Session
 from tools.asked_questions import Answers, AskedOption, AskedQuestion
 from tools.clean import reveal_line
-from tools.contract import SelfStarting, TerminalDisplay, ToolOutput
+from tools.contract import OutputSoFar, SelfStarting, TerminalDisplay, ToolOutput
 from tools.mcp_form import FormAnswer
 from tools.wording import both_ends, one_line
 
@@ -49,37 +49,51 @@ class ChangedFilesForm(Struct, frozen=True):
 
 
 async def settle_changes(session: Session, summary: str, output: ToolOutput) -> ToolOutput:
-    """The result of a command once its changes of self-starting files are kept or taken back.
-
-    Unattended, and where the question is left or the run is stopped, they are taken back.
-    """
+    """The result of a command once its changes of self-starting files are kept or taken back."""
     if not output.self_starting:
         return output
-    probe, folder = session.ports.probe, session.record.cwd
-    changes = await probe.sift_changes(folder, output.self_starting)
+    note = await settle(session, summary, output.self_starting)
     output = replace(output, self_starting=())
-    if not changes:
+    if not note:
         return output
-    names = [change.path for change in changes]
-    kept = False
-    if session.settings.attended:
-        form = ChangedFilesForm(both_ends(one_line(summary), LONGEST_COMMAND), changes)
-        try:
-            answer = await ServerQuestions(session).put(ASKER, f"{ASKER} asks you", NAME, form)
-        except BaseException:
-            session.background(_take_back(session, names))
-            raise
-        kept = is_kept(answer)
-    if kept:
-        await probe.keep_changes(folder, names)
-        note = f"[the user kept the changes of {name_files(changes)}]"
-    else:
-        said = " ".join(await probe.take_back(folder, names))
-        note = f"[{name_files(changes)} taken back: such files are loaded unasked by agents, editors or shells. {said}]"
     display = output.display
     if isinstance(display, TerminalDisplay):
-        display = replace(display, output=f"{display.output.rstrip()}\n{note}\n".lstrip())
-    return replace(output, text=f"{output.text}\n{note}", display=display)
+        display = replace(display, output=f"{display.output.rstrip()}\n[{note}]\n".lstrip())
+    return replace(output, text=f"{output.text}\n[{note}]", display=display)
+
+
+async def settle_stopped(session: Session, so_far: OutputSoFar) -> OutputSoFar:
+    """The output of a stopped command, whose changes of self-starting files are taken back unasked."""
+    captured = so_far.captured
+    note = await settle(session, "", captured.changed, asks=False)
+    return replace(so_far, captured=replace(captured, notes=(*captured.notes, *filter(None, (note,))), changed=()))
+
+
+async def settle(session: Session, summary: str, changes: Sequence[SelfStarting], *, asks: bool = True) -> str:
+    """A clause on how the changes of one command were settled; empty where they are the user's own history.
+
+    Unattended, and where the question is left or cancelled, they are taken back.
+    """
+    probe, folder = session.ports.probe, session.record.cwd
+    names = [change.path for change in changes]
+    try:
+        changes = await probe.sift_changes(folder, changes) if changes else ()
+        if not changes:
+            return ""
+        names, kept = [change.path for change in changes], False
+        if asks and session.settings.attended:
+            form = ChangedFilesForm(both_ends(one_line(summary), LONGEST_COMMAND), tuple(changes))
+            kept = is_kept(await ServerQuestions(session).put(ASKER, f"{ASKER} asks you", NAME, form))
+        if not kept:
+            said = " ".join(await probe.take_back(folder, names))
+            return (
+                f"{name_files(changes)} taken back: such files are loaded unasked by agents, editors or shells. {said}"
+            )
+    except BaseException:
+        session.background(_take_back(session, names))
+        raise
+    await probe.keep_changes(folder, names)
+    return f"the user kept the changes of {name_files(changes)}"
 
 
 def is_kept(answer: FormAnswer) -> bool:

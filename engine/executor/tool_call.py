@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import assert_never
 
@@ -20,7 +21,7 @@ from engine.executor.call_hooks import (
     subject_of,
 )
 from engine.executor.call_hosts import CallHosts, granted_hosts
-from engine.executor.changed_files import settle_changes
+from engine.executor.changed_files import settle_changes, settle_stopped
 from engine.executor.deferring import CODE as TOOL_DEFERRED
 from engine.executor.deferring import deferred, is_deferred
 from engine.executor.edit_checks import begin_check, with_checks
@@ -280,6 +281,10 @@ async def _run(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow,
         return await ready.tool.run(ready.args, context)
     except ToolInputError as error:
         return ToolOutput(f"{call.name}: {error}", is_error=True)
+    except asyncio.CancelledError:
+        if facts.so_far is not None:
+            facts.so_far = await settle_stopped(session, facts.so_far)
+        raise
     except Exception as error:  # one of the two places where a fault of a tool becomes an error result
         log.exception("tool %s failed", call.name)
         return ToolOutput(f"{call.name} failed: {type(error).__name__}: {error}", is_error=True)

@@ -111,6 +111,45 @@ async def test_a_stop_at_the_question_takes_them_back(tmp_path: Path) -> None:
         await until(lambda: (harness.cwd / "AGENTS.md").read_text("ascii") == "mine")
 
 
+JOB = shell(f"{WRITES}", background=True)
+
+
+async def test_a_job_asks_when_it_ends_and_its_output_says_what_became_of_the_files(tmp_path: Path) -> None:
+    async with conversation_in(tmp_path, JOB, DONE) as (harness, conversation, _):
+        await until(lambda: conversation.question)
+        assert conversation.question is not None
+        asked = conversation.question.request.questions[0].question
+        assert asked.startswith("job-1 (mkdir .vscod")
+        assert await answer(conversation, (("Take back",),)) == Accepted()
+        await until(lambda: not conversation.jobs.output("job-1").changed)
+        assert (harness.cwd / "AGENTS.md").read_text("ascii") == "mine"
+        assert ".vscode/tasks.json and AGENTS.md taken back" in conversation.jobs.output("job-1").notes[0]
+
+
+async def test_unattended_the_files_of_a_job_are_taken_back(tmp_path: Path) -> None:
+    async with conversation_in(tmp_path, JOB, DONE, attended=False) as (harness, conversation, _):
+        await until(lambda: conversation.jobs.all() and conversation.jobs.output("job-1").notes)
+        assert (harness.cwd / "AGENTS.md").read_text("ascii") == "mine"
+
+
+@pytest.mark.parametrize("is_asked", [True, False], ids=["at its question", "while it runs"])
+async def test_a_conversation_that_closes_takes_back_what_its_job_changed(is_asked: bool, tmp_path: Path) -> None:
+    job = JOB if is_asked else shell(f"{WRITES}; sleep 60", background=True)
+    async with conversation_in(tmp_path, job, DONE) as (harness, conversation, _):
+        await until(lambda: conversation.question if is_asked else (harness.cwd / "file").exists())
+        await conversation.close()
+        assert (harness.cwd / "AGENTS.md").read_text("ascii") == "mine"
+
+
+async def test_a_stopped_command_leaves_no_changed_file_unasked(tmp_path: Path) -> None:
+    async with conversation_in(tmp_path, shell(f"{WRITES}; sleep 60"), DONE) as (harness, conversation, _):
+        await until(lambda: (harness.cwd / "file").exists())
+        conversation.cancel()
+        await conversation.wait_idle()
+        assert (harness.cwd / "AGENTS.md").read_text("ascii") == "mine"
+        assert not (harness.cwd / ".vscode").exists()
+
+
 async def test_a_command_outside_asks_while_a_look_is_unfinished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

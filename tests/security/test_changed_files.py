@@ -18,6 +18,7 @@ from tools.contract import Command, Finished
 from tools.files.self_starting import is_self_starting
 from tools.job_board import Caller
 from tools.process.start import Processes, ProcessSettings, start_processes
+from tools.services import ServiceCommand
 
 IDENTITY = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
 ALONE = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", **IDENTITY}
@@ -420,10 +421,28 @@ async def test_nothing_of_phoenix_is_visible_to_a_command_in_the_folder(processe
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_what_a_job_changed_is_named_in_its_output(processes: Processes, place: Path) -> None:
-    folder = place / "job"
+async def test_the_next_command_reports_what_a_program_without_a_caller_changed(
+    processes: Processes, place: Path
+) -> None:
+    folder = place / "hook"
     folder.mkdir()
-    command = Command(("/bin/bash", "-c", "echo x > AGENTS.md"), folder, timeout=60, sandbox=CONFINED)
+    hook = ServiceCommand(("/bin/bash", "-c", "echo x > AGENTS.md"), folder, sandbox=CONFINED)
+    await processes.services.run_program(hook)
+    assert [one.path for one in (await run_inside(processes, folder, "true")).captured.changed] == ["AGENTS.md"]
+    assert (await run_inside(processes, folder, "true")).captured.changed == ()
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_first_that_ends_answers_for_a_change_that_several_may_have_made(
+    processes: Processes, place: Path
+) -> None:
+    folder = place / "first"
+    folder.mkdir()
+    command = Command(("/bin/bash", "-c", "until [ -e go ]; do sleep 0.02; done"), folder, timeout=60, sandbox=CONFINED)
     job = await processes.jobs.start(command, "one", "x")
+    assert [one.path for one in (await run_inside(processes, folder, "echo x > AGENTS.md")).captured.changed] == [
+        "AGENTS.md"
+    ]
+    (folder / "go").touch()
     await poll(lambda: not processes.jobs.jobs("one")[-1].running)
-    assert "load unasked: AGENTS.md" in processes.jobs.output(job.id).notes[0]
+    assert processes.jobs.output(job.id).changed == ()

@@ -146,6 +146,9 @@ class NoJobs:
     def output(self, job_id: str) -> Captured:
         raise KeyError(job_id)
 
+    def settle(self, job_id: str, note: str) -> None:
+        raise KeyError(job_id)
+
     async def kill(self, job_id: str) -> JobInfo:
         raise KeyError(job_id)
 

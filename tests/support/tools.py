@@ -79,6 +79,9 @@ class MemoryJobs:
         """Output that a test set."""
         return self.printed[job_id]
 
+    def settle(self, job_id: str, note: str) -> None:
+        """Know of no files."""
+
     async def kill(self, job_id: str) -> JobInfo:
         """List it as ended."""
         self.listed[job_id] = replace(self.listed[job_id], running=False)

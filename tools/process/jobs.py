@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tools.clean import reveal_name
 from tools.contract import UNCONFINED, Captured, Command, Finished, JobInfo, Report, Sandbox
 from tools.job_board import Caller
 from tools.process.supervision import Running, Supervision
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 ENDED_KEPT = 20
 """Ended jobs of a conversation whose output can still be read."""
-MOST_NAMED = 12
-CHANGED = "the job changed files that agents, editors or shells load unasked: {names}"
 NOTHING = Captured(b"")
 
 
@@ -69,6 +66,7 @@ class JobTable:
             OSError: it cannot be started.
         """
         running = await self._supervision.start(command, None, conversation_id)
+        running.is_settled = True
         return _shown(self._keep(running, conversation_id, title, command.sandbox, command.timeout))
 
     async def run(self, command: Command, caller: Caller, report: Report | None = None) -> Finished | JobInfo:
@@ -78,6 +76,7 @@ class JobTable:
             OSError: the program cannot be started.
         """
         awaited = await self._started(command, caller, report)
+        awaited.running.is_settled = True
         running, place = awaited.running, (caller.conversation_id, caller.call_id)
         self._awaited[place] = awaited
         try:
@@ -122,6 +121,13 @@ class JobTable:
         """Output of a job so far. Raises KeyError for an unknown id."""
         job = self._jobs[job_id]
         return job.captured if job.ended.is_set() else job.running.execution.captured()
+
+    def settle(self, job_id: str, note: str) -> None:
+        """Note that the files which an ended job changed are kept or taken back; nothing for an unknown id."""
+        if (job := self._jobs.get(job_id)) is not None:
+            notes = (*job.captured.notes, *filter(None, (note,)))
+            job.captured = replace(job.captured, notes=notes, changed=())
+            self._tell(job.conversation_id)
 
     async def kill(self, job_id: str) -> JobInfo:
         """End its whole tree. Raises KeyError for an unknown id."""
@@ -177,9 +183,7 @@ class JobTable:
                     await execution.over.wait()
         finally:
             captured = await self._supervision.end(job.running)
-            names = ", ".join(reveal_name(change.path) for change in captured.changed[:MOST_NAMED])
-            said = (CHANGED.format(names=names),) if names else ()
-            job.captured = replace(captured, notes=(*captured.notes, *said)) if said else captured
+            job.captured = captured
             finished = execution.finished(job.captured, timed_out=False)
             job.exit_code = finished.exit_code
             job.elapsed = finished.duration

@@ -127,6 +127,12 @@ class Planner:
         """Undo the planner's changes on disk once the command is over; what it left behind."""
         return await self._undo(plan.confinement)
 
+    def put_off(self, plan: CommandPlan, left: Left) -> Left:
+        """Leftovers of a program without the files that it changed: the end of the next command asks about these."""
+        if plan.confinement.watched is not None:
+            self.watch.put_off(plan.confinement.watched.workspace, left.changed)
+        return Left(left.said)
+
     async def forget(self, owner: str) -> None:
         """Remove the temporary files of a conversation that goes away."""
         await asyncio.to_thread(self._around.scratch.forget, owner)

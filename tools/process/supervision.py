@@ -55,6 +55,8 @@ class Running(Struct, eq=False):
     ending: asyncio.Task[Captured] | None = None
     watching: asyncio.Task[None] | None = None
     """Looks at its workspace while it runs."""
+    is_settled: bool = False
+    """True where its caller keeps or takes back the self-starting files that it changed."""
 
 
 def lacks_proc() -> bool:
@@ -165,6 +167,8 @@ class Supervision:
         if not done:
             execution.report_program(captured)
         left = await release
+        if left.changed and not running.is_settled:
+            left = self._planner.put_off(running.plan, left)
         if done and left.changed:  # a question about them may follow, and the row says that the command is over
             execution.report_program(captured)
         if not (left.said or left.changed or refused):

@@ -139,7 +139,15 @@ class WorkspaceWatch:
                 watched.said += late.said
                 watched.changed = late.changed | watched.changed
             state.late = []
+            for other in state.running:  # the first that ends answers for a change that any may have made
+                other.changed = {path: one for path, one in other.changed.items() if path not in watched.changed}
         return Left(tuple(dict.fromkeys(watched.said)), tuple(watched.changed.values()))
+
+    def put_off(self, workspace: Path, changed: Sequence[SelfStarting]) -> None:
+        """Have the end of the next command report the changes of a program that has no one to ask."""
+        late = Watched(workspace, (), 0, changed={one.path: one for one in changed})
+        with self._lock:
+            self._states[workspace].late.append(late)
 
     def drop(self, watched: Watched) -> None:
         """Forget a command that never ran."""
