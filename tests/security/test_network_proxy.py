@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
 from tests.support.proxying import proxying, web_server
+from tools.process.host_proxy import unknown_hop
 from tools.process.proxy import server as proxy_server
 from tools.process.proxy.heads import BadHead, chunk_size, read_head
 from tools.web.public_addresses import host_and_port, plain_host
@@ -283,3 +285,68 @@ async def test_behind_the_users_own_proxy_a_name_that_is_private_here_is_refused
         answer = await proxy.says(b"CONNECT inner.example:443 HTTP/1.1\r\n\r\n")
         assert answer.startswith(b"HTTP/1.1 403 ")
     assert seen == []
+
+
+SOCKS_ANSWER = b"\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00"
+SIGNED_IN = b"\x05\x02\x01\x00"
+
+
+@asynccontextmanager
+async def socks_server(seen: list[bytes], *answers: bytes, then: bytes = b"") -> AsyncGenerator[int]:
+    """Give an answer to each thing that comes, then `then` to what comes behind."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for answer in (*answers, then):
+            seen.append(await reader.read(4_096))
+            writer.write(answer)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield int(server.sockets[0].getsockname()[1])
+
+
+async def test_a_socks_proxy_of_the_user_is_asked_for_the_name_and_gets_his_password() -> None:
+    seen: list[bytes] = []
+    async with (
+        socks_server(seen, b"\x05\x02", b"\x01\x00", SOCKS_ANSWER, then=b"HTTP/1.1 200 OK\r\n\r\nhello") as port,
+        proxying({}, ["far.example"], f"socks5://me:p%40ss@127.0.0.1:{port}") as proxy,
+    ):
+        answer = await proxy.says(b"GET http://far.example/x HTTP/1.1\r\n\r\n")
+        assert answer.endswith(b"hello")
+    assert seen == [
+        b"\x05\x01\x02",
+        b"\x01\x02me\x04p@ss",
+        b"\x05\x01\x00\x03\x0bfar.example\x00\x50",
+        b"GET /x HTTP/1.1\r\nHost: far.example\r\nConnection: close\r\n\r\n",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("user", "answers", "said"),
+    [
+        ("", [b"\x05\xff"], b"your proxy does not take its user name"),
+        ("me:no@", [b"\x05\x02", b"\x01\x01"], b"your proxy does not take its user name"),
+        ("", [b"\x05\x00", b"\x05\x05\x00\x01"], b"your proxy answers 5 for far.example"),
+        ("", [b"\x05"], b"your proxy does not answer"),
+        ("x" * 300 + "@", [b"\x05\x02"], b"your proxy does not take its user name"),
+    ],
+    ids=["no way in", "wrong password", "refused", "gone", "too long"],
+)
+async def test_a_socks_proxy_that_refuses_is_named_in_the_answer(user: str, answers: list[bytes], said: bytes) -> None:
+    async with (
+        socks_server([], *answers) as port,
+        proxying({}, ["far.example"], f"socks5h://{user}127.0.0.1:{port}") as proxy,
+    ):
+        answer = await proxy.says(b"CONNECT far.example:443 HTTP/1.1\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 502 ")
+        assert said in answer
+
+
+def test_a_kind_of_proxy_that_is_not_gone_through_is_refused_with_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("https_proxy", "HTTPS_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ALL_PROXY", "socks4://127.0.0.1:9")
+    assert unknown_hop("socks4", 443) == (
+        "ALL_PROXY names a proxy that speaks socks4; commands go through http:// and socks5:// proxies"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 import sys
 from collections.abc import Mapping
@@ -30,6 +31,8 @@ ACCOUNT_SECONDS: Final = 1.0
 """Seconds that the proxy has for the last account of a command."""
 MOST_ASKED: Final = 256
 """Questions of the proxy at a time."""
+NEXT_HOPS: Final = frozenset({"http", "socks5", "socks5h"})
+"""Kinds of proxies of the user that the proxy goes through."""
 FAILED: Final = "Phoenix's proxy could not be started"
 
 
@@ -191,12 +194,13 @@ class HostProxy:
     async def _answer(self, message: ProxyMessage, use: NetworkUse) -> None:
         verdict = await use.decide(message.host, message.port)
         hop = await asyncio.to_thread(next_proxy, message.host, message.port) if verdict.allowed else ""
-        unknown = bool(hop) and not hop.startswith("http://")
-        why = f"your own proxy {hop.partition('://')[0]}:// is of a kind that Phoenix cannot go through"
+        kind = hop.partition("://")[0].lower()
+        unknown = bool(hop) and kind not in NEXT_HOPS
+        why = unknown_hop(kind, message.port) if unknown else verdict.why
         self._send({
             "answer": message.ask,
             "allowed": verdict.allowed and not unknown,
-            "why": why if unknown else verdict.why,
+            "why": why,
             "proxy": hop,
         })
 
@@ -208,6 +212,14 @@ class HostProxy:
             self._control = None
         for use in self._uses.values():
             use.settled.set()
+
+
+def unknown_hop(kind: str, port: int) -> str:
+    """Reason why the user's own proxy is not gone through, with the variable that names it."""
+    from tools.web.surroundings import proxy_of  # noqa: PLC0415 - seldom needed
+
+    name, _ = proxy_of("http" if port == 80 else "https", os.environ)
+    return f"{name or 'your proxy'} names a proxy that speaks {kind}; commands go through http:// and socks5:// proxies"
 
 
 def next_proxy(host: str, port: int) -> str:

@@ -6,8 +6,9 @@ import asyncio
 import re
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
+from urllib.request import urlopen
 
-from tests.support.cli import phoenix_in
+from tests.support.cli import ended, phoenix_in
 from tests.support.mcp_web import SignInServer, WebServer, serving
 from tests.support.program import program
 
@@ -31,6 +32,23 @@ async def test_login_prints_the_address_takes_a_pasted_one_and_logout_forgets(tm
         assert (tried.code, "web: connected, 1 tool" in tried.out) == (0, True), tried.out
         assert (await phoenix.run("mcp", "logout", "web")).code == 0
         assert (await phoenix.run("mcp", "test", "web")).code == 1
+
+
+async def test_login_without_a_keyboard_waits_for_the_browser_and_says_no_more(tmp_path: Path) -> None:
+    server = SignInServer()
+    phoenix = phoenix_in(tmp_path)
+    async with serving(server):
+        await phoenix.run("mcp", "add", "web", server.url)
+        process = await phoenix.start("mcp", "login", "web")  # stdin is /dev/null
+        assert process.stdout is not None
+        while not (found := re.search(r"http://\S*authorization\S+", (await process.stdout.readline()).decode())):
+            pass
+        asked = parse_qs(urlsplit(found[0]).query)
+        back = f"{asked['redirect_uri'][0]}?code=c&state={asked['state'][0]}"
+        await asyncio.to_thread(lambda: urlopen(back, timeout=30).read())
+        ran = await ended(process)
+    assert (ran.code, ran.err) == (0, "")
+    assert "Signed in to web." in ran.out
 
 
 async def test_a_refused_sign_in_fails_with_the_reason(tmp_path: Path) -> None:

@@ -36,6 +36,12 @@ OTHERS = "other hosts"
 NOT_PUBLIC = "{host} is an address of this machine or a private network, which the proxy never reaches"
 UNKNOWN = "the name of {host} cannot be looked up"
 UNREACHABLE = "{host} does not answer"
+NOT_SIGNED_IN = "your proxy does not take its user name and password"
+SOCKS_PORT = 1080
+SOCKS_PASSWORD = 2
+"""The way to sign in with a user name and a password (RFC 1929)."""
+MOST_SOCKS = 255
+"""Bytes of a user name, or a password."""
 TOO_MANY = "too many connections at a time"
 
 
@@ -187,7 +193,7 @@ class Conversation:
         return ProxyRequest(heads.socks_host(kind, content), port)
 
     async def _reach(self, request: ProxyRequest) -> tuple[Peer, str]:
-        """A connection to the host of a request, or to the proxy that leads there, whose address is returned as well.
+        """A connection to the host of a request, or to the HTTP proxy that leads there, whose address is returned too.
 
         Raises:
             Refused: it is not allowed, not public or not there.
@@ -202,7 +208,7 @@ class Conversation:
             account.why = str(refusal)
             raise
         self._listener.account_of(request.host).requests += 1
-        return peer, next_hop
+        return peer, "" if _is_socks(next_hop) else next_hop  # behind SOCKS it is as without a proxy
 
     async def _addresses(self, request: ProxyRequest, *, proxied: bool) -> list[str]:
         """Checked addresses of a host; empty where only the next proxy can look it up."""
@@ -228,11 +234,18 @@ class Conversation:
     async def _through(self, request: ProxyRequest, next_hop: str) -> Peer:
         """A connection by way of the user's own proxy, with a tunnel through it unless the request is a plain one."""
         parts = urlsplit(next_hop)
+        port = parts.port or (SOCKS_PORT if _is_socks(next_hop) else 80)
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                peer = await asyncio.open_connection(parts.hostname, parts.port or 80, limit=HEAD_LIMIT)
-                if not request.target:
-                    await self._open_tunnel(request, peer, next_hop)
+                peer = await asyncio.open_connection(parts.hostname, port, limit=HEAD_LIMIT)
+                try:
+                    if _is_socks(next_hop):
+                        await _open_socks(request, peer, next_hop)
+                    elif not request.target:
+                        await self._open_tunnel(request, peer, next_hop)
+                except BaseException:
+                    peer[1].close()
+                    raise
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
             raise Refused("your proxy does not answer", 502, 5) from error
         return peer
@@ -243,7 +256,6 @@ class Conversation:
         head = await peer[0].readuntil(b"\r\n\r\n")
         status = head.split(b" ", 2)[1:2]
         if status != [b"200"]:
-            peer[1].close()
             code = status[0][:3].decode("ascii", "replace") if status else "nothing"
             raise Refused(f"your proxy answers {code} for {request.host}", 502, 5)
 
@@ -350,6 +362,51 @@ def answer(status: int, sentence: str) -> bytes:
 
 def _socks_reply(code: int) -> bytes:
     return bytes([heads.SOCKS_VERSION, code, 0, heads.SOCKS_IPV4, 0, 0, 0, 0, 0, 0])
+
+
+def _is_socks(next_hop: str) -> bool:
+    return next_hop.lower().startswith("socks")
+
+
+async def _open_socks(request: ProxyRequest, peer: Peer, next_hop: str) -> None:
+    """Have the user's own SOCKS 5 proxy connect to a host, whose name it looks up.
+
+    Raises:
+        Refused: it does not.
+    """
+    reader, writer = peer
+    await _sign_in(peer, next_hop)
+    kind, address = _socks_address(request.host)
+    place = address + request.port.to_bytes(2, "big")
+    writer.write(bytes([heads.SOCKS_VERSION, heads.SOCKS_CONNECT, 0, kind]) + place)
+    _, code, _, kind = await reader.readexactly(4)
+    if code:
+        raise Refused(f"your proxy answers {code} for {request.host}", 502, 5)
+    size = {heads.SOCKS_IPV4: 4, heads.SOCKS_IPV6: 16}.get(kind) or (await reader.readexactly(1))[0]
+    await reader.readexactly(size + 2)
+
+
+async def _sign_in(peer: Peer, next_hop: str) -> None:
+    """Agree with a SOCKS 5 proxy on a way to sign in, and do. Raises Refused."""
+    (reader, writer), parts = peer, urlsplit(next_hop)
+    words = [] if parts.username is None else [parts.username, parts.password or ""]
+    given = [unquote(word).encode() for word in words]
+    way = SOCKS_PASSWORD if given else 0
+    writer.write(bytes([heads.SOCKS_VERSION, 1, way]))
+    if (await reader.readexactly(2))[1] != way or any(len(word) > MOST_SOCKS for word in given):
+        raise Refused(NOT_SIGNED_IN, 502, 5)
+    if given:
+        writer.write(b"\1" + b"".join(bytes([len(word)]) + word for word in given))
+        if (await reader.readexactly(2))[1]:
+            raise Refused(NOT_SIGNED_IN, 502, 5)
+
+
+def _socks_address(host: str) -> tuple[int, bytes]:
+    """Kind and bytes of a host in a SOCKS request."""
+    for kind, family in ((heads.SOCKS_IPV4, socket.AF_INET), (heads.SOCKS_IPV6, socket.AF_INET6)):
+        with contextlib.suppress(OSError):
+            return kind, socket.inet_pton(family, host.strip("[]"))
+    return heads.SOCKS_NAME, bytes([len(host)]) + host.encode()
 
 
 def _credentials(next_hop: str) -> tuple[bytes, ...]:
