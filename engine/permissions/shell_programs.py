@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -46,6 +47,49 @@ _GIT_VALUES: Final = frozenset(
     {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix", "--config-env"}
     | {"--attr-source", "--list-cmds"}
 )
+_TAR: Final = (
+    "-I", "--use-compress-program", "--to-command", "--checkpoint-action", "--rsh-command", "--rmt-command", "-F",
+    "--info-script", "--new-volume-script",
+)  # fmt: skip
+_EDITORS: Final = frozenset({"vi", "vim", "nvim", "view", "ex"})
+_NAMING: Final[dict[str, tuple[str, ...]]] = {
+    "git grep": ("-O", "--open-files-in-pager"),
+    "git clone": ("-u", "--upload-pack", "-c", "--config"),
+    "git push": ("--receive-pack", "--exec"),
+    **dict.fromkeys(("git fetch", "git pull", "git ls-remote"), ("--upload-pack", "--exec")),
+    **dict.fromkeys(("tar", "bsdtar", "gtar"), _TAR),
+    **dict.fromkeys(("gcc", "cc", "g++", "c++", "clang"), ("-wrapper",)),
+    **dict.fromkeys(("ssh", "scp", "sftp"), ("-o", "-S")),
+    **dict.fromkeys(("mapfile", "readarray", "compgen", "complete"), ("-C",)),
+    **dict.fromkeys(_EDITORS, ("-c", "-sc", "--cmd")),
+    "rsync": ("-e", "--rsh", "--rsync-path"),
+    "sort": ("--compress-program",),
+    "rg": ("--pre", "--hostname-bin"),
+    "split": ("--filter",),
+    "install": ("--strip-program",),
+    "zip": ("-TT", "--unzip-command"),
+    "hash": ("-p",),
+}
+"""Options of programs whose value is a command."""
+_BEFORE_COMMAND: Final = re.compile(r"(?:(?:[\w-]+\.[\w.-]+|exec|[A-Z]\w*[a-z]\w*)=)?[!|:]*")
+"""Key of a setting, and signs, in front of a command that is a value."""
+_KEY: Final = re.compile(r"[\w-]+\.[\w.-]+|[A-Z]\w*[a-z]\w*")
+_COMMAND_KEY: Final = re.compile(
+    r"pager|editor|command|fsmonitor|external|program|helper|textconv|driver|clean|smudge|process|cmd|alias|askpass|proxy"
+    r"|pack|path|browser|\.trailer",
+    re.IGNORECASE,
+)
+"""Keys of settings of git and ssh whose value is a command, or a path to one."""
+_COMMAND_VARIABLE: Final = re.compile(
+    r"(?:GIT_(?:SSH\w*|EXTERNAL_DIFF|PROXY_COMMAND)|\w*(?:PAGER|EDITOR|VISUAL|BROWSER|ASKPASS|_RSH)|PROMPT_COMMAND"
+    r"|PS[0-4]|LESSOPEN|LESSCLOSE|SHELL)=",
+    re.ASCII,
+)
+"""Assignments of variables whose value programs run."""
+_SCRIPT_VARIABLE: Final = re.compile(r"(?:BASH_ENV|ENV)=")
+_EVALUATING: Final = frozenset({"let", "read", "test", "[", "printf", "declare", "typeset", "local", "unset", "export"})
+"""Words of the shell that run what stands in the subscript of a name."""
+_SUBSCRIPT: Final = re.compile(r"\[[^\]]*?(?:\$\(|`)")
 _SHELL_VALUES: Final = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
 
 
@@ -64,7 +108,17 @@ def programs_in(command: str) -> Programs:
         found.doubt = TOO_LONG
     else:
         _read(found, command, DEEPEST, strictly=True)
+        if "<<" in command and any(_reads_code(words) for words in found.commands):
+            _embedded(found, (Word(re.sub(r"[<!]", " ", command)),), DEEPEST)
     return found
+
+
+def _reads_code(words: tuple[Word, ...]) -> bool:
+    """True for an interpreter, or a program such as ed, whose standard input is its program."""
+    names = program_names(words[0])
+    if not names & (INTERPRETERS | EXACT):
+        return False
+    return "ed" in names or all(one.text.startswith("-") for one in words[1:]) or Word("-") in words
 
 
 def program_names(word: Word) -> frozenset[str]:
@@ -93,15 +147,33 @@ def _read(found: Programs, text: str, depth: int, *, strictly: bool) -> None:
     if strictly:
         found.doubt = found.doubt or parts.doubt
     for words in parts.commands:
-        _look(found, _without_prefix(words), depth, strictly=strictly)
+        rest = _without_prefix(words)
+        for word in words[: len(words) - len(rest)]:
+            _assigned(found, word, depth, strictly=strictly)
+        _look(found, rest, depth, strictly=strictly)
 
 
 def _without_prefix(words: tuple[Word, ...]) -> tuple[Word, ...]:
     """The words from the program on: without assignments and keywords."""
     place = 0
     while place < len(words) and (words[place].text in _KEYWORDS or _ASSIGNMENT.match(words[place].text)):
-        place += 1
+        place += 1 + (words[place].text == "time" and words[place + 1 : place + 2] == (Word("-p"),))
     return words[place:]
+
+
+def _assigned(found: Programs, word: Word, depth: int, *, strictly: bool) -> None:
+    """Add the command that a program or the shell would run for the value of a variable."""
+    if not _ASSIGNMENT.match(word.text):
+        return
+    if _SCRIPT_VARIABLE.match(word.text):
+        _doubt(found, UNKNOWN_SCRIPT, strictly=strictly)
+    value = word.text.partition("=")[2]
+    if _COMMAND_VARIABLE.match(word.text):
+        _read(found, value, depth - 1, strictly=strictly and not word.text.startswith("PS"))
+    elif _SUBSCRIPT.search(value):
+        _read(found, value, depth - 1, strictly=strictly)
+    elif "$(" in value or "`" in value:
+        _embedded(found, (Word(value),), depth)
 
 
 def _look(found: Programs, words: tuple[Word, ...], depth: int, *, strictly: bool) -> None:
@@ -120,6 +192,7 @@ def _look(found: Programs, words: tuple[Word, ...], depth: int, *, strictly: boo
     if not names:
         _doubt(found, UNKNOWN_PROGRAM, strictly=strictly)
         return
+    _named(found, names, words, depth, strictly=strictly)
     if names & SHELLS:
         _shell(found, words, depth, strictly=strictly)
     elif (start := _first_argument(names, words)) is not None:
@@ -130,13 +203,64 @@ def _look(found: Programs, words: tuple[Word, ...], depth: int, *, strictly: boo
         _doubt(found, OWN_ALIAS, strictly=strictly)
 
 
+def _named(found: Programs, names: frozenset[str], words: tuple[Word, ...], depth: int, *, strictly: bool) -> None:
+    """Add the commands that options of a program name, and those of the shell's own words."""
+    is_certain = strictly and not names & _EDITORS  # whose scripts hold quotes of their own
+    for value in _values(names, words):
+        key, sign, _ = value.text.partition("=")
+        if sign and _KEY.fullmatch(key) and not _COMMAND_KEY.search(key):
+            continue
+        if UNKNOWN in value.text or value.splits:
+            _doubt(found, UNKNOWN_PROGRAM, strictly=is_certain)
+        _read(found, _BEFORE_COMMAND.sub("", value.text, count=1), depth - 1, strictly=is_certain)
+    _builtin(found, names, words, depth, strictly=strictly)
+    if names & {"sed", "gsed"}:
+        _embedded(found, tuple(Word(re.sub(r"[/|,#]", " ", word.text)) for word in words[1:]), depth)
+
+
+def _builtin(found: Programs, names: frozenset[str], words: tuple[Word, ...], depth: int, *, strictly: bool) -> None:
+    """Add what words of the shell run: the file of `source`, aliases, commands in the subscript of a name."""
+    if names & {".", "source"} and len(words) > 1:
+        found.commands.append(words[1:])
+        if not _is_script_file(words[1]):
+            _doubt(found, UNKNOWN_SCRIPT, strictly=strictly)
+    if "alias" in names:
+        for word in words[1:]:
+            if word.splits or UNKNOWN in word.text:
+                _doubt(found, UNKNOWN_PROGRAM, strictly=strictly)
+            _read(found, word.text.partition("=")[2], depth - 1, strictly=strictly)
+    if names & _EVALUATING:
+        for word in words[1:]:
+            if _SUBSCRIPT.search(word.text):
+                _read(found, word.text, depth - 1, strictly=strictly)
+
+
+def _values(names: frozenset[str], words: tuple[Word, ...]) -> Iterator[Word]:
+    """Values that are commands, of the options of a program and in git's settings and addresses."""
+    place = git_command(words) if "git" in names else 0
+    if place:
+        yield from (words[n + 1] for n in range(1, place - 1) if words[n].text == "-c")
+        yield from (Word(word.text.partition("::")[2]) for word in words[place:] if word.text.startswith("ext::"))
+        names = frozenset({f"git {words[place].text}"}) if place < len(words) else frozenset()
+    options = [option for name in names for option in _NAMING.get(name, ())]
+    for n, word in enumerate(words[place + 1 :] if options else (), place + 1):
+        head, sign, value = word.text.partition("=")
+        behind = words[n + 1] if n + 1 < len(words) else Word("")
+        for option in options:
+            is_short = not option.startswith("--")
+            if head == option or (not is_short and len(head) > 3 and option.startswith(head)):
+                yield Word(value, word.splits) if sign else behind
+            elif is_short and word.text.startswith(option):
+                yield Word(word.text.removeprefix(option), word.splits)
+
+
 def _program_behind(names: frozenset[str], words: tuple[Word, ...]) -> int:
     """Place of the program that a launcher without options surely starts; 0 where that is not known."""
     own = next((_SURE[name] for name in names if name in _SURE), -1)
     place = own + 1
     if own < 0 or place >= len(words) or any(not one.is_known or one.text[:1] == "-" for one in words[1 : place + 1]):
         return 0
-    return 0 if _ASSIGNMENT.match(words[place].text) else place
+    return 0 if "=" in words[place].text else place
 
 
 def _first_argument(names: frozenset[str], words: tuple[Word, ...]) -> int | None:
@@ -160,9 +284,10 @@ def _started(found: Programs, words: tuple[Word, ...], depth: int, *, feeds: boo
         words = words[:MOST_WORDS]
     for place, word in enumerate(words):
         if _SPECIAL.search(word.text):
-            _read(found, word.text, depth - 1, strictly=strictly)
+            _read(found, word.text.lstrip("!"), depth - 1, strictly=strictly)
         if word.text.startswith("-"):
             continue
+        _assigned(found, word, depth, strictly=strictly)
         rest = _without_prefix(tuple(_filled(one) for one in words[place:]))
         if not rest:
             continue
@@ -170,6 +295,7 @@ def _started(found: Programs, words: tuple[Word, ...], depth: int, *, feeds: boo
         if feeds:
             found.commands.append((rest[0], Word(UNKNOWN, splits=True)))
         names = program_names(rest[0])
+        _named(found, names, rest, depth, strictly=strictly)
         if names & SHELLS:
             _shell(found, rest, depth, strictly=strictly)
         elif names & (INTERPRETERS | EXACT):

@@ -42,14 +42,30 @@ DENIED = (
     "echo $((1<<2))\ngit push", "echo $[1<<2]\ngit push", "a[1<<2]=3\ngit push", "echo hi # comment\ngit push",
     "cat <<E\nnever closed\ngit push", "~/bin/git push", "python3 -c \"import os; os.system('git push')\"",
     "python -c 'import subprocess; subprocess.run([\"git\",\"push\"])'", "perl -e 'system(\"git push\")'", "git pushx",
+    "bash <<EOF\ngit push\nEOF", "time -p git push", "git -c core.fsmonitor='git push' status",
+    "git -c diff.external='git push' diff",
+    "git grep -O'git push' a", "git grep --open-files='git push' a", "git clone -u 'git push' . z",
+    "git clone --upload-pack='git push' . z", "git fetch --upload-pack 'git push' .", "git ls-remote 'ext::git push'",
+    "git config alias.z '!git push'", "GIT_SSH='git push' git fetch", "env GIT_SSH='git push' git fetch",
+    "EDITOR='git push' git commit", "PS4='$(git push)'; set -x; :", "x='a[$(git push)]'; ((x))",
+    "x='$(git push)'; : ${x@P}", "alias z='git push'", "tar xf t --to-command='git push'", "tar cf t -I 'git push' f",
+    "tar cf t f --checkpoint=1 --checkpoint-action=exec='git push'", "sort --compress='git push' f",
+    "rg --pre 'git push' a", "split --filter='git push' f", "gcc -wrapper 'git push' f", "zip z f -T -TT 'git push'",
+    "install -s --strip-program='git push' f z", "ssh -o ProxyCommand='git push' h", "scp -S 'git push' f h:",
+    "rsync -e 'git push' f h:", "mapfile -C 'git push' a", "complete -C 'git push' a", "vim -c '!git push'",
+    "ex -sc '!git push' f", "sed 's/a/git push/e' f", "sed '1e git push' f", "ed -s f <<< '!git push'",
+    "python3 - <<'E'\nimport os; os.system('git push')\nE", "perl <<'E'\nsystem('git push');\nE",
+    "awk -f - <<< 'BEGIN{system(\"git push\")}'", "env 'BASH_FUNC_ls%%=() { git push; }' bash -c ls",
 )  # fmt: skip
 DOUBTFUL = (
     "$G push", '"$G" push', "git $X", 'git "$X"', "git $(echo push)", "$(echo git) push", 'eval "$X"', "bash",
-    "curl x | sh", "sh -s", "ls | bash -", "bash <<EOF\ngit push\nEOF", "bash <(curl x)", "bash /dev/stdin",
+    "curl x | sh", "sh -s", "ls | bash -", "bash <<EOF\nx\nEOF", "bash <(curl x)", "bash /dev/stdin",
     'bash -c "$X"', "git pus[h]", "{git,push}", "git {push,x}", "/usr/bin/gi? push", "$'\\x67it' push",
     "git -c alias.x=push x", 'git -c "$X" x', "echo push | xargs git", "echo 'unclosed", "git\u00a0push",
     "true\u2003git push", "echo " + "x" * LONGEST, "$(" * 100, "$(case x in x) true;; esac)", "sudo " * 200 + "ls",
-    "sh -c " * 20 + '"$X"',
+    "sh -c " * 20 + '"$X"', "BASH_ENV=x bash -c :", "source <(curl x)", 'sort --compress-program="$X" f',
+    "tar xf t --to-command=./gi? ", "alias z=$X",
+    "printf -v 'a[$(gi$@t push)]' x", "x='a[$($X push)]'; ((x))", "alias z=$'gi\\x74 push'", 'GIT_SSH="$X" git fetch',
 )  # fmt: skip
 HARMLESS = (
     "git status", "git log --grep push", 'git commit -m "git push later"', "echo git push", 'echo "git push"',
@@ -60,6 +76,11 @@ HARMLESS = (
     'test -f "$X" && echo y', "export A=$B", "[[ $a == b* ]] && ls", "bash --version", "pytest -k 'git and push'",
     'nohup python x.py "$ARG"', 'timeout 60 uv run pytest -k "a b"', 'sudo make CC="$CC"', "sudo timeout 5 ls $X",
     "# git push", "echo '$(git push)'", "echo \\$(true)", "cat <<'EOF'\n$(git push)\nEOF", "make -j4 CC=gcc",
+    'GIT_AUTHOR_NAME="$X" git commit -m "git push later"', "git log -c 'git push'",
+    ". venv/bin/activate", 'source "$HOME/x.sh"', "ssh -o BatchMode=yes h ls", "sort -u f", "tar czf t.tgz f",
+    "vim -c 'set nu' f",
+    "cat <<E | python3 x.py\ngit push\nE", "alias ll='ls -l'", 'MSG="git push later"; echo "$MSG"',
+    "git commit -c HEAD",
 )  # fmt: skip
 
 
