@@ -297,7 +297,8 @@ def _project_layer(project: Project) -> Layer:
 
 def _narrow_mode(layer: Layer, folder: Path, files: FileSources | None) -> None:
     """Add the permission mode of settings files of another program; it only narrows, so it needs no trust."""
-    if not any(os.path.lexists(place / ".claude") for place in places_of(folder)):
+    names = (".claude/settings.json", ".claude/settings.local.json")
+    if not any(os.path.lexists(place / name) for place in places_of(folder) for name in names):
         return
     from phoenix_tui.config.claude_rules import MODE, default_mode  # noqa: PLC0415 - most folders have no such file
 
