@@ -164,3 +164,16 @@ def test_no_program_starts_but_by_a_plan() -> None:
     named = {str(path.relative_to(ROOT)) for path, text in sources.items() if "start_planned(" in text}
     made = {str(path.relative_to(ROOT)) for path, text in sources.items() if "CommandPlan(" in text}
     assert named | made == set(PLANS)
+
+
+def test_a_link_that_a_later_command_turns_outward_is_removed(looked: Looked, tmp_path: Path) -> None:
+    watch, _ = looked
+    top = tmp_path / "top"
+    (top / "tree").mkdir(parents=True)
+    command = watch.begin(top, (top,))
+    run_outside(top, "git init -q sub; git -C sub config core.worktree ../../link; ln -s tree link")
+    assert watch.end(command).said == ()
+    command = watch.begin(top, (top,))
+    run_outside(top, "ln -sfn .. link")
+    assert watch.end(command).said == ("the link link to .. was removed: git would write or load what it names",)
+    assert (top / "sub/.git/config").is_file()

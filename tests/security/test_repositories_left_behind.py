@@ -165,6 +165,20 @@ ATTACKS = {
         ("sub",)),
     "path that is too long": Attack(f"repo sub; {LONG}", ("sub",)),
     "path that was too long": Attack("rm -r ddd*", ("sub",), first=f"repo sub; {LONG}"),
+    "hooks behind a link that is turned": Attack("ln -sfn h links",
+        before="mkdir good h; hook h/pre-commit; ln -s good links; git config core.hooksPath links"),
+    "hooks in a folder that becomes a link": Attack("mv a b; ln -s evil a",
+        before="mkdir -p a/good evil/good; hook evil/good/pre-commit; ln -s a/good links;"
+        " git config core.hooksPath links"),
+    "settings behind a link that is turned": Attack("ln -sfn b inc",
+        before=f"git config include.path ../inc; : > a; printf {MONITOR} '' > b; ln -s a inc"),
+    "pointer through a link that is turned": Attack("ln -sfn b link", ("src",),
+        before="mkdir a; git init -q --separate-git-dir=a/g src; bare data; sed -i /worktree/d data/config; mkdir b;"
+        " mv data b/g; ln -s a link; echo 'gitdir: ../link/g' > src/.git; echo x > src/f"),
+    "commondir through a link that is turned": Attack("ln -sfn b sub/link", ("sub",),
+        before="git init -q sub; mkdir sub/a; cp -r sub/.git sub/b; cd sub/.git;"
+        f" mv config objects refs ../a/; cd ../..; printf {MONITOR} '' >> sub/b/config;"
+        " ln -s a sub/link; echo ../link > sub/.git/commondir"),
     "name that is no UTF-8": Attack("repo $'caf\\xe9'", ("caf\udce9",)),
 }  # fmt: skip
 
@@ -203,7 +217,8 @@ def use_git(top: Path, attack: Attack) -> None:
 def make_project(folder: Path, attack: Attack, mark: Path) -> Path:
     folder.mkdir()
     run_outside(folder, "git init -q .; echo one > file; git add .; git commit -qm one", mark)
-    run_outside(folder, attack.before, mark)
+    if attack.before:  # what is older than the tick of the file system's clock was there before
+        run_outside(folder, f"{attack.before}; sleep 0.03", mark)
     return folder
 
 

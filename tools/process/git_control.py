@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from tools.files.own_files import read_regular
-from tools.git.pointers import first_line, named_folder
+from tools.git.pointers import first_line, links_towards, named_folder
 from tools.git.shape import is_git_folder
 
 FILES: Final = (
@@ -70,10 +70,11 @@ def git_control(worktree: Path) -> GitControl:
         folder = pointer.resolve() if pointer.is_dir() else pointer
         linked = [Guarded(pointer, is_file=True, is_pointer=True)] if pointer.is_symlink() else []
         return GitControl((), (*linked, *_of_repository(folder, worktree)))
+    turned = [Guarded(link, is_file=True, is_pointer=True) for link in links_towards(worktree / named_folder(pointer))]
     own, common = _linked(pointer)
     if own is None or common is None:
-        return GitControl((), (Guarded(pointer, is_file=True),))
-    guarded = [Guarded(pointer, is_file=True), *_of_repository(common, worktree)]
+        return GitControl((), (Guarded(pointer, is_file=True), *turned))
+    guarded = [Guarded(pointer, is_file=True), *turned, *_of_repository(common, worktree)]
     if own != common:
         guarded += _of_worktree(own)
     return GitControl((common,) if own.is_relative_to(common) else (common, own), tuple(dict.fromkeys(guarded)))
@@ -113,7 +114,9 @@ def _named(config: Path, worktree: Path, depth: int = DEEPEST_INCLUDE) -> Iterat
         with contextlib.suppress(OSError, ValueError, RuntimeError):
             word = Path(named.strip()).expanduser()
             is_include = key.lower() == "path"
-            path = ((config.parent if is_include else worktree) / word).resolve()
+            unresolved = (config.parent if is_include else worktree) / word
+            yield from (Guarded(link, is_file=True, is_pointer=True) for link in links_towards(unresolved))
+            path = unresolved.resolve()
             if path != worktree and not worktree.is_relative_to(path):
                 is_file = key.lower() != "hookspath"
                 yield Guarded(path, is_file=is_file, content="" if is_file else None)

@@ -40,6 +40,11 @@ _SETTING: Final = re.compile(
 _WORKTREE: Final = re.compile(rb"worktree\s*=\s*\"?([^\"\\\n#;]+)\"?", re.IGNORECASE)
 _ADDRESS: Final = re.compile(rb"(?:url|pushurl)\s*=\s*\"?(?:ext::|-)", re.IGNORECASE)
 """Addresses that name a program or an option."""
+_NAMED: Final = re.compile(rb"^[ \t]*(?:\[[^\]\n]*\][ \t]*)?([\w-]+)[ \t]*=[ \t]*\"?([^\"\n#;]+)", re.MULTILINE)
+_PATHS: Final = frozenset({b"hookspath", b"path", b"attributesfile", b"excludesfile", b"worktree", b"fsmonitor"})
+"""Settings with a path, also without a slash."""
+MOVING: Final = ("config", "config.worktree", "commondir", "objects/info/alternates")
+"""Files of a git folder that name other places."""
 PARTS: Final = ("config", "config.worktree")
 _RUNS: Final = re.compile(rb"^\s*(?:x|exec)\s", re.MULTILINE)
 TODO_LISTS: Final = ("rebase-merge/git-rebase-todo", "rebase-apply/git-rebase-todo")
@@ -98,6 +103,25 @@ def find_armed_parts(folder: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
         content = read_regular(folder / name, MOST_CONFIG, follow=False) or b""
         if b"/" in content or len(content) == MOST_CONFIG:
             yield folder / name
+
+
+def find_named(part: Path, worktree: Path) -> Iterator[Path]:
+    """Paths that a control file of git names, unresolved: settings, `commondir`, `alternates` and a `.git` file."""
+    if part.name == ".git":
+        yield worktree / named_folder(part)
+        return
+    content = read_regular(part, MOST_CONFIG, follow=False) or b""
+    if part.name == "alternates":
+        yield from (part.parent.parent / os.fsdecode(line) for line in content.split(b"\n"))
+    if part.name == "commondir":
+        yield part.parent / os.fsdecode(content.rstrip())
+    if part.name not in PARTS:
+        return
+    for key, value in _NAMED.findall(content):
+        for word in (value, *value.split()):
+            if b"/" in word or key.lower() in _PATHS:
+                name = os.path.expanduser(os.fsdecode(word.strip()))  # noqa: PTH111 - pathlib's raises without a home
+                yield from (part.parent / name, worktree / name)
 
 
 def find_inner(folder: Path, folders: Iterator[str]) -> Iterator[Path]:

@@ -21,14 +21,16 @@ from typing import Any, Final
 from tools.clean import reveal_name
 from tools.files.own_files import read_regular
 from tools.files.self_starting import Place, starts_in
-from tools.git.pointers import named_folder
+from tools.git.pointers import links_towards, named_folder
 from tools.git.shape import HEAD, git_folder_at, is_head
 from tools.process.folder_index import FolderIndex, Stamp, UnfinishedError, stamp_at
 from tools.process.git_traps import (
+    MOVING,
     StuckError,
     find_armed,
     find_armed_parts,
     find_inner,
+    find_named,
     is_old_head,
     is_within,
     set_aside,
@@ -127,6 +129,7 @@ class Workspace:
                 if str(path) in known or (not _is_walled(path, walled) and self._is_new(path, at, since))
             ]
             new += self._find_pointers(since)
+            new += [link for link in self._find_turned(since) if not _is_walled(link, walled)]
             sentences = [sentence for path in new if (sentence := self._set_aside(path))]
             said += sentences
             if not sentences:
@@ -195,6 +198,18 @@ class Workspace:
             if is_file and self._is_later(pointer, since) and any(find_armed_parts(real, self.roots)):
                 found.append(pointer)
         return found
+
+    def _find_turned(self, since: int) -> Iterator[Path]:
+        """Links that came at `since` or later, and through which git finds what an older control file names."""
+        for path in self.index.candidates():
+            folder, chosen = Path(path), git_folder_at(Path(path))
+            parts = [folder / ".git"] if named_folder(folder / ".git") else []
+            parts += [chosen / name for name in MOVING] if chosen is not None else []
+            # The places that new ones name are judged by themselves.
+            old = (part for part in parts if part in self.traps or not self._is_later(part, since))
+            for named in dict.fromkeys(named for part in old for named in find_named(part, folder)):
+                links = (link for link in links_towards(named) if is_within(link, self.roots))
+                yield from (link for link in links if self._is_later(link, since))
 
     def _is_shaped_later(self, folder: str, chosen: str, since: int) -> bool:
         """True where what makes `chosen` the git folder at `folder` came at `since` or later."""
