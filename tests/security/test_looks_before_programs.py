@@ -177,3 +177,41 @@ def test_a_link_that_a_later_command_turns_outward_is_removed(looked: Looked, tm
     run_outside(top, "ln -sfn .. link")
     assert watch.end(command).said == ("the link link to .. was removed: git would write or load what it names",)
     assert (top / "sub/.git/config").is_file()
+
+
+MANY = 700
+OLD, MADE = "1" * 40, "2" * 40
+
+
+def refer(folder: Path, names: range, commit: str) -> None:
+    heads = folder / ".git/refs/heads"
+    for number in names:
+        (heads / f"b{number:04}").write_text(f"{commit[:-4]}{number:04}\n", "ascii")
+
+
+def test_every_reference_is_known_as_the_users_or_as_one_of_a_command(looked: Looked, tmp_path: Path) -> None:
+    watch, helper = looked
+    run_outside(tmp_path, "git init -q .")
+    refer(tmp_path, range(MANY), OLD)
+    run_outside(tmp_path, "sleep 0.03")
+    command = watch.begin(tmp_path, (tmp_path,))
+    refer(tmp_path, range(MANY, 2 * MANY), MADE)
+    watch.end(command)
+    tips = watch.tips(tmp_path)
+    assert (len(tips), {tip[0] for tip in tips}) == (MANY, {"1"})
+    lines = (f"{path.read_text('ascii').strip()} refs/heads/{path.name}" for path in tmp_path.glob(".git/refs/heads/*"))
+    (tmp_path / ".git/packed-refs").write_text("\n".join(lines), "ascii")
+    helper.forget()
+    watch.end(watch.begin(tmp_path, (tmp_path,)))
+    assert {tip[0] for tip in watch.tips(tmp_path)} == {"1"}, "another helper knows what commands made"
+
+
+def test_with_more_references_than_are_looked_at_none_counts(
+    looked: Looked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch, _ = looked
+    monkeypatch.setattr("tools.process.workspace_look.MOST_TIPS", 5)
+    run_outside(tmp_path, "git init -q .")
+    refer(tmp_path, range(9), OLD)
+    watch.end(watch.begin(tmp_path, (tmp_path,)))
+    assert watch.tips(tmp_path) == ()

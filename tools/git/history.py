@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from tools.contract import ProcessRunner
-from tools.git.proof import History
+from tools.git.proof import History, as_lines
 from tools.git.reading import open_repository
 
 MOST: Final = 4 * 1024 * 1024
@@ -52,8 +52,18 @@ async def read_versions(
     prefix = await asyncio.to_thread(lambda: os.path.relpath(os.path.realpath(folder), reader.repository.worktree))
     full = {f"{prefix}/{path}" if prefix != "." else path: path for path in paths}
     listed = await reader.ask("ls-tree", "-r", "-z", "--full-tree", reader.repository.head, "--", *full, most=MOST)
-    words = ("log", "--format=%x01%H", "--raw", "--no-abbrev", "--no-renames", "-m", "--root", *commits)
-    logged = await reader.ask(*words, "--", *paths, most=MOST)
+    words = (
+        "log",
+        "--format=%x01%H",
+        "--raw",
+        "--no-abbrev",
+        "--no-renames",
+        "-m",
+        "--root",
+        "--ignore-missing",
+        "--stdin",
+    )
+    logged = await reader.ask(*words, "--", *paths, most=MOST, stdin=as_lines(commits))
     if listed is None or logged is None:
         return None
     checked_out: dict[str, str] = {}

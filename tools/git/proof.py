@@ -29,7 +29,10 @@ class History:
 
     async def read(self, commits: Sequence[str]) -> None:
         """Read the commits behind `commits`; beyond `MOST_COMMITS` they count as unknown."""
-        listed = await self._reader.ask("rev-list", f"--max-count={MOST_COMMITS}", *commits, most=MOST_BYTES)
+        given = as_lines(commits)  # as arguments they may be too long
+        listed = await self._reader.ask(
+            "rev-list", f"--max-count={MOST_COMMITS}", "--ignore-missing", "--stdin", most=MOST_BYTES, stdin=given
+        )
         names = listed.captured.head.decode("ascii").split() if listed is not None else []
         objects = await self._read(names, b"commit")
         waiting = list(commits)
@@ -62,9 +65,13 @@ class History:
         """Objects whose content has their name."""
         if not names:
             return {}
-        given = "".join(f"{name}\n" for name in names).encode("ascii")
-        answer = await self._reader.ask("cat-file", "--batch", most=MOST_BYTES, stdin=given)
+        answer = await self._reader.ask("cat-file", "--batch", most=MOST_BYTES, stdin=as_lines(names))
         return _checked(answer.captured.head, kind) if answer is not None else {}
+
+
+def as_lines(names: Sequence[str]) -> bytes:
+    """Names of objects as git reads them."""
+    return "".join(f"{name}\n" for name in names).encode("ascii")
 
 
 def _checked(output: bytes, kind: bytes) -> dict[str, bytes]:

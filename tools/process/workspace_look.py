@@ -21,7 +21,7 @@ from typing import Any, Final
 from tools.clean import reveal_name
 from tools.files.own_files import read_regular
 from tools.files.self_starting import Place, starts_in
-from tools.git.pointers import links_towards, named_folder
+from tools.git.pointers import first_line, links_towards, named_folder
 from tools.git.shape import HEAD, git_folder_at, is_head
 from tools.process.folder_index import FolderIndex, Stamp, UnfinishedError, stamp_at
 from tools.process.git_traps import (
@@ -52,9 +52,10 @@ MOST_WORKSPACES: Final = 16
 MOST_KEPT: Final = 64 * 1024 * 1024
 MOST_BEHIND: Final = 1_000
 """Folders behind a link, and files of each, that are compared."""
-MOST_TIPS: Final = 500
-"""Commits of references that are known as the user's own."""
-MOST_REFERENCES: Final = 4 * 1024 * 1024
+MOST_TIPS: Final = 100_000
+"""Commits that references name; beyond them none counts as the user's own."""
+MOST_REFERENCES: Final = 16 * 1024 * 1024
+"""Bytes of one file of references."""
 
 
 class Workspace:
@@ -85,6 +86,9 @@ class Workspace:
         """Commits that the user's references named."""
         self.made_tips: set[str] = set()
         """Commits that references named first while a command ran."""
+        self.is_cut = False
+        """True where there were more references than are looked at: which commits a command made is not known then."""
+        self._references: dict[str, tuple[Stamp, frozenset[str]]] = {}
         self._kept_bytes = 0
 
     def look(self, since: int, until: float) -> None:
@@ -280,16 +284,30 @@ class Workspace:
         folder = git_folder_at(Path(self.index.top))
         if folder is None:
             return set()
-        index, tips = self.git.get(str(folder.resolve())), set[str]()
-        below = [path for path in index.folders if path.startswith(f"{index.top}/refs")] if index is not None else []
-        files = [f"{path}/{name}" for path in below for name in _names_in(path)][:MOST_TIPS]
-        for path in (*files, f"{folder}/HEAD", f"{folder}/ORIG_HEAD", f"{folder}/packed-refs"):
+        folder = folder.resolve()
+        common = (folder / first_line(folder / "commondir")).resolve()
+        index, tips = self.git.get(str(common)), set[str]()
+        below = (
+            [path for path in index.folders if f"{path}/".startswith(f"{common}/refs/")] if index is not None else []
+        )
+        files = (f"{path}/{name}" for path in below for name in _names_in(path))
+        known, self._references = self._references, {}
+        for path in (*files, f"{common}/packed-refs", *(f"{folder}/{name}" for name in (HEAD, "ORIG_HEAD"))):
             stamp = stamp_at(path)
-            if stamp is not None and (not since or stamp[3] < since):
-                said = read_regular(Path(path), MOST_REFERENCES, follow=False) or b""
-                names = (line.strip().partition(b" ")[0] for line in said.split(b"\n")[:MOST_TIPS])
-                tips |= {name.decode("ascii") for name in names if _is_name(name)}
+            if stamp is None or len(tips) > MOST_TIPS:
+                continue
+            kept = known.get(path, (None, frozenset[str]()))
+            names = kept[1] if kept[0] == stamp else self._read_names(path)
+            self._references[path] = stamp, names
+            tips |= names if not since or stamp[3] < since else set()
+        self.is_cut = self.is_cut or len(tips) > MOST_TIPS
         return tips
+
+    def _read_names(self, path: str) -> frozenset[str]:
+        said = read_regular(Path(path), MOST_REFERENCES + 1, follow=False) or b""
+        self.is_cut = self.is_cut or len(said) > MOST_REFERENCES
+        names = (line.strip().partition(b" ")[0] for line in said.split(b"\n"))
+        return frozenset(name.decode("ascii") for name in names if _is_name(name))
 
     # Files that start by themselves.
 
@@ -475,6 +493,7 @@ def respond(request: dict[str, Any], workspaces: dict[str, Workspace]) -> dict[s
 
 def _accept(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]) -> None:
     workspace.stuck |= request["stuck"]
+    workspace.made_tips |= set(request["made"])
     workspace.look(request["since"], time.monotonic() + request["limit"])
     workspace.accept(request["since"])
     workspace.is_known = True
@@ -489,14 +508,19 @@ def _judge(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]
         unfinished = error  # what was read is judged nevertheless
     workspace.awaited.update(request["awaited"])
     workspace.stuck |= request["stuck"]
+    workspace.made_tips |= set(request["made"])
     answer["said"], answer["changed"] = workspace.judge(request["since"], frozenset(request["walled"]))
-    answer["stuck"] = workspace.stuck
+    answer["stuck"], answer["made"] = workspace.stuck, sorted(workspace.made_tips)[:MOST_TIPS]
     if unfinished is not None:
         raise unfinished
     if request["last"]:
         workspace.settle()
         workspace.accept(time.time_ns() * 2)
-    answer["places"], answer["tips"] = workspace.places(), sorted(workspace.tips)
+    answer["places"] = workspace.places()
+
+
+def _tips(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]) -> None:
+    answer["tips"] = [] if workspace.is_cut else sorted(workspace.tips)
 
 
 def _keep(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]) -> None:
@@ -510,6 +534,7 @@ def _take_back(workspace: Workspace, request: dict[str, Any], answer: dict[str, 
 _ACTS: Final[dict[str, Callable[[Workspace, dict[str, Any], dict[str, Any]], None]]] = {
     "accept": _accept,
     "judge": _judge,
+    "tips": _tips,
     "keep": _keep,
     "take-back": _take_back,
 }

@@ -81,7 +81,8 @@ class _State(Struct, eq=False):
     """Reason why the last look is not finished, as a clause."""
     stuck: dict[str, str] = field(default_factory=dict[str, str])
     """Traps that could not be set aside, with a clause about each; kept here, since the helper may end."""
-    tips: tuple[str, ...] = ()
+    made: list[str] = field(default_factory=list[str])
+    """Commits that commands made; kept here, since the helper may end."""
     seconds: float = 0.0
     """Duration of the last look."""
     unlooked: int = 0
@@ -186,9 +187,10 @@ class WorkspaceWatch:
         return state.trouble or (PLANTED.format(folder=folder, what=planted) if planted else "")
 
     def tips(self, workspace: Path) -> tuple[str, ...]:
-        """Commits that the user's own references named, before commands of this Phoenix ran."""
-        state = self._states.get(workspace.resolve())
-        return state.tips if state is not None else ()
+        """Commits that the user's own references named, before commands of this Phoenix ran; none where there are too
+        many references.
+        """
+        return tuple(self._ask("tips", workspace.resolve(), ()).get("tips", ()))
 
     def keep(self, workspace: Path, names: Sequence[str]) -> None:
         """Take changes of self-starting files for the user's own."""
@@ -208,7 +210,7 @@ class WorkspaceWatch:
 
     def _accept(self, state: _State, watched: Watched, *, is_first: bool = False) -> None:
         since = time.time_ns() * 2 if is_first and not state.unlooked else _since(state, watched)
-        answer = self._ask("accept", watched.workspace, watched.roots, since=since, stuck=state.stuck)
+        answer = self._ask("accept", watched.workspace, watched.roots, since=since, stuck=state.stuck, made=state.made)
         self._note(state, watched, answer)
 
     def _judge(self, watched: Watched, *, last: bool) -> None:
@@ -226,6 +228,7 @@ class WorkspaceWatch:
             awaited=sorted(awaited),
             last=last,
             stuck=state.stuck,
+            made=state.made,
         )
         self._note(state, watched, answer, judged=since)
         if answer["said"] and not last:
@@ -239,7 +242,7 @@ class WorkspaceWatch:
         """Look once more, where the last look left something open and no command runs."""
         since = state.unlooked or time.time_ns() * 2
         watched = Watched(workspace, state.roots, since)
-        open_still = {"since": since, "walled": [], "awaited": [], "stuck": state.stuck}
+        open_still = {"since": since, "walled": [], "awaited": [], "stuck": state.stuck, "made": state.made}
         answer = self._ask("judge", workspace, state.roots, last=True, **open_still)
         self._note(state, watched, answer, judged=since)
         with self._lock:
@@ -254,7 +257,7 @@ class WorkspaceWatch:
         with self._lock:
             state.looked, state.seconds = time.monotonic(), answer.get("seconds", 0.0)
             state.helper = self.helper.pid
-            state.stuck = answer.get("stuck", state.stuck)
+            state.stuck, state.made = answer.get("stuck", state.stuck), answer.get("made", state.made)
             if answer["unfinished"]:
                 state.unlooked = min(filter(None, (state.unlooked, judged)), default=0)
                 state.trouble = TROUBLE.format(folder=reveal_name(watched.workspace), why=answer["unfinished"])
@@ -262,7 +265,6 @@ class WorkspaceWatch:
             state.unlooked = 0 if judged else state.unlooked
             state.trouble = state.trouble if state.unlooked else ""
             state.places = tuple(map(Path, answer.get("places", ())))
-            state.tips = tuple(answer.get("tips", state.tips))
 
     def _ask(self, act: str, workspace: Path, roots: tuple[Path, ...], **fields: object) -> dict[str, Any]:
         request = {"act": act, "workspace": str(workspace), "roots": list(map(str, roots)), "limit": self._limit}
