@@ -1,4 +1,6 @@
-"""Random keys into the real program, which is stopped and waits for its database: no word is lost or astray."""
+"""Random keys and sizes into the real program, which is stopped and waits for its database: no word is lost or astray,
+and noise behind them ends nothing.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,11 @@ from tests.support.key_terminal import played
 
 MORE: Final = int(os.environ.get("PHOENIX_KEY_FUZZ", "0"))
 """Scripts of `make fuzz`, beside the short one of the suite."""
-SCRIPTS: Final = [Script(7, ("text", "open", "stash", "slow paste", "several"), 2), *map(Script, range(MORE))]
+FIRST: Final = int(os.environ.get("PHOENIX_KEY_FUZZ_FROM", "0"))
+SCRIPTS: Final = [
+    Script(7, ("text", "open", "stash", "slow paste", "several"), 2),
+    *map(Script, range(FIRST, FIRST + MORE)),
+]
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: f"{script.seed}-{script.most}")

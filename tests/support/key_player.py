@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from textual import events
+from textual.geometry import Size
 
 from engine.machine.states import Idle
 from phoenix_tui.features.draft_codec import parsed
@@ -17,7 +19,7 @@ from phoenix_tui.terminal.input import TerminalInput
 from tests.support.fake_engine import FakeConversation, FakeEngine
 from tests.support.fake_queue import FakeQueue
 from tests.support.key_oracle import Texts
-from tests.support.key_scripts import ENDLESS, OPENERS, Pause, Script, Step, Weather
+from tests.support.key_scripts import ENDLESS, OPENERS, RESIZES, Pause, Script, Step, Weather, some_size
 from tests.support.shell import Shell
 from tests.support.waiting import poll
 
@@ -42,6 +44,7 @@ class Player:
         self._script = script
         self._folder = folder
         self._rng = random.Random(script.seed)
+        self._sizes = random.Random(script.seed)
         self._input = TerminalInput()
         self._free = asyncio.Event()
         self._free.set()
@@ -98,7 +101,15 @@ class Player:
             elif self._rng.random() < 0.3:
                 await asyncio.sleep(0)
 
+    def _resize(self) -> None:
+        size, driver = some_size(self._sizes), self._shell.app._driver
+        assert driver is not None
+        driver._size = size
+        self._shell.app.post_message(events.Resize(Size(*size), Size(*size)))
+
     def _press(self, stroke: bytes) -> None:
+        if self._sizes.random() < RESIZES:
+            self._resize()
         text = re.sub(r"@IMAGE(\d+)@", lambda found: str(self._folder / f"image{found[1]}.png"), stroke.decode())
         for event in self._input.feed(text):
             self._shell.app.post_message(event)

@@ -15,6 +15,8 @@ STASH, STEER, EDITOR, OTHER_PANE, CLOSE_PANE = b"\x1bq", b"\x1bi", b"\x07", b"\x
 SHEETS: Final = (b"\x10", b"\x1bOP", b"\x12", b"\x06", b"\x1ba", b"\x1bs", b"\x1bt")
 OPENERS: Final = ("opener0", "opener1")
 """First messages, and so titles, of conversations that exist before a script begins."""
+RESIZES: Final = 0.1
+"""Share of the pieces of keys before which the terminal gets another size."""
 ENDLESS: Final = "endless"
 """A message with this word begins an answer that does not end."""
 
@@ -193,6 +195,12 @@ class Script:
         """Keys for a program that reads; then for Phoenix again."""
         strokes: list[Stroke] = [self.new(), b"!cat", ENTER, self.rest(0.0, 0.1, 0.8), b"\x1d"]
         return [*strokes, self.text().strip(), ENTER, Pause(2.5), b"\x04", Pause(1.5), self.text()]
+
+
+def some_size(rng: random.Random) -> tuple[int, int]:
+    """Columns and rows of a terminal: any up to 300x100, often below those that can be read."""
+    least = rng.random() < 0.4
+    return rng.randint(1, 25 if least else 300), rng.randint(1, 8 if least else 100)
 
 
 Maker: TypeAlias = Callable[[Script], list[Stroke]]

@@ -18,10 +18,12 @@ from typing import Any, Final
 from PIL import Image
 
 from phoenix_tui.features.draft_codec import parsed
+from phoenix_tui.lifecycle.stop_signals import SIGNAL_EXIT
 from tests.support.cli import Phoenix, with_claude
 from tests.support.journeys import Answer, picks, rows, says, starts_to_say
+from tests.support.key_noise import Noise
 from tests.support.key_oracle import Texts, faults
-from tests.support.key_scripts import ENDLESS, ESC, NEW, OPENERS, Pause, Script, Step, Weather
+from tests.support.key_scripts import ENDLESS, ESC, NEW, OPENERS, RESIZES, Pause, Script, Step, Weather, some_size
 from tests.support.loopback import Seen, serve
 from tests.support.program import Program, program
 
@@ -34,6 +36,8 @@ LOCKS: Final = (0.3, 1.3, 2.2)
 LOOKS: Final = (0.5, *[1.0] * 30)
 """Seconds before each look for what was typed: it may come late, and be nowhere for a moment."""
 UNFINISHED: Final = re.compile(rb"\x1b(\[[0-9;]*|O)?$")
+NOISE: Final = 20
+"""Pieces of noise for each step of a script."""
 LEAST_WIDTH: Final = 10
 """Width of the first image; each further one is a pixel wider, by which it is known again."""
 
@@ -53,6 +57,7 @@ class Terminal:
         self._phoenix = phoenix
         self._script = script
         self._rng = random.Random(script.seed)
+        self._sizes = random.Random(script.seed)
 
     async def faults(self) -> list[str]:
         """Play it all; returns what is wrong at the end."""
@@ -98,6 +103,8 @@ class Terminal:
             while UNFINISHED.search(stroke[:cut]) and cut < len(stroke):
                 cut += 1
             piece, stroke = stroke[:cut], stroke[cut:]
+            if self._sizes.random() < RESIZES:
+                self._running.resize(*some_size(self._sizes))
             if weather is Weather.STALLS and self._rng.random() < 0.4:
                 self._running.signal(signal.SIGSTOP)
                 self._running.type(piece)
@@ -149,11 +156,29 @@ async def played(folder: Path, script: Script) -> list[str]:
                 running.type(NEW)
                 await running.shows("Three things to try")
             found = await Terminal(running, phoenix, script).faults()
-            assert running.process.isalive() and "Traceback" not in running.text
-        if (log := folder / "edited").exists():
+            edited = log.read_text() if (log := folder / "edited").exists() else ""
+            await _bear_noise(running, script)
+        if edited:
             written = "\n".join(text for all_of in _texts(phoenix).of.values() for text in all_of)
-            found += [f"lost of the editor: {word}" for word in log.read_text().split() if word not in written]
+            found += [f"lost of the editor: {word}" for word in edited.split() if word not in written]
     return [*found, str(dict(_texts(phoenix).of))] if found else []
+
+
+async def _bear_noise(running: Program, script: Script) -> None:
+    """Send noise and sizes behind the keys; Phoenix takes it all, draws afterwards, and leaves in order."""
+    rng, noise = random.Random(script.seed), Noise(script.seed)
+    for _ in range(NOISE * script.most):
+        running.type(noise.piece())
+        if rng.random() < RESIZES:
+            running.resize(*some_size(rng))
+        await asyncio.sleep(rng.choice((0.0, 0.0, 0.01)))
+    running.type(b"\x1b\\\x1b[201~")
+    drawn = len(running.raw)
+    running.resize(100, 30)
+    await running.until(lambda: len(running.raw) > drawn and "┃" in running.text, "a frame behind the noise")
+    running.signal(signal.SIGTERM)
+    assert await running.exit_code() == SIGNAL_EXIT + signal.SIGTERM, running.text
+    assert "Traceback" not in running.text
 
 
 def _is_stored(phoenix: Phoenix, title: str) -> bool:

@@ -1,4 +1,4 @@
-"""Random keys on a slow machine: no word of them is lost, doubled or in another conversation than the one in focus."""
+"""Random keys and sizes on a slow machine: no word is lost, doubled or in a conversation other than that in focus."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from tests.support.key_player import played
 from tests.support.shell import Shell
 
 OpenShell = Callable[..., AbstractAsyncContextManager[Shell]]
-SEEDS: Final = range(int(os.environ.get("PHOENIX_KEY_FUZZ", "3")))
+FIRST: Final = int(os.environ.get("PHOENIX_KEY_FUZZ_FROM", "0"))
+SEEDS: Final = range(FIRST, FIRST + int(os.environ.get("PHOENIX_KEY_FUZZ", "3")))
 """Each is a script of its own; `make fuzz` plays many more."""
 KINDS: Final = (
     *("text", "send", "new", "new text", "go text", "open", "resume", "list", "sheet", "filter"),
