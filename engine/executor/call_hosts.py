@@ -30,6 +30,7 @@ LONGEST_COMMAND: Final = 100
 ONCE: Final = "Once"
 CONVERSATION: Final = "In this conversation"
 ALWAYS: Final = "Always in this project"
+ANY: Final = "Any host, for this command"
 NO: Final = "No"
 HEADER: Final = "Network"
 NOTE: Final = "A command wants to reach {host}"
@@ -41,6 +42,7 @@ NOT_ANSWERED: Final = "nobody answered in time whether {host} may be reached"
 TOO_MANY: Final = "{host} is not allowed, and this command asked about too many hosts"
 ALLOWED: Final = {
     ONCE: "{host}: allowed for this command",
+    ANY: "any host: allowed for this command",
     CONVERSATION: "allowed for this conversation: {rule}",
     ALWAYS: "always allowed in this project: {rule}",
 }
@@ -68,6 +70,8 @@ class CallHosts(Struct, eq=False):
     """Hosts of the yes for this call."""
     rows: list[str]
     """Rows below the call."""
+    any_host: bool = False
+    """True once the user allowed every host of this call, on the usual ports."""
     is_open: bool = True
     """True while the call runs: what it left in the background asks nothing."""
     answers: dict[tuple[str, int], asyncio.Task[HostVerdict]] = field(
@@ -81,7 +85,7 @@ class CallHosts(Struct, eq=False):
         shown = host_text(host, port)
         if rules.denies(host, port):
             return HostVerdict(allowed=False, why=DENIED.format(host=shown))
-        is_free = limits.mode is PermissionMode.AUTO and limits.hosts is None and port in PORTS
+        is_free = port in PORTS and (self.any_host or (limits.mode is PermissionMode.AUTO and limits.hosts is None))
         if is_free or rules.admits(host, port) or self.granted.admits(host, port):
             return HostVerdict(allowed=True)
         if (host, port) not in self.answers:
@@ -104,22 +108,44 @@ class CallHosts(Struct, eq=False):
     async def _ask(self, host: str) -> HostVerdict:
         """Ask the user, and keep the answer."""
         command = one_line(reveal(self.request.summary), LONGEST_COMMAND)
-        options = tuple(AskedOption(label, self._meaning(label, host)) for label in (ONCE, CONVERSATION, ALWAYS, NO))
+        labels = (ONCE, CONVERSATION, ALWAYS, ANY, NO)
+        options = tuple(AskedOption(label, self._meaning(label, host)) for label in labels)
         asked = AskedQuestion(ASKS.format(command=command, host=host), HEADER, options, only_options=True)
         try:
             async with asyncio.timeout(WAIT):
                 questions, note = ServerQuestions(self.session), NOTE.format(host=host)
                 given = await questions.put(self.session.asker, note, HEADER, HostForm((asked,)))
         except TimeoutError:
-            return HostVerdict(allowed=False, why=NOT_ANSWERED.format(host=host))
+            return self._refused(NOT_ANSWERED.format(host=host))
+        except asyncio.CancelledError:
+            if not self.any_host:
+                raise
+            return HostVerdict(allowed=True)
         label = given.answers[0][0] if given.answers and given.answers[0] else NO
         if label not in ALLOWED:
-            return HostVerdict(allowed=False, why=SAID_NO.format(host=host))
+            return self._refused(SAID_NO.format(host=host))
+        if label == ANY:
+            self.any_host = True
+            self._withdraw_others()
         rule = Rule(NET, host)
         self.rows.append(self._keep(label, rule))
         return HostVerdict(allowed=True)
 
+    def _refused(self, why: str) -> HostVerdict:
+        """Refuse a host, with a row below the call."""
+        self.rows.append(why)
+        return HostVerdict(allowed=False, why=why)
+
+    def _withdraw_others(self) -> None:
+        """Take back the open questions that the answer about any host answers too."""
+        mine = asyncio.current_task()
+        for (_, port), answer in self.answers.items():
+            if answer is not mine and port in PORTS:
+                answer.cancel()
+
     def _meaning(self, label: str, host: str) -> str:
+        if label == ANY:
+            return "ports 80 and 443, until it ends; other commands ask again"
         return f"net({host})" if label in {CONVERSATION, ALWAYS} else ""
 
     def _keep(self, label: str, rule: Rule) -> str:

@@ -202,6 +202,8 @@ class ServerView(Struct, frozen=True):
     sandbox: SandboxMode | None = None
     """Sandbox that it runs in; None for a server over HTTP, and for one that is not used."""
     sandbox_reason: SandboxReason = SandboxReason.CONVERSATION
+    has_network: bool = True
+    """False where its program has none."""
     kept: Path | None = None
     """Folder of what it has written below the home folder in a sandbox; None without one."""
     folder: str = ""

@@ -19,6 +19,7 @@ NO_SERVERS: Final = (
 MOST_SHARES: Final = 8
 NO_SANDBOX: Final = "This server is over HTTP, or not used: there is no sandbox to choose."
 WITHOUT: Final = "it can read and write what you can"
+ALL_HOSTS: Final = "every host: the hosts of commands do not limit servers"
 LISTED: Final = 200
 """Tools that details list."""
 NOT_WORKING: Final = frozenset({ServerState.FAILED, ServerState.NEEDS_AUTH, ServerState.OFF})
@@ -116,6 +117,7 @@ def details(view: ServerView) -> str:
     ]
     if view.sandbox is not None:
         lines.append(f"sandbox      {sandbox_words(view.sandbox, view.sandbox_reason)}")
+        lines.append(f"network      {ALL_HOSTS if view.has_network else 'none: sandbox_network = false'}")
     if view.kept is not None and view.kept.is_dir():
         lines.append(f"keeps        what it writes below the home folder, in {short_path(view.kept)}")
     if view.folder:

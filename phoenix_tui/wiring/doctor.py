@@ -8,6 +8,7 @@ import sqlite3
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Final
 
 from engine.ports import DatabaseBusy, StorageError
 from engine.rewind.snapshots.disabled import SWITCHED_OFF
@@ -50,6 +51,7 @@ from tools.contract import Enforcement
 from tools.process.supervision import NO_PROC, lacks_proc
 from tools.wording import counted
 
+OTHERS: Final = " MCP servers and hooks of yours are not limited by host."
 _CONVERSATIONS = "SELECT count(*) FROM conversations WHERE kind <> 'subagent'"
 
 
@@ -71,8 +73,8 @@ def network_sentence(enforcement: Enforcement, settings: Settings) -> str:
         return "Commands cannot be limited to single hosts here; a yes for the network is one for all of it."
     hosts = settings.network
     if hosts is None:
-        return "Commands reach the hosts that you allow when they ask, by a proxy; mode auto has the whole network."
-    return f"Sandboxed commands reach {', '.join(hosts) or 'no host'} without a question, through a proxy."
+        return f"Commands reach the hosts that you allow when they ask, by a proxy; mode auto has every host.{OTHERS}"
+    return f"Sandboxed commands reach {', '.join(hosts) or 'no host'} without a question, through a proxy.{OTHERS}"
 
 
 async def findings(setup: Setup) -> list[Finding]:

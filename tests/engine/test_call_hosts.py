@@ -170,3 +170,23 @@ async def test_one_call_asks_about_a_bounded_number_of_hosts(tmp_path: Path, mon
         await until(lambda: isinstance(talk.state, Idle))
     asked = [one for one in tool.verdicts if one.why.startswith("nobody answered")]
     assert (len(asked), len(tool.verdicts)) == (call_hosts.MOST_ASKED, call_hosts.MOST_ASKED + 5)
+
+
+async def test_any_host_answers_for_all_of_the_command_but_odd_ports_and_denied_hosts(tmp_path: Path) -> None:
+    hosts = (OTHER, ("second.example", 80), ("bad.example", 443), ("odd.example", 22))
+    async with reaching(tmp_path, *hosts, rules=("deny net(bad.example)",)) as (harness, tool, talk):
+        await answered(harness, talk, "Any host, for this command")
+        await until(lambda: (now := open_question(harness)) is not None and "odd.example:22" in _asked(now))
+        await answered(harness, talk, "No")
+        await until(lambda: isinstance(talk.state, Idle))
+        assert [(one.allowed, one.why) for one in tool.verdicts] == [
+            (True, ""),
+            (True, ""),
+            (False, "the rule deny net(bad.example) refuses it"),
+            (False, "the user did not allow odd.example:22"),
+        ]
+        assert talk.rules == {}
+
+
+def _asked(question: Question) -> str:
+    return question.request.questions[0].question

@@ -159,6 +159,11 @@ class ServerConnection:
         """Sandbox that it runs in; None for a server over HTTP."""
         return self._sandbox.mode if self.definition.transport == "stdio" else None
 
+    @property
+    def has_network(self) -> bool:
+        """False where its sandbox has no network; hosts are no limit of a server."""
+        return self._sandbox.network
+
     def start(self) -> asyncio.Task[None]:
         """Connect, or return the attempt that is being made; the task never raises."""
         if self._connecting is None or self._connecting.done():

@@ -40,7 +40,6 @@ def view_of(
     catalogue = server.catalogue
     sent = [one for one in offered.tools if one.spec.name not in deferred]
     said = catalogue.instructions if catalogue is not None else ""
-    hidden = tuple(f"{one.name}: {one.reason}" for one in server.left_out)
     return ServerView(
         definition.name,
         server.state,
@@ -50,7 +49,7 @@ def view_of(
         definition.transport,
         definition.shown,
         tools=tuple(one.spec.name for one in offered.tools),
-        left_out=(*offered.left_out, *hidden),
+        left_out=(*offered.left_out, *(f"{one.name}: {one.reason}" for one in server.left_out)),
         prompts=usages(definition.name, catalogue) if catalogue is not None else (),
         instructions=said,
         tokens=sum(one.tokens for one in sent) + len(said) // CHARACTERS_A_TOKEN,
@@ -61,6 +60,7 @@ def view_of(
         samples=definition.samples,
         sandbox=server.sandbox,
         sandbox_reason=server.sandbox_reason,
+        has_network=server.has_network,
         kept=server.kept if server.is_confined else None,
         folder=str(server.start_in or definition.cwd or server.root) if definition.transport == "stdio" else "",
     )

@@ -24,6 +24,13 @@ def test_a_screen_shows_the_home_folder_of_a_file_as_a_tilde_and_json_its_path(m
     assert origin_words(server) == path
 
 
+def test_details_say_that_hosts_are_no_limit_of_a_server() -> None:
+    confined = replace(a_server(), sandbox=SandboxMode.WORKSPACE)
+    assert "network      every host: the hosts of commands do not limit servers" in details(confined)
+    assert "network      none: sandbox_network = false" in details(replace(confined, has_network=False))
+    assert "network " not in details(a_server())
+
+
 @pytest.mark.parametrize(
     ("own", "chosen", "enforcement", "said"),
     [
