@@ -258,6 +258,29 @@ async def test_a_commit_of_the_command_is_no_history_of_the_user(processes: Proc
     assert [one.path for one in await processes.sift_changes(folder, ended.captured.changed)] == ["AGENTS.md"]
 
 
+CHECKOUTS = {
+    "worktree": ("git worktree add -q sub/wt topic", []),
+    "worktree at a commit": ("git worktree add -q --detach wt main~1", []),
+    "changed in a worktree": ("git worktree add -q wt topic; echo evil > wt/CLAUDE.md", ["wt/CLAUDE.md"]),
+    "committed in a worktree": (
+        "git worktree add -q -b new wt topic; echo evil > wt/AGENTS.md; git -C wt commit -qam x",
+        ["wt/AGENTS.md"],
+    ),
+    "clone": ("git clone -q . sub", ["sub/.claude/a.md", "sub/.vscode/settings.json", "sub/AGENTS.md"]),
+}
+
+
+@pytest.mark.parametrize("name", CHECKOUTS)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_new_worktree_asks_about_nothing_of_the_users_history_and_a_clone_does(
+    name: str, processes: Processes, place: Path
+) -> None:
+    folder, (script, asked) = make_project(place / f"checkout {name}"), CHECKOUTS[name]
+    ended = await run_inside(processes, folder, f"set -e; {script}")
+    assert ended.exit_code == 0, ended.captured
+    assert [one.path for one in await processes.sift_changes(folder, ended.captured.changed)] == asked
+
+
 ASKED = {
     "removed by a commit of the command": ("", "git rm -q AGENTS.md; git commit -qm x", ["AGENTS.md"]),
     "made to run": ("", "chmod 755 .claude/a.md", [".claude/a.md"]),

@@ -11,9 +11,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from tools.contract import ProcessRunner
+from tools.contract import ProcessRunner, SelfStarting
 from tools.git.proof import History, as_lines
 from tools.git.reading import open_repository
+from tools.git.repository import find_repository
 
 MOST: Final = 4 * 1024 * 1024
 """Bytes of git's answer."""
@@ -40,6 +41,43 @@ class FileVersions(Struct, frozen=True):
     def lacks(self, path: str) -> bool:
         """True where history has the file and does without it, too, as the commit that is checked out."""
         return path not in self.checked_out and path in self.removed
+
+    def has(self, change: SelfStarting, path: str) -> bool:
+        """True where this change of the file at `path` made it as history has it."""
+        return self.lacks(path) if change.kind == "removed" else self.holds(path, change.hashes)
+
+
+async def own_changes(
+    runner: ProcessRunner,
+    folder: Path,
+    commits: Sequence[str],
+    changes: Sequence[SelfStarting],
+    places: Sequence[Path] = (),
+) -> frozenset[str]:
+    """Paths of the `changes` in `folder` after which a file is as the history of `commits` has it.
+
+    Of the `places` below it at which git finds a repository, those count that are checkouts of the same one.
+    """
+    checkouts: dict[Path, list[SelfStarting]] = {}
+    for change in changes:
+        around = [place for place in places if (folder / change.path).is_relative_to(place)]
+        checkouts.setdefault(max(around, key=lambda place: len(place.parts), default=folder), []).append(change)
+    own: set[str] = set()
+    for place, inside in checkouts.items():
+        if place != folder and not await asyncio.to_thread(_share, place, folder):
+            continue
+        names = {change.path: str((folder / change.path).relative_to(place)) for change in inside}
+        versions = await read_versions(runner, place, commits, list(names.values()))
+        if versions is not None:
+            own |= {change.path for change in inside if versions.has(change, names[change.path])}
+    return frozenset(own)
+
+
+def _share(place: Path, folder: Path) -> bool:
+    """True where both are checkouts of one repository."""
+    found = find_repository(place), find_repository(folder)
+    commons = {one.common.resolve() if one is not None else None for one in found}
+    return None not in commons and len(commons) == 1
 
 
 async def read_versions(

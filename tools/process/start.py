@@ -87,17 +87,11 @@ class Processes:
 
     async def sift_changes(self, folder: Path, changes: Sequence[SelfStarting]) -> tuple[SelfStarting, ...]:
         """The self-starting files among `changes` that are not as the user's own history has them; others are kept."""
-        from tools.git.history import read_versions  # noqa: PLC0415 - only where a command changed such a file
+        from tools.git.history import own_changes  # noqa: PLC0415 - only where a command changed such a file
 
         commits = await asyncio.to_thread(self.planner.watch.tips, folder)
-        versions = await read_versions(self.runner, folder, commits, [change.path for change in changes])
-        if versions is None:
-            return tuple(changes)
-        own = {
-            change.path
-            for change in changes
-            if (versions.lacks(change.path) if change.kind == "removed" else versions.holds(change.path, change.hashes))
-        }
+        places = self.planner.watch.places(folder)
+        own = await own_changes(self.runner, folder, commits, changes, places)
         if own:
             await self.keep_changes(folder, sorted(own))
         return tuple(change for change in changes if change.path not in own)
