@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
+from tests.support.left_behind import run_inside, run_outside
 from tests.support.outside import folder_outside_temp
 from tests.support.sandboxes import CONFINED, home
 from tests.support.waiting import poll
-from tools.contract import Command, Finished
+from tools.contract import Command
 from tools.files.self_starting import is_self_starting
-from tools.job_board import Caller
 from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.services import ServiceCommand
-
-IDENTITY = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
-ALONE = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", **IDENTITY}
-EXPORTS = "export " + " ".join(f"{name}={value}" for name, value in ALONE.items())
 
 STARTING = [
     "AGENTS.md",
@@ -129,20 +124,6 @@ async def processes(place: Path) -> AsyncIterator[Processes]:
     await started.close()
 
 
-def run_outside(folder: Path, script: str) -> str:
-    done = subprocess.run(
-        ["bash", "-c", script], cwd=folder, env={**os.environ, **ALONE}, capture_output=True, text=True, check=True
-    )
-    return done.stdout
-
-
-async def run_inside(processes: Processes, folder: Path, script: str) -> Finished:
-    command = Command(("/bin/bash", "-c", f"{EXPORTS}; {script}"), folder, timeout=60, sandbox=CONFINED)
-    ended = await processes.jobs.run(command, Caller("one", "call", "x"))
-    assert isinstance(ended, Finished)
-    return ended
-
-
 BRANCHES = """git init -q . && git symbolic-ref HEAD refs/heads/main
 echo one > AGENTS.md; mkdir -p .vscode .claude; echo '{}' > .vscode/settings.json; echo one > file
 echo 1 > .claude/a.md
@@ -155,8 +136,11 @@ git switch -q main; echo more > other; git add other; git commit -qm more
 
 
 def make_project(folder: Path) -> Path:
-    folder.mkdir()
-    run_outside(folder, BRANCHES)
+    first = folder.parent / "first project"
+    if not first.exists():
+        first.mkdir()
+        run_outside(first, BRANCHES, check=True)
+    shutil.copytree(first, folder, symlinks=True)
     return folder
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -17,17 +18,12 @@ import pytest_asyncio
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tests.support.left_behind import ALONE, run_inside, run_outside
 from tests.support.outside import folder_outside_temp
-from tests.support.sandboxes import CONFINED
 from tests.support.waiting import poll
-from tools.contract import Command, Finished, Sandbox
+from tools.contract import Command, Sandbox
 from tools.files.protected import completed_repository, protected_part
-from tools.job_board import Caller
 from tools.process.start import Processes, ProcessSettings, start_processes
-
-IDENTITY = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
-ALONE = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", **IDENTITY}
-EXPORTS = " ".join(f"{name}={value}" for name, value in ALONE.items())
 
 MONITOR = r"""'[core]\n\trepositoryformatversion = 0\n\tbare = false\n%s\tfsmonitor = "echo > MARK; false"\n'"""
 SETTINGS = (
@@ -183,42 +179,44 @@ ATTACKS = {
 }  # fmt: skip
 
 
-def run_outside(folder: Path, script: str, mark: Path) -> str:
-    """Run a script as the user would."""
-    words = ["bash", "-c", SETTINGS.replace("MARK", str(mark)) + script.replace("MARK", str(mark))]
-    done = subprocess.run(words, cwd=folder, env={**os.environ, **ALONE}, capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr
+def told(script: str, mark: Path) -> str:
+    """A script that knows the functions of the attacks."""
+    return (SETTINGS + script).replace("MARK", str(mark))
 
 
-GIT = """git status --short; git diff; git add -A .; git commit -qm x --allow-empty
-git log -1; git fetch origin; git stash list"""
+GIT = (
+    "git status --short",
+    "git diff",
+    "git add -A .",
+    "git commit -qm x --allow-empty",
+    "git log -1",
+    "git fetch origin",
+    "git stash list",
+)
 """Everyday commands of a user."""
 
 
-def use_git(top: Path, attack: Attack) -> None:
+def use_git(top: Path, attack: Attack, mark: Path) -> None:
+    """Work with git in all folders of an attack, until one command ran what it planted."""
     edits = "core.editor" in attack.script
-    words = "git commit --allow-empty" if edits else GIT
-    environment = {name: value for name, value in os.environ.items() if name not in {"GIT_EDITOR", "VISUAL"}} | {
-        "EDITOR": "true"
-    }
-    for folder in attack.where if edits else ("", *attack.where):
-        if (top / folder).is_dir():
-            subprocess.run(
-                ["bash", "-c", words],
-                cwd=top / folder,
-                env=environment | ALONE,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                check=False,
-                timeout=60,
-            )
+    words = ("git commit --allow-empty",) if edits else GIT
+    ended = f"[ -e {mark} ] && exit"
+    each = "".join(f"{word} </dev/null; {ended}; " for word in words)
+    script = f'for folder; do ( cd "$folder" || exit; {each} ); {ended}; done'
+    folders = [str(top / folder) for folder in (attack.where if edits else ("", *attack.where))]
+    given = {name: value for name, value in os.environ.items() if name not in {"GIT_EDITOR", "VISUAL"}} | ALONE
+    command = ["bash", "-c", script, "bash", *folders]
+    subprocess.run(command, env=given | {"EDITOR": "true"}, capture_output=True, check=False, timeout=60)
 
 
 def make_project(folder: Path, attack: Attack, mark: Path) -> Path:
-    folder.mkdir()
-    run_outside(folder, "git init -q .; echo one > file; git add .; git commit -qm one", mark)
+    first = folder.parent / "first project"
+    if not first.exists():
+        first.mkdir()
+        run_outside(first, "git init -q .; echo one > file; git add .; git commit -qm one", check=True)
+    shutil.copytree(first, folder, symlinks=True)
     if attack.before:  # what is older than the tick of the file system's clock was there before
-        run_outside(folder, f"{attack.before}; sleep 0.03", mark)
+        run_outside(folder, told(f"{attack.before}; sleep 0.03", mark))
     return folder
 
 
@@ -237,29 +235,21 @@ async def processes() -> AsyncIterator[Processes]:
     await started.close()
 
 
-async def run_inside(processes: Processes, folder: Path, script: str, mark: Path) -> Finished:
-    whole = f"export {EXPORTS}\n{SETTINGS}{script}".replace("MARK", str(mark))
-    command = Command(("/bin/bash", "-c", whole), folder, timeout=60, sandbox=CONFINED)
-    ended = await processes.jobs.run(command, Caller("one", "call", "x"))
-    assert isinstance(ended, Finished)
-    return ended
-
-
 @pytest.mark.parametrize("name", ATTACKS)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_git_outside_runs_nothing_that_a_command_built(name: str, processes: Processes, place: Path) -> None:
     attack, number = ATTACKS[name], list(ATTACKS).index(name)
     mark = place / f"mark{number}"
     free = make_project(place / f"free{number}", attack, mark)
-    await asyncio.to_thread(run_outside, free, f"{attack.first}\n{attack.script}", mark)
-    await asyncio.to_thread(use_git, free, attack)
+    await asyncio.to_thread(run_outside, free, told(f"{attack.first}\n{attack.script}", mark))
+    await asyncio.to_thread(use_git, free, attack, mark)
     assert mark.exists(), "the attack does not work without a sandbox"
     mark.unlink()
     held = make_project(place / f"held{number}", attack, mark)
     if attack.first:
-        await run_inside(processes, held, attack.first, mark)
-    ended = await run_inside(processes, held, attack.script, mark)
-    await asyncio.to_thread(use_git, held, attack)
+        await run_inside(processes, held, told(attack.first, mark))
+    ended = await run_inside(processes, held, told(attack.script, mark))
+    await asyncio.to_thread(use_git, held, attack, mark)
     assert not mark.exists(), (ended.captured, list(held.iterdir()))
 
 
@@ -282,7 +272,7 @@ async def test_settings_of_other_version_systems_are_set_aside(name: str, proces
     script, path = OTHERS[name]
     folder = place / f"other {name}"
     folder.mkdir()
-    ended = await run_inside(processes, folder, script, place / "mark")
+    ended = await run_inside(processes, folder, told(script, place / "mark"))
     assert not (folder / path).exists()
     assert any(path in note for note in ended.captured.notes)
 
@@ -303,7 +293,7 @@ STOPPED = {
 async def test_what_continuing_would_run_is_set_aside(name: str, processes: Processes, place: Path) -> None:
     script, file = STOPPED[name]
     folder = make_project(place / f"stopped {name}", Attack(""), place / "mark")
-    ended = await run_inside(processes, folder, f"mkdir .git/rebase-merge; {script}", place / "mark")
+    ended = await run_inside(processes, folder, told(f"mkdir .git/rebase-merge; {script}", place / "mark"))
     assert f"{file} was renamed" in ended.captured.notes[0]
 
 
@@ -325,7 +315,7 @@ HARMLESS = {
 @pytest.mark.asyncio(loop_scope="module")
 async def test_what_git_itself_makes_stays(name: str, processes: Processes, place: Path) -> None:
     folder = make_project(place / f"fine {name}", Attack(""), place / "mark")
-    ended = await run_inside(processes, folder, f"set -e; {HARMLESS[name]}", place / "mark")
+    ended = await run_inside(processes, folder, told(f"set -e; {HARMLESS[name]}", place / "mark"))
     assert (ended.exit_code, ended.captured.notes) == (0, ())
     assert not list(folder.rglob("*set-aside*"))
 
@@ -336,12 +326,12 @@ async def test_what_the_user_had_before_stays(processes: Processes, place: Path)
     mine = "git init -q sub; mkdir -p sub/.git/hooks; hook sub/.git/hooks/pre-commit; bare old; repo node_modules/x"
     folder = make_project(place / "mine", Attack("", before=mine), mark)
     for script in ("echo x > new", "echo y > sub/new; echo z > old/new; touch node_modules/x/y"):
-        ended = await run_inside(processes, folder, script, mark)
+        ended = await run_inside(processes, folder, told(script, mark))
         assert ended.captured.notes == ()
     await asyncio.to_thread(
-        run_outside, folder, "git init -q later; hook later/.git/hooks/pre-commit || true; sleep 0.1", mark
+        run_outside, folder, told("git init -q later; hook later/.git/hooks/pre-commit || true; sleep 0.1", mark)
     )
-    ended = await run_inside(processes, folder, "echo x > newer", mark)
+    ended = await run_inside(processes, folder, told("echo x > newer", mark))
     assert ended.captured.notes == ()
     assert "fsmonitor" in (folder / "old/config").read_text("ascii")
     assert (folder / "sub/.git/hooks/pre-commit").exists()
@@ -354,7 +344,7 @@ async def test_what_a_running_job_plants_is_set_aside_before_a_program_starts_ou
     mark = place / "late"
     folder = make_project(place / "job", Attack(""), mark)
     script = "until [ -e go ]; do sleep 0.02; done; repo sub; touch done; sleep 60"
-    job = asyncio.create_task(run_inside(processes, folder, script, mark))
+    job = asyncio.create_task(run_inside(processes, folder, told(script, mark)))
     await poll((folder / ".git/commondir").exists)
     (folder / "go").touch()
     await poll((folder / "done").exists)
@@ -375,7 +365,7 @@ async def test_what_a_long_command_plants_is_set_aside_while_it_runs(
     monkeypatch.setattr("tools.process.supervision.WATCH_PAUSE", 0.05)
     folder = make_project(place / "long", Attack(""), place / "mark")
     script = "repo sub; until [ ! -e sub/.git/config ]; do sleep 0.02; done; echo gone"
-    ended = await run_inside(processes, folder, script, place / "mark")
+    ended = await run_inside(processes, folder, told(script, place / "mark"))
     assert ended.captured.head.endswith(b"gone\n")
     assert "sub/.git/config was renamed" in ended.captured.notes[0]
 
@@ -388,7 +378,7 @@ async def test_a_look_that_is_cut_short_says_so_and_keeps_programs_inside(
     folder = make_project(place / "cut", Attack(""), mark)
     watch = processes.planner.watch
     monkeypatch.setattr(watch, "_limit", -1.0)
-    ended = await run_inside(processes, folder, "repo sub", mark)
+    ended = await run_inside(processes, folder, told("repo sub", mark))
     assert "could not be finished: it took too long" in ended.captured.notes[-1]
     assert "could not be finished" in await processes.trouble(folder)
     outside = Command(("/bin/bash", "-c", "git -C sub status"), folder, timeout=60, environment=ALONE)
@@ -397,7 +387,7 @@ async def test_a_look_that_is_cut_short_says_so_and_keeps_programs_inside(
     monkeypatch.undo()
     assert await processes.trouble(folder) == "", "the next look is finished, and sets aside what it finds"
     assert not (folder / "sub/.git/config").exists()
-    ended = await run_inside(processes, folder, "true", mark)
+    ended = await run_inside(processes, folder, told("true", mark))
     assert "sub/.git/config was renamed" in ended.captured.notes[0]
 
 
@@ -407,12 +397,12 @@ async def test_a_helper_that_died_forgives_nothing(
 ) -> None:
     folder, mark = make_project(place / "died", Attack(""), place / "mark"), place / "mark"
     watch = processes.planner.watch
-    await run_inside(processes, folder, "true", mark)
+    await run_inside(processes, folder, told("true", mark))
     monkeypatch.setattr(watch.helper, "_timeout", 0.0)
-    ended = await run_inside(processes, folder, "repo sub", mark)
+    ended = await run_inside(processes, folder, told("repo sub", mark))
     assert "its helper process failed" in ended.captured.notes[-1]
     monkeypatch.undo()
-    ended = await run_inside(processes, folder, "true", mark)
+    ended = await run_inside(processes, folder, told("true", mark))
     assert "sub/.git/config was renamed" in ended.captured.notes[0]
     assert await processes.trouble(folder) == ""
 

@@ -16,7 +16,7 @@ from tools.process.workspace_look import Workspace, respond
 from tools.process.workspace_watch import WorkspaceWatch
 
 IDENTITY = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
-ALONE = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", **IDENTITY}
+ALONE = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "GIT_TEMPLATE_DIR": "", **IDENTITY}
 EXPORTS = "export " + " ".join(f"{name}={value}" for name, value in ALONE.items())
 
 
