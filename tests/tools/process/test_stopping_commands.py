@@ -75,6 +75,30 @@ async def test_a_crowd_leaves_one_processor_to_phoenix_and_a_few_do_not(
     (watch.folder / "ready").unlink()
 
 
+async def test_a_crowd_on_the_only_processor_rests_in_turns_and_ends_while_it_rests(
+    processes: Processes, watch: Watch
+) -> None:
+    os.sched_setaffinity(processes.link.pid, {min(os.sched_getaffinity(0))})
+    script = f"for _ in $(seq {CROWD + 8}); do setsid sleep 60 & done; echo up >ready; wait"
+    task = asyncio.create_task(processes.runner.run(watch.command(script)))
+    assert await poll(lambda: (watch.folder / "ready").exists())
+    for letters in ({"T"}, {"S"}, {"T"}):
+        assert await poll(lambda: states(watch) == letters)  # noqa: B023 - at once
+    task.cancel()
+    await asyncio.wait({task})
+    assert watch.alive() == set()
+    (watch.folder / "ready").unlink()
+
+
+def states(watch: Watch) -> set[str]:
+    """State letters of the living processes of a tree."""
+    found: set[str] = set()
+    for pid in watch.alive():
+        with contextlib.suppress(OSError):
+            found.add(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0])
+    return found
+
+
 def processor_sets(watch: Watch) -> set[frozenset[int]]:
     """The processors that the living processes of a tree may use."""
     found: set[frozenset[int]] = set()

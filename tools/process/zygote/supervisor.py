@@ -11,7 +11,16 @@ import time
 
 from tools.process.zygote import wire
 from tools.process.zygote.launch import launch
-from tools.process.zygote.tree import descendants, kill_below, leave_room, name_of, reads_own_output, send, start_ticks
+from tools.process.zygote.tree import (
+    descendants,
+    freeze,
+    kill_below,
+    leave_room,
+    name_of,
+    reads_own_output,
+    send,
+    start_ticks,
+)
 
 GRACE = 0.2
 """Seconds a finished command's children keep to write their last words (FAULTS 3.2)."""
@@ -23,6 +32,8 @@ LONGEST_PAUSE = 30.0
 CROWD = 96
 """Processes of one command from which on they leave a processor to Phoenix: more than a build starts at once."""
 CROWD_PAUSE = 1.0
+CROWD_RUNS, CROWD_RESTS = 0.2, 0.8
+"""Seconds in turns where there is one processor; until a crowd rests takes up to a second more."""
 NAMES_LIMIT = 20
 CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -95,14 +106,26 @@ class Supervisor:
                     send(pid, signal.SIGHUP)
             pause = self.look_later(pause)
             if len(pids) >= CROWD:
-                leave_room(os.getpid())
                 pause = min(pause, CROWD_PAUSE)
+                if not leave_room(os.getpid()):
+                    self._rest_crowd()
+                    pause = CROWD_RUNS
             due = time.monotonic() + pause
         deadline = time.monotonic() + GRACE
         while self.anything_left() and not self._cancelled and (left := deadline - time.monotonic()) > 0:
             self._pause(left)
         if not self._cancelled:
             self._name_leftovers()
+
+    def _rest_crowd(self) -> None:
+        """Stop the whole tree for a while: with one processor nothing else leaves some of it to Phoenix."""
+        resting = freeze(os.getpid())
+        over = time.monotonic() + CROWD_RESTS
+        while (left := over - time.monotonic()) > 0 and not self._pause(left):
+            self._reap()
+        if not self._cancelled:
+            for pid in resting:  # stopped parents reap no child, so these pids are still theirs (FAULTS 20)
+                send(pid, signal.SIGCONT)
 
     def _name_leftovers(self) -> None:
         names = self.names_below()

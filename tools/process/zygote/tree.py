@@ -93,15 +93,17 @@ def send(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def leave_room(root: int) -> None:
+def leave_room(root: int) -> bool:
     """Keep everything below `root`, and what it starts, off one processor, so that keys are answered there.
+
+    False where there is only one.
 
     The scheduler shares processors by session: where a command has made 256 sessions, Phoenix has the 257th part of
     them. Neither weight nor priority of those can be changed without privileges; their processors can, and a child
-    inherits them. With one processor nothing changes.
+    inherits them.
     """
     if not hasattr(os, "sched_setaffinity"):
-        return
+        return True  # how many there are is not known
     usable = os.sched_getaffinity(0)
     others = usable - {min(usable)}
     moved: set[int] = set()
@@ -119,6 +121,7 @@ def leave_room(root: int) -> None:
             waiting += below
         if len(moved) == before:
             break
+    return bool(others)
 
 
 def freeze(root: int, spare: frozenset[int] = frozenset()) -> set[int]:
