@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from phoenix_tui.lifecycle.opening_notes import CLOSED_FROM
 from tests.support.cli import Phoenix, with_claude
 from tests.support.journeys import rows, says
 from tests.support.loopback import serve
@@ -49,3 +50,18 @@ async def test_a_conversation_that_hung_twice_is_opened_as_plain_text(tmp_path: 
             await running.lacks(SENTENCE)
             await running.shows("some bold words")
             await running.until(lambda: notes(phoenix) == [], "the end of the notes")
+
+
+async def test_one_that_hung_as_plain_text_too_is_opened_from_the_list_alone(tmp_path: Path) -> None:
+    async with serve(says(ANSWER)) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        assert (await phoenix.run("-p", "tell me", "--name", "A tale")).code == 0
+        ((conversation_id,),) = rows(phoenix, "SELECT id FROM conversations")
+        (phoenix.home / "opening").mkdir()
+        for number in range(CLOSED_FROM):
+            (phoenix.home / "opening" / f"{conversation_id}.{number:032x}").touch()
+        async with program(phoenix, "-c") as running:
+            await running.shows("is not opened at a start")
+            assert ANSWER not in running.words
+            await running.send("/resume a-tale")
+            await running.shows(SENTENCE, ANSWER)

@@ -34,7 +34,7 @@ ROOT: Final = Path(__file__).parents[2]
 READ_AT_START: Final = ("PYTHON", "LANG", "LC_", "TZ", "TEXTUAL", "ESCDELAY", "MALLOC", "LD_")
 """Beginnings of variables that Python, its libraries or Textual read once."""
 SAME: Final = {"PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"}
-"""Those that the server was started with."""
+"""Variables that the server was started with."""
 SCREEN: Final = {"TEXTUAL_FPS": "500", "ESCDELAY": "40"}
 """Set by the program for a screen, before it loads Textual (`phoenix_tui/__main__.py`)."""
 MOST: Final = 64 * 1024
