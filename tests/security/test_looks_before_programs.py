@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from phoenix_tui.workspace.external_editor import GIT_OFF, editor_environment
 from tests.support.left_behind import LocalHelper, local_watch, run_outside
 from tests.support.outside import ROOT
 from tools.contract import UNCONFINED, Command
+from tools.process.git_traps import find_armed, find_armed_parts
 from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.process.workspace_watch import WorkspaceWatch
 from tools.services import ServiceCommand
@@ -171,7 +172,7 @@ def test_a_link_that_a_later_command_turns_outward_is_removed(looked: Looked, tm
     top = tmp_path / "top"
     (top / "tree").mkdir(parents=True)
     command = watch.begin(top, (top,))
-    run_outside(top, "git init -q sub; git -C sub config core.worktree ../../link; ln -s tree link")
+    run_outside(top, "git init -q sub; git -C sub config core.worktree ../../link; ln -s tree link; sleep 0.03")
     assert watch.end(command).said == ()
     command = watch.begin(top, (top,))
     run_outside(top, "ln -sfn .. link")
@@ -215,3 +216,50 @@ def test_with_more_references_than_are_looked_at_none_counts(
     refer(tmp_path, range(9), OLD)
     watch.end(watch.begin(tmp_path, (tmp_path,)))
     assert watch.tips(tmp_path) == ()
+
+
+def test_more_changes_than_one_answer_holds_are_reported_by_the_next_looks(
+    looked: Looked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch, _ = looked
+    monkeypatch.setattr("tools.process.workspace_look.MOST_ANSWER", 10_000)
+    names = {f".x/{number}.md" for number in range(30)}
+    command = watch.begin(tmp_path, (tmp_path,))
+    (tmp_path / ".x").mkdir()
+    for name in names:
+        (tmp_path / name).touch()
+    left = watch.end(command)
+    assert "than one answer holds" in left.said[0]
+    found = {one.path for one in left.changed}
+    for _ in range(9):
+        found |= {one.path for one in watch.end(watch.begin(tmp_path, (tmp_path,))).changed}
+    assert found == names
+    assert watch.trouble(tmp_path) == ""
+
+
+def test_hooks_that_can_be_entered_but_not_listed_may_be_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(_: object) -> list[str]:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    run_outside(tmp_path, "git init -q .; mkdir -p .git/hooks")
+    assert list(find_armed_parts(tmp_path / ".git", (tmp_path,))) == []
+    monkeypatch.setattr(os, "listdir", closed)  # root lists what it likes
+    assert list(find_armed_parts(tmp_path / ".git", (tmp_path,))) == [tmp_path / ".git/hooks"]
+
+
+def test_a_folder_that_its_owner_closed_keeps_nothing_else_from_being_judged(
+    looked: Looked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(folder: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
+        if folder.name == "closed":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return find_armed(folder, roots)
+
+    watch, _ = looked
+    monkeypatch.setattr("tools.process.workspace_look.find_armed", found)
+    command = watch.begin(tmp_path, (tmp_path,))
+    run_outside(tmp_path, "git init -q closed")
+    config = plant(tmp_path)
+    assert "closed cannot be read (Permission denied)" in watch.end(command).said[1]
+    assert not config.exists()
+    assert "closed cannot be read" in watch.trouble(tmp_path)

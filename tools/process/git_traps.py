@@ -85,9 +85,8 @@ def find_armed_parts(folder: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
         if os.path.lexists(folder / name) and not _is_plain(folder / name, roots):
             yield folder / name
     hooks = folder / "hooks"
-    with suppress(OSError):
-        if hooks.is_symlink() or any(not name.endswith(SAMPLE) for name in os.listdir(hooks)):  # noqa: PTH208 - names
-            yield hooks
+    if hooks.is_symlink() or _holds_hooks(hooks):
+        yield hooks
     moved = folder / "commondir"
     own = b"../.." if folder.parent.name == "worktrees" else b"."
     if os.path.lexists(moved) and read_regular(moved, len(own) + 2, follow=False) not in {own, own + b"\n"}:
@@ -176,6 +175,16 @@ def set_aside(path: Path, roots: tuple[Path, ...]) -> str:
     except OSError as error:
         raise StuckError(f"{shown} could not be renamed ({error.strerror}): git would start what it names") from error
     return f"{shown} was renamed to {aside}: a program outside the sandbox would start what it names"
+
+
+def _holds_hooks(hooks: Path) -> bool:
+    """True where a folder has other files than samples, or may have: git needs only the right to enter it."""
+    try:
+        return any(not name.endswith(SAMPLE) for name in os.listdir(hooks))  # noqa: PTH208 - names
+    except PermissionError:
+        return True
+    except OSError:
+        return False
 
 
 def _is_plain(config: Path, roots: tuple[Path, ...]) -> bool:

@@ -45,6 +45,16 @@ class Kept(NamedTuple):
         same = other is not None and self[1:3] == other[1:3] and self.runs == other.runs
         return same and self.content is not None
 
+    def names(self) -> list[str]:
+        """Names that git would give the content, with line ends as they are and as git stores them."""
+        import hashlib  # noqa: PLC0415 - only where a file changed
+
+        if self.content is None or self.link:
+            return []
+        texts = dict.fromkeys((self.content, self.content.replace(b"\r\n", b"\n")))
+        kinds = (hashlib.sha1, hashlib.sha256)
+        return [kind(b"blob %d\0" % len(text) + text).hexdigest() for text in texts for kind in kinds]
+
 
 class ChangedAgainError(Exception):
     """Raised where a file is another one than the caller knows."""

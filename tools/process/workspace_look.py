@@ -13,8 +13,10 @@ import select
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator, Set
-from contextlib import suppress
+from bisect import bisect_right
+from collections.abc import Callable, Generator, Iterator, Set
+from contextlib import contextmanager, suppress
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,6 +37,7 @@ from tools.process.git_traps import (
     is_within,
     set_aside,
 )
+from tools.process.helper import MOST_ANSWER
 from tools.process.kept_files import (
     MOST_CONTENT,
     ChangedAgainError,
@@ -48,6 +51,7 @@ from tools.process.kept_files import (
 MEMORY: Final = 2 * 1024 * 1024 * 1024
 IDLE: Final = 600.0
 """Seconds without a request after which the process ends, and forgets what it knows."""
+LONGEST_CHANGE: Final = 400  # bytes of one change in an answer, without its path
 MOST_WORKSPACES: Final = 16
 MOST_KEPT: Final = 64 * 1024 * 1024
 MOST_BEHIND: Final = 1_000
@@ -86,6 +90,8 @@ class Workspace:
         """Commits that the user's references named."""
         self.made_tips: set[str] = set()
         """Commits that references named first while a command ran."""
+        self.unjudged = ""
+        """Reason why not all could be judged, as a clause."""
         self.is_cut = False
         """True where there were more references than are looked at: which commits a command made is not known then."""
         self._references: dict[str, tuple[Stamp, frozenset[str]]] = {}
@@ -123,7 +129,7 @@ class Workspace:
         """Set aside traps that came at `since` or later, except for paths `walled`, which no command could
         change; returns sentences, and the self-starting files that changed.
         """
-        known, self.stuck = self.stuck, {}
+        known, self.stuck, self.unjudged = self.stuck, {}, ""
         said = [sentence for sentence in (self._mend_head(),) if sentence]
         for _ in range(8):  # behind a pointer that is set aside, git finds the next one
             armed = self._armed().items()
@@ -173,13 +179,23 @@ class Workspace:
         """Traps armed now, with the folder at which git finds them; empty for those inside a git folder."""
         found: dict[Path, str] = {}
         for path in (path for index in (self.index, *self.git.values()) for path in index.candidates()):
-            found.update(dict.fromkeys(find_armed(Path(path), self.roots), path))
+            with self._reading(path):
+                found.update(dict.fromkeys(find_armed(Path(path), self.roots), path))
         for top, index in self.git.items():
             found.update((Path(link), "") for link in index.links() if not is_old_head(link))
-            for inner in find_inner(Path(top), iter(index.folders)):
-                found.update(dict.fromkeys(find_armed_parts(inner, self.roots), ""))
+            with self._reading(top):
+                for inner in find_inner(Path(top), iter(index.folders)):
+                    found.update(dict.fromkeys(find_armed_parts(inner, self.roots), ""))
         found.update((Path(path), "") for path in self.index.other_control())
         return found
+
+    @contextmanager
+    def _reading(self, path: str) -> Generator[None]:
+        """Note a folder that its owner has closed: what is in it is not known, and the others are judged."""
+        try:
+            yield
+        except PermissionError as error:
+            self.unjudged = f"{reveal_name(path)} cannot be read ({error.strerror})"
 
     def _is_new(self, path: Path, folder: str, since: int) -> bool:
         """True for a trap that came at `since` or later, or works only since git chooses another folder there."""
@@ -365,7 +381,7 @@ class Workspace:
 
     def _changed_starters(self, since: int) -> list[dict[str, Any]]:
         """Self-starting files that changed since the commands of now began; each is reported once."""
-        now, changed = self._read_starters(), list[dict[str, Any]]()
+        now, changed, room = self._read_starters(), list[dict[str, Any]](), MOST_ANSWER // 2
         for path in sorted(now.keys() | self.starters.keys()):
             before, after = self.starters.get(path), now.get(path)
             if before == after or (before is not None and before.equals(after)):
@@ -378,6 +394,9 @@ class Workspace:
             if after is None and not self._is_removed_later(path, since):
                 del self.starters[path]
                 continue
+            if (room := room - LONGEST_CHANGE - 6 * len(path)) < 0:  # the next look goes on with them
+                self.unjudged = "more files that start by themselves changed than one answer holds"
+                break
             if path not in self.pending:
                 self.pending[path] = before
                 self.made_folders[path] = self._find_new_folders(path)
@@ -392,7 +411,7 @@ class Workspace:
             changed.append({
                 "path": os.path.relpath(path, self.index.top),
                 "kind": "created" if was is None and self.is_known else "removed" if after is None else "changed",
-                "hashes": _hashes(after) if was is None or after is None or was.runs == after.runs else [],
+                "hashes": after.names() if after is not None and (was is None or was.runs == after.runs) else [],
                 "restorable": self.is_known and (was is None or was.content is not None),
             })
         return changed
@@ -486,9 +505,18 @@ def respond(request: dict[str, Any], workspaces: dict[str, Workspace]) -> dict[s
         answer["unfinished"] = "it needed too much memory"
     except (OSError, ValueError, RuntimeError) as error:  # of a name or a link
         answer["unfinished"] = f"it met something unexpected ({type(error).__name__})"
+    for name in answer.keys() & {"said", "places", "stuck"}:
+        answer[name] = _bounded(answer[name], MOST_ANSWER // 16)
     answer["seconds"] = time.monotonic() - began
     answer["folders"] = len(workspace.index.folders)
     return answer
+
+
+def _bounded(given: Any, most: int) -> Any:
+    """The first texts, or texts by their path, that have at most `most` bytes in an answer."""
+    sizes = accumulate(6 * (len(one) + len(given[one] if isinstance(given, dict) else "")) for one in given)
+    few = list(given)[: bisect_right(list(sizes), most)]
+    return {one: given[one] for one in few} if isinstance(given, dict) else few
 
 
 def _accept(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]) -> None:
@@ -511,8 +539,8 @@ def _judge(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]
     workspace.made_tips |= set(request["made"])
     answer["said"], answer["changed"] = workspace.judge(request["since"], frozenset(request["walled"]))
     answer["stuck"], answer["made"] = workspace.stuck, sorted(workspace.made_tips)[:MOST_TIPS]
-    if unfinished is not None:
-        raise unfinished
+    if unfinished is not None or workspace.unjudged:
+        raise unfinished or UnfinishedError(workspace.unjudged)
     if request["last"]:
         workspace.settle()
         workspace.accept(time.time_ns() * 2)
@@ -543,17 +571,6 @@ _ACTS: Final[dict[str, Callable[[Workspace, dict[str, Any], dict[str, Any]], Non
 def _say(answer: dict[str, Any]) -> None:
     sys.stdout.buffer.write(json.dumps(answer).encode() + b"\nend\n")
     sys.stdout.buffer.flush()
-
-
-def _hashes(kept: Kept | None) -> list[str]:
-    """Names that git would give the content, with line ends as they are and as git stores them."""
-    import hashlib  # noqa: PLC0415 - only where a file changed
-
-    if kept is None or kept.content is None or kept.link:
-        return []
-    texts = dict.fromkeys((kept.content, kept.content.replace(b"\r\n", b"\n")))
-    kinds = (hashlib.sha1, hashlib.sha256)
-    return [kind(b"blob %d\0" % len(text) + text).hexdigest() for text in texts for kind in kinds]
 
 
 def _names_in(path: str) -> list[str]:
