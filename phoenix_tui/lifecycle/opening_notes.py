@@ -13,7 +13,6 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
-from uuid import uuid4
 
 from tools.files.own_files import make_folder, open_file, open_own
 
@@ -39,7 +38,7 @@ class OpeningNotes:
         """Note that this conversation is being opened. A disk that accepts nothing is ignored."""
         if self._folder is None or conversation_id in self._held or not _NAME.fullmatch(conversation_id):
             return
-        path = self._folder / f"{conversation_id}.{uuid4().hex}"
+        path = self._folder / f"{conversation_id}.{os.urandom(16).hex()}"
         try:
             make_folder(self._folder)
             descriptor = open_file(path, os.O_RDWR)
