@@ -72,9 +72,9 @@ bench: $(VENV)/.tested
 	@$(BIN)/python -m tests.benchmarks $(ARGS)
 
 # make fuzz N=100: random keys, sizes and noise on a slow machine, N scripts over a fake engine and N into the real
-# program; the suite plays a few of them. Other seeds each time, or those from FROM on.
+# program; the suite plays a few of them. Other seeds each time, or those from FROM on. And each key of each sheet there.
 fuzz: $(VENV)/.tested
-	@PHOENIX_KEY_FUZZ=$(or $(N),40) PHOENIX_KEY_FUZZ_FROM=$(or $(FROM),$(shell date +%s)) $(BIN)/pytest -q -n 2 tests/phoenix_tui/shell/test_key_fuzz.py tests/journeys/test_random_keys.py $(ARGS)
+	@PHOENIX_KEY_FUZZ=$(or $(N),40) PHOENIX_KEY_FUZZ_FROM=$(or $(FROM),$(shell date +%s)) $(BIN)/pytest -q -n 2 tests/phoenix_tui/shell/test_key_fuzz.py tests/journeys/test_random_keys.py tests/journeys/test_every_sheet_in_a_terminal.py $(ARGS)
 
 screenshots: $(VENV)/.tested
 	@$(BIN)/python screenshots/make.py $(ARGS)
