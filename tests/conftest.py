@@ -14,6 +14,7 @@ from tests.support.settling import settle_pilots
 from tests.support.shared_styles import share_styles
 from tools.known_secrets import SECRETS
 from tools.process import programs
+from tools.process.environment import USERS_PATH
 
 settings.register_profile("fixed", max_examples=50, derandomize=True, deadline=None, database=None)
 settings.register_profile("quick", max_examples=10, derandomize=True, deadline=None, database=None)
@@ -36,7 +37,8 @@ def forget_secrets() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def restore_environment() -> Iterator[None]:
-    """Give the next test the variables that this one found: the start of Phoenix sets some of its own process."""
+    """Give each test the variables that pytest was started with: to load `phoenix_tui.__main__` changes some."""
+    os.environ["PATH"] = os.environ.pop(USERS_PATH, os.environ["PATH"])
     before = dict(os.environ)
     yield
     if os.environ != before:
