@@ -6,10 +6,11 @@ import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
+from textual.app import App
 
 from engine.api.conversation import ConversationApi, Unsubscribe
 from engine.machine.messages import Role
@@ -154,7 +155,7 @@ class ConversationView:
         transcript.canvas.model.plain = not fully
         transcript.draw_fully = self._draw_fully
         self._unsubscribe = await self.conversation.subscribe(self._follow)
-        app = transcript.app  # pyright: ignore[reportUnknownMemberType] - Textual leaves the app's type open
+        app = cast("App[Any]", transcript.app)  # pyright: ignore[reportUnknownMemberType] - of any result
         transcript.call_after_refresh(app.set_timer, FRAMES, partial(openings.end, here, drawn=fully))
 
     def _draw_fully(self) -> None:

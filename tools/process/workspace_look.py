@@ -18,7 +18,7 @@ from collections.abc import Callable, Generator, Iterator, Set
 from contextlib import contextmanager, suppress
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tools.clean import reveal_name
 from tools.files.own_files import read_regular
@@ -54,8 +54,7 @@ IDLE: Final = 600.0
 LONGEST_CHANGE: Final = 400  # bytes of one change in an answer, without its path
 MOST_WORKSPACES: Final = 16
 MOST_KEPT: Final = 64 * 1024 * 1024
-MOST_BEHIND: Final = 1_000
-"""Folders behind a link, and files of each, that are compared."""
+MOST_BEHIND: Final = 1_000  # folders behind a link, and files of each, that are compared
 MOST_TIPS: Final = 100_000
 """Commits that references name; beyond them none counts as the user's own."""
 MOST_REFERENCES: Final = 16 * 1024 * 1024
@@ -503,8 +502,8 @@ def respond(request: dict[str, Any], workspaces: dict[str, Workspace]) -> dict[s
     except MemoryError:
         workspaces.clear()
         answer["unfinished"] = "it needed too much memory"
-    except (OSError, ValueError, RuntimeError) as error:  # of a name or a link
-        answer["unfinished"] = f"it met something unexpected ({type(error).__name__})"
+    except (OSError, ValueError, RuntimeError):
+        answer["unfinished"] = "it met a name that it cannot judge"
     for name in answer.keys() & {"said", "places", "stuck"}:
         answer[name] = _bounded(answer[name], MOST_ANSWER // 16)
     answer["seconds"] = time.monotonic() - began
@@ -514,9 +513,10 @@ def respond(request: dict[str, Any], workspaces: dict[str, Workspace]) -> dict[s
 
 def _bounded(given: Any, most: int) -> Any:
     """The first texts, or texts by their path, that have at most `most` bytes in an answer."""
-    sizes = accumulate(6 * (len(one) + len(given[one] if isinstance(given, dict) else "")) for one in given)
-    few = list(given)[: bisect_right(list(sizes), most)]
-    return {one: given[one] for one in few} if isinstance(given, dict) else few
+    texts = cast("dict[str, str]", given if isinstance(given, dict) else dict.fromkeys(given, ""))
+    sizes = [*accumulate(6 * (len(name) + len(text)) for name, text in texts.items())]
+    few = dict([*texts.items()][: bisect_right(sizes, most)])
+    return few if isinstance(given, dict) else [*few]
 
 
 def _accept(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]) -> None:
