@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from phoenix_tui.keys.key_gate import PAUSE
 from tests.support.cli import Phoenix, phoenix_in, with_claude
 from tests.support.journeys import rows, says
 from tests.support.loopback import Seen, serve
@@ -89,7 +91,9 @@ async def test_a_profile_is_made_in_the_editor_and_its_mistake_is_named(tmp_path
             running.type("/profile")
             await running.shows("┃ /profile")
             running.type(ENTER)
+            typed = time.monotonic()
             await running.shows("Built in", "explore")
+            await running.until(lambda: time.monotonic() - typed > PAUSE, "letters that act again")
             running.type("n")
             await running.shows("Name of the new profile")
             running.type("mine\r")

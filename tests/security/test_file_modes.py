@@ -339,7 +339,7 @@ ELSEWHERE = {
     "tools/process/scratch.py": "below a folder of mkdtemp, which is closed to others",
     "tools/process/sandbox.py": "as above",
     "tools/process/probe.py": "as above",
-    "tools/process/workspace_look.py": "files of the user's project, put back as they were before a command",
+    "tools/process/kept_files.py": "files of the user's project, put back as they were before a command",
     "tools/process/server_home.py": "folders below one of own_files.py, which are mounted over the home folder",
     "tools/process/caches.py": "caches of the user's programs, in the user's home folder",
     "tools/process/zygote/devices.py": "inside a sandbox",

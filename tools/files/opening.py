@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
 from tools.failure import ToolFailure
@@ -74,5 +74,6 @@ def _entered(part: str, folder: int, create: bool) -> int:
     except FileNotFoundError:
         if not create:
             raise
-    os.mkdir(part, dir_fd=folder)
+    with suppress(FileExistsError):  # another process makes it at the same time
+        os.mkdir(part, dir_fd=folder)
     return os.open(part, _FOLDER, dir_fd=folder)

@@ -149,7 +149,7 @@ def test_settings_of_the_host_add_rules_a_mode_and_a_model() -> None:
     assert (flags.run.permission_mode, flags.run.model, flags.run.sandbox) == ("plan", "opus", "workspace")
     assert flags.notices == (
         "--settings: permissions.allow has an entry that is no rule.",
-        "--settings: without effect here: outputStyle.",
+        "--settings: without effect here: outputStyle (/profile has such texts).",
     )
     chosen = with_settings(control_flags([*FLAGS, "--model", "haiku", "--settings", json.dumps(given)]))
     assert chosen.run.model == "haiku"

@@ -26,10 +26,10 @@ def slow_images(monkeypatch: pytest.MonkeyPatch) -> Generator[tuple[asyncio.Even
     """Let images wait for the second event; the first one is set once one does."""
     asked, released, attach_now = asyncio.Event(), asyncio.Event(), FakeConversation.attach
 
-    async def slowly(self: FakeConversation, data: bytes) -> Attachment:
+    async def slowly(self: FakeConversation, data: bytes, origin: Path | None = None) -> Attachment:
         asked.set()
         await released.wait()
-        return await attach_now(self, data)
+        return await attach_now(self, data, origin)
 
     with monkeypatch.context() as patched:
         patched.setattr(FakeConversation, "attach", slowly)
