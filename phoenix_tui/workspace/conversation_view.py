@@ -6,11 +6,10 @@ import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
-from textual.app import App
 
 from engine.api.conversation import ConversationApi, Unsubscribe
 from engine.machine.messages import Role
@@ -155,7 +154,7 @@ class ConversationView:
         transcript.canvas.model.plain = not fully
         transcript.draw_fully = self._draw_fully
         self._unsubscribe = await self.conversation.subscribe(self._follow)
-        app = cast("App[Any]", transcript.app)  # pyright: ignore[reportUnknownMemberType] - of any result
+        app = transcript.app  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - of any result
         transcript.call_after_refresh(app.set_timer, FRAMES, partial(openings.end, here, drawn=fully))
 
     def _draw_fully(self) -> None:
