@@ -60,7 +60,7 @@ def at_work(seen: Seen) -> Answer:
     if DOCS in said and ASKED not in said:
         return starts_to_say("I compare the table of waits in docs/backoff.md with `delay` first, ", "then the queue")
     if QUEUE in said and ASKED not in said:
-        return runs("git log --oneline -5 -- relay/queue.py", "", "toolu_q")
+        return runs("git tag -f queue-checked", "", "toolu_q")
     return SPAWN if ASKED in said else says("Check the relay")
 
 
@@ -91,11 +91,11 @@ async def working(place: Studio, name: str, columns: int, rows: int) -> None:
         await asyncio.sleep(GUARD)
         await place.take(f"{name}-spawning", running)
         running.type("y")
-        await running.shows("1/3 done", "any command that starts with")
+        await running.shows("1/3 done", "y once")
         await asyncio.sleep(GUARD)
         await place.take(f"{name}-asks", running)
         running.type("n")
-        await running.lacks("any command that starts with")
+        await running.lacks("y once")
         await asyncio.sleep(GUARD)
         await place.take(name, running)
         running.type(ALT_S)

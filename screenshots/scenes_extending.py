@@ -46,7 +46,7 @@ async def servers(place: Studio, name: str, columns: int, rows: int) -> None:
         phoenix = await with_server(place, server.url)
         async with screen(phoenix, "--permission-mode", "auto", columns=columns, rows=rows) as running:
             await running.send("Ask for my name")
-            await running.shows("Your name?", "Esc cancels")
+            await running.shows("Your name?", "Esc puts")
             await place.take(f"mcp-{name}-form", running)
             running.type("o")
             await running.shows("Enter takes your words")

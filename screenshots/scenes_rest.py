@@ -70,7 +70,7 @@ async def lines(place: Studio) -> None:
     """Plain lines for a screen reader."""
     async with program(place.phoenix(), "--screen-reader", "-m", "demo/guide", columns=100, rows=30) as running:
         await running.shows("You:")
-        running.type("run git log --oneline\r")
+        running.type("run git tag checked\r")
         await running.shows("Answer:")
         running.type("y\r")
         await running.shows("Ready")

@@ -71,7 +71,7 @@ async def agents(tour: Tour) -> None:
     await tour.running.shows("wants to start sub-agents")
     await asyncio.sleep(TYPED)
     await tour.press("y")
-    await tour.running.shows("1/3 done", "wants to run a command")
+    await tour.running.shows("1/3 done", "y once")
     await asyncio.sleep(TYPED)
     await tour.take("agents", "y once")
     await tour.press("n", scenes_agents.ALT_S)
