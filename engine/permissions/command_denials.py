@@ -11,10 +11,11 @@ from msgspec import Struct
 from engine.permissions.command_rules import STAR
 from engine.permissions.globs import LONGEST, glob_matches
 from engine.permissions.shell_parts import UNKNOWN, Word, shell_parts
-from engine.permissions.shell_programs import git_command, program_names, programs_in
+from engine.permissions.shell_programs import Programs, git_command, program_names, programs_in
 from engine.permissions.shell_words import BLANKS
 
 PARTLY_KNOWN: Final = "what it runs is partly known only to the shell"
+MAY_START: Final = "a program in it may run that from its arguments"
 MOST_TEXT: Final = 8_000
 """Characters of a command that a pattern with a star inside is held against."""
 MOST_OPTIONS: Final = 30
@@ -54,9 +55,26 @@ def denied(pattern: str, command: str) -> tuple[Match, str]:
     best = max((_match(wanted, words) for words in programs.commands), default=Match.NO)
     if wanted.glob:
         best = max(best, _glob_match(wanted.glob, command))
-    if best is Match.NO and programs.doubt:
-        return Match.MAYBE, programs.doubt
+    if best is Match.NO and (programs.doubt or _may_start(wanted, programs)):
+        return Match.MAYBE, programs.doubt or MAY_START
     return best, PARTLY_KNOWN if best is Match.MAYBE else ""
+
+
+def _may_start(wanted: _Pattern, programs: Programs) -> bool:
+    """True where a program that is not known may run the command: it stands in its arguments or under a new name.
+
+    A single word between others is no sign of that: `docker rm` is not `rm`.
+    """
+    if wanted.glob:
+        return False
+    if any(_match(wanted, words) is not Match.NO for words in programs.perhaps):
+        return True
+    reach = len(wanted.words) + MOST_OPTIONS
+    return len(wanted.words) > 1 and any(
+        words[n].is_known and _match(wanted, words[n : n + reach]) is not Match.NO
+        for words in programs.loose
+        for n in range(len(words))
+    )
 
 
 @lru_cache(maxsize=256)

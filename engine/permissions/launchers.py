@@ -9,7 +9,7 @@ _INTERPRETERS = """
     sh bash rbash zsh dash ash fish csh tcsh ksh mksh pwsh powershell nu xonsh python pythonw pypy ipython perl
     ruby jruby irb node nodejs deno bun php lua luajit tclsh wish expect rscript r julia ghci runghc java jshell
     groovy scala kotlin elixir erl escript guile racket sbcl clisp emacs osascript tsx ts-node gjs qjs octave
-    swift crystal nim raku janet jq gdb lldb bc
+    swift crystal nim raku janet jq gdb lldb bc dc
 """
 INTERPRETERS: Final = frozenset(_INTERPRETERS.split())
 """Interpreters by stem: `python3.11` is `python`. The word behind them must be a script."""

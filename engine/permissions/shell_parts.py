@@ -223,7 +223,11 @@ class _Reader:
             pieces, splits, self._pieces = self._pieces, self._splits, []
             if not self._special(quoted=quoted and self._text[self._place] != '"'):
                 self._place += 1
+            inner = "".join(self._pieces)
             self._pieces, self._splits = pieces, splits
+            if ("$(" in inner or "`" in inner) and self._enter():  # quoted in a subscript, which is evaluated again
+                self._depth -= 1
+                self._take(_Reader(inner, self._depth + 1).read_document())
         self._depth -= 1
         if self._place == len(self._text):
             self._doubt(UNCLOSED)

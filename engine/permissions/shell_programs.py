@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
+
+from msgspec import field
 
 from engine.permissions.launchers import EXACT, GIT_EXACT, INTERPRETERS, LAUNCHERS, TRANSPARENT, stem
 from engine.permissions.shell_parts import UNKNOWN, ShellParts, Word, shell_parts
@@ -36,11 +39,12 @@ _SURE: Final = {**TRANSPARENT, "env": 0, "command": 0, "exec": 0, "sudo": 0, "do
 _MORE: Final = """
     xargs parallel watch script ssh su runuser at batch flock unshare nsenter chroot bwrap systemd-run strace ltrace
     perf valgrind entr setarch taskset eval exec trap builtin screen tmux start-stop-daemon nix-shell function
+    prlimit setpriv chronic unbuffer pkexec faketime
 """
 _RUNNERS: Final = _ONE_WORD | frozenset(_MORE.split())
 _EXEC_FLAGS: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=", re.ASCII)
-_SIGNS: Final = re.compile(r"[\[\](){},'\"]+")
+_SIGNS: Final = re.compile(r"[\[\](){},'\"!+:=]+")
 _LIKE_SCRIPT: Final = re.compile(r"[\s;&|<>$`(]")
 _SPECIAL: Final = re.compile(r"[^\w./:=@%+,^{}-]|\{[^}]", re.ASCII)
 _GIT_VALUES: Final = frozenset(
@@ -87,9 +91,30 @@ _COMMAND_VARIABLE: Final = re.compile(
 )
 """Assignments of variables whose value programs run."""
 _SCRIPT_VARIABLE: Final = re.compile(r"(?:BASH_ENV|ENV)=")
-_EVALUATING: Final = frozenset({"let", "read", "test", "[", "printf", "declare", "typeset", "local", "unset", "export"})
+_EVALUATING_NAMES: Final = "[[ let read test [ printf declare typeset local unset export"
+_EVALUATING: Final = frozenset(_EVALUATING_NAMES.split())
 """Words of the shell that run what stands in the subscript of a name."""
 _SUBSCRIPT: Final = re.compile(r"\[[^\]]*?(?:\$\(|`)")
+_LOADER: Final = re.compile(r"ld(?:-linux|-musl)?[\w.-]*\.so[.\d]*")
+"""Names of the loader, which starts the program behind it."""
+_READING_CODE: Final = frozenset({"ed", "sqlite3", "psql", "mysql", "m4", "dc", "bc"})
+"""Programs whose standard input is commands, whatever their arguments."""
+_STANDARD_INPUT: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
+_DATA_NAMES: Final = """
+    echo printf true false : [ [[ test cd pushd popd pwd exit return break continue kill sleep date type which whereis
+    cat tac tee head tail wc cut paste tr sort uniq diff cmp comm stat file du df ls tree rm rmdir mkdir touch cp mv ln
+    install chmod chown basename dirname realpath readlink seq yes grep egrep fgrep zgrep rg ag ack fold fmt nl md5sum
+    sha256sum find fd fdfind git gh glab hub hg jj svn pytest pip pip3 apt apt-get brew dnf curl wget logger notify-send
+    say open xdg-open clear tput uname id whoami hostname alias for case select
+"""
+_DATA: Final = frozenset(_DATA_NAMES.split())
+"""Programs for which an argument that is not looked into elsewhere is no more than text."""
+_RENAMING: Final = frozenset({"cp", "ln", "mv", "install", "hash"})
+"""Programs behind whose last word the program of a word before it can be started."""
+_SHELL_TABLE: Final = re.compile(r"BASH_(?:CMDS|ALIASES)\[([^\]]*)\]\+?=(.*)", re.DOTALL)
+_GIT_SETTING: Final = re.compile(r"GIT_CONFIG_(?:KEY_\d+|PARAMETERS)=.*(?:alias\.|\0)", re.DOTALL | re.IGNORECASE)
+MOST_SOURCES: Final = 20
+"""Meanings of one new name of a program that are followed."""
 _SHELL_VALUES: Final = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
 
 
@@ -98,6 +123,12 @@ class Programs(ShellParts):
 
     scripts: int = 0
     """Arguments read as scripts so far."""
+    perhaps: list[tuple[Word, ...]] = field(default_factory=list[tuple[Word, ...]])
+    """Commands that a program may run which is not known, or under another name."""
+    loose: list[tuple[Word, ...]] = field(default_factory=list[tuple[Word, ...]])
+    """Words of unknown programs, quoted text taken apart: a command may begin at any of them."""
+    renamed: dict[str, list[tuple[Word, ...]]] = field(default_factory=dict[str, list[tuple[Word, ...]]])
+    """Words that a name of a program stands for, where the line itself makes the name."""
 
 
 @lru_cache(maxsize=8)
@@ -110,7 +141,31 @@ def programs_in(command: str) -> Programs:
         _read(found, command, DEEPEST, strictly=True)
         if "<<" in command and any(_reads_code(words) for words in found.commands):
             _embedded(found, (Word(re.sub(r"[<!]", " ", command)),), DEEPEST)
+        elif "<<" in command and any(_reads_input(words) for words in found.commands):
+            found.loose.append(_tokens((Word(re.sub(r"\\[nrt]", " ", command)),)))
+        _follow(found)
     return found
+
+
+def _follow(found: Programs) -> None:
+    """Add what commands run whose program is a name that the line makes."""
+    for words in tuple(found.commands) if found.renamed else ():
+        sources = [one for name in program_names(words[0]) for one in found.renamed.get(name, ())]
+        if len(sources) > MOST_SOURCES:
+            _doubt(found, TOO_LONG, strictly=True)
+        for source in sources[:MOST_SOURCES]:
+            if not source[0].is_known:
+                _doubt(found, UNKNOWN_PROGRAM, strictly=True)
+            aside = Programs([], scripts=found.scripts)
+            _look(aside, (*source, *words[1:]), DEEPEST - 1, strictly=False)
+            found.perhaps += aside.commands
+            found.scripts = aside.scripts
+
+
+def _reads_input(words: tuple[Word, ...]) -> bool:
+    """True for a program with a word that means its standard input, which may hold commands."""
+    names = program_names(words[0])
+    return not names & (_DATA | INTERPRETERS | SHELLS) and any(one.text in _STANDARD_INPUT for one in words[1:])
 
 
 def _reads_code(words: tuple[Word, ...]) -> bool:
@@ -118,7 +173,7 @@ def _reads_code(words: tuple[Word, ...]) -> bool:
     names = program_names(words[0])
     if not names & (INTERPRETERS | EXACT):
         return False
-    return "ed" in names or all(one.text.startswith("-") for one in words[1:]) or Word("-") in words
+    return bool(names & _READING_CODE) or all(one.text.startswith("-") for one in words[1:]) or Word("-") in words
 
 
 def program_names(word: Word) -> frozenset[str]:
@@ -157,7 +212,12 @@ def _without_prefix(words: tuple[Word, ...]) -> tuple[Word, ...]:
     """The words from the program on: without assignments and keywords."""
     place = 0
     while place < len(words) and (words[place].text in _KEYWORDS or _ASSIGNMENT.match(words[place].text)):
-        place += 1 + (words[place].text == "time" and words[place + 1 : place + 2] == (Word("-p"),))
+        behind = [one.text for one in words[place + 1 : place + 3]]
+        if words[place].text == "time":
+            place += (behind[:1] == ["-p"]) + ("--" in behind[: 1 + (behind[:1] == ["-p"])])
+        elif words[place].text == "coproc":
+            place += behind[1:] in (["{"], ["while"], ["until"], ["if"])  # behind a name
+        place += 1
     return words[place:]
 
 
@@ -168,12 +228,22 @@ def _assigned(found: Programs, word: Word, depth: int, *, strictly: bool) -> Non
     if _SCRIPT_VARIABLE.match(word.text):
         _doubt(found, UNKNOWN_SCRIPT, strictly=strictly)
     value = word.text.partition("=")[2]
+    if _GIT_SETTING.match(word.text):
+        _doubt(found, OWN_ALIAS, strictly=strictly)
+    if table := _SHELL_TABLE.match(word.text):
+        _rename(found, table[1], table[2])
     if _COMMAND_VARIABLE.match(word.text):
         _read(found, value, depth - 1, strictly=strictly and not word.text.startswith("PS"))
     elif _SUBSCRIPT.search(value):
         _read(found, value, depth - 1, strictly=strictly)
     elif "$(" in value or "`" in value:
         _embedded(found, (Word(value),), depth)
+
+
+def _rename(found: Programs, name: str, text: str) -> None:
+    """Take down that a name stands for the words of a text."""
+    words = next(iter(shell_parts(text).commands), (Word(UNKNOWN, splits=True),))
+    found.renamed.setdefault(name.rpartition("/")[2].strip("'\""), []).append(words)
 
 
 def _look(found: Programs, words: tuple[Word, ...], depth: int, *, strictly: bool) -> None:
@@ -199,8 +269,49 @@ def _look(found: Programs, words: tuple[Word, ...], depth: int, *, strictly: boo
         _started(found, words[start:], depth, feeds=bool(names & FEEDING), strictly=strictly)
     elif names & (INTERPRETERS | EXACT) or not strictly:
         _embedded(found, words[1:], depth)
-    if "git" in names and _defines_alias(words):
+    elif not names & _DATA:
+        _perhaps(found, words, depth)
+    if "git" in names:
+        _git_alias(found, words, strictly=strictly)
+
+
+def _git_alias(found: Programs, words: tuple[Word, ...], *, strictly: bool) -> None:
+    """Add what an alias of git stands for, kept by `git config`; a doubt where an option defines it."""
+    if _defines_alias(words):
         _doubt(found, OWN_ALIAS, strictly=strictly)
+    for key, value in pairwise(words):
+        if key.text.lower().startswith("alias."):
+            found.perhaps += [(words[0], *one) for one in shell_parts(value.text).commands]
+
+
+def _perhaps(found: Programs, words: tuple[Word, ...], depth: int) -> None:
+    """Add what a program of which nothing is known may run: quoted text, and its words from any on."""
+    found.loose.append(_tokens(words[1:]))
+    aside = Programs([], scripts=found.scripts)
+    for word in words[1:]:
+        if _LIKE_SCRIPT.search(word.text):
+            _read(aside, _option_value(word.text), depth - 1, strictly=False)
+    found.perhaps += aside.commands
+    found.scripts = aside.scripts
+    found.doubt = found.doubt or aside.doubt
+
+
+def _tokens(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Words, and in the place of a quoted text those in it."""
+    return tuple(
+        part
+        for word in words
+        for part in (
+            [Word(one) for one in re.split(r"[\s;&|<>$`\[\](){},'\"!+:=]+", word.text) if one]
+            if _LIKE_SCRIPT.search(word.text)
+            else [word]
+        )
+    )
+
+
+def _option_value(text: str) -> str:
+    """The value in an option's word, such as `--eval=x` and `-Sx`; any other text as it is."""
+    return re.sub(r"-(?:-[\w-]+=|\w)", "", text, count=1) if text.startswith("-") else text
 
 
 def _named(found: Programs, names: frozenset[str], words: tuple[Word, ...], depth: int, *, strictly: bool) -> None:
@@ -214,6 +325,11 @@ def _named(found: Programs, names: frozenset[str], words: tuple[Word, ...], dept
             _doubt(found, UNKNOWN_PROGRAM, strictly=is_certain)
         _read(found, _BEFORE_COMMAND.sub("", value.text, count=1), depth - 1, strictly=is_certain)
     _builtin(found, names, words, depth, strictly=strictly)
+    if (own := words[0].text.rpartition("/")[2]).startswith("git-"):
+        found.commands.append((Word("git"), Word(own.removeprefix("git-")), *words[1:]))
+    for word in words[1:-1] if names & _RENAMING else ():
+        if not word.text.startswith("-"):
+            found.renamed.setdefault(words[-1].text.rpartition("/")[2], []).append((word,))
     if names & {"sed", "gsed"}:
         _embedded(found, tuple(Word(re.sub(r"[/|,#]", " ", word.text)) for word in words[1:]), depth)
 
@@ -229,10 +345,10 @@ def _builtin(found: Programs, names: frozenset[str], words: tuple[Word, ...], de
             if word.splits or UNKNOWN in word.text:
                 _doubt(found, UNKNOWN_PROGRAM, strictly=strictly)
             _read(found, word.text.partition("=")[2], depth - 1, strictly=strictly)
-    if names & _EVALUATING:
-        for word in words[1:]:
-            if _SUBSCRIPT.search(word.text):
-                _read(found, word.text, depth - 1, strictly=strictly)
+            _rename(found, word.text.partition("=")[0], word.text.partition("=")[2])
+    for word in words if names & _EVALUATING else words[:1]:  # the first one in ((a[…]))
+        if _SUBSCRIPT.search(word.text):
+            _read(found, word.text, depth - 1, strictly=strictly)
 
 
 def _values(names: frozenset[str], words: tuple[Word, ...]) -> Iterator[Word]:
@@ -265,7 +381,7 @@ def _program_behind(names: frozenset[str], words: tuple[Word, ...]) -> int:
 
 def _first_argument(names: frozenset[str], words: tuple[Word, ...]) -> int | None:
     """Place from which the words of a launcher may be a program; None for a program that starts none."""
-    if names & _RUNNERS:
+    if names & _RUNNERS or words[0].text.startswith("-") or _LOADER.fullmatch(words[0].text.rpartition("/")[2]):
         return 1
     if "git" in names:
         place = git_command(words)
@@ -284,7 +400,7 @@ def _started(found: Programs, words: tuple[Word, ...], depth: int, *, feeds: boo
         words = words[:MOST_WORDS]
     for place, word in enumerate(words):
         if _SPECIAL.search(word.text):
-            _read(found, word.text.lstrip("!"), depth - 1, strictly=strictly)
+            _read(found, _option_value(word.text).lstrip("!"), depth - 1, strictly=strictly)
         if word.text.startswith("-"):
             continue
         _assigned(found, word, depth, strictly=strictly)
@@ -344,7 +460,8 @@ def _embedded(found: Programs, words: tuple[Word, ...], depth: int) -> None:
 
 def _defines_alias(words: tuple[Word, ...]) -> bool:
     options = words[1 : git_command(words)]
-    return any(word.text.lower().startswith("alias.") or not word.is_known for word in options)
+    heads = [word.text.lower().removeprefix("--config-env=") for word in options]
+    return any(head.startswith("alias.") for head in heads) or not all(word.is_known for word in options)
 
 
 def _doubt(found: Programs, reason: str, *, strictly: bool) -> None:

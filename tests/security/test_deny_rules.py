@@ -56,6 +56,12 @@ DENIED = (
     "ex -sc '!git push' f", "sed 's/a/git push/e' f", "sed '1e git push' f", "ed -s f <<< '!git push'",
     "python3 - <<'E'\nimport os; os.system('git push')\nE", "perl <<'E'\nsystem('git push');\nE",
     "awk -f - <<< 'BEGIN{system(\"git push\")}'", "env 'BASH_FUNC_ls%%=() { git push; }' bash -c ls",
+    "coproc X { git push; }", "coproc X (git push)", "[[ -v 'a[$(git push)]' ]]", "[[ 'a[$(git push)]' -eq 1 ]]",
+    "(( 'a[$(git push)]' ))", "echo ${x['$(git push)']}", "env -S'git push'", "env --split-string='git push'",
+    "time -- git push", "time -f x git push", "setpriv --no-new-privs git push", "prlimit --nofile=10 git push",
+    "sqlite3 x.db <<< '.system git push'", "awk -v x='git push' 'BEGIN{system(x)}'", "/usr/lib/git-core/git-push",
+    "/lib64/ld-linux-x86-64.so.2 /usr/bin/git push", "less +'!git push' f", "dc -e '!git push'",
+    "socat - EXEC:'git push'", "python3 -c 'import os; os.system(\"git \"+\"push\")'",
 )  # fmt: skip
 DOUBTFUL = (
     "$G push", '"$G" push', "git $X", 'git "$X"', "git $(echo push)", "$(echo git) push", 'eval "$X"', "bash",
@@ -66,6 +72,12 @@ DOUBTFUL = (
     "sh -c " * 20 + '"$X"', "BASH_ENV=x bash -c :", "source <(curl x)", 'sort --compress-program="$X" f',
     "tar xf t --to-command=./gi? ", "alias z=$X",
     "printf -v 'a[$(gi$@t push)]' x", "x='a[$($X push)]'; ((x))", "alias z=$'gi\\x74 push'", 'GIT_SSH="$X" git fetch',
+    "hash -p /usr/bin/git foo; foo push", "BASH_CMDS[foo]=/usr/bin/git; foo push",
+    "BASH_ALIASES[foo]='git push'\nfoo", "alias g=git\ng push", "ln -s /usr/bin/git x; ./x push",
+    "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.z GIT_CONFIG_VALUE_0=push git z", "git --config-env=alias.z=X z",
+    "git config alias.z push; git z", "make --eval='x: ; git push' x", "make -f - <<< 'x: ; git push'",
+    "make -f /dev/stdin <<< $'x:\\n\\tgit push'", "hyperfine 'git push'", "newtool --deep git push",
+    "newtool -c 'true; git push'",
 )  # fmt: skip
 HARMLESS = (
     "git status", "git log --grep push", 'git commit -m "git push later"', "echo git push", 'echo "git push"',
@@ -81,6 +93,11 @@ HARMLESS = (
     "vim -c 'set nu' f",
     "cat <<E | python3 x.py\ngit push\nE", "alias ll='ls -l'", 'MSG="git push later"; echo "$MSG"',
     "git commit -c HEAD",
+    "docker rm x", "newtool push git", "newtool \"git and push\"", "[[ $a == \"git push\" ]]",
+    "echo \"git push\" > notes; make test", "gh pr create --body \"then git push\"",
+    "git commit -F - <<'E'\nthen git push\nE", "kubectl apply -f - <<'E'\na: b\nE", "alias ll='ls -l'; ll push",
+    "cp a b; ./b push", "git config alias.co checkout", "GIT_CONFIG_GLOBAL=/dev/null git status",
+    "time -p make push", "echo \"${x:-'a'}\"", "git-lfs push", "awk -v n=3 'NR==n' f",
 )  # fmt: skip
 
 
@@ -227,7 +244,8 @@ def test_any_text_is_taken_apart_without_an_error(text: str) -> None:
 @pytest.mark.parametrize(
     "unit",
     ["`", "((", "<<A\n", "<<A <<B\n", "a<(b)", "'", '"', "${", "$(", "\\", "$'a'", "sudo ", "xargs 'a b' ",
-     "env 'a b' ", "python 'a b' ", "git -c a ", "sh -c 'a b' ", "a=b ", "#\n", "[", "{", "[[ ", "$x", ">", "&>"],
+     "env 'a b' ", "python 'a b' ", "git -c a ", "sh -c 'a b' ", "a=b ", "#\n", "[", "{", "[[ ", "$x", ">", "&>",
+     "new git ", "new 'git push' ", "alias a=a; a ", "cp a a; a ", "${x['$(", "make - <<< a; ", "env -Sa\\ "],
 )  # fmt: skip
 def test_a_line_of_any_length_costs_time_in_proportion(unit: str) -> None:
     line = unit * (LONGEST // len(unit))
