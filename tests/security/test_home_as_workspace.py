@@ -12,6 +12,7 @@ from engine.records import PermissionMode
 from phoenix_tui.cli.setup import wide_folder
 from tests.support.sandboxes import home, sandbox
 from tools.contract import Enforcement, SandboxMode, ToolClass, ToolRequest, ToolSpec
+from tools.files import home_links
 from tools.files.home_links import linked_from_home
 
 EDIT = ToolSpec("write_file", "", {}, ToolClass.EDIT)
@@ -41,6 +42,41 @@ def test_links_of_settings_are_found_whatever_their_names(dotfiles: tuple[Path, 
     assert sorted(str(path.relative_to(work)) for path in found) == ["later", "nvim", "run", "tool.conf", "zshrc"]
     assert linked_from_home(work / "src", place) == {}
     assert linked_from_home(work, place / "missing") == {}
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        ".claude/settings.json", ".codex/config.toml", ".emacs.d/init.el", ".vim/plugin/a.vim",
+        ".oh-my-zsh/custom/a.zsh", ".docker/cli-plugins/a", ".config/fish/conf.d/a.fish",
+        ".config/systemd/user/a.wants/a.service", ".config/nvim/lua/user/a.lua", "bin/a", ".unknown/settings",
+    ],
+)  # fmt: skip
+def test_links_in_any_hidden_folder_are_found_at_any_usual_depth(tmp_path: Path, link: str) -> None:
+    place, work = tmp_path.resolve() / "home", tmp_path.resolve() / "work"
+    (place / link).parent.mkdir(parents=True)
+    assert linked_from_home(work, place) == {}
+    (place / link).symlink_to(work / "a")
+    assert linked_from_home(work, place) == {work / "a": place / link}
+
+
+def test_links_in_caches_in_the_workspace_and_in_plain_folders_do_not_count(tmp_path: Path) -> None:
+    place = tmp_path.resolve() / "home"
+    work = place / ".dotfiles"
+    for name in (".cache/x", ".npm/_cacache", ".zsh/.git", ".local/share/Trash", ".dotfiles/sub", "notes"):
+        (place / name).mkdir(parents=True)
+        (place / name / "link").symlink_to(work / "a")
+    assert linked_from_home(work, place) == {}
+
+
+def test_a_hidden_folder_full_of_data_hides_no_link_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(home_links, "MOST_IN_ONE", 20)
+    place, work = tmp_path.resolve() / "home", tmp_path.resolve() / "work"
+    for n in range(30):
+        (place / f".a/{n}/{n}").mkdir(parents=True)
+    (place / ".z/one/two").mkdir(parents=True)
+    (place / ".z/one/two/link").symlink_to(work / "a")
+    assert linked_from_home(work, place) == {work / "a": place / ".z/one/two/link"}
 
 
 @pytest.mark.parametrize("name", ["zshrc", "nvim/init.lua", "nvim/new.lua", "run", "later"])

@@ -3,46 +3,109 @@
 from __future__ import annotations
 
 import os
+import time
+from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-MOST_ENTRIES: Final = 5_000
-"""Entries of the home folder and of its folders of settings that are looked at."""
-_FOLDERS: Final = (".config", ".local/bin", ".local/share", ".local/share/applications", ".cargo", ".ssh", "bin")
-"""Folders below the home folder whose entries are settings, programs or what a login starts."""
+from msgspec import Struct
+
+from tools.files.self_starting import INSTALLED, VERSION_CONTROL
+
+MOST_ENTRIES: Final = 40_000
+"""Entries of the home folder and of its hidden folders that are looked at, the upper ones first."""
+MOST_IN_ONE: Final = 4_000
+"""Entries of one hidden folder, or of one in `.config` or `.local`: a larger one holds data, and delays no other."""
+LONGEST_LOOK: Final = 1.0
+"""Seconds after which a look is cut."""
+DEEPEST: Final = 7
+"""Folders on top of each other below the home folder."""
+JUST_NOW: Final = 100_000_000
+"""Nanoseconds: a folder that changed so shortly before it was read may change again within one tick of its clock."""
+_FIRST: Final = (".config", ".local", ".ssh", ".cargo", "bin")
+"""Folders of settings and programs, looked at before the other ones of their level."""
+_SHARED: Final = frozenset({".config", ".local"})
+_PASSED: Final = frozenset({*INSTALLED, *VERSION_CONTROL, "trash"})
+
+
+class _Folder(Struct, frozen=True):
+    """Entries of a folder as of its change time."""
+
+    changed: int
+    folders: tuple[str, ...]
+    links: tuple[str, ...]
+    entries: int
+
+
+_known: Final[dict[str, _Folder]] = {}
+"""Folders by path, read again only where their change time has moved."""
 
 
 def linked_from_home(workspace: Path, home: Path) -> dict[Path, Path]:
     """The links of a home folder that lead into a resolved `workspace`, by their resolved targets.
 
-    Every link counts that begins with a dot at the home folder's top, or lies in a folder of settings, whatever its
-    name: what reads it is not known. A link to the workspace itself makes nothing in it start. Reads the disk, 1 ms.
+    Every link counts that begins with a dot at the home folder's top, or lies below a hidden folder or `bin`, whatever
+    its name: what reads it is not known. A link to the workspace itself makes nothing in it start. Reads the disk, some
+    milliseconds.
     """
-    root = f"{workspace}/"
+    top, root = os.path.realpath(home), f"{workspace}/"
     found: dict[Path, Path] = {}
-    for link in islice(_links(os.path.realpath(home)), MOST_ENTRIES):
+    for link in _links(top, str(workspace)):
         target = os.path.realpath(link)
         if target.startswith(root):
             found.setdefault(Path(target), Path(link))
     return found
 
 
-def _links(home: str) -> Iterator[str]:
-    yield from (path for path, is_link in _entries(home) if is_link and Path(path).name.startswith("."))
-    for name in _FOLDERS:
-        for path, is_link in _entries(f"{home}/{name}"):
-            if is_link:
-                yield path
-            elif name == ".config":
-                yield from (inner for inner, leads in _entries(path) if leads)
+def _links(home: str, workspace: str) -> Iterator[str]:
+    """Links level by level; those of the upper levels come first, so a cut look misses the deepest.
+
+    With the home folder in the workspace only the folders that are looked at first count: every link leads into it.
+    """
+    end, left = time.monotonic() + LONGEST_LOOK, MOST_ENTRIES
+    top = _read(home)
+    yield from (f"{home}/{name}" for name in top.links if name.startswith("."))
+    is_inside = f"{home}/".startswith(f"{workspace}/")
+    others = (one for one in top.folders if one.startswith(".") and not is_inside and one not in _FIRST)
+    waiting = deque((f"{home}/{name}", 1, name) for name in (*_FIRST, *others) if not _is_passed(name))
+    seen: dict[str, int] = {}
+    deepest = 3 if is_inside else DEEPEST
+    while waiting and left > 0 and time.monotonic() < end:
+        path, depth, part = waiting.popleft()
+        if path == workspace or seen.get(part, 0) > MOST_IN_ONE:
+            continue
+        folder = _read(path)
+        seen[part] = seen.get(part, 0) + folder.entries
+        left -= folder.entries + 1
+        yield from (f"{path}/{name}" for name in folder.links)
+        if depth < deepest:
+            splits = depth == 1 and part in _SHARED
+            inner = (name for name in folder.folders if not _is_passed(name))
+            waiting += ((f"{path}/{name}", depth + 1, f"{part}/{name}" if splits else part) for name in inner)
 
 
-def _entries(folder: str) -> list[tuple[str, bool]]:
-    """Paths in a folder, and True for each link; none where it cannot be read."""
+def _is_passed(name: str) -> bool:
+    """True for folders of version control, of packages of others and of copies, which hold no settings."""
+    folded = name.casefold()
+    return folded in _PASSED or "cache" in folded
+
+
+def _read(path: str) -> _Folder:
+    """The entries of a folder; none where it cannot be read."""
     try:
-        with os.scandir(folder) as found:
-            return [(entry.path, entry.is_symlink()) for entry in islice(found, MOST_ENTRIES)]
+        changed = os.stat(path).st_mtime_ns  # noqa: PTH116 - one call for each of many folders
+        known = _known.get(path)
+        if known is not None and known.changed == changed:
+            return known
+        with os.scandir(path) as entries:
+            found = list(islice(entries, MOST_ENTRIES))
     except OSError:
-        return []
+        return _Folder(0, (), (), 0)
+    links = tuple(one.name for one in found if one.is_symlink())
+    folders = tuple(one.name for one in found if one.is_dir(follow_symlinks=False))
+    folder = _Folder(changed, folders, links, len(found))
+    if time.time_ns() - changed > JUST_NOW and len(_known) < MOST_ENTRIES:
+        _known[path] = folder
+    return folder
