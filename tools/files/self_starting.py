@@ -91,6 +91,7 @@ FILES: Final = frozenset({
     ".drone.yml",
     ".envrc",
     ".exrc",
+    ".flake8",
     ".gdbinit",
     ".ghci",
     ".gitconfig",
@@ -100,6 +101,8 @@ FILES: Final = frozenset({
     ".gvimrc",
     ".inputrc",
     ".irbrc",
+    ".kateproject",
+    ".lintr",
     ".lldbinit",
     ".lvimrc",
     ".mcp.json",
@@ -109,6 +112,7 @@ FILES: Final = frozenset({
     ".nvim.lua",
     ".nvimrc",
     ".octaverc",
+    ".phpactor.json",
     ".pdbrc",
     ".pdbrc.py",
     ".pnpmfile.cjs",
@@ -119,14 +123,19 @@ FILES: Final = frozenset({
     ".psqlrc",
     ".pypirc",
     ".renviron",
+    ".replit",
+    ".roomodes",
+    ".rubocop.yml",
     ".rprofile",
     ".screenrc",
+    ".solargraph.yml",
     ".sqliterc",
     ".tmux.conf",
     ".tmuxinator.yml",
     ".tool-versions",
     ".travis.yml",
     ".vimrc",
+    ".vimspector.json",
     ".windsurfrules",
     ".woodpecker.yml",
     ".yarnrc",
@@ -158,9 +167,39 @@ _FILE: Final = re.compile(
     r"|.*\.(?:code-workspace|sublime-project|mdc|instructions\.md|prompt\.md|chatmode\.md)"
     r"|\.devcontainer(?:\.[\w-]+)*\.json"
     r"|\.[\w.-]*(?:mcp|rules|hooks?|agents?|instructions)[\w.-]*"
-    r"|\.(?:husky|huskyrc|overcommit|czrc|tmuxp)[\w.-]*"
+    r"|\.(?:husky|huskyrc|overcommit|czrc|tmuxp|envrc|gdbinit|lldbinit)[\w.-]*"
+    r"|\.aider\.[\w.-]*\.ya?ml"
+    r"|\.(?!_|env\.|pnp\.)[\w.-]+\.(?:local|private|lua|el|vim|py|rb|sh|bash|zsh|fish|exs|[cm]?[jt]s)"
 )
-"""Shapes of such names: instructions of agents, managers of hooks, settings of editors and of servers of tools."""
+"""Shapes of such names: instructions of agents, managers of hooks, settings of editors and of servers of tools, hidden
+code, and files that a hidden file reads beside itself.
+"""
+_SETTINGS: Final = re.compile(r"(\.[\w-]+rc)(?:\.(?:jsonc?|json5|toml|ya?ml))?")
+"""Shape of a hidden file with settings of one program, such as `.bazelrc`, and of the same with an ending."""
+_DATA_SETTINGS: Final = frozenset({
+    ".babelrc",
+    ".browserslistrc",
+    ".c8rc",
+    ".commitlintrc",
+    ".coveragerc",
+    ".eslintrc",
+    ".htmlhintrc",
+    ".jscsrc",
+    ".jshintrc",
+    ".markdownlintrc",
+    ".mocharc",
+    ".nvmrc",
+    ".nycrc",
+    ".postcssrc",
+    ".prettierrc",
+    ".releaserc",
+    ".remarkrc",
+    ".sdkmanrc",
+    ".stylelintrc",
+    ".swcrc",
+    ".textlintrc",
+})
+"""Names of such files that count only as code, such as `.eslintrc.js`: a build or a check reads the others."""
 _TEXT: Final = re.compile(
     r"[^.]*|.*\.(?:jsonc?|json5|toml|ya?ml|xml|mdc?|txt|ini|cfg|conf|lua|el|vim|rb|py|sh|bash|zsh|fish|[cm]?[jt]sx?)"
     r"|.*\.(?:iml|lock|desktop|service|timer|plist|path)"
@@ -199,5 +238,7 @@ def starts_in(name: str, place: Place) -> bool:
     """True for the name of a file that starts by itself in a folder that is not quiet."""
     folded = name.casefold()
     if folded in FILES or _FILE.fullmatch(folded):
+        return True
+    if (settings := _SETTINGS.fullmatch(folded)) and settings[1] not in _DATA_SETTINGS:
         return True
     return place is Place.SETTINGS and _TEXT.fullmatch(folded) is not None
