@@ -261,6 +261,7 @@ OTHERS = {
         "mkdir -p a/_darcs/prefs; echo 'status posthook evil' > a/_darcs/prefs/defaults",
         "a/_darcs/prefs/defaults",
     ),
+    "Pijul": ("mkdir -p a/.pijul; echo 'record = [\"evil\"]' > a/.pijul/config", "a/.pijul/config"),
     "Mercurial, behind a link": ("mkdir h; echo '[hooks]' > h/hgrc; ln -s h .hg", ".hg"),
     "Breezy": ("mkdir -p .bzr/branch; echo 'post_commit = evil' > .bzr/branch/branch.conf", ".bzr/branch/branch.conf"),
 }

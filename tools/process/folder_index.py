@@ -29,6 +29,7 @@ OTHER_CONTROL: Final = {
     ".jj": ("repo/config.toml", "config.toml", "workspace-config.toml", "repo/workspace-config.toml"),
     ".bzr": ("branch/branch.conf", "branch/location", "repository/repository.conf"),
     "_darcs": ("prefs/defaults",),
+    ".pijul": ("config",),
 }
 """Files that make other version systems run programs, below the folder that makes one a repository."""
 Stamp: TypeAlias = tuple[int, int, int, int]
