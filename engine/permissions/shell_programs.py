@@ -99,6 +99,8 @@ _LOADER: Final = re.compile(r"ld(?:-linux|-musl)?[\w.-]*\.so[.\d]*")
 """Names of the loader, which starts the program behind it."""
 _READING_CODE: Final = frozenset({"ed", "sqlite3", "psql", "mysql", "m4", "dc", "bc"})
 """Programs whose standard input is commands, whatever their arguments."""
+_SPLIT: Final = re.compile(r"-[A-Za-z0]*S(.*)|--s[a-z-]*=(.*)", re.DOTALL)
+"""Options of env whose value is taken apart into words."""
 _STANDARD_INPUT: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 _DATA_NAMES: Final = """
     echo printf true false : [ [[ test cd pushd popd pwd exit return break continue kill sleep date type which whereis
@@ -328,8 +330,14 @@ def _named(found: Programs, names: frozenset[str], words: tuple[Word, ...], dept
     if (own := words[0].text.rpartition("/")[2]).startswith("git-"):
         found.commands.append((Word("git"), Word(own.removeprefix("git-")), *words[1:]))
     for word in words[1:-1] if names & _RENAMING else ():
-        if not word.text.startswith("-"):
-            found.renamed.setdefault(words[-1].text.rpartition("/")[2], []).append((word,))
+        source = Word(_option_value(word.text), word.splits)  # -p/usr/bin/git
+        if not source.text.startswith("-"):
+            found.renamed.setdefault(words[-1].text.rpartition("/")[2], []).append((source,))
+    for place, word in enumerate(words) if "env" in names else ():
+        if split := _SPLIT.fullmatch(word.text):
+            rest = " ".join(one.text for one in words[place + 1 : place + MOST_WORDS])
+            _read(found, f"{split[1] or split[2] or ''} {rest}", depth - 1, strictly=False)
+            break
     if names & {"sed", "gsed"}:
         _embedded(found, tuple(Word(re.sub(r"[/|,#]", " ", word.text)) for word in words[1:]), depth)
 
@@ -349,6 +357,8 @@ def _builtin(found: Programs, names: frozenset[str], words: tuple[Word, ...], de
     for word in words if names & _EVALUATING else words[:1]:  # the first one in ((a[…]))
         if _SUBSCRIPT.search(word.text):
             _read(found, word.text, depth - 1, strictly=strictly)
+        if word.text.startswith(("BASH_CMDS", "BASH_ALIASES")):
+            _doubt(found, UNKNOWN_PROGRAM, strictly=strictly)
 
 
 def _values(names: frozenset[str], words: tuple[Word, ...]) -> Iterator[Word]:

@@ -61,6 +61,7 @@ DENIED = (
     "time -- git push", "time -f x git push", "setpriv --no-new-privs git push", "prlimit --nofile=10 git push",
     "sqlite3 x.db <<< '.system git push'", "awk -v x='git push' 'BEGIN{system(x)}'", "/usr/lib/git-core/git-push",
     "/lib64/ld-linux-x86-64.so.2 /usr/bin/git push", "less +'!git push' f", "dc -e '!git push'",
+    "env -vS'git push'", "env -Sgit push", "env -i --split='A=1 git' push",
     "socat - EXEC:'git push'", "python3 -c 'import os; os.system(\"git \"+\"push\")'",
 )  # fmt: skip
 DOUBTFUL = (
@@ -77,7 +78,7 @@ DOUBTFUL = (
     "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.z GIT_CONFIG_VALUE_0=push git z", "git --config-env=alias.z=X z",
     "git config alias.z push; git z", "make --eval='x: ; git push' x", "make -f - <<< 'x: ; git push'",
     "make -f /dev/stdin <<< $'x:\\n\\tgit push'", "hyperfine 'git push'", "newtool --deep git push",
-    "newtool -c 'true; git push'",
+    "newtool -c 'true; git push'", "hash -p/usr/bin/git foo; foo push", "printf -v 'BASH_CMDS[f]' /usr/bin/git; f push",
 )  # fmt: skip
 HARMLESS = (
     "git status", "git log --grep push", 'git commit -m "git push later"', "echo git push", 'echo "git push"',
@@ -245,7 +246,8 @@ def test_any_text_is_taken_apart_without_an_error(text: str) -> None:
     "unit",
     ["`", "((", "<<A\n", "<<A <<B\n", "a<(b)", "'", '"', "${", "$(", "\\", "$'a'", "sudo ", "xargs 'a b' ",
      "env 'a b' ", "python 'a b' ", "git -c a ", "sh -c 'a b' ", "a=b ", "#\n", "[", "{", "[[ ", "$x", ">", "&>",
-     "new git ", "new 'git push' ", "alias a=a; a ", "cp a a; a ", "${x['$(", "make - <<< a; ", "env -Sa\\ "],
+     "new git ", "new 'git push' ", "alias a=a; a ", "cp a a; a ", "${x['$(", "make - <<< a; ", "env -Sa\\ ",
+    "env -Sa env "],
 )  # fmt: skip
 def test_a_line_of_any_length_costs_time_in_proportion(unit: str) -> None:
     line = unit * (LONGEST // len(unit))
