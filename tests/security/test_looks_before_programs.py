@@ -102,6 +102,35 @@ def test_a_command_that_planted_once_keeps_programs_inside_until_it_ends(looked:
     assert watch.trouble(tmp_path) == ""
 
 
+def test_settings_that_the_user_changes_during_a_command_stay_unless_they_have_a_new_program(
+    looked: Looked, tmp_path: Path
+) -> None:
+    watch, _ = looked
+    run_outside(tmp_path, "git init -q .; git config core.editor ed; sleep 0.03")
+    command, config = watch.begin(tmp_path, (tmp_path,)), tmp_path / ".git/config"
+    command.wall([str(config)])
+    before = config.read_bytes()
+    run_outside(tmp_path, "git config branch.x.remote y")
+    assert watch.trouble(tmp_path) == ""
+    assert b"remote = y" in config.read_bytes()
+    run_outside(tmp_path, "git config core.pager evil")
+    assert ".git/config was renamed" in watch.trouble(tmp_path)
+    assert config.read_bytes() == before
+    watch.end(command)
+
+
+def test_a_walled_folder_is_looked_at_once_another_stands_in_its_place(looked: Looked, tmp_path: Path) -> None:
+    watch, _ = looked
+    run_outside(tmp_path, "git init -q .; mkdir -p .git/hooks; sleep 0.03")
+    command, hooks = watch.begin(tmp_path, (tmp_path,)), tmp_path / ".git/hooks"
+    command.wall([str(hooks)])
+    (hooks / "pre-commit").write_text("evil", "ascii")
+    assert watch.trouble(tmp_path) == "", "the user's own, since the command cannot write there"
+    run_outside(tmp_path, "rm -r .git/hooks; mkdir .git/hooks; echo evil > .git/hooks/pre-push")
+    assert ".git/hooks was renamed" in watch.trouble(tmp_path)
+    watch.end(command)
+
+
 def test_git_is_off_in_an_editor_where_a_look_leaves_something_open(
     looked: Looked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

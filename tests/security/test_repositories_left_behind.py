@@ -431,3 +431,18 @@ def test_a_file_that_completes_a_repository_is_protected(name: str, tmp_path: Pa
 def test_names_that_git_also_uses_are_ordinary_elsewhere(path: str, tmp_path: Path) -> None:
     (tmp_path / "refs").mkdir()
     assert completed_repository(tmp_path / path, tmp_path) == ""
+
+
+async def test_settings_that_a_program_outside_replaced_are_looked_at(processes: Processes, place: Path) -> None:
+    mark, top = place / "mark replaced", place / "replaced"
+    make_project(top, Attack(""), mark)
+    planting = f"{MONITOR.replace('MARK', str(mark))} ''"
+    trying = f"until (printf {planting} >> .git/config) 2> /dev/null; do sleep 0.05; done"
+    job = asyncio.create_task(run_inside(processes, top, f"echo > begun; {trying}"))
+    await poll((top / "begun").exists)
+    await asyncio.to_thread(run_outside, top, "git config branch.x.remote y")
+    ended = await job
+    assert [note.partition(" to ")[0] for note in ended.captured.notes] == [".git/config was renamed"]
+    await asyncio.to_thread(use_git, top, Attack(""), mark)
+    assert not mark.exists()
+    assert "file" in run_outside(top, "git ls-files"), "the settings of before are there again"

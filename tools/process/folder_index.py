@@ -11,7 +11,7 @@ import os
 import stat
 import time
 from collections.abc import Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Final, TypeAlias
 
 from tools.clean import reveal_name
@@ -193,6 +193,33 @@ def stamp_at(path: str) -> Stamp | None:
         return stamp_of(os.lstat(path))
     except (OSError, ValueError):
         return None
+
+
+def names_in(path: str) -> list[str]:
+    """Names of the regular files in a folder; empty where it cannot be read."""
+    with suppress(OSError), os.scandir(path) as entries:
+        return [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+    return []
+
+
+def is_file(path: str) -> bool:
+    """True for a regular file that no link stands for or leads to."""
+    try:
+        return os.path.realpath(path) == path and stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def wall_mark(path: str) -> str:
+    """A text that differs once another entry stands at `path`. The number of a removed file is given to the next one,
+    but with a later change time; whoever keeps the mark of a folder keeps the folder open.
+    """
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return ""
+    stamp = stamp_of(status)
+    return repr(stamp[:2] if stat.S_ISDIR(status.st_mode) else stamp)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -82,7 +82,8 @@ def find_armed(folder: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
 def find_armed_parts(folder: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
     """Parts of a git folder that name programs, or that lead to another folder which may."""
     for name in PARTS:
-        if os.path.lexists(folder / name) and not _is_plain(folder / name, roots):
+        settings = read_regular(folder / name, MOST_CONFIG, follow=False)
+        if os.path.lexists(folder / name) and _find_risks(settings, folder, roots) != frozenset():
             yield folder / name
     hooks = folder / "hooks"
     if hooks.is_symlink() or _holds_hooks(hooks):
@@ -138,6 +139,11 @@ def is_within(path: Path, roots: tuple[Path, ...]) -> bool:
     return any(path.is_relative_to(root) for root in roots)
 
 
+def is_walled(path: Path, walled: Set[str]) -> bool:
+    """True for a path that no command could change, or one below it."""
+    return not walled.isdisjoint((str(path), *map(str, path.parents)))
+
+
 def is_old_head(path: str) -> bool:
     """True for a HEAD as git once made it, the one link that git does not write through."""
     if os.path.basename(path) != "HEAD":  # noqa: PTH119 - a string
@@ -187,22 +193,42 @@ def _holds_hooks(hooks: Path) -> bool:
         return False
 
 
-def _is_plain(config: Path, roots: tuple[Path, ...]) -> bool:
-    """True for settings as git itself writes them; anything else may have any meaning."""
-    content = read_regular(config, MOST_CONFIG + 1, follow=False)
-    if content is None or len(content) > MOST_CONFIG or b"\r" in content:
-        return False
+def _find_risks(content: bytes | None, folder: Path, roots: tuple[Path, ...]) -> frozenset[bytes] | None:
+    """Lines of the settings in `folder` that may have any meaning, since git itself does not write them, with the line
+    of their section; None where lines cannot be separated.
+    """
+    if content is None or len(content) >= MOST_CONFIG or b"\r" in content:
+        return None
+    risks, section, is_plain = set[bytes](), b"", False
     for line in map(bytes.strip, content.split(b"\n")):
-        if not line or line[:1] in {b"#", b";"} or _SECTION.fullmatch(line):
+        if not line or line[:1] in {b"#", b";"}:
             continue
-        tree = _WORKTREE.fullmatch(line)
-        if tree is not None:
-            named = _resolved(config.parent / os.fsdecode(tree[1].strip()))
-            if named is None or not is_within(named, roots):
-                return False
-        elif not _SETTING.fullmatch(line) or _ADDRESS.match(line):
-            return False
-    return True
+        if line.endswith(b"\\"):  # it goes on in the next one
+            return None
+        if line[:1] == b"[":
+            section, is_plain = line, _SECTION.fullmatch(line) is not None
+            risks |= set() if is_plain else {line}
+        elif not is_plain or not _is_plain(line, folder, roots):
+            risks.add(section + b"\n" + line)
+    return frozenset(risks)
+
+
+def adds_nothing(part: Path, before: bytes | None, roots: tuple[Path, ...]) -> bool:
+    """True for settings that were there `before` and have no further line that may have a program run."""
+    known, now = (
+        _find_risks(content, part.parent, roots)
+        for content in (before, read_regular(part, MOST_CONFIG, follow=False) if before is not None else None)
+    )
+    return known is not None and now is not None and now <= known
+
+
+def _is_plain(line: bytes, folder: Path, roots: tuple[Path, ...]) -> bool:
+    """True for a setting as git itself writes it into the settings in `folder`."""
+    tree = _WORKTREE.fullmatch(line)
+    if tree is not None:
+        named = _resolved(folder / os.fsdecode(tree[1].strip()))
+        return named is not None and is_within(named, roots)
+    return _SETTING.fullmatch(line) is not None and not _ADDRESS.match(line)
 
 
 def _resolved(path: Path) -> Path | None:

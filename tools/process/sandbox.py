@@ -240,9 +240,8 @@ class SandboxLayout:
         if self.watched is not None:
             kept = {mount_places.READ_ONLY, mount_places.LINK}
             walled = (path for path, place in self._places.items() if place.kind in kept)
-            self.watched.walled = frozenset(
-                str(path) for path in walled if any(_inside(path, root) for root in self._roots)
-            )
+            inside = [str(path) for path in walled if any(_inside(path, root) for root in self._roots)]
+            self.watched.wall(inside)
 
     def _keep(self, guarded: Guarded) -> None:
         if not any(_inside(guarded.path, root) for root in self._roots):

@@ -10,7 +10,6 @@ import json
 import os
 import resource
 import select
-import stat
 import sys
 import time
 from bisect import bisect_right
@@ -25,15 +24,19 @@ from tools.files.own_files import read_regular
 from tools.files.self_starting import Place, starts_in
 from tools.git.pointers import first_line, links_towards, named_folder
 from tools.git.shape import HEAD, git_folder_at, is_head
-from tools.process.folder_index import FolderIndex, Stamp, UnfinishedError, stamp_at
+from tools.process.folder_index import FolderIndex, Stamp, UnfinishedError, is_file, names_in, stamp_at, wall_mark
 from tools.process.git_traps import (
+    MOST_CONFIG,
     MOVING,
+    PARTS,
     StuckError,
+    adds_nothing,
     find_armed,
     find_armed_parts,
     find_inner,
     find_named,
     is_old_head,
+    is_walled,
     is_within,
     set_aside,
 )
@@ -70,6 +73,8 @@ class Workspace:
         self.git: dict[str, FolderIndex] = {}
         self.traps: dict[Path, Stamp | None] = {}
         """Traps that were there before; those are the user's own."""
+        self.settings: dict[Path, bytes] = {}
+        """Settings of git folders as they were before."""
         self.chosen: dict[str, str] = {}
         """The git folder that git chose at each folder before."""
         self.starters: dict[str, Kept] = {}
@@ -114,6 +119,9 @@ class Workspace:
             is_known = path in self.traps or str(path) in self.stuck
             if not is_known and not self._is_new(path, folder, since):
                 self.traps[path] = stamp_at(str(path))
+            self._note_settings(path, since)
+        for top in self.git:
+            self._note_settings(Path(top) / PARTS[0], since)
         now = self._read_starters(all_links=True)
         for name, kept in now.items():
             if name not in self.pending and not self._is_later(Path(name), since):
@@ -135,10 +143,10 @@ class Workspace:
             new = [
                 path
                 for path, at in armed
-                if str(path) in known or (not _is_walled(path, walled) and self._is_new(path, at, since))
+                if str(path) in known or (not is_walled(path, walled) and self._is_new(path, at, since))
             ]
             new += self._find_pointers(since)
-            new += [link for link in self._find_turned(since) if not _is_walled(link, walled)]
+            new += [link for link in self._find_turned(since) if not is_walled(link, walled)]
             sentences = [sentence for path in new if (sentence := self._set_aside(path))]
             said += sentences
             if not sentences:
@@ -174,6 +182,11 @@ class Workspace:
         found = ((path, git_folder_at(Path(path))) for path in self.index.candidates())
         return {path: str(folder.resolve()) for path, folder in found if folder is not None}
 
+    def _note_settings(self, path: Path, since: int) -> None:
+        content = read_regular(path, MOST_CONFIG, follow=False) if path.name in PARTS else None
+        if content is not None and str(path) not in self.stuck and not self._is_later(path, since):
+            self.settings[path] = content
+
     def _armed(self) -> dict[Path, str]:
         """Traps armed now, with the folder at which git finds them; empty for those inside a git folder."""
         found: dict[Path, str] = {}
@@ -202,7 +215,7 @@ class Workspace:
         if stamp is None or self.traps.get(path) == stamp:
             return False
         if self._is_later(path, since):
-            return True
+            return not adds_nothing(path, self.settings.get(path), self.roots)
         chosen = git_folder_at(Path(folder)) if folder else None
         if chosen is None or self.chosen.get(folder) == str(chosen.resolve()):
             return False
@@ -260,10 +273,16 @@ class Workspace:
     def _set_aside(self, path: Path) -> str:
         """Set a trap aside; returns a sentence, empty where nothing changed."""
         try:
-            return set_aside(path, self.roots)
+            sentence = set_aside(path, self.roots)
         except StuckError as error:
             self.stuck[str(path)] = str(error)
             return ""
+        root = next(filter(path.is_relative_to, self.roots), None)
+        if sentence and path in self.settings and root is not None:
+            with suppress(OSError):
+                write_beneath(str(root), str(path.relative_to(root)), self.settings[path])
+                return f"{sentence}; {path.name} was written again as it was"
+        return sentence
 
     def _note_head(self) -> None:
         """Remember HEAD of the repository at the top, where a command could remove it."""
@@ -305,7 +324,7 @@ class Workspace:
         below = (
             [path for path in index.folders if f"{path}/".startswith(f"{common}/refs/")] if index is not None else []
         )
-        files = (f"{path}/{name}" for path in below for name in _names_in(path))
+        files = (f"{path}/{name}" for path in below for name in names_in(path))
         known, self._references = self._references, {}
         for path in (*files, f"{common}/packed-refs", *(f"{folder}/{name}" for name in (HEAD, "ORIG_HEAD"))):
             stamp = stamp_at(path)
@@ -337,7 +356,7 @@ class Workspace:
             if all_links or (path not in self.pending and known is not None and known.stamp == stamp_at(path)):
                 found.update(dict.fromkeys(self._find_behind(path)))
         found.update(dict.fromkeys(path for awaited in self.awaited for path in self._find_awaited(awaited)))
-        found.update((path, None) for path in self.starters if path not in found and _is_file(path))
+        found.update((path, None) for path in self.starters if path not in found and is_file(path))
         for path in found:
             known = self.starters.get(path)
             stamp = stamp_at(path)
@@ -363,14 +382,14 @@ class Workspace:
 
     def _files_below(self, top: str) -> list[str]:
         below = [folder for folder in self.index.folders if f"{folder}/".startswith(f"{top}/")][:MOST_BEHIND]
-        return [f"{folder}/{name}" for folder in below for name in _names_in(folder)[:MOST_BEHIND]]
+        return [f"{folder}/{name}" for folder in below for name in names_in(folder)[:MOST_BEHIND]]
 
     def _find_awaited(self, path: str) -> list[str]:
         """The file at a place that a link of the home folder leads to, those of a folder there, or a link above."""
         for above in reversed((Path(path), *Path(path).parents)):
             if above.is_relative_to(self.index.top) and above.is_symlink():
                 return [str(above)]
-        return [path] if _is_file(path) else self._files_below(path)
+        return [path] if is_file(path) else self._files_below(path)
 
     def _read_one(self, path: str) -> Kept | None:
         room = MOST_CONTENT if self._kept_bytes < MOST_KEPT else -1
@@ -482,7 +501,8 @@ def main() -> None:
                 return
             rest += piece
         line, _, rest = rest.partition(b"\n")
-        _say(respond(json.loads(line), workspaces))
+        sys.stdout.buffer.write(json.dumps(respond(json.loads(line), workspaces)).encode() + b"\nend\n")
+        sys.stdout.buffer.flush()
 
 
 def respond(request: dict[str, Any], workspaces: dict[str, Workspace]) -> dict[str, Any]:
@@ -537,7 +557,8 @@ def _judge(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]
     workspace.awaited.update(request["awaited"])
     workspace.stuck |= request["stuck"]
     workspace.made_tips |= set(request["made"])
-    answer["said"], answer["changed"] = workspace.judge(request["since"], frozenset(request["walled"]))
+    walled = {path for path, mark in request["walled"] if mark == wall_mark(path)}
+    answer["said"], answer["changed"] = workspace.judge(request["since"], walled)
     answer["stuck"], answer["made"] = workspace.stuck, sorted(workspace.made_tips)[:MOST_TIPS]
     if unfinished is not None or workspace.unjudged:
         raise unfinished or UnfinishedError(workspace.unjudged)
@@ -566,30 +587,6 @@ _ACTS: Final[dict[str, Callable[[Workspace, dict[str, Any], dict[str, Any]], Non
     "keep": _keep,
     "take-back": _take_back,
 }
-
-
-def _say(answer: dict[str, Any]) -> None:
-    sys.stdout.buffer.write(json.dumps(answer).encode() + b"\nend\n")
-    sys.stdout.buffer.flush()
-
-
-def _names_in(path: str) -> list[str]:
-    with suppress(OSError), os.scandir(path) as entries:
-        return [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
-    return []
-
-
-def _is_file(path: str) -> bool:
-    """True for a regular file that no link stands for or leads to."""
-    try:
-        return os.path.realpath(path) == path and stat.S_ISREG(os.lstat(path).st_mode)
-    except OSError:
-        return False
-
-
-def _is_walled(path: Path, walled: Set[str]) -> bool:
-    """True for a path that no command could change, or one below it."""
-    return not walled.isdisjoint((str(path), *map(str, path.parents)))
 
 
 def _is_name(text: bytes) -> bool:

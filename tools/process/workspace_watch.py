@@ -7,10 +7,12 @@ folder. A look that cannot be finished is reported, and from then on programs ou
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
 from weakref import WeakSet
@@ -20,6 +22,7 @@ from msgspec import Struct, field
 
 from tools.clean import reveal_name
 from tools.contract import SelfStarting
+from tools.process.folder_index import wall_mark
 from tools.process.helper import Helper, HelperFailed
 
 LIMIT: Final = 20.0
@@ -30,6 +33,8 @@ RECENT: Final = 2.0
 """Seconds after a look in which the next command begins without one: the user has hardly changed anything since."""
 AT_ONCE: Final = 200
 """Files that one request restores: each takes a few milliseconds, and all must not exceed the limit."""
+MOST_HELD: Final = 64
+"""Folders that one command keeps open; what changes in others is judged."""
 BOOT: Final = "import sys; sys.path.append(sys.argv[1]); from tools.process.workspace_look import main; main()"
 ROOT: Final = str(Path(__file__).resolve().parents[2])
 PLANTED: Final = "a command that still runs in {folder} left what git outside would run, and may do so again: {what}"
@@ -58,14 +63,27 @@ class Watched(Struct, eq=False):
     workspace: Path
     roots: tuple[Path, ...]
     since: int
-    walled: frozenset[str] = frozenset()
-    """Paths that it cannot change."""
+    walled: frozenset[tuple[str, str]] = frozenset()
+    """Paths that it cannot change, each with its mark: where a program outside puts another entry in its place, the
+    kernel takes the wall away.
+    """
     awaited: frozenset[str] = frozenset()
     """Missing paths that links of the home folder lead to: what comes there starts by itself."""
     said: list[str] = field(default_factory=list[str])
     changed: dict[str, SelfStarting] = field(default_factory=dict[str, SelfStarting])
     planted: str = ""
     """Sentence about what was set aside while it ran; a command that does it once may do so between two looks."""
+    held: ExitStack = field(default_factory=ExitStack)
+    """Walled folders, open."""
+
+    def wall(self, paths: Sequence[str]) -> None:
+        """Note the paths that the command cannot change."""
+        folders = [path for path in paths if os.path.isdir(path) and not os.path.islink(path)]  # noqa: PTH112, PTH114 - strings
+        for path in folders[:MOST_HELD]:
+            with suppress(OSError):
+                self.held.callback(os.close, os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | os.O_CLOEXEC))
+        left_out = {*folders[MOST_HELD:]}
+        self.walled = frozenset((path, wall_mark(path)) for path in paths if path not in left_out)
 
 
 class _State(Struct, eq=False):
@@ -136,6 +154,7 @@ class WorkspaceWatch:
         self._judge(watched, last=len(state.running) == 1)
         with self._lock:
             state.running.remove(watched)
+            watched.held.close()
             for late in state.late:
                 watched.said += late.said
                 watched.changed = late.changed | watched.changed
@@ -156,6 +175,7 @@ class WorkspaceWatch:
             state = self._states.get(watched.workspace)
             if state is not None and watched in state.running:
                 state.running.remove(watched)
+        watched.held.close()
 
     def trouble(self, folder: Path) -> str:
         """Reason why a program outside the sandbox should not start in `folder` now, as a clause; empty for none.
