@@ -15,6 +15,7 @@ from phoenix_tui.config.status_line import StatusLineSettings
 from phoenix_tui.text.script_text import first_line
 from tools.clock import SYSTEM_CLOCK, Clock
 from tools.contract import JsonObject
+from tools.process.workspace_watch import trouble_at
 from tools.services import ProgramLimits, ServiceCommand
 
 KEPT: Final = 16 * 1024
@@ -72,6 +73,9 @@ class StatusScript:
     async def _run(self) -> None:
         self.runs += 1
         facts, columns = self._facts()
+        if await asyncio.to_thread(trouble_at, Path(str(facts["cwd"]))):  # most programs run git there
+            self._show(None, True)
+            return
         command = ServiceCommand(("/bin/sh", "-c", self._settings.command), self._folder, {"COLUMNS": str(columns)})
         limits = ProgramLimits(self._settings.timeout_ms / 1000, KEPT)
         try:

@@ -20,6 +20,7 @@ from phoenix_tui.features.status_facts import status_facts
 from phoenix_tui.text.script_text import first_line
 from phoenix_tui.workspace.status_script import StatusScript
 from tests.support.cli import ROOT
+from tests.support.left_behind import local_watch, run_outside
 from tests.support.processes import Watch, start_plain, watching
 from tests.support.waiting import poll
 from tools.process.start import Processes
@@ -87,6 +88,19 @@ async def test_cost_and_tokens_are_those_of_the_conversation_and_its_agents(open
         assert cost["total_cost_usd"] == record.spent.cost_usd
         assert window["total_output_tokens"] == record.spent.output_tokens
         assert window["context_window_size"] == record.context_window
+
+
+async def test_no_program_runs_while_a_look_at_the_conversations_folder_leaves_something_open(
+    programs: Processes, tmp_path: Path
+) -> None:
+    watch, _ = local_watch()
+    line, command = Line(programs, tmp_path, "echo good; echo >> ran"), watch.begin(tmp_path, (tmp_path,))
+    assert await line.ran() == [("good", False)]
+    run_outside(tmp_path, "git init -q sub; git -C sub config core.fsmonitor evil")
+    assert (await line.ran())[1:] == [(None, True)]
+    watch.end(command)
+    assert (await line.ran())[2:] == [("good", False)]
+    assert (tmp_path / "ran").read_text() == "\n\n"
 
 
 @pytest.mark.parametrize(
