@@ -131,6 +131,49 @@ def test_a_walled_folder_is_looked_at_once_another_stands_in_its_place(looked: L
     watch.end(command)
 
 
+@pytest.mark.parametrize("name", ["rebase-merge/git-rebase-todo", "sequencer/opts"])
+def test_what_git_at_work_needs_stays_until_the_last_command_ends(looked: Looked, tmp_path: Path, name: str) -> None:
+    watch, _ = looked
+    run_outside(tmp_path, "git init -q .; sleep 0.03")
+    command, other = watch.begin(tmp_path, (tmp_path,)), watch.begin(tmp_path, (tmp_path,))
+    part = tmp_path / ".git" / name
+    part.parent.mkdir()
+    part.write_text("x make\n[options]\n\tstrategy = a/b\n", "ascii")
+    said = f"git would run what {name} of {tmp_path} names, which came while a command runs there"
+    assert (watch.trouble(tmp_path), part.is_file()) == (said, True)
+    assert (watch.end(other).said, part.is_file()) == ((), True)
+    part.rename(part.with_name("ended"))
+    assert watch.trouble(tmp_path) == "", "git is done with it"
+    part.with_name("ended").rename(part)
+    assert [one.partition(" to ")[0] for one in watch.end(command).said] == [f".git/{name} was renamed"]
+    assert watch.trouble(tmp_path) == ""
+
+
+def test_the_list_of_a_rebase_of_the_user_stays_while_it_gets_shorter(looked: Looked, tmp_path: Path) -> None:
+    watch, _ = looked
+    run_outside(tmp_path, "git init -q .; mkdir .git/rebase-merge; sleep 0.03")
+    part = tmp_path / ".git/rebase-merge/git-rebase-todo"
+    part.write_text("pick 1\nexec make\npick 2\nx make 2\n", "ascii")
+    run_outside(tmp_path, "sleep 0.03")
+    command = watch.begin(tmp_path, (tmp_path,))
+    part.write_text("pick 2\nx make 2\n", "ascii")
+    assert (watch.trouble(tmp_path), watch.end(command).said) == ("", ())
+    command = watch.begin(tmp_path, (tmp_path,))
+    part.write_text("pick 2\nx evil\n", "ascii")
+    assert [one.partition(" to ")[0] for one in watch.end(command).said] == [
+        ".git/rebase-merge/git-rebase-todo was renamed"
+    ]
+
+
+def test_options_of_a_strategy_are_no_program(tmp_path: Path) -> None:
+    (tmp_path / "sequencer").mkdir()
+    opts = tmp_path / "sequencer/opts"
+    opts.write_text("[options]\n\tstrategy-option = subtree=vendor/lib\n", "ascii")
+    assert list(find_armed_parts(tmp_path, (tmp_path,))) == []
+    opts.write_text("[options]\n\tstrategy-option = subtree=vendor/lib\n\tstrategy = a/b\n", "ascii")
+    assert list(find_armed_parts(tmp_path, (tmp_path,))) == [opts]
+
+
 def test_git_is_off_in_an_editor_where_a_look_leaves_something_open(
     looked: Looked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

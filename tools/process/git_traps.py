@@ -47,10 +47,15 @@ MOVING: Final = ("config", "config.worktree", "commondir", "objects/info/alterna
 """Files of a git folder that name other places."""
 PARTS: Final = ("config", "config.worktree")
 _RUNS: Final = re.compile(rb"^\s*(?:x|exec)\s", re.MULTILINE)
-TODO_LISTS: Final = ("rebase-merge/git-rebase-todo", "rebase-apply/git-rebase-todo")
+TODO: Final = "git-rebase-todo"
+TODO_LISTS: Final = (f"rebase-merge/{TODO}", f"rebase-apply/{TODO}")
 """Lists that a rebase goes on with; a line of one may run a command."""
 STRATEGIES: Final = ("rebase-merge/strategy", "sequencer/opts")
 """Files whose name of a strategy git turns into that of a program, which a slash makes a path."""
+AT_WORK: Final = tuple(f"/{name}" for name in (*TODO_LISTS, *STRATEGIES))
+"""Ends of paths of what git itself writes for a rebase or cherry-pick that goes on."""
+_OPTION: Final = re.compile(rb"^[ \t]*strategy-option[ \t]*=[^\\\n]*$", re.MULTILINE)
+"""A setting of `sequencer/opts` that only reaches the strategy as an option."""
 
 
 class StuckError(Exception):
@@ -101,7 +106,7 @@ def find_armed_parts(folder: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
             yield folder / name
     for name in STRATEGIES:
         content = read_regular(folder / name, MOST_CONFIG, follow=False) or b""
-        if b"/" in content or len(content) == MOST_CONFIG:
+        if b"/" in _OPTION.sub(b"", content) or len(content) == MOST_CONFIG:
             yield folder / name
 
 
@@ -214,12 +219,20 @@ def _find_risks(content: bytes | None, folder: Path, roots: tuple[Path, ...]) ->
 
 
 def adds_nothing(part: Path, before: bytes | None, roots: tuple[Path, ...]) -> bool:
-    """True for settings that were there `before` and have no further line that may have a program run."""
+    """True for settings, or the list of a rebase, that were there `before` and have no further line that may have a
+    program run.
+    """
     known, now = (
-        _find_risks(content, part.parent, roots)
+        _find_runs(content) if part.name == TODO else _find_risks(content, part.parent, roots)
         for content in (before, read_regular(part, MOST_CONFIG, follow=False) if before is not None else None)
     )
     return known is not None and now is not None and now <= known
+
+
+def _find_runs(content: bytes | None) -> frozenset[bytes] | None:
+    if content is None or len(content) >= MOST_CONFIG:
+        return None
+    return frozenset(line.strip() for line in content.split(b"\n") if _RUNS.match(line + b" "))
 
 
 def _is_plain(line: bytes, folder: Path, roots: tuple[Path, ...]) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import select
 import sys
@@ -26,9 +27,11 @@ from tools.git.pointers import first_line, links_towards, named_folder
 from tools.git.shape import HEAD, git_folder_at, is_head
 from tools.process.folder_index import FolderIndex, Stamp, UnfinishedError, is_file, names_in, stamp_at, wall_mark
 from tools.process.git_traps import (
+    AT_WORK,
     MOST_CONFIG,
     MOVING,
     PARTS,
+    TODO,
     StuckError,
     adds_nothing,
     find_armed,
@@ -60,6 +63,7 @@ MOST_KEPT: Final = 64 * 1024 * 1024
 MOST_BEHIND: Final = 1_000  # folders behind a link, and files of each, that are compared
 MOST_TIPS: Final = 100_000
 """Commits that references name; beyond them none counts as the user's own."""
+_NAME: Final = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 MOST_REFERENCES: Final = 16 * 1024 * 1024
 """Bytes of one file of references."""
 
@@ -94,6 +98,8 @@ class Workspace:
         """Commits that the user's references named."""
         self.made_tips: set[str] = set()
         """Commits that references named first while a command ran."""
+        self.waiting = ""
+        """A trap that git at work may need, and that stays until the last command ends."""
         self.unjudged = ""
         """Reason why not all could be judged, as a clause."""
         self.is_cut = False
@@ -132,22 +138,21 @@ class Workspace:
         self._note_head()
         self.tips |= self._read_tips(since) - self.made_tips
 
-    def judge(self, since: int, walled: Set[str]) -> tuple[list[str], list[dict[str, Any]]]:
-        """Set aside traps that came at `since` or later, except for paths `walled`, which no command could
-        change; returns sentences, and the self-starting files that changed.
+    def judge(self, since: int, walled: Set[str], *, last: bool) -> tuple[list[str], list[dict[str, Any]]]:
+        """Set aside traps that came at `since` or later, but none at paths `walled`, which no command could change, and
+        those of git at work only in the `last` look; returns sentences, and the self-starting files that changed.
         """
-        known, self.stuck, self.unjudged = self.stuck, {}, ""
+        known, self.stuck, self.unjudged, self.waiting = self.stuck, {}, "", ""
         said = [sentence for sentence in (self._mend_head(),) if sentence]
         for _ in range(8):  # behind a pointer that is set aside, git finds the next one
             armed = self._armed().items()
-            new = [
-                path
-                for path, at in armed
-                if str(path) in known or (not is_walled(path, walled) and self._is_new(path, at, since))
-            ]
+            free = [(path, at) for path, at in armed if str(path) in known or not is_walled(path, walled)]
+            new = [path for path, at in free if str(path) in known or self._is_new(path, at, since)]
             new += self._find_pointers(since)
             new += [link for link in self._find_turned(since) if not is_walled(link, walled)]
-            sentences = [sentence for path in new if (sentence := self._set_aside(path))]
+            working = [path for path in new if not last and str(path).endswith(AT_WORK)]
+            self.waiting = reveal_name(working[0].relative_to(working[0].parents[1])) if working else ""
+            sentences = [sentence for path in new if path not in working if (sentence := self._set_aside(path))]
             said += sentences
             if not sentences:
                 break
@@ -183,7 +188,7 @@ class Workspace:
         return {path: str(folder.resolve()) for path, folder in found if folder is not None}
 
     def _note_settings(self, path: Path, since: int) -> None:
-        content = read_regular(path, MOST_CONFIG, follow=False) if path.name in PARTS else None
+        content = read_regular(path, MOST_CONFIG, follow=False) if path.name in {*PARTS, TODO} else None
         if content is not None and str(path) not in self.stuck and not self._is_later(path, since):
             self.settings[path] = content
 
@@ -278,7 +283,7 @@ class Workspace:
             self.stuck[str(path)] = str(error)
             return ""
         root = next(filter(path.is_relative_to, self.roots), None)
-        if sentence and path in self.settings and root is not None:
+        if sentence and path.name in PARTS and path in self.settings and root is not None:
             with suppress(OSError):
                 write_beneath(str(root), str(path.relative_to(root)), self.settings[path])
                 return f"{sentence}; {path.name} was written again as it was"
@@ -341,7 +346,7 @@ class Workspace:
         said = read_regular(Path(path), MOST_REFERENCES + 1, follow=False) or b""
         self.is_cut = self.is_cut or len(said) > MOST_REFERENCES
         names = (line.strip().partition(b" ")[0] for line in said.split(b"\n"))
-        return frozenset(name.decode("ascii") for name in names if _is_name(name))
+        return frozenset(name.decode("ascii") for name in names if _NAME.fullmatch(name))
 
     # Files that start by themselves.
 
@@ -558,7 +563,8 @@ def _judge(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]
     workspace.stuck |= request["stuck"]
     workspace.made_tips |= set(request["made"])
     walled = {path for path, mark in request["walled"] if mark == wall_mark(path)}
-    answer["said"], answer["changed"] = workspace.judge(request["since"], walled)
+    answer["said"], answer["changed"] = workspace.judge(request["since"], walled, last=request["last"])
+    answer["waiting"] = workspace.waiting
     answer["stuck"], answer["made"] = workspace.stuck, sorted(workspace.made_tips)[:MOST_TIPS]
     if unfinished is not None or workspace.unjudged:
         raise unfinished or UnfinishedError(workspace.unjudged)
@@ -587,10 +593,6 @@ _ACTS: Final[dict[str, Callable[[Workspace, dict[str, Any], dict[str, Any]], Non
     "keep": _keep,
     "take-back": _take_back,
 }
-
-
-def _is_name(text: bytes) -> bool:
-    return len(text) in {40, 64} and all(byte in b"0123456789abcdef" for byte in text)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ BOOT: Final = "import sys; sys.path.append(sys.argv[1]); from tools.process.work
 ROOT: Final = str(Path(__file__).resolve().parents[2])
 PLANTED: Final = "a command that still runs in {folder} left what git outside would run, and may do so again: {what}"
 STUCK: Final = "a command in {folder} left what cannot be set aside: {what}; remove it yourself"
+AT_WORK: Final = "git would run what {what} of {folder} names, which came while a command runs there"
 TROUBLE: Final = "the look at what sandboxed commands left in {folder} could not be finished: {why}"
 
 
@@ -99,6 +100,8 @@ class _State(Struct, eq=False):
     """Reason why the last look is not finished, as a clause."""
     stuck: dict[str, str] = field(default_factory=dict[str, str])
     """Traps that could not be set aside, with a clause about each; kept here, since the helper may end."""
+    waiting: str = ""
+    """A trap that git at work may need, and that stays until the last command ends."""
     made: list[str] = field(default_factory=list[str])
     """Commits that commands made; kept here, since the helper may end."""
     seconds: float = 0.0
@@ -204,6 +207,8 @@ class WorkspaceWatch:
         folder = reveal_name(workspace)
         if state.stuck:
             return STUCK.format(folder=folder, what=next(iter(state.stuck.values())))
+        if state.waiting:
+            return AT_WORK.format(folder=folder, what=state.waiting)
         return state.trouble or (PLANTED.format(folder=folder, what=planted) if planted else "")
 
     def tips(self, workspace: Path) -> tuple[str, ...]:
@@ -276,7 +281,7 @@ class WorkspaceWatch:
                 one.changed.update(changed)
         with self._lock:
             state.looked, state.seconds = time.monotonic(), answer.get("seconds", 0.0)
-            state.helper = self.helper.pid
+            state.helper, state.waiting = self.helper.pid, answer.get("waiting", state.waiting)
             state.stuck, state.made = answer.get("stuck", state.stuck), answer.get("made", state.made)
             if answer["unfinished"]:
                 state.unlooked = min(filter(None, (state.unlooked, judged)), default=0)
