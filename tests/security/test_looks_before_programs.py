@@ -310,8 +310,9 @@ def test_more_changes_than_one_answer_holds_are_reported_by_the_next_looks(
 
 
 def test_hooks_that_can_be_entered_but_not_listed_may_be_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def closed(_: object) -> list[str]:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    def closed(folder: Path) -> list[str]:
+        number = errno.EACCES if folder.name == "hooks" else errno.ENOENT
+        raise OSError(number, os.strerror(number))
 
     run_outside(tmp_path, "git init -q .; mkdir -p .git/hooks")
     assert list(find_armed_parts(tmp_path / ".git", (tmp_path,))) == []

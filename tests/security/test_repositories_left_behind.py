@@ -433,6 +433,17 @@ def test_names_that_git_also_uses_are_ordinary_elsewhere(path: str, tmp_path: Pa
     assert completed_repository(tmp_path / path, tmp_path) == ""
 
 
+@pytest.mark.parametrize("name", ["remotes", "branches"])
+async def test_addresses_of_old_that_a_command_made_are_set_aside(processes: Processes, place: Path, name: str) -> None:
+    top = place / f"address in {name}"
+    run_outside(place, f"git init -q '{top}'; mkdir '{top}/.git/branches'; sleep 0.03")
+    script = f"git init -q sub; mkdir -p .git/{name} sub/.git/{name}; echo URL: /evil > sub/.git/{name}/origin"
+    ended = await run_inside(processes, top, f"{script}; cp sub/.git/{name}/origin .git/{name}")
+    said = [f"{folder}.git/{name} was renamed" for folder in (("", "sub/") if name == "remotes" else ("sub/",))]
+    assert sorted(note.partition(" to ")[0] for note in ended.captured.notes) == said
+    assert run_outside(top, "git ls-remote origin; git -C sub ls-remote origin").count("fatal: 'origin' does not") == 2
+
+
 async def test_settings_that_a_program_outside_replaced_are_looked_at(processes: Processes, place: Path) -> None:
     mark, top = place / "mark replaced", place / "replaced"
     make_project(top, Attack(""), mark)

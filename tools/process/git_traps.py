@@ -50,6 +50,8 @@ _RUNS: Final = re.compile(rb"^\s*(?:x|exec)\s", re.MULTILINE)
 TODO: Final = "git-rebase-todo"
 TODO_LISTS: Final = (f"rebase-merge/{TODO}", f"rebase-apply/{TODO}")
 """Lists that a rebase goes on with; a line of one may run a command."""
+FILLED: Final = ("hooks", "remotes", "branches")
+"""Folders of programs, and of addresses as git kept them before it had a file of settings."""
 STRATEGIES: Final = ("rebase-merge/strategy", "sequencer/opts")
 """Files whose name of a strategy git turns into that of a program, which a slash makes a path."""
 AT_WORK: Final = tuple(f"/{name}" for name in (*TODO_LISTS, *STRATEGIES))
@@ -90,9 +92,9 @@ def find_armed_parts(folder: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
         settings = read_regular(folder / name, MOST_CONFIG, follow=False)
         if os.path.lexists(folder / name) and _find_risks(settings, folder, roots) != frozenset():
             yield folder / name
-    hooks = folder / "hooks"
-    if hooks.is_symlink() or _holds_hooks(hooks):
-        yield hooks
+    for name in FILLED:
+        if (folder / name).is_symlink() or _holds_programs(folder / name):
+            yield folder / name
     moved = folder / "commondir"
     own = b"../.." if folder.parent.name == "worktrees" else b"."
     if os.path.lexists(moved) and read_regular(moved, len(own) + 2, follow=False) not in {own, own + b"\n"}:
@@ -100,6 +102,10 @@ def find_armed_parts(folder: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
     others = folder / "objects/info/alternates"
     if os.path.lexists(others) and not _stays_within(others, folder / "objects", roots):
         yield others
+    yield from _find_at_work(folder)
+
+
+def _find_at_work(folder: Path) -> Iterator[Path]:
     for name in TODO_LISTS:
         content = read_regular(folder / name, MOST_CONFIG + 1, follow=False) or b""
         if len(content) > MOST_CONFIG or _RUNS.search(content):
@@ -188,10 +194,10 @@ def set_aside(path: Path, roots: tuple[Path, ...]) -> str:
     return f"{shown} was renamed to {aside}: a program outside the sandbox would start what it names"
 
 
-def _holds_hooks(hooks: Path) -> bool:
+def _holds_programs(folder: Path) -> bool:
     """True where a folder has other files than samples, or may have: git needs only the right to enter it."""
     try:
-        return any(not name.endswith(SAMPLE) for name in os.listdir(hooks))  # noqa: PTH208 - names
+        return any(not name.endswith(SAMPLE) for name in os.listdir(folder))  # noqa: PTH208 - names
     except PermissionError:
         return True
     except OSError:

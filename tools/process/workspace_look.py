@@ -28,6 +28,7 @@ from tools.git.shape import HEAD, git_folder_at, is_head
 from tools.process.folder_index import FolderIndex, Stamp, UnfinishedError, is_file, names_in, stamp_at, wall_mark
 from tools.process.git_traps import (
     AT_WORK,
+    FILLED,
     MOST_CONFIG,
     MOVING,
     PARTS,
@@ -259,7 +260,7 @@ class Workspace:
         """True where an entry, or what is in it, changed at `since` or later, or a folder above it is fresh."""
         text = str(path)
         stamps = [stamp_at(text)]
-        if path.name == "hooks":
+        if path.name in FILLED:
             with suppress(OSError):
                 stamps += [stamp_at(entry.path) for entry in os.scandir(path)]
         if any(stamp is not None and stamp[3] >= since for stamp in stamps):
