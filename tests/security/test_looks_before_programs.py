@@ -165,6 +165,24 @@ def test_the_list_of_a_rebase_of_the_user_stays_while_it_gets_shorter(looked: Lo
     ]
 
 
+def test_links_through_another_process_and_into_private_folders_are_removed(looked: Looked, tmp_path: Path) -> None:
+    watch, _ = looked
+    top, private = tmp_path / "top", tmp_path / "phoenix-sandbox-x/tmp"
+    private.mkdir(parents=True)
+    top.mkdir()
+    command = watch.begin(top, (top,))
+    targets: dict[str, str] = {
+        "private": str(private),
+        "root": f"/proc/{os.getppid()}/root/tmp",
+        "again": "private",
+        "out": "/proc/self/fd/1",
+    }
+    for name, target in targets.items():
+        (top / name).symlink_to(target)
+    watch.end(command)
+    assert [path.name for path in top.iterdir()] == ["out"]
+
+
 def test_options_of_a_strategy_are_no_program(tmp_path: Path) -> None:
     (tmp_path / "sequencer").mkdir()
     opts = tmp_path / "sequencer/opts"

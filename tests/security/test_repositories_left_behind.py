@@ -444,6 +444,17 @@ async def test_addresses_of_old_that_a_command_made_are_set_aside(processes: Pro
     assert run_outside(top, "git ls-remote origin; git -C sub ls-remote origin").count("fatal: 'origin' does not") == 2
 
 
+async def test_a_link_into_the_private_folder_of_the_sandbox_is_removed(processes: Processes, place: Path) -> None:
+    top, mark = place / "linked into private", place / "mark linked"
+    make_project(top, Attack(""), mark)
+    script = (
+        """real=$(awk '$5 == "/tmp" {print $4}' /proc/self/mountinfo | tail -1); repo /tmp/src; ln -s $real/src src"""
+    )
+    ended = await run_inside(processes, top, told(f"{script}; ln -s /tmp/src within; ls src/f", mark))
+    assert [note.partition(" to ")[0] for note in ended.captured.notes] == ["the link src"], ended.captured
+    assert (top / "within").is_symlink(), "outside it leads to another folder"
+
+
 async def test_settings_that_a_program_outside_replaced_are_looked_at(processes: Processes, place: Path) -> None:
     mark, top = place / "mark replaced", place / "replaced"
     make_project(top, Attack(""), mark)

@@ -52,7 +52,7 @@ class Folder:
         self.inner: tuple[str, ...] = ()
         self.starters: tuple[str, ...] = ()
         self.links: tuple[str, ...] = ()
-        """Symbolic links, of a folder of git only."""
+        """Symbolic links."""
         self.control = False
         """True where an entry makes git look at it: `.git` or HEAD."""
         self.rules: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class Folder:
 
 
 class FolderIndex:
-    """The folders below one path; `is_git` for a folder of git, where links count and no file starts by itself."""
+    """The folders below one path; `is_git` for a folder of git, where no file starts by itself."""
 
     def __init__(self, top: str, *, is_git: bool = False) -> None:
         self.top = top
@@ -121,8 +121,14 @@ class FolderIndex:
         return (path for path, folder in self.folders.items() if folder.control)
 
     def links(self) -> Iterator[str]:
-        """Paths of symbolic links in a folder of git."""
+        """Paths of symbolic links."""
         return (f"{path}/{name}" for path, folder in self.folders.items() for name in folder.links)
+
+    def new_links(self, since: int) -> Iterator[str]:
+        """Paths of symbolic links in folders that changed at `since` or later, or are fresh."""
+        for path, folder in self.folders.items():
+            if folder.links and (not 0 < folder.stamp[3] < since or folder.fresh or self.is_fresh(path)):
+                yield from (f"{path}/{name}" for name in folder.links)
 
     def other_control(self) -> Iterator[str]:
         """Existing files that make another version system than git run programs."""
@@ -167,10 +173,9 @@ class FolderIndex:
                 rules.append(name)
             if name in {"HEAD", ".git"} or name.casefold() in {"head", ".git"}:
                 folder.control = True
-            if self._is_git:
-                if entry.is_symlink():
-                    links.append(name)
-            elif place is not Place.QUIET and (starts_in(name, place) or _leads_to_settings(entry, place)):
+            if entry.is_symlink():
+                links.append(name)
+            if place is not Place.QUIET and (starts_in(name, place) or _leads_to_settings(entry, place)):
                 starters.append(name)
         folder.inner, folder.starters = tuple(inner), tuple(starters)
         folder.links, folder.rules = tuple(links), tuple(rules)

@@ -20,11 +20,13 @@ from tools.clean import reveal_name
 from tools.files.location import Location
 from tools.files.opening import opened_folder
 from tools.files.own_files import read_regular
-from tools.git.pointers import named_folder
+from tools.git.pointers import links_towards, named_folder
 from tools.git.shape import is_head, may_be_git_folder
+from tools.process.scratch import PREFIX
 
 MOST_CONFIG: Final = 256 * 1024
 SAMPLE: Final = ".sample"
+_OTHER_VIEW: Final = re.compile(r"/proc/\d+/")
 _SECTION: Final = re.compile(
     rb"\[(core|remote|branch|submodule|user|extensions|init|lfs|gc|advice)( \"[^\"\\\n]*\")?\]"
 )
@@ -148,6 +150,14 @@ def find_inner(folder: Path, folders: Iterator[str]) -> Iterator[Path]:
 def is_within(path: Path, roots: tuple[Path, ...]) -> bool:
     """True where `path` is one of the `roots` or below one."""
     return any(path.is_relative_to(root) for root in roots)
+
+
+def leads_to_private(link: Path, roots: tuple[Path, ...]) -> bool:
+    """True for a link into private folders of a sandbox, by their own path or that of a process: no look sees these."""
+    real = _resolved(link)
+    if any(_OTHER_VIEW.match(str(hop)) and hop.parts[2] != str(os.getpid()) for hop in links_towards(link)):
+        return True
+    return real is not None and not is_within(real, roots) and any(part.startswith(PREFIX) for part in real.parts)
 
 
 def is_walled(path: Path, walled: Set[str]) -> bool:

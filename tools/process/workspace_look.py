@@ -42,6 +42,7 @@ from tools.process.git_traps import (
     is_old_head,
     is_walled,
     is_within,
+    leads_to_private,
     set_aside,
 )
 from tools.process.helper import MOST_ANSWER
@@ -150,6 +151,7 @@ class Workspace:
             free = [(path, at) for path, at in armed if str(path) in known or not is_walled(path, walled)]
             new = [path for path, at in free if str(path) in known or self._is_new(path, at, since)]
             new += self._find_pointers(since)
+            new += [link for link in map(Path, self.index.new_links(since)) if leads_to_private(link, self.roots)]
             new += [link for link in self._find_turned(since) if not is_walled(link, walled)]
             working = [path for path in new if not last and str(path).endswith(AT_WORK)]
             self.waiting = reveal_name(working[0].relative_to(working[0].parents[1])) if working else ""
@@ -443,8 +445,8 @@ class Workspace:
     def keep(self, names: list[str]) -> list[str]:
         """Take changes for the user's own."""
         for name in names:
-            self.pending.pop(self._path(name), None)
-            self.made_folders.pop(self._path(name), None)
+            self.pending.pop(f"{self.index.top}/{name}", None)
+            self.made_folders.pop(f"{self.index.top}/{name}", None)
         return []
 
     def take_back(self, names: list[str], aside: str) -> list[str]:
@@ -455,7 +457,7 @@ class Workspace:
         return [sentence for name in names if (sentence := self._take_one_back(name, aside))]
 
     def _take_one_back(self, name: str, aside: str) -> str:
-        path = self._path(name)
+        path = f"{self.index.top}/{name}"
         shown = reveal_name(name)
         if path not in self.pending:
             return f"it is not known any more how {shown} was before, so it stays as it is"
@@ -485,9 +487,6 @@ class Workspace:
             if folder is not None and folder.fresh:
                 found.append(path[len(self.index.top) :])
         return found
-
-    def _path(self, name: str) -> str:
-        return f"{self.index.top}/{name}"
 
 
 def main() -> None:
