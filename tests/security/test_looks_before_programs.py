@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from tests.support.left_behind import LocalHelper, local_watch, run_outside
 from tests.support.outside import ROOT
 from tools.contract import UNCONFINED, Command
 from tools.process.git_traps import find_armed, find_armed_parts
+from tools.process.helper import HelperFailed
+from tools.process.known_commits import References
 from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.process.workspace_watch import WorkspaceWatch
 from tools.services import ServiceCommand
@@ -301,11 +304,66 @@ def test_with_more_references_than_are_looked_at_none_counts(
     looked: Looked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watch, _ = looked
-    monkeypatch.setattr("tools.process.workspace_look.MOST_TIPS", 5)
+    monkeypatch.setattr("tools.process.known_commits.MOST_TIPS", 5)
     run_outside(tmp_path, "git init -q .")
     refer(tmp_path, range(9), OLD)
     watch.end(watch.begin(tmp_path, (tmp_path,)))
     assert watch.tips(tmp_path) == ()
+
+
+def test_references_that_take_too_long_leave_the_look_unfinished_and_hide_no_change(
+    looked: Looked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch, _ = looked
+    run_outside(tmp_path, "git init -q .; sleep 0.03")
+    watch.end(watch.begin(tmp_path, (tmp_path,)))
+    command = watch.begin(tmp_path, (tmp_path,))
+    refer(tmp_path, range(1), MADE)
+    (tmp_path / "AGENTS.md").write_text("evil", "ascii")
+    read = References.read
+
+    def read_late(
+        self: References, folder: Path, common: Path, below: Iterable[str], since: int, until: float
+    ) -> set[str]:
+        return read(self, folder, common, below, since, until - 1000)
+
+    monkeypatch.setattr(References, "read", read_late)
+    left = watch.end(command)
+    assert "it took too long to read the references of git" in left.said[0]
+    assert [(one.path, one.kind) for one in left.changed] == [("AGENTS.md", "created")]
+    monkeypatch.undo()
+    watch.end(watch.begin(tmp_path, (tmp_path,)))
+    assert (watch.trouble(tmp_path), watch.tips(tmp_path)) == ("", ()), "the commit of the command is not the user's"
+
+
+def test_many_lines_that_name_no_commit_take_no_time(tmp_path: Path) -> None:
+    commit = b"1" * 40
+    (tmp_path / "packed-refs").write_bytes(b"# x\n" + commit + b" refs/heads/a\n^" + commit + b"\n" + b"\n" * 4_000_000)
+    began = time.process_time()
+    assert References().read(tmp_path, tmp_path, (), 0, time.monotonic() + 20) == {"1" * 40}
+    assert time.process_time() - began < 1
+
+
+def test_the_first_command_after_a_helper_that_was_killed_is_looked_at_before_it_runs(
+    looked: Looked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch, helper = looked
+    run_outside(tmp_path, "echo mine > AGENTS.md; sleep 0.03")
+    watch.end(watch.begin(tmp_path, (tmp_path,)))
+    command = watch.begin(tmp_path, (tmp_path,))
+
+    def fail(*_: object) -> list[bytes]:
+        helper.forget()
+        helper.pid = 0
+        raise HelperFailed("no answer in time")
+
+    monkeypatch.setattr(helper, "ask", fail)
+    assert "no answer in time" in watch.end(command).said[0]
+    monkeypatch.undo()
+    command = watch.begin(tmp_path, (tmp_path,))
+    (tmp_path / "AGENTS.md").write_text("evil", "ascii")
+    left = watch.end(command)
+    assert [(one.path, one.kind, one.restorable) for one in left.changed] == [("AGENTS.md", "changed", True)]
 
 
 def test_more_changes_than_one_answer_holds_are_reported_by_the_next_looks(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import resource
 import select
 import sys
@@ -23,7 +22,7 @@ from typing import Any, Final, cast
 from tools.clean import reveal_name
 from tools.files.own_files import read_regular
 from tools.files.self_starting import Place, starts_in
-from tools.git.pointers import first_line, links_towards, named_folder
+from tools.git.pointers import links_towards, named_folder
 from tools.git.shape import HEAD, git_folder_at, is_head
 from tools.process.folder_index import FolderIndex, Stamp, UnfinishedError, is_file, names_in, stamp_at, wall_mark
 from tools.process.git_traps import (
@@ -55,6 +54,7 @@ from tools.process.kept_files import (
     remove_folders,
     write_beneath,
 )
+from tools.process.known_commits import MOST_TIPS, References, common_folder
 
 MEMORY: Final = 2 * 1024 * 1024 * 1024
 IDLE: Final = 600.0
@@ -63,11 +63,6 @@ LONGEST_CHANGE: Final = 400  # bytes of one change in an answer, without its pat
 MOST_WORKSPACES: Final = 16
 MOST_KEPT: Final = 64 * 1024 * 1024
 MOST_BEHIND: Final = 1_000  # folders behind a link, and files of each, that are compared
-MOST_TIPS: Final = 100_000
-"""Commits that references name; beyond them none counts as the user's own."""
-_NAME: Final = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-MOST_REFERENCES: Final = 16 * 1024 * 1024
-"""Bytes of one file of references."""
 
 
 class Workspace:
@@ -104,13 +99,14 @@ class Workspace:
         """A trap that git at work may need, and that stays until the last command ends."""
         self.unjudged = ""
         """Reason why not all could be judged, as a clause."""
-        self.is_cut = False
-        """True where there were more references than are looked at: which commits a command made is not known then."""
-        self._references: dict[str, tuple[Stamp, frozenset[str]]] = {}
+        self.references = References()
+        self.until = 0.0
+        """Monotonic time at which the look of now is over."""
         self._kept_bytes = 0
 
     def look(self, since: int, until: float) -> None:
         """Read what changed in all folders. Raises UnfinishedError."""
+        self.until = until
         self.index.read(since, until)
         own = {str(folder) for folder in self._git_folders()}
         for path in own:
@@ -160,7 +156,10 @@ class Workspace:
             if not sentences:
                 break
         said += [sentence for path, sentence in self.stuck.items() if path not in known]
-        self.made_tips |= self._read_tips(0) - self.tips
+        try:
+            self.made_tips |= self._read_tips(0) - self.tips
+        except UnfinishedError as error:
+            self.unjudged = str(error)
         return said, self._changed_starters(since)
 
     def settle(self) -> None:
@@ -327,29 +326,11 @@ class Workspace:
         if folder is None:
             return set()
         folder = folder.resolve()
-        common = (folder / first_line(folder / "commondir")).resolve()
-        index, tips = self.git.get(str(common)), set[str]()
-        below = (
-            [path for path in index.folders if f"{path}/".startswith(f"{common}/refs/")] if index is not None else []
-        )
-        files = (f"{path}/{name}" for path in below for name in names_in(path))
-        known, self._references = self._references, {}
-        for path in (*files, f"{common}/packed-refs", *(f"{folder}/{name}" for name in (HEAD, "ORIG_HEAD"))):
-            stamp = stamp_at(path)
-            if stamp is None or len(tips) > MOST_TIPS:
-                continue
-            kept = known.get(path, (None, frozenset[str]()))
-            names = kept[1] if kept[0] == stamp else self._read_names(path)
-            self._references[path] = stamp, names
-            tips |= names if not since or stamp[3] < since else set()
-        self.is_cut = self.is_cut or len(tips) > MOST_TIPS
-        return tips
-
-    def _read_names(self, path: str) -> frozenset[str]:
-        said = read_regular(Path(path), MOST_REFERENCES + 1, follow=False) or b""
-        self.is_cut = self.is_cut or len(said) > MOST_REFERENCES
-        names = (line.strip().partition(b" ")[0] for line in said.split(b"\n"))
-        return frozenset(name.decode("ascii") for name in names if _NAME.fullmatch(name))
+        common = common_folder(folder)
+        index = self.git.get(str(common))
+        inside = iter(index.folders) if index is not None else iter(())
+        below = [path for path in inside if f"{path}/".startswith(f"{common}/refs/")]
+        return self.references.read(folder, common, below, since, self.until)
 
     # Files that start by themselves.
 
@@ -532,6 +513,7 @@ def respond(request: dict[str, Any], workspaces: dict[str, Workspace]) -> dict[s
     for name in answer.keys() & {"said", "places", "stuck"}:
         answer[name] = _bounded(answer[name], MOST_ANSWER // 16)
     answer["seconds"] = time.monotonic() - began
+    answer["knows"] = top in workspaces
     answer["folders"] = len(workspace.index.folders)
     return answer
 
@@ -575,7 +557,7 @@ def _judge(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]
 
 
 def _tips(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]) -> None:
-    answer["tips"] = [] if workspace.is_cut else sorted(workspace.tips)
+    answer["tips"] = [] if workspace.references.is_cut else sorted(workspace.tips)
 
 
 def _keep(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]) -> None:

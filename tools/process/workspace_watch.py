@@ -108,10 +108,12 @@ class _State(Struct, eq=False):
     """Duration of the last look."""
     unlooked: int = 0
     """Time since which commands ran whose leftovers no finished look has judged; 0 for none."""
+    walled: frozenset[str] = frozenset()
+    """Paths that none of those commands could change."""
     late: list[Watched] = field(default_factory=list[Watched])
     """Leftovers that were found after their command had ended."""
     helper: int = 0
-    """Process that made it; another one knows nothing of what was there before."""
+    """Process that made it; another one knows nothing of what was there before. 0 where it failed."""
 
 
 class WorkspaceWatch:
@@ -131,7 +133,7 @@ class WorkspaceWatch:
             state = self._states.setdefault(workspace, _State())
             state.running.append(watched)
             state.roots = roots
-        if not state.looked or state.helper != self.helper.pid:
+        if not state.helper or state.helper != self.helper.pid:
             self._accept(state, watched, is_first=len(state.running) == 1)
             watched.since = time.time_ns() - SLACK_NS
         elif time.monotonic() - state.looked > max(RECENT, 10 * state.seconds):
@@ -241,7 +243,8 @@ class WorkspaceWatch:
     def _judge(self, watched: Watched, *, last: bool) -> None:
         state = self._states[watched.workspace]
         with self._lock:
-            walled = watched.walled.intersection(*(one.walled for one in state.running))
+            unlooked = (state.walled,) if state.unlooked else ()
+            walled = watched.walled.intersection(*(one.walled for one in state.running), *unlooked)
             awaited = watched.awaited.union(*(one.awaited for one in state.running))
         since = _since(state, watched)
         answer = self._ask(
@@ -255,7 +258,7 @@ class WorkspaceWatch:
             stuck=state.stuck,
             made=state.made,
         )
-        self._note(state, watched, answer, judged=since)
+        self._note(state, watched, answer, judged=since, walled=walled)
         if answer["said"] and not last:
             with self._lock:
                 for one in state.running:
@@ -269,11 +272,19 @@ class WorkspaceWatch:
         watched = Watched(workspace, state.roots, since)
         open_still = {"since": since, "walled": [], "awaited": [], "stuck": state.stuck, "made": state.made}
         answer = self._ask("judge", workspace, state.roots, last=True, **open_still)
-        self._note(state, watched, answer, judged=since)
+        self._note(state, watched, answer, judged=since, walled=state.walled if state.unlooked else frozenset())
         with self._lock:
             state.late += [watched] if watched.said or watched.changed else []
 
-    def _note(self, state: _State, watched: Watched, answer: dict[str, Any], judged: int = 0) -> None:
+    def _note(
+        self,
+        state: _State,
+        watched: Watched,
+        answer: dict[str, Any],
+        *,
+        judged: int = 0,
+        walled: frozenset[str] = frozenset(),
+    ) -> None:
         watched.said += answer["said"]
         changed = {one.path: one for one in msgspec.convert(answer["changed"], list[SelfStarting])}
         with self._lock:
@@ -281,10 +292,12 @@ class WorkspaceWatch:
                 one.changed.update(changed)
         with self._lock:
             state.looked, state.seconds = time.monotonic(), answer.get("seconds", 0.0)
-            state.helper, state.waiting = self.helper.pid, answer.get("waiting", state.waiting)
+            state.helper = self.helper.pid if answer.get("knows") else 0
+            state.waiting = answer.get("waiting", state.waiting)
             state.stuck, state.made = answer.get("stuck", state.stuck), answer.get("made", state.made)
             if answer["unfinished"]:
                 state.unlooked = min(filter(None, (state.unlooked, judged)), default=0)
+                state.walled = walled if judged else state.walled
                 state.trouble = TROUBLE.format(folder=reveal_name(watched.workspace), why=answer["unfinished"])
                 return
             state.unlooked = 0 if judged else state.unlooked
