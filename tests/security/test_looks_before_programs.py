@@ -19,6 +19,7 @@ from tools.process.git_traps import find_armed, find_armed_parts
 from tools.process.helper import HelperFailed
 from tools.process.known_commits import References
 from tools.process.start import Processes, ProcessSettings, start_processes
+from tools.process.workspace_look import MOST_WORKSPACES
 from tools.process.workspace_watch import WorkspaceWatch
 from tools.services import ServiceCommand
 
@@ -364,6 +365,41 @@ def test_the_first_command_after_a_helper_that_was_killed_is_looked_at_before_it
     (tmp_path / "AGENTS.md").write_text("evil", "ascii")
     left = watch.end(command)
     assert [(one.path, one.kind, one.restorable) for one in left.changed] == [("AGENTS.md", "changed", True)]
+
+
+def forget_at_once(watch: WorkspaceWatch, helper: LocalHelper, folder: Path) -> None:
+    helper.forget()
+
+
+def forget_for_others(watch: WorkspaceWatch, helper: LocalHelper, folder: Path) -> None:
+    for number in range(MOST_WORKSPACES):
+        (folder / str(number)).mkdir(parents=True)
+        watch.end(watch.begin(folder / str(number), (folder / str(number),)))
+
+
+@pytest.mark.parametrize("forget", [forget_at_once, forget_for_others])
+@pytest.mark.parametrize("is_looked_at_meanwhile", [False, True])
+def test_a_file_that_a_forgetful_helper_does_not_know_is_asked_about_and_never_removed(
+    looked: Looked,
+    tmp_path: Path,
+    forget: Callable[[WorkspaceWatch, LocalHelper, Path], None],
+    is_looked_at_meanwhile: bool,
+) -> None:
+    watch, helper = looked
+    folder = tmp_path / "work"
+    folder.mkdir()
+    run_outside(folder, "echo mine > AGENTS.md; sleep 0.03")
+    command = watch.begin(folder, (folder,))
+    (folder / "AGENTS.md").write_text("mine and more", "ascii")
+    forget(watch, helper, tmp_path / "others")
+    others = [watch.begin(folder, (folder,))] if is_looked_at_meanwhile else []
+    changed = watch.end(command).changed
+    assert [(one.path, one.kind, one.restorable) for one in changed] == [("AGENTS.md", "changed", False)]
+    for other in (*others, watch.begin(folder, (folder,))):
+        watch.end(other)
+    said = watch.take_back(folder, ["AGENTS.md"], tmp_path / "aside")
+    assert said == ("AGENTS.md cannot be restored, so it stays as it is",)
+    assert (folder / "AGENTS.md").read_text("ascii") == "mine and more"
 
 
 def test_more_changes_than_one_answer_holds_are_reported_by_the_next_looks(

@@ -64,6 +64,9 @@ MOST_WORKSPACES: Final = 16
 MOST_KEPT: Final = 64 * 1024 * 1024
 MOST_BEHIND: Final = 1_000  # folders behind a link, and files of each, that are compared
 
+UNKNOWN: Final = Kept((0, 0, 0, 0), None)
+"""A self-starting file that may have been there before a command, with unknown content: it is never removed."""
+
 
 class Workspace:
     """One working directory, the git folders around it, and what was in them before the commands of now."""
@@ -88,7 +91,7 @@ class Workspace:
         self.stuck: dict[str, str] = {}
         """Traps of commands that cannot be set aside, with a clause about each."""
         self.is_known = False
-        """True once it was looked at before a command."""
+        """True once all of it was looked at: a file that is not known then was not there."""
         self.head: tuple[Path, bytes] | None = None
         """The git folder at the top and its HEAD, while it was valid."""
         self.tips: set[str] = set()
@@ -130,6 +133,8 @@ class Workspace:
         for name, kept in now.items():
             if name not in self.pending and not self._is_later(Path(name), since):
                 self.starters[name] = kept
+            elif name not in self.starters and not self.is_known:
+                self.starters[name] = UNKNOWN
         for name in self.starters.keys() - now.keys():
             if not self._is_removed_later(name, since):
                 del self.starters[name]
@@ -405,7 +410,7 @@ class Workspace:
                 self.unjudged = "more files that start by themselves changed than one answer holds"
                 break
             if path not in self.pending:
-                self.pending[path] = before
+                self.pending[path] = before if self.is_known or before is not None else UNKNOWN
                 self.made_folders[path] = self._find_new_folders(path)
             if after is None:
                 self.starters.pop(path, None)
@@ -417,9 +422,9 @@ class Workspace:
                 continue
             changed.append({
                 "path": os.path.relpath(path, self.index.top),
-                "kind": "created" if was is None and self.is_known else "removed" if after is None else "changed",
+                "kind": "created" if was is None else "removed" if after is None else "changed",
                 "hashes": after.names() if after is not None and (was is None or was.runs == after.runs) else [],
-                "restorable": self.is_known and (was is None or was.content is not None),
+                "restorable": was is None or was.content is not None,
             })
         return changed
 
@@ -443,7 +448,7 @@ class Workspace:
         if path not in self.pending:
             return f"it is not known any more how {shown} was before, so it stays as it is"
         before, reported = self.pending[path], self.starters.get(path)
-        if not self.is_known or (before is not None and before.content is None):
+        if before is not None and before.content is None:
             return f"{shown} cannot be restored, so it stays as it is"
         known = reported.stamp if reported is not None else None
         try:
@@ -553,6 +558,7 @@ def _judge(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]
     if request["last"]:
         workspace.settle()
         workspace.accept(time.time_ns() * 2)
+        workspace.is_known = True
     answer["places"] = workspace.places()
 
 
