@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import mmap
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
@@ -15,6 +16,7 @@ from phoenix_tui.workspace.external_editor import GIT_OFF, editor_environment
 from tests.support.left_behind import LocalHelper, local_watch, run_outside
 from tests.support.outside import ROOT
 from tools.contract import UNCONFINED, Command
+from tools.process.folder_index import stamp_at
 from tools.process.git_traps import find_armed, find_armed_parts
 from tools.process.helper import HelperFailed
 from tools.process.known_commits import References
@@ -365,6 +367,23 @@ def test_the_first_command_after_a_helper_that_was_killed_is_looked_at_before_it
     (tmp_path / "AGENTS.md").write_text("evil", "ascii")
     left = watch.end(command)
     assert [(one.path, one.kind, one.restorable) for one in left.changed] == [("AGENTS.md", "changed", True)]
+
+
+def test_what_is_written_through_a_mapping_after_a_look_is_found_at_the_end(looked: Looked, tmp_path: Path) -> None:
+    watch, _ = looked
+    path = tmp_path / "AGENTS.md"
+    run_outside(tmp_path, "echo good instructions > AGENTS.md; sleep 0.03")
+    command = watch.begin(tmp_path, (tmp_path,))
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+        mapped[0:1] = mapped[0:1]
+        watch.look(command)
+        stamp = stamp_at(str(path))
+        mapped[0:4] = b"evil"
+        assert stamp_at(str(path)) == stamp, "the page is dirty, so its change leaves no trace"
+    changed = watch.end(command).changed
+    assert [(one.path, one.kind, one.restorable) for one in changed] == [("AGENTS.md", "changed", True)]
+    assert watch.take_back(tmp_path, ["AGENTS.md"], tmp_path / "aside") == ()
+    assert path.read_text("ascii") == "good instructions\n"
 
 
 def forget_at_once(watch: WorkspaceWatch, helper: LocalHelper, folder: Path) -> None:

@@ -141,9 +141,12 @@ class Workspace:
         self._note_head()
         self.tips |= self._read_tips(since) - self.made_tips
 
-    def judge(self, since: int, walled: Set[str], *, last: bool) -> tuple[list[str], list[dict[str, Any]]]:
+    def judge(
+        self, since: int, walled: Set[str], *, last: bool, is_over: bool
+    ) -> tuple[list[str], list[dict[str, Any]]]:
         """Set aside traps that came at `since` or later, but none at paths `walled`, which no command could change, and
-        those of git at work only in the `last` look; returns sentences, and the self-starting files that changed.
+        those of git at work only in the `last` look; returns sentences, and the self-starting files that changed. Where
+        a command `is_over`, their contents count whatever their stamps say: a mapping may leave the change time.
         """
         known, self.stuck, self.unjudged, self.waiting = self.stuck, {}, "", ""
         said = [sentence for sentence in (self._mend_head(),) if sentence]
@@ -165,7 +168,7 @@ class Workspace:
             self.made_tips |= self._read_tips(0) - self.tips
         except UnfinishedError as error:
             self.unjudged = str(error)
-        return said, self._changed_starters(since)
+        return said, self._changed_starters(since, anew=is_over)
 
     def settle(self) -> None:
         """Take what is there now for what was there before the next command, but for what is stuck."""
@@ -339,10 +342,11 @@ class Workspace:
 
     # Files that start by themselves.
 
-    def _read_starters(self, *, all_links: bool = False) -> dict[str, Kept]:
+    def _read_starters(self, *, all_links: bool = False, anew: bool = False) -> dict[str, Kept]:
         """Self-starting files as they are, with files behind links; those of new links only with `all_links`: their
-        files were not compared before.
+        files were not compared before. With `anew` files are read that have the stamp of before.
         """
+        self._kept_bytes = 0
         now: dict[str, Kept] = {}
         found = dict.fromkeys(self.index.starters())
         for path in tuple(found):
@@ -356,11 +360,13 @@ class Workspace:
             stamp = stamp_at(path)
             if stamp is None:
                 continue
-            if known is not None and known.stamp == stamp:
-                now[path] = known
-            elif (kept := self._read_one(path)) is not None:
+            is_same = known is not None and known.stamp == stamp
+            kept = self._read_one(path) if anew or not is_same else None
+            if is_same and (kept is None or kept.content is None):
+                kept = known
+            if kept is not None:
                 now[path] = kept
-        self._kept_bytes = sum(len(kept.content or b"") for kept in now.values())
+                self._kept_bytes += len(kept.content or b"")
         return now
 
     def _find_behind(self, path: str) -> list[str]:
@@ -387,20 +393,19 @@ class Workspace:
 
     def _read_one(self, path: str) -> Kept | None:
         room = MOST_CONTENT if self._kept_bytes < MOST_KEPT else -1
-        kept = read_kept(self.index.top, path[len(self.index.top) :], room)
-        self._kept_bytes += len(kept.content or b"") if kept is not None else 0
-        return kept
+        return read_kept(self.index.top, path[len(self.index.top) :], room)
 
-    def _changed_starters(self, since: int) -> list[dict[str, Any]]:
+    def _changed_starters(self, since: int, *, anew: bool) -> list[dict[str, Any]]:
         """Self-starting files that changed since the commands of now began; each is reported once."""
-        now, changed, room = self._read_starters(), list[dict[str, Any]](), MOST_ANSWER // 2
+        now, changed, room = self._read_starters(anew=anew), list[dict[str, Any]](), MOST_ANSWER // 2
         for path in sorted(now.keys() | self.starters.keys()):
             before, after = self.starters.get(path), now.get(path)
             if before == after or (before is not None and before.equals(after)):
                 if after is not None:
                     self.starters[path] = after
                 continue
-            if after is not None and not self._is_later(Path(path), since):
+            has_stamp_of_before = before is not None and after is not None and before.stamp == after.stamp
+            if after is not None and not has_stamp_of_before and not self._is_later(Path(path), since):
                 self.starters[path] = after  # the user's own change
                 continue
             if after is None and not self._is_removed_later(path, since):
@@ -550,7 +555,9 @@ def _judge(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]
     workspace.stuck |= request["stuck"]
     workspace.made_tips |= set(request["made"])
     walled = {path for path, mark in request["walled"] if mark == wall_mark(path)}
-    answer["said"], answer["changed"] = workspace.judge(request["since"], walled, last=request["last"])
+    answer["said"], answer["changed"] = workspace.judge(
+        request["since"], walled, last=request["last"], is_over=request["over"]
+    )
     answer["waiting"] = workspace.waiting
     answer["stuck"], answer["made"] = workspace.stuck, sorted(workspace.made_tips)[:MOST_TIPS]
     if unfinished is not None or workspace.unjudged:

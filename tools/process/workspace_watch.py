@@ -147,7 +147,7 @@ class WorkspaceWatch:
 
     def look(self, watched: Watched) -> float:
         """Set aside what has come while the command runs; its end reports that. Returns the seconds it took."""
-        self._judge(watched, last=False)
+        self._judge(watched)
         return self._states[watched.workspace].seconds
 
     def end(self, watched: Watched) -> Left:
@@ -156,7 +156,7 @@ class WorkspaceWatch:
             state = self._states[watched.workspace]
             if watched not in state.running:
                 return Left()
-        self._judge(watched, last=len(state.running) == 1)
+        self._judge(watched, is_over=True, last=len(state.running) == 1)
         with self._lock:
             state.running.remove(watched)
             watched.held.close()
@@ -197,7 +197,7 @@ class WorkspaceWatch:
             with self._lock:
                 running = list(state.running)
             if running:
-                self._judge(running[0], last=False)
+                self._judge(running[0])
             elif state.trouble or state.stuck:
                 self._retry(path, state)
         return next(filter(None, (self._reason(path, state) for path, state in found)), "")
@@ -240,7 +240,7 @@ class WorkspaceWatch:
         answer = self._ask("accept", watched.workspace, watched.roots, since=since, stuck=state.stuck, made=state.made)
         self._note(state, watched, answer)
 
-    def _judge(self, watched: Watched, *, last: bool) -> None:
+    def _judge(self, watched: Watched, *, is_over: bool = False, last: bool = False) -> None:
         state = self._states[watched.workspace]
         with self._lock:
             unlooked = (state.walled,) if state.unlooked else ()
@@ -254,6 +254,7 @@ class WorkspaceWatch:
             since=since,
             walled=sorted(walled),
             awaited=sorted(awaited),
+            over=is_over,
             last=last,
             stuck=state.stuck,
             made=state.made,
@@ -271,7 +272,7 @@ class WorkspaceWatch:
         since = state.unlooked or time.time_ns() * 2
         watched = Watched(workspace, state.roots, since)
         open_still = {"since": since, "walled": [], "awaited": [], "stuck": state.stuck, "made": state.made}
-        answer = self._ask("judge", workspace, state.roots, last=True, **open_still)
+        answer = self._ask("judge", workspace, state.roots, over=True, last=True, **open_still)
         self._note(state, watched, answer, judged=since, walled=state.walled if state.unlooked else frozenset())
         with self._lock:
             state.late += [watched] if watched.said or watched.changed else []
