@@ -84,6 +84,9 @@ STARTING = [
     ".rubocop.yml",
     ".kateproject",
     ".lintr",
+    ".claude/commands/a\nb.md",
+    ".vscode/a\n.json",
+    "a\nb.code-workspace",
 ]
 ORDINARY = [
     "README.md",

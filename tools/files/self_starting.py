@@ -169,7 +169,8 @@ _FILE: Final = re.compile(
     r"|\.[\w.-]*(?:mcp|rules|hooks?|agents?|instructions)[\w.-]*"
     r"|\.(?:husky|huskyrc|overcommit|czrc|tmuxp|envrc|gdbinit|lldbinit)[\w.-]*"
     r"|\.aider\.[\w.-]*\.ya?ml"
-    r"|\.(?!_|env\.|pnp\.)[\w.-]+\.(?:local|private|lua|el|vim|py|rb|sh|bash|zsh|fish|exs|[cm]?[jt]s)"
+    r"|\.(?!_|env\.|pnp\.)[\w.-]+\.(?:local|private|lua|el|vim|py|rb|sh|bash|zsh|fish|exs|[cm]?[jt]s)",
+    re.DOTALL,
 )
 """Shapes of such names: instructions of agents, managers of hooks, settings of editors and of servers of tools, hidden
 code, and files that a hidden file reads beside itself.
@@ -202,7 +203,8 @@ _DATA_SETTINGS: Final = frozenset({
 """Names of such files that count only as code, such as `.eslintrc.js`: a build or a check reads the others."""
 _TEXT: Final = re.compile(
     r"[^.]*|.*\.(?:jsonc?|json5|toml|ya?ml|xml|mdc?|txt|ini|cfg|conf|lua|el|vim|rb|py|sh|bash|zsh|fish|[cm]?[jt]sx?)"
-    r"|.*\.(?:iml|lock|desktop|service|timer|plist|path)"
+    r"|.*\.(?:iml|lock|desktop|service|timer|plist|path)",
+    re.DOTALL,
 )
 """Files of a hidden folder that a program reads as settings, text or code, in small letters."""
 
