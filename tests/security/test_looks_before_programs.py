@@ -386,6 +386,27 @@ def test_what_is_written_through_a_mapping_after_a_look_is_found_at_the_end(look
     assert path.read_text("ascii") == "good instructions\n"
 
 
+def test_a_workspace_that_is_moved_while_a_command_runs_leaves_the_look_unfinished_until_it_is_back(
+    looked: Looked, tmp_path: Path
+) -> None:
+    watch, _ = looked
+    folder, elsewhere = tmp_path / "work", tmp_path / "elsewhere"
+    folder.mkdir()
+    run_outside(folder, "echo mine > AGENTS.md; sleep 0.03")
+    command = watch.begin(folder, (folder,))
+    folder.rename(elsewhere)
+    config = plant(elsewhere)
+    (elsewhere / "AGENTS.md").write_text("evil", "ascii")
+    left = watch.end(command)
+    assert (len(left.said), left.changed) == (1, ())
+    assert "work was moved or removed; move it back, or start Phoenix again" in left.said[0]
+    assert "was moved or removed" in watch.trouble(tmp_path)
+    elsewhere.rename(folder)
+    assert (watch.trouble(tmp_path), config.exists()) == ("", False)
+    changed = watch.end(watch.begin(folder, (folder,))).changed
+    assert [(one.path, one.kind, one.restorable) for one in changed] == [("AGENTS.md", "changed", True)]
+
+
 def forget_at_once(watch: WorkspaceWatch, helper: LocalHelper, folder: Path) -> None:
     helper.forget()
 

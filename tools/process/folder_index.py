@@ -40,6 +40,14 @@ class UnfinishedError(Exception):
     """Raised where a look ends before it has seen every folder; the message is a clause with the reason."""
 
 
+class MissingError(UnfinishedError):
+    """Raised where the top is not there: nothing can be said of what is in it."""
+
+    def __init__(self, top: str) -> None:
+        name = both_ends(reveal_name(top), LONGEST_NAME)
+        super().__init__(f"{name} was moved or removed; move it back, or start Phoenix again")
+
+
 class Folder:
     """One folder as it was read; a class with slots, since there may be a million."""
 
@@ -72,6 +80,7 @@ class FolderIndex:
         the clock) or later is fresh.
 
         Raises:
+            MissingError: the top is not there.
             UnfinishedError: there are too many folders, one cannot be read, or the monotonic time `until` is over.
         """
         before, after = self.folders, dict[str, Folder]()
@@ -86,6 +95,8 @@ class FolderIndex:
             try:
                 folder = self._read_again(path, before.get(path), since)
             except (FileNotFoundError, NotADirectoryError):
+                if path == self.top and not self._is_git:
+                    raise MissingError(path) from None
                 continue
             except OSError as error:
                 unreadable = (

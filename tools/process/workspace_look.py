@@ -24,7 +24,16 @@ from tools.files.own_files import read_regular
 from tools.files.self_starting import Place, starts_in
 from tools.git.pointers import links_towards, named_folder
 from tools.git.shape import HEAD, git_folder_at, is_head
-from tools.process.folder_index import FolderIndex, Stamp, UnfinishedError, is_file, names_in, stamp_at, wall_mark
+from tools.process.folder_index import (
+    FolderIndex,
+    MissingError,
+    Stamp,
+    UnfinishedError,
+    is_file,
+    names_in,
+    stamp_at,
+    wall_mark,
+)
 from tools.process.git_traps import (
     AT_WORK,
     FILLED,
@@ -367,6 +376,8 @@ class Workspace:
             if kept is not None:
                 now[path] = kept
                 self._kept_bytes += len(kept.content or b"")
+        if stamp_at(self.index.top) is None:  # moved since it was read
+            raise MissingError(self.index.top)
         return now
 
     def _find_behind(self, path: str) -> list[str]:
@@ -549,6 +560,8 @@ def _judge(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]
     unfinished: UnfinishedError | None = None
     try:
         workspace.look(request["since"], time.monotonic() + request["limit"])
+    except MissingError:
+        raise
     except UnfinishedError as error:
         unfinished = error  # what was read is judged nevertheless
     workspace.awaited.update(request["awaited"])
