@@ -407,6 +407,22 @@ def test_a_workspace_that_is_moved_while_a_command_runs_leaves_the_look_unfinish
     assert [(one.path, one.kind, one.restorable) for one in changed] == [("AGENTS.md", "changed", True)]
 
 
+def test_what_a_command_wrote_is_taken_back_from_folders_that_it_closed(looked: Looked, tmp_path: Path) -> None:
+    watch, _ = looked
+    folder = tmp_path / "work"
+    folder.mkdir()
+    run_outside(folder, "mkdir -p .x/y; echo mine | tee AGENTS.md > .x/y/a.md; sleep 0.03")
+    command = watch.begin(folder, (folder,))
+    run_outside(folder, "echo evil | tee AGENTS.md > .x/y/a.md; chmod 311 .x/y; chmod 0 .x; chmod 555 .")
+    run_outside(folder, "chmod 755 .; mkdir .z; echo evil > .z/b.md; chmod 311 .z; chmod 555 .")
+    names = [one.path for one in watch.end(command).changed]
+    assert names == [".x/y/a.md", ".z/b.md", "AGENTS.md"]
+    assert watch.take_back(folder, names, tmp_path / "aside") == ()
+    assert [(folder / name).read_text("ascii") for name in (names[0], names[2])] == ["mine\n", "mine\n"]
+    assert not (folder / ".z").exists()
+    assert {path.stat().st_mode & 0o700 for path in (folder, folder / ".x", folder / ".x/y")} == {0o700}
+
+
 def forget_at_once(watch: WorkspaceWatch, helper: LocalHelper, folder: Path) -> None:
     helper.forget()
 

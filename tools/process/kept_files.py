@@ -23,6 +23,7 @@ from tools.process.folder_index import Stamp, stamp_of
 MOST_CONTENT: Final = 1024 * 1024
 """Bytes of a self-starting file that are kept to be restored."""
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_HOLD: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOVED: Final = "its folder was moved meanwhile"
 
@@ -81,6 +82,9 @@ def put_back(top: str, name: str, before: Kept | None, known: Stamp | None, asid
     """
     place = _place(top, name)
     leaf = place.parts[-1]
+    with suppress(OSError):  # a folder is missing, or a link
+        if _open_folders(place) and known is None and (found := read_kept(top, name, 0)) is not None:
+            known = found.stamp  # it was there, behind a closed folder
     if before is None or known is not None:
         try:
             with opened_folder(place) as folder:
@@ -126,6 +130,27 @@ def remove_folders(top: str, names: Iterable[str]) -> None:
 
 def _place(top: str, name: str) -> Location:
     return Location(Path(top), tuple(filter(None, name.split("/"))), name)
+
+
+def _open_folders(place: Location) -> bool:
+    """Give the owner his rights again on each folder above a file, of which a command may have taken them; returns
+    True where one hid what is in it. Raises OSError.
+    """
+    folder, is_hidden = os.open(place.root, _HOLD), False
+    try:
+        for part in (*place.parts[:-1], ""):
+            mode = stat.S_IMODE(os.fstat(folder).st_mode)
+            is_hidden = is_hidden or not mode & stat.S_IXUSR
+            if mode & stat.S_IRWXU != stat.S_IRWXU:
+                with suppress(OSError):  # it is of another owner
+                    Path(f"/proc/self/fd/{folder}").chmod(mode | stat.S_IRWXU)
+            if part:
+                inner = os.open(part, _HOLD | os.O_NOFOLLOW, dir_fd=folder)
+                os.close(folder)
+                folder = inner
+        return is_hidden
+    finally:
+        os.close(folder)
 
 
 def _read_in(leaf: str, folder: int, most: int) -> Kept:

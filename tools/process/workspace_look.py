@@ -373,6 +373,8 @@ class Workspace:
             kept = self._read_one(path) if anew or not is_same else None
             if is_same and (kept is None or kept.content is None):
                 kept = known
+            elif kept is None and stamp_at(path) == stamp:  # its folder can be entered, but not read
+                kept = Kept(stamp, None)
             if kept is not None:
                 now[path] = kept
                 self._kept_bytes += len(kept.content or b"")
