@@ -6,6 +6,7 @@ import asyncio
 import errno
 import mmap
 import os
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
@@ -15,10 +16,11 @@ import pytest
 from phoenix_tui.workspace.external_editor import GIT_OFF, editor_environment
 from tests.support.left_behind import LocalHelper, local_watch, run_outside
 from tests.support.outside import ROOT
+from tests.support.waiting import poll_blocking
 from tools.contract import UNCONFINED, Command
 from tools.process.folder_index import stamp_at
 from tools.process.git_traps import find_armed, find_armed_parts
-from tools.process.helper import HelperFailed
+from tools.process.helper import Helper, HelperFailed
 from tools.process.known_commits import References
 from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.process.workspace_look import MOST_WORKSPACES
@@ -341,7 +343,7 @@ def test_references_that_take_too_long_leave_the_look_unfinished_and_hide_no_cha
 
 def test_many_lines_that_name_no_commit_take_no_time(tmp_path: Path) -> None:
     commit = b"1" * 40
-    (tmp_path / "packed-refs").write_bytes(b"# x\n" + commit + b" refs/heads/a\n^" + commit + b"\n" + b"\n" * 4_000_000)
+    (tmp_path / "packed-refs").write_bytes(b"# x\n" + commit + b" refs/heads/a\n^" + commit + b"\n" + b"\n" * 1_000_000)
     began = time.process_time()
     assert References().read(tmp_path, tmp_path, (), 0, time.monotonic() + 20) == {"1" * 40}
     assert time.process_time() - began < 1
@@ -421,6 +423,39 @@ def test_what_a_command_wrote_is_taken_back_from_folders_that_it_closed(looked: 
     assert [(folder / name).read_text("ascii") for name in (names[0], names[2])] == ["mine\n", "mine\n"]
     assert not (folder / ".z").exists()
     assert {path.stat().st_mode & 0o700 for path in (folder, folder / ".x", folder / ".x/y")} == {0o700}
+
+
+IDLE = f"""import sys; sys.path.insert(0, {str(ROOT)!r})
+from tools.process import workspace_look
+workspace_look.IDLE = 0.05
+workspace_look.main()"""
+
+
+def test_an_idle_helper_ends_once_no_change_waits_for_an_answer(tmp_path: Path) -> None:
+    watch = WorkspaceWatch()
+    watch.helper = Helper((sys.executable, "-c", IDLE), timeout=20)
+    command = watch.begin(tmp_path, (tmp_path,))
+    (tmp_path / "AGENTS.md").write_text("evil", "ascii")
+    assert [one.path for one in watch.end(command).changed] == ["AGENTS.md"]
+    pid = watch.helper.pid
+    assert not poll_blocking(lambda: not watch.helper.pid, 0.3)
+    assert watch.take_back(tmp_path, ["AGENTS.md"], tmp_path / "aside") == ()
+    assert (watch.helper.pid, (tmp_path / "AGENTS.md").exists()) == (pid, False)
+    assert poll_blocking(lambda: not watch.helper.pid)
+    watch.helper.close()
+
+
+def test_a_workspace_with_an_open_question_is_forgotten_last(looked: Looked, tmp_path: Path) -> None:
+    watch, helper = looked
+    folder = tmp_path / "work"
+    folder.mkdir()
+    run_outside(folder, "echo mine > AGENTS.md; sleep 0.03")
+    command = watch.begin(folder, (folder,))
+    (folder / "AGENTS.md").write_text("evil", "ascii")
+    watch.end(command)
+    forget_for_others(watch, helper, tmp_path / "others")
+    assert watch.take_back(folder, ["AGENTS.md"], tmp_path / "aside") == ()
+    assert (folder / "AGENTS.md").read_text("ascii") == "mine\n"
 
 
 def forget_at_once(watch: WorkspaceWatch, helper: LocalHelper, folder: Path) -> None:

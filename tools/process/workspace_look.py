@@ -67,7 +67,9 @@ from tools.process.known_commits import MOST_TIPS, References, common_folder
 
 MEMORY: Final = 2 * 1024 * 1024 * 1024
 IDLE: Final = 600.0
-"""Seconds without a request after which the process ends, and forgets what it knows."""
+"""Seconds without a request after which the process ends, and forgets what it knows; unless a change is not settled. A
+command that runs is looked at more often.
+"""
 LONGEST_CHANGE: Final = 400  # bytes of one change in an answer, without its path
 MOST_WORKSPACES: Final = 16
 MOST_KEPT: Final = 64 * 1024 * 1024
@@ -504,6 +506,8 @@ def main() -> None:
     while True:
         while b"\n" not in rest:
             if not select.select([source], [], [], IDLE)[0]:
+                if any(workspace.pending for workspace in workspaces.values()):
+                    continue
                 return
             piece = source.read(64 * 1024)
             if not piece:
@@ -519,8 +523,9 @@ def respond(request: dict[str, Any], workspaces: dict[str, Workspace]) -> dict[s
     top = request["workspace"]
     workspace = workspaces.pop(top, None) or Workspace(top, request["roots"])
     workspaces[top] = workspace
-    while len(workspaces) > MOST_WORKSPACES:
-        workspaces.pop(next(iter(workspaces)))
+    while len(workspaces) > MOST_WORKSPACES:  # those with changes that are not settled go last
+        *others, _ = workspaces
+        workspaces.pop(next((other for other in others if not workspaces[other].pending), others[0]))
     workspace.roots = tuple(map(Path, request["roots"])) or workspace.roots
     began = time.monotonic()
     answer: dict[str, Any] = {"unfinished": "", "said": [], "changed": []}
