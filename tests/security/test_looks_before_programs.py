@@ -425,6 +425,24 @@ def test_what_a_command_wrote_is_taken_back_from_folders_that_it_closed(looked: 
     assert {path.stat().st_mode & 0o700 for path in (folder, folder / ".x", folder / ".x/y")} == {0o700}
 
 
+@pytest.mark.parametrize("has_unnamed_files", [True, False])
+def test_what_a_command_leaves_on_a_file_system_whose_clock_is_behind_is_found(
+    looked: Looked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_unnamed_files: bool
+) -> None:
+    watch, _ = looked
+    real = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: real() + 3_600_000_000_000)
+    if not has_unnamed_files:
+        monkeypatch.setattr(os, "O_TMPFILE", os.O_TMPFILE | os.O_APPEND | os.O_CREAT | os.O_EXCL)
+    run_outside(tmp_path, "echo mine > AGENTS.md; sleep 0.03")
+    command = watch.begin(tmp_path, (tmp_path,))
+    assert [path.name for path in tmp_path.iterdir()] == ["AGENTS.md"]
+    (tmp_path / "AGENTS.md").write_text("evil", "ascii")
+    config = plant(tmp_path)
+    assert [(one.path, one.kind) for one in watch.end(command).changed] == [("AGENTS.md", "changed")]
+    assert not config.exists()
+
+
 IDLE = f"""import sys; sys.path.insert(0, {str(ROOT)!r})
 from tools.process import workspace_look
 workspace_look.IDLE = 0.05

@@ -128,14 +128,14 @@ class WorkspaceWatch:
 
     def begin(self, workspace: Path, roots: tuple[Path, ...]) -> Watched:
         """Note that a command is about to run; the first time in a workspace this waits for a look at all of it."""
-        watched = Watched(workspace, roots, time.time_ns() - SLACK_NS)
+        watched = Watched(workspace, roots, _now(workspace) - SLACK_NS)
         with self._lock:
             state = self._states.setdefault(workspace, _State())
             state.running.append(watched)
             state.roots = roots
         if not state.helper or state.helper != self.helper.pid:
             self._accept(state, watched, is_first=len(state.running) == 1)
-            watched.since = time.time_ns() - SLACK_NS
+            watched.since = _now(workspace) - SLACK_NS
         elif time.monotonic() - state.looked > max(RECENT, 10 * state.seconds):
             threading.Thread(target=self._accept, args=(state, watched), daemon=True).start()
         return watched
@@ -321,6 +321,31 @@ def trouble_at(*folders: Path) -> str:
     """
     asked = (watch.trouble(folder) for watch in list(_watches) for folder in dict.fromkeys(folders))
     return next(filter(None, asked), "")
+
+
+def _now(workspace: Path) -> int:
+    """The time by the clock of this machine or of the workspace's file system, whichever is behind; leaves no trace."""
+    now = time.time_ns()
+    with suppress(OSError):
+        folder = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return min(now, _change_time(folder))
+        finally:
+            os.close(folder)
+    return now
+
+
+def _change_time(folder: int) -> int:
+    """The change time that its file system gives to a file without a name, or else to the folder itself."""
+    with suppress(AttributeError, OSError):  # network file systems have no such files
+        unnamed = os.open(f"/proc/self/fd/{folder}", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        try:
+            return os.fstat(unnamed).st_ctime_ns
+        finally:
+            os.close(unnamed)
+    status = os.fstat(folder)
+    os.utime(folder, ns=(status.st_atime_ns, status.st_mtime_ns))
+    return os.fstat(folder).st_ctime_ns
 
 
 def _since(state: _State, watched: Watched) -> int:
