@@ -13,6 +13,7 @@ from engine.executor.session import Session
 from tools.asked_questions import Answers, AskedOption, AskedQuestion
 from tools.clean import reveal_line
 from tools.contract import OutputSoFar, SelfStarting, TerminalDisplay, ToolOutput
+from tools.files.self_starting import weigh
 from tools.mcp_form import FormAnswer
 from tools.wording import both_ends, one_line
 
@@ -34,13 +35,15 @@ class ChangedFilesForm(Struct, frozen=True):
     @property
     def questions(self) -> tuple[AskedQuestion, ...]:
         """One question with two answers."""
-        asked = f"{self.command} changed {name_files(self.changes)}. Agents, editors or shells load such files unasked."
+        changes = sorted(self.changes, key=lambda change: weigh(change.path))
+        asked = f"{self.command} changed {name_files(changes)}. Agents, editors or shells load such files unasked."
         options = (
             AskedOption(KEEP, "they stay as the command left them"),
             AskedOption(TAKE_BACK, "they become as they were before; what the command wrote is kept elsewhere"),
         )
-        rows = [f"{change.kind} {reveal_line(change.path)}" for change in self.changes[:MOST_NAMED]]
-        more = [f"and {len(self.changes) - MOST_NAMED} more"] if len(self.changes) > MOST_NAMED else []
+        rows = [f"{change.kind} {reveal_line(change.path)}" for change in changes[:MOST_NAMED]]
+        rest = len(changes) - MOST_NAMED
+        more = [f"and {rest} more, which the answer covers too"] if rest > 0 else []
         return (AskedQuestion(asked, "Changed files", options, only_options=True, details="\n".join([*rows, *more])),)
 
     def why_not(self, answers: Answers) -> str:

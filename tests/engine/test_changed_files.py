@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.conversation import Conversation
+from engine.executor.changed_files import ChangedFilesForm
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, ConversationOptions, Refused
 from engine.machine.messages import TextBlock, ToolResultBlock
@@ -19,7 +20,7 @@ from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.asked_questions import Answers
 from tools.bash import Bash
-from tools.contract import Enforcement, SandboxMode
+from tools.contract import Enforcement, SandboxMode, SelfStarting
 from tools.process.start import Processes, ProcessSettings, start_processes
 
 QUIET = EngineSettings(auto_title=False, turn_summaries=False)
@@ -70,13 +71,26 @@ async def answer(conversation: Conversation, answers: Answers, choice: ApprovalC
     return await conversation.answer(conversation.question.call.id, ApprovalAnswer(choice, answers=answers))
 
 
+def test_a_question_about_many_files_names_first_what_most_programs_load() -> None:
+    others = [f".a{number:02}/x.json" for number in range(12)] + [
+        f"a/b{number}/.claude/settings.json" for number in range(9)
+    ]
+    known = [".mcp.json", "AGENTS.md", ".claude/settings.json", ".vscode/tasks.json"]
+    changes = tuple(SelfStarting(name, "created") for name in (*others, *known))
+    question = ChangedFilesForm("make", changes).questions[0]
+    assert question.question.startswith("make changed .mcp.json, AGENTS.md, .claude/settings.json and 22 more.")
+    rows = (question.details or "").split("\n")
+    assert rows[:4] == [f"created {name}" for name in known]
+    assert rows[12:] == ["and 13 more, which the answer covers too"]
+
+
 async def test_one_question_names_every_file_and_keep_keeps_them(tmp_path: Path) -> None:
     async with conversation_in(tmp_path, shell(WRITES), DONE) as (harness, conversation, _):
         await until(lambda: conversation.question)
         assert conversation.question is not None
         asked = conversation.question.request.questions[0]
-        assert "changed .vscode/tasks.json and AGENTS.md." in asked.question
-        assert asked.details == "created .vscode/tasks.json\nchanged AGENTS.md"
+        assert "changed AGENTS.md and .vscode/tasks.json." in asked.question
+        assert asked.details == "changed AGENTS.md\ncreated .vscode/tasks.json"
         assert isinstance(await answer(conversation, (("Perhaps",),)), Refused)
         assert await answer(conversation, (("Keep",),)) == Accepted()
         await conversation.wait_idle()

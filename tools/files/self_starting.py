@@ -160,6 +160,39 @@ FILES: Final = frozenset({
     "usercustomize.py",
 })
 """Names of files, in small letters, that count in any folder."""
+WELL_KNOWN: Final = frozenset({
+    ".agents",
+    ".claude",
+    ".codex",
+    ".cursor",
+    ".devcontainer",
+    ".gemini",
+    ".githooks",
+    ".github",
+    ".husky",
+    ".idea",
+    ".opencode",
+    ".phoenix",
+    ".vscode",
+    ".windsurf",
+    ".zed",
+})
+"""Hidden folders of agents, editors and hooks that many people have."""
+SETTINGS: Final = frozenset({
+    "agents.md",
+    "claude.md",
+    "config.json",
+    "config.toml",
+    "devcontainer.json",
+    "gemini.md",
+    "hooks.json",
+    "launch.json",
+    "pre-commit",
+    "settings.json",
+    "settings.local.json",
+    "tasks.json",
+})
+"""Names of files, in small letters, that start programs or instruct agents from such a folder or beside it."""
 _FILE: Final = re.compile(
     r"(?:agents?|claude|gemini|qwen|warp|crush|codex|copilot|jules|cursor)(?:\.[\w-]+)*\.md"
     r"|\.?lefthook(?:-local)?\.(?:ya?ml|toml|json)"
@@ -214,6 +247,13 @@ def is_self_starting(path: str) -> bool:
     folder, _, name = path.rpartition("/")
     place = place_of(folder)
     return place is not Place.QUIET and starts_in(name, place)
+
+
+def weigh(path: str) -> tuple[int, int, str]:
+    """Sort key of the path of a self-starting file: what most programs load first, then what lies higher."""
+    *folders, name = path.casefold().split("/")
+    is_known = name in FILES or _FILE.fullmatch(name) is not None or not WELL_KNOWN.isdisjoint(folders)
+    return (0 if is_known and name in (FILES | SETTINGS) else 1 if is_known else 2), len(folders), path
 
 
 class Place(Enum):

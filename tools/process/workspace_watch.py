@@ -108,7 +108,7 @@ class _State(Struct, eq=False):
     """Duration of the last look."""
     unlooked: int = 0
     """Time since which commands ran whose leftovers no finished look has judged; 0 for none."""
-    walled: frozenset[str] = frozenset()
+    walled: frozenset[tuple[str, str]] = frozenset()
     """Paths that none of those commands could change."""
     late: list[Watched] = field(default_factory=list[Watched])
     """Leftovers that were found after their command had ended."""
@@ -284,7 +284,7 @@ class WorkspaceWatch:
         answer: dict[str, Any],
         *,
         judged: int = 0,
-        walled: frozenset[str] = frozenset(),
+        walled: frozenset[tuple[str, str]] = frozenset(),
     ) -> None:
         watched.said += answer["said"]
         changed = {one.path: one for one in msgspec.convert(answer["changed"], list[SelfStarting])}
