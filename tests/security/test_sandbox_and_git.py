@@ -102,6 +102,22 @@ def test_a_pointer_of_the_repository_opens_no_other_folder(target: str, place: P
     assert git_control(place / "linked").writable != ()
 
 
+async def test_programs_of_settings_and_hooks_are_read_only(place: Path) -> None:
+    top, names = place / "main", ("fsm", "clean", "hook", "free")
+    (top / "scripts").mkdir()
+    for name in names:
+        (top / "scripts" / name).write_text("exit 0\n", "ascii")
+    git(top, "config", "core.fsmonitor", "scripts/fsm")
+    git(top, "config", "filter.x.clean", "sh -e 'scripts/clean' %f")
+    (top / ".git/hooks").mkdir(exist_ok=True)
+    (top / ".git/hooks/pre-commit").symlink_to("../../scripts/hook")
+    async with sandbox(top) as box:
+        await box.sh(
+            "cd scripts; for name in *; do echo evil > $name; rm -f $name; echo evil > $name; done; cd ..; mv scripts s"
+        )
+    assert [name for name in names if (top / "scripts" / name).read_text() != "exit 0\n"] == ["free"]
+
+
 BARE = "mkdir -p objects refs; printf 'ref: refs/heads/x\\n' > HEAD; printf '[core]\\n fsmonitor = evil\\n' > config"
 
 

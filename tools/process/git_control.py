@@ -36,8 +36,18 @@ HERE: Final = ".\n"
 MOST_MODULES: Final = 200
 MOST_READ: Final = 256 * 1024
 """Bytes of a configuration that are looked at."""
+BETWEEN: Final = re.compile(r"[\s\"'\\;|&<>()=]+")
+"""Between the words of a line of shell, roughly: a word too many is no file."""
 DEEPEST_INCLUDE: Final = 4
 NAMED: Final = re.compile(r"^[ \t]*(hookspath|path|attributesfile|excludesfile)\s*=\s*\"?([^\"\n#;]+)", re.I | re.M)
+
+
+PROGRAMS: Final = re.compile(
+    r"^[ \t]*(?:\[[^\]\n]*\][ \t]*)?(?:fsmonitor|clean|smudge|process|command|textconv|sshcommand|gitproxy|program"
+    r"|driver|cmd|helper|editor|pager|askpass|uploadpack|receivepack|difftool|external)[ \t]*=[ \t]*([^\n]+)",
+    re.I | re.M,
+)
+"""Settings whose value is a line of shell or a program."""
 
 
 class Guarded(Struct, frozen=True):
@@ -96,6 +106,8 @@ def _of_repository(folder: Path, worktree: Path) -> Iterator[Guarded]:
     yield Guarded(folder / COMMON_DIR, is_file=True, content=HERE)
     yield from (Guarded(folder / name, is_file=False, is_held=True) for name in HELD)
     yield from _named(folder / "config", worktree)
+    words = (word for line in PROGRAMS.findall(_first_lines(folder / "config")) for word in BETWEEN.split(line))
+    yield from _programs([*(worktree / word for word in words if word), *_links_in(folder / HOOKS)])
     for linked in _folders(folder / "worktrees"):
         yield from _of_worktree(linked)
     for module in _modules(folder / "modules"):
@@ -122,6 +134,22 @@ def _named(config: Path, worktree: Path, depth: int = DEEPEST_INCLUDE) -> Iterat
                 yield Guarded(path, is_file=is_file, content="" if is_file else None)
             if is_include:
                 yield from _named(path, worktree, depth - 1)
+
+
+def _programs(paths: list[Path]) -> Iterator[Guarded]:
+    """Existing files that settings and hooks start, and links towards them."""
+    for path in paths:
+        with contextlib.suppress(OSError, ValueError, RuntimeError):
+            if path.is_file():
+                yield from (Guarded(link, is_file=True, is_pointer=True) for link in links_towards(path))
+                yield Guarded(path.resolve(), is_file=True)
+
+
+def _links_in(folder: Path) -> list[Path]:
+    try:
+        return [path for path in folder.iterdir() if path.is_symlink()][:MOST_MODULES]
+    except OSError:
+        return []
 
 
 def _linked(pointer: Path) -> tuple[Path | None, Path | None]:
