@@ -191,6 +191,15 @@ class FolderIndex:
         folder.inner, folder.starters = tuple(inner), tuple(starters)
         folder.links, folder.rules = tuple(links), tuple(rules)
 
+    def find_new_above(self, path: str) -> list[str]:
+        """Folders above a file that came while a command ran, the innermost first."""
+        found: list[str] = []
+        while (path := path.rpartition("/")[0]) != self.top:
+            folder = self.folders.get(path)
+            if folder is not None and folder.fresh:
+                found.append(path[len(self.top) :])
+        return found
+
 
 def _leads_to_settings(entry: os.DirEntry[str], place: Place) -> bool:
     """True for a link that stands for a folder whose files start by themselves."""

@@ -7,9 +7,11 @@ import select
 import subprocess
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Final
+from itertools import accumulate
+from typing import Any, Final, cast
 from weakref import WeakSet
 
 ENVIRONMENT: Final = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"}
@@ -133,3 +135,11 @@ class Helper:
             if pipe is not None:
                 with suppress(OSError):
                     pipe.close()
+
+
+def bound_texts(given: Any, most: int) -> Any:
+    """The first texts, or texts by their path, that have at most `most` bytes in an answer."""
+    texts = cast("dict[str, str]", given if isinstance(given, dict) else dict.fromkeys(given, ""))
+    sizes = [*accumulate(6 * (len(name) + len(text)) for name, text in texts.items())]
+    few = dict([*texts.items()][: bisect_right(sizes, most)])
+    return few if isinstance(given, dict) else [*few]

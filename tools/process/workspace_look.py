@@ -12,12 +12,10 @@ import resource
 import select
 import sys
 import time
-from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator, Set
 from contextlib import contextmanager, suppress
-from itertools import accumulate
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from tools.clean import reveal_name
 from tools.files.own_files import read_regular
@@ -53,7 +51,7 @@ from tools.process.git_traps import (
     leads_to_private,
     set_aside,
 )
-from tools.process.helper import MOST_ANSWER
+from tools.process.helper import MOST_ANSWER, bound_texts
 from tools.process.kept_files import (
     MOST_CONTENT,
     ChangedAgainError,
@@ -133,13 +131,7 @@ class Workspace:
         for folder, chosen in self._choose().items():
             if not self._is_shaped_later(folder, chosen, since):
                 self.chosen[folder] = chosen
-        for path, folder in self._armed().items():
-            is_known = path in self.traps or str(path) in self.stuck
-            if not is_known and not self._is_new(path, folder, since):
-                self.traps[path] = stamp_at(str(path))
-            self._note_settings(path, since)
-        for top in self.git:
-            self._note_settings(Path(top) / PARTS[0], since)
+        self._accept_traps(since)
         now = self._read_starters(all_links=True)
         for name, kept in now.items():
             if name not in self.pending and not self._is_later(Path(name), since):
@@ -151,6 +143,15 @@ class Workspace:
                 del self.starters[name]
         self._note_head()
         self.tips |= self._read_tips(since) - self.made_tips
+
+    def _accept_traps(self, since: int) -> None:
+        for path, folder in self._armed().items():
+            is_known = path in self.traps or str(path) in self.stuck
+            if not is_known and not self._is_new(path, folder, since):
+                self.traps[path] = stamp_at(str(path))
+            self._note_settings(path, since)
+        for top in self.git:
+            self._note_settings(Path(top) / PARTS[0], since)
 
     def judge(
         self, since: int, walled: Set[str], *, last: bool, is_over: bool
@@ -431,7 +432,7 @@ class Workspace:
                 break
             if path not in self.pending:
                 self.pending[path] = before if self.is_known or before is not None else UNKNOWN
-                self.made_folders[path] = self._find_new_folders(path)
+                self.made_folders[path] = self.index.find_new_above(path)
             if after is None:
                 self.starters.pop(path, None)
             else:
@@ -485,15 +486,6 @@ class Workspace:
             self.starters[path] = before._replace(stamp=stamp)
         return ""
 
-    def _find_new_folders(self, path: str) -> list[str]:
-        """Folders above a file that came while a command ran, the innermost first."""
-        found: list[str] = []
-        while (path := path.rpartition("/")[0]) != self.index.top:
-            folder = self.index.folders.get(path)
-            if folder is not None and folder.fresh:
-                found.append(path[len(self.index.top) :])
-        return found
-
 
 def main() -> None:
     """Answer requests until the input ends."""
@@ -539,19 +531,11 @@ def respond(request: dict[str, Any], workspaces: dict[str, Workspace]) -> dict[s
     except (OSError, ValueError, RuntimeError):
         answer["unfinished"] = "it met a name that it cannot judge"
     for name in answer.keys() & {"said", "places", "stuck"}:
-        answer[name] = _bounded(answer[name], MOST_ANSWER // 16)
+        answer[name] = bound_texts(answer[name], MOST_ANSWER // 16)
     answer["seconds"] = time.monotonic() - began
     answer["knows"] = top in workspaces
     answer["folders"] = len(workspace.index.folders)
     return answer
-
-
-def _bounded(given: Any, most: int) -> Any:
-    """The first texts, or texts by their path, that have at most `most` bytes in an answer."""
-    texts = cast("dict[str, str]", given if isinstance(given, dict) else dict.fromkeys(given, ""))
-    sizes = [*accumulate(6 * (len(name) + len(text)) for name, text in texts.items())]
-    few = dict([*texts.items()][: bisect_right(sizes, most)])
-    return few if isinstance(given, dict) else [*few]
 
 
 def _accept(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]) -> None:
