@@ -340,6 +340,7 @@ ELSEWHERE = {
     "tools/process/sandbox.py": "as above",
     "tools/process/probe.py": "as above",
     "tools/process/kept_files.py": "files of the user's project, put back as they were before a command",
+    "tools/process/workspace_watch.py": "a file without a name in the user's project, for the time of its file system",
     "tools/process/server_home.py": "folders below one of own_files.py, which are mounted over the home folder",
     "tools/process/caches.py": "caches of the user's programs, in the user's home folder",
     "tools/process/zygote/devices.py": "inside a sandbox",
