@@ -103,12 +103,14 @@ def test_a_pointer_of_the_repository_opens_no_other_folder(target: str, place: P
 
 
 async def test_programs_of_settings_and_hooks_are_read_only(place: Path) -> None:
-    top, names = place / "main", ("fsm", "clean", "hook", "free")
+    top, names = place / "main", ("fsm", "clean", "hook", "included", "free")
     (top / "scripts").mkdir()
     for name in names:
         (top / "scripts" / name).write_text("exit 0\n", "ascii")
     git(top, "config", "core.fsmonitor", "scripts/fsm")
     git(top, "config", "filter.x.clean", "sh -e 'scripts/clean' %f")
+    (top / ".git/more").write_text("[diff]\n\texternal = scripts/included\n", "ascii")
+    git(top, "config", "include.path", "more")
     (top / ".git/hooks").mkdir(exist_ok=True)
     (top / ".git/hooks/pre-commit").symlink_to("../../scripts/hook")
     async with sandbox(top) as box:
@@ -116,6 +118,31 @@ async def test_programs_of_settings_and_hooks_are_read_only(place: Path) -> None
             "cd scripts; for name in *; do echo evil > $name; rm -f $name; echo evil > $name; done; cd ..; mv scripts s"
         )
     assert [name for name in names if (top / "scripts" / name).read_text() != "exit 0\n"] == ["free"]
+
+
+async def test_files_that_the_users_own_settings_of_git_name_are_read_only(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top, home = place / "main", place / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    for name in ("work.inc", "more.inc", "free"):
+        (top / name).write_text("[user]\n\tname = a\n", "ascii")
+    (top / "fsm").write_text("exit 0\n", "ascii")
+    (home / ".gitconfig").write_text(
+        f"[include]\n\tpath = {top}/work.inc\n[core]\n\tfsmonitor = {top}/fsm\n[include]\n\tpath = {top}/absent\n"
+    )
+    (home / ".config/git").mkdir(parents=True)
+    (home / ".config/git/config").write_text(f'[includeIf "gitdir:{top}/"]\n\tpath = {top}/more.inc\n', "ascii")
+    async with sandbox(top) as box:
+        await box.sh("for name in work.inc more.inc fsm free; do echo evil > $name; rm -f $name; done; ls")
+    assert sorted(path.name for path in top.iterdir() if path.suffix == ".inc" or path.name in {"fsm", "free"}) == [
+        "fsm",
+        "more.inc",
+        "work.inc",
+    ]
+    assert not (top / "absent").exists()
 
 
 BARE = "mkdir -p objects refs; printf 'ref: refs/heads/x\\n' > HEAD; printf '[core]\\n fsmonitor = evil\\n' > config"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -40,8 +40,6 @@ BETWEEN: Final = re.compile(r"[\s\"'\\;|&<>()=]+")
 """Between the words of a line of shell, roughly: a word too many is no file."""
 DEEPEST_INCLUDE: Final = 4
 NAMED: Final = re.compile(r"^[ \t]*(hookspath|path|attributesfile|excludesfile)\s*=\s*\"?([^\"\n#;]+)", re.I | re.M)
-
-
 PROGRAMS: Final = re.compile(
     r"^[ \t]*(?:\[[^\]\n]*\][ \t]*)?(?:fsmonitor|clean|smudge|process|command|textconv|sshcommand|gitproxy|program"
     r"|driver|cmd|helper|editor|pager|askpass|uploadpack|receivepack|difftool|external)[ \t]*=[ \t]*([^\n]+)",
@@ -95,6 +93,13 @@ def bare_control(folder: Path) -> tuple[Guarded, ...]:
     return tuple(_of_repository(folder, folder))
 
 
+def users_control(workspace: Path, home: Path, environment: Mapping[str, str]) -> Iterator[Guarded]:
+    """Existing files that the user's own settings of git name, which hold in every repository."""
+    others = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
+    for config in (home / ".gitconfig", others / "git/config"):
+        yield from (one for one in _named(config, workspace) if os.path.lexists(one.path))
+
+
 def _of_repository(folder: Path, worktree: Path) -> Iterator[Guarded]:
     """Guards of a git folder, including those of submodules and linked worktrees in it."""
     if not folder.is_dir():
@@ -106,8 +111,7 @@ def _of_repository(folder: Path, worktree: Path) -> Iterator[Guarded]:
     yield Guarded(folder / COMMON_DIR, is_file=True, content=HERE)
     yield from (Guarded(folder / name, is_file=False, is_held=True) for name in HELD)
     yield from _named(folder / "config", worktree)
-    words = (word for line in PROGRAMS.findall(_first_lines(folder / "config")) for word in BETWEEN.split(line))
-    yield from _programs([*(worktree / word for word in words if word), *_links_in(folder / HOOKS)])
+    yield from _programs(_links_in(folder / HOOKS))
     for linked in _folders(folder / "worktrees"):
         yield from _of_worktree(linked)
     for module in _modules(folder / "modules"):
@@ -121,8 +125,11 @@ def _of_worktree(folder: Path) -> Iterator[Guarded]:
 
 
 def _named(config: Path, worktree: Path, depth: int = DEEPEST_INCLUDE) -> Iterator[Guarded]:
-    """Files of settings and folders of hooks that a repository's configuration names, those that are missing too."""
-    for key, named in NAMED.findall(_first_lines(config)) if depth else ():
+    """Files of settings and folders of hooks that a configuration names, those that are missing too, and programs."""
+    content = _first_lines(config) if depth else ""
+    words = (word for line in PROGRAMS.findall(content) for word in BETWEEN.split(line))
+    yield from _programs([worktree / word for word in words if word])
+    for key, named in NAMED.findall(content):
         with contextlib.suppress(OSError, ValueError, RuntimeError):
             word = Path(named.strip()).expanduser()
             is_include = key.lower() == "path"

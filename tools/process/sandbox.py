@@ -20,7 +20,7 @@ from tools.files.protected import PHOENIX_FOLDERS, SHELL_FILES
 from tools.git.repository import has_repository
 from tools.process.caches import cache_folders, make_caches
 from tools.process.folder_index import OTHER_CONTROL
-from tools.process.git_control import GitControl, Guarded, git_control
+from tools.process.git_control import GitControl, Guarded, git_control, users_control
 from tools.process.placeholders import Placeholders
 from tools.process.private_home import private_entries, tool_folders
 from tools.process.scratch import Lease, Scratch, scratch_folders
@@ -267,6 +267,7 @@ class SandboxLayout:
             paths = (self._workspace / name / file for file in files)
             yield from (Guarded(path, is_file=True) for path in paths if _stands(path))
         yield from (Guarded(_resolved(path), is_file=True) for path in self._around.protected)
+        yield from users_control(self._workspace, self._home, self._around.environment)
         linked = linked_from_home(self._workspace, self._home)
         yield from (Guarded(path, is_file=True) for path in linked if path.exists())
         if self.watched is not None:
