@@ -15,7 +15,7 @@ from textual.widgets import Static, TextArea
 
 from engine.api.engine import RulesApi
 from engine.executor.requests import EngineError
-from engine.rule_store import ActiveRule
+from engine.rule_store import OF_FILE, ActiveRule
 from phoenix_tui.features.rule_changes import RuleChanges
 from phoenix_tui.features.rules import RulePlaces
 from phoenix_tui.keys.active_keys import hint
@@ -136,7 +136,8 @@ class RulesSheet(Sheet[None]):
             raise SkipAction
         rule = None if new else self._row
         if rule is not None and rule.file:
-            self._do(lambda: self._changes.remove(rule))  # says which file to change
+            self._said = Content.styled(OF_FILE.format(file=clean_line(rule.file)), Tone.BAD.value)
+            self._draw()
         elif rule is not None or new:
             line = self.query_one(LineInput)
             self._edited, self._said = rule, Content("")

@@ -43,11 +43,11 @@ def state_words(view: ServerView) -> str:
 
 
 def missing_words(view: ServerView, seconds: float) -> str:
-    """Sentence about a required server that has not connected, and what to do."""
+    """Clause about a required server that has not connected."""
     name, cause = clean_line(view.name), cause_of(view).rstrip(".")
     late = view.state is ServerState.CONNECTING
     state = f"is still connecting after {seconds:.0f} s" if late else f"did not connect: {cause}"
-    return f"MCP server '{name}', which is required, {state}. In /mcp Enter shows its log and r connects again."
+    return f"MCP server '{name}', which is required, {state}"
 
 
 def facts(view: ServerView) -> str:

@@ -39,7 +39,7 @@ async def started_servers(servers: McpServers, record: ConversationRecord) -> Se
 def _told(views: Sequence[ServerView]) -> Sequence[ServerView]:
     for view in views:
         if view.is_required and view.state is ServerState.CONNECTING:
-            raise CommandError(f"{missing_words(view, REQUIRED_WAIT).partition('. ')[0]}; {TRY}.", Exit.FAILED)
+            raise CommandError(f"{missing_words(view, REQUIRED_WAIT)}; {TRY}.", Exit.FAILED)
         if view.state in {ServerState.FAILED, ServerState.NEEDS_AUTH}:
             why = cause_of(view) if view.text else state_words(view)
             sentence = f"MCP server '{clean_line(view.name)}' is left out: {why}"

@@ -18,6 +18,7 @@ IDLE: Final = 0.3
 """Seconds without a key after which servers are started; a message starts them at once."""
 PATIENCE: Final = 30.0
 """Seconds for the connection of a required server; no message waits for it."""
+TRY: Final = "In /mcp Enter shows its log and r connects again."
 MOST_LOOKS: Final = 10_000
 """Pauses that are waited for; whoever types on for an hour gets them with the message."""
 
@@ -42,4 +43,4 @@ async def start_servers(active: ActiveConversation, toasts: Notifier) -> None:
         return  # said when a message is sent
     for view in views:
         if view.is_required and view.state in {ServerState.CONNECTING, ServerState.FAILED, ServerState.NEEDS_AUTH}:
-            toasts.tell(missing_words(view, PATIENCE), bad=True)
+            toasts.tell(f"{missing_words(view, PATIENCE)}. {TRY}", bad=True)

@@ -18,6 +18,8 @@ from tools.contract import JsonObject
 from tools.process.workspace_watch import trouble_at
 from tools.services import ProgramLimits, ServiceCommand
 
+LOOK: Final = 10
+"""An interval is at least so many times the look before a run: no workspace is looked at all the time."""
 KEPT: Final = 16 * 1024
 """Bytes kept of its output; the rest is read and dropped."""
 Show: TypeAlias = Callable[[Content | None, bool], None]
@@ -63,19 +65,21 @@ class StatusScript:
         try:
             while self._changed:
                 self._changed = False
-                began = self._clock.monotonic()
-                await self._run()
-                rest = began + self._settings.min_interval_ms / 1000 - self._clock.monotonic()
+                self.runs += 1
+                began, (facts, columns) = self._clock.monotonic(), self._facts()
+                trouble = await asyncio.to_thread(trouble_at, Path(str(facts["cwd"])))  # most programs run git there
+                looked = self._clock.monotonic() - began
+                if trouble:
+                    self._show(None, True)
+                else:
+                    await self._run(facts, columns)
+                interval = max(self._settings.min_interval_ms / 1000, LOOK * looked)
+                rest = began + interval - self._clock.monotonic()
                 await asyncio.sleep(max(rest, 0.0))
         finally:
             self._works = False
 
-    async def _run(self) -> None:
-        self.runs += 1
-        facts, columns = self._facts()
-        if await asyncio.to_thread(trouble_at, Path(str(facts["cwd"]))):  # most programs run git there
-            self._show(None, True)
-            return
+    async def _run(self, facts: JsonObject, columns: int) -> None:
         command = ServiceCommand(("/bin/sh", "-c", self._settings.command), self._folder, {"COLUMNS": str(columns)})
         limits = ProgramLimits(self._settings.timeout_ms / 1000, KEPT)
         try:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,10 @@ from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.status_line import StatusLineSettings
 from phoenix_tui.features.status_facts import status_facts
 from phoenix_tui.text.script_text import first_line
+from phoenix_tui.workspace import status_script
 from phoenix_tui.workspace.status_script import StatusScript
 from tests.support.cli import ROOT
+from tests.support.clocks import SteppedClock
 from tests.support.left_behind import local_watch, run_outside
 from tests.support.processes import Watch, start_plain, watching
 from tests.support.waiting import poll
@@ -29,6 +32,9 @@ FIELDS = {
     *("session_id", "transcript_path", "cwd", "model", "workspace", "version", "output_style", "cost"),
     *("context_window", "exceeds_200k_tokens", "thinking", "phoenix"),
 }
+
+SLOW = 0.03
+"""Seconds of a look."""
 
 
 @pytest.fixture
@@ -153,6 +159,24 @@ async def test_changes_during_a_run_make_one_more_run_and_none_follows(programs:
     assert (line.script.runs, len(line.tasks)) == (2, 1)
     await line.ran()
     assert line.shown[2:] == [("3", False)]
+
+
+async def test_a_look_that_takes_long_before_a_run_makes_the_next_one_wait(
+    programs: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line, clock, began = Line(programs, tmp_path, "true", min_interval_ms=1), SteppedClock(), list[float]()
+    line.script._clock = clock
+
+    def look(_: Path) -> str:
+        began.append(time.monotonic())
+        clock.seconds += SLOW
+        return ""
+
+    monkeypatch.setattr(status_script, "trouble_at", look)
+    line.script.wake()
+    await poll(lambda: began)
+    await line.ran()
+    assert began[1] - began[0] >= (status_script.LOOK - 1) * SLOW
 
 
 async def test_a_cancelled_run_ends_with_its_tree(programs: Processes, tmp_path: Path) -> None:
