@@ -14,7 +14,7 @@ from acp import schema
 from acp.client.connection import ClientSideConnection
 from acp.connection import StreamEvent
 
-from tests.support.cli import Phoenix, with_claude
+from tests.support.cli import Phoenix, end_input, with_claude
 from tests.support.loopback import Answer, Loopback, Seen, Talk, serve
 from tests.support.loopback_anthropic import refuse
 from tests.support.waiting import PATIENCE, poll
@@ -145,13 +145,7 @@ async def connected(
         yield Opened(agent, editor, process, phoenix)
     finally:
         await agent.close()
-        process.stdin.close()
-        try:
-            async with asyncio.timeout(PATIENCE):
-                await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+        await end_input(process)
 
 
 @asynccontextmanager

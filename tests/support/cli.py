@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.forks import is_forkable, start_fork
+from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 1 << 24
@@ -103,6 +104,18 @@ async def ended(process: asyncio.subprocess.Process, stdin: bytes | None = None)
         raise
     assert process.returncode is not None
     return Ran(process.returncode, out.decode(), err.decode())
+
+
+async def end_input(process: asyncio.subprocess.Process) -> None:
+    """Close the input of a program, and wait for its end; kill one that does not leave."""
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
 
 
 def phoenix_in(folder: Path, **extra: str) -> Phoenix:

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from tests.support.cli import Phoenix
+from tests.support.cli import Phoenix, end_input
 from tests.support.waiting import PATIENCE
 
 Frame: TypeAlias = dict[str, Any]
@@ -147,12 +147,5 @@ async def hosted(
         yield host
     finally:
         if process.returncode is None:
-            assert process.stdin is not None
-            process.stdin.close()
-            try:
-                async with asyncio.timeout(PATIENCE):
-                    await process.wait()
-            except TimeoutError:
-                process.kill()
-                await process.wait()
+            await end_input(process)
         await asyncio.gather(*readers)
