@@ -16,6 +16,7 @@ import pyte
 
 from tests.support.cli import Phoenix
 from tests.support.forks import is_forkable, start_in_pty
+from tests.support.program import fresh_attributes
 from tests.support.ptys import end
 from tests.support.waiting import PATIENCE
 
@@ -105,6 +106,6 @@ def open_screen(phoenix: Phoenix, *arguments: str, program: str = "") -> Termina
     environment = {**phoenix.environment, "TERM": "xterm-256color"}
     if not program and not phoenix.anew and is_forkable(environment, arguments):
         fork = start_in_pty(("phoenix_tui", *arguments), phoenix.cwd, environment, (ROWS, COLUMNS), None)
-        return Terminal(fork, termios.tcgetattr(fork.fd))
+        return Terminal(fork, fresh_attributes())  # it may have changed its own by now
     process = ptyprocess.PtyProcess.spawn(command, cwd=str(phoenix.cwd), env=environment, dimensions=(ROWS, COLUMNS))
     return Terminal(process, termios.tcgetattr(process.fd))
