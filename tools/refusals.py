@@ -48,7 +48,10 @@ PORT: Final = re.compile(r"(?:localhost|127\.0\.0\.1|::1\]?)\S{0,3}?[:, ]\s*(?:p
 _MISSING: Final = (errno.ENOENT, errno.ENOTDIR)
 _DENIED: Final = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENXIO, errno.EBUSY, errno.EXDEV)
 _MORE_MISSING: Final = r"FileNotFound|NoSuchFile|cannot find|can't find|cannot stat|can't open|not found|nonexistent"
-_MORE_DENIED: Final = r"AccessDenied|access is denied|PermissionError|not writable|read-only file ?system"
+_MORE_DENIED: Final = (
+    r"AccessDenied|access is denied|PermissionError|not writable|read-only file ?system"
+    r"|unsupported file type|can only add regular files"  # git about what covers a file
+)
 _NAMESPACES: Final = re.compile(r"\b(unshare|namespaces?|mount|clone|setns|pivot_root)\b", re.IGNORECASE)
 _QUOTED: Final = re.compile(r"['\"`‘“«]([^'\"`’”»]{1,4096})['\"`’”»]")
 _SEGMENTS: Final = re.compile(r":\s|,\s|\s\(|\t|\)")

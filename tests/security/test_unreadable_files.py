@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,8 @@ from tools.contract import Access, Enforcement, Sandbox, SandboxMode, ToolClass,
 from tools.list_files import ListFiles
 from tools.process.plan import BUBBLEWRAP
 from tools.process.zygote import wire
+from tools.process.zygote.mount_places import INSTEAD_READ_ONLY, WRITABLE, MountPlace
+from tools.refusals import SandboxView, refusals
 from tools.search import Search
 
 KEY = "xylophone"
@@ -197,6 +200,47 @@ async def test_no_way_of_a_command_leads_to_it(folder: Path, mechanism: str) -> 
         assert await box.sh("cat open.txt", limits=limits) == f"{KEY} open.txt\n"
     assert (folder / "secret.txt").read_text() == f"{KEY} secret.txt\n"
     assert (folder / "secrets" / "one").read_text() == f"{KEY} secrets/one\n"
+
+
+GIT = "git -c user.name=u -c user.email=u@example.com"
+
+
+@pytest.mark.parametrize("mechanism", [wire.NAMESPACE, BUBBLEWRAP])
+async def test_no_commit_of_a_command_empties_or_removes_it(folder: Path, mechanism: str) -> None:
+    empty_repository(folder)
+    run = partial(subprocess.run, cwd=folder, check=True, shell=True, capture_output=True, text=True)
+    run(f"git add -A; {GIT} commit -qm one; echo more >> open.txt")
+    hidden = look(folder, "Read(server.pem)", "Read(secrets/**)").paths
+    limits = Sandbox(SandboxMode.WORKSPACE, network=False, unreadable=hidden)
+    async with sandbox(folder, mechanism) as box:
+        for words in ("commit -qam two", "add -A", "stash -q"):
+            said = await box.sh(f"{GIT} {words} || echo FAILED", limits=limits)
+            assert "server.pem" in said or "secrets/" in said
+            assert "FAILED" in said
+        said = await box.sh(f"{GIT} status --short; {GIT} add open.txt && {GIT} commit -qm three", limits=limits)
+        assert set(said.splitlines()) >= {" M open.txt", " M server.pem"}
+    assert run("git status --short").stdout == ""
+    assert run("git show --format= --name-only HEAD").stdout == "open.txt\n"
+
+
+async def test_what_only_looks_at_files_passes_closed_ones_over(folder: Path) -> None:
+    hidden = look(folder, "Read(server.pem)", "Read(secrets/**)").paths
+    limits = Sandbox(SandboxMode.WORKSPACE, network=False, unreadable=hidden)
+    script = "set -e; tar cf /tmp/x . 2>/dev/null; cp -r . /tmp/copy; find . -size +1M; ls -R >/dev/null; echo $?"
+    async with sandbox(folder) as box:
+        assert await box.sh(script, limits=limits) == "0\n"
+        assert "server.pem: Permission denied" in await box.sh("cat server.pem", limits=limits)
+        assert await box.sh("test -f server.pem || echo none; chmod 600 server.pem", limits=limits) == (
+            "none\nchmod: changing permissions of 'server.pem': Read-only file system\n"
+        )
+
+
+def test_the_words_of_git_about_a_closed_file_point_to_the_sandbox(folder: Path) -> None:
+    closed = folder / "server.pem"
+    places = (MountPlace(WRITABLE, str(folder)), MountPlace(INSTEAD_READ_ONLY, str(closed)))
+    view = SandboxView(folder, Sandbox(SandboxMode.WORKSPACE), places, (closed,))
+    for text in ("server.pem: can only add regular files, symbolic links or x", "server.pem: unsupported file type"):
+        assert refusals(f"error: {text}\nfatal: updating files failed", view) == f"{closed} is hidden"
 
 
 async def test_a_question_of_another_rule_leaves_the_file_hidden_from_the_command(folder: Path) -> None:

@@ -51,7 +51,7 @@ def bubblewrap_arguments(
     emptied: list[str] = []
     for place in seen:
         arguments += _words(place)
-        if place.kind == mount_places.EMPTY:
+        if place.kind in mount_places.EMPTIED:
             emptied.append(place.path)
     for path in emptied:
         arguments += ["--remount-ro", path]
@@ -72,6 +72,8 @@ def _words(place: MountPlace) -> list[str]:
             return ["--ro-bind", place.source, place.path]
         case mount_places.EMPTY:
             return ["--perms", "0755", "--tmpfs", place.path]
+        case mount_places.CLOSED:
+            return ["--perms", mount_places.CLOSED_MODE, "--tmpfs", place.path]
         case mount_places.COPY:
             return ["--ro-bind", place.path, place.path]
         case _:

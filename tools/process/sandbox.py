@@ -282,19 +282,22 @@ class SandboxLayout:
         found = [path for home in homes for path in key_places(self._around.environment, home)]
         keys = [path for path in found if path != self._workspace]
         denied = [path for path in self._wanted.unreadable if path.exists() and path != self._workspace]
-        for path in (*own, *keys, *denied):
+        for path in own:
             self._hide(path)
+        for path in (*keys, *denied):
+            self._hide(path, is_closed=any(_inside(path, root) for root in self._roots))
         for path in self._wanted.shown:
             resolved = path.resolve()
             if resolved.is_dir() and any(_inside(resolved, folder) for folder in own):
                 self._put(mount_places.READ_ONLY, resolved)
 
-    def _hide(self, path: Path) -> None:
+    def _hide(self, path: Path, *, is_closed: bool = False) -> None:
+        """Cover a path; one that `is_closed` cannot be opened, so that git does not commit it as empty or removed."""
         self._secret.append(path)
         if path.is_dir():
-            self._put(mount_places.EMPTY, path)
+            self._put(mount_places.CLOSED if is_closed else mount_places.EMPTY, path)
         else:
-            self._put(mount_places.INSTEAD_READ_ONLY, path, self.lease.empty)
+            self._put(mount_places.INSTEAD_READ_ONLY, path, self.lease.closed if is_closed else self.lease.empty)
 
     def _hide_scratch(self) -> None:
         """Cover the private folders of all conversations where the workspace is a folder of temporary files."""
@@ -314,7 +317,7 @@ class SandboxLayout:
         for folder in path.parents:
             place = self._places.get(folder)
             if place is not None:
-                return place.kind in {mount_places.EMPTY, mount_places.INSTEAD}
+                return place.kind in mount_places.EMPTIED | {mount_places.INSTEAD}
         return False
 
     def _pin(self) -> None:

@@ -38,6 +38,8 @@ class Lease(Struct, frozen=True):
     """Folder for the layers over caches, exclusive to this lease, since overlayfs cannot share one."""
     empty: Path
     """An empty file, to cover others with."""
+    closed: Path
+    """A socket without rights, to cover files of the workspace with: no file, so that walks pass it over."""
 
 
 class Scratch:
@@ -71,7 +73,7 @@ class Scratch:
             self._leased.add((name, slot))
             if not owner:
                 self._ended.add(name)
-            return Lease(name, slot, temporary, layers, base / "empty")
+            return Lease(name, slot, temporary, layers, base / "empty", base / "closed")
 
     def give_back(self, lease: Lease) -> None:
         """Take the folders back; they stay for the next command of their conversation while they are small."""
@@ -112,6 +114,9 @@ class Scratch:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             (base / "new").rename(base / LOCK)  # another Phoenix cannot sweep it before it is held
             (base / "empty").touch(mode=0o444)
+            with contextlib.suppress(OSError):  # not on this file system
+                os.mknod(base / "closed", stat.S_IFSOCK)
+            (base / "closed").touch(mode=0)
             self.base = base
         return self.base
 

@@ -8,6 +8,8 @@ WRITABLE = "writable"
 """The existing entry, for writing too."""
 EMPTY = "empty"
 """An empty folder."""
+CLOSED = "closed"
+"""An empty folder in which no name can be looked up: git takes what is tracked there for unreadable, not removed."""
 INSTEAD = "instead"
 """Another folder, for writing."""
 INSTEAD_READ_ONLY = "instead-read-only"
@@ -20,6 +22,9 @@ COPY = "copy"
 PROC_READ_ONLY = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "driver", "asound", "tty", "mtrr")
 """Parts of /proc that belong to the machine; root may write some of them without any capability."""
 
+CLOSED_MODE = "0444"
+"""Mode of a closed folder: a walk lists nothing and goes on."""
+EMPTIED = frozenset({EMPTY, CLOSED})
 FROM_THERE = frozenset({READ_ONLY, WRITABLE, COPY, LINK})
 
 

@@ -92,7 +92,7 @@ def _open(place: MountPlace) -> int:
     Raises:
         OSError: it is gone.
     """
-    path = place.path if place.kind in mount_places.FROM_THERE or place.kind == mount_places.EMPTY else place.source
+    path = place.path if place.kind in mount_places.FROM_THERE | mount_places.EMPTIED else place.source
     return kernel.hold(path, link=place.kind == mount_places.LINK)
 
 
@@ -121,7 +121,7 @@ def _copy(place: MountPlace, opened: int) -> bool:
 
 def _is_replaced(place: MountPlace, places: Sequence[MountPlace]) -> bool:
     """True where another folder comes in the place of one above, over what was mounted there before."""
-    kinds = {mount_places.EMPTY, mount_places.INSTEAD}
+    kinds = mount_places.EMPTIED | {mount_places.INSTEAD}
     return any(one.kind in kinds and place.path.startswith(f"{one.path}/") for one in places)
 
 
@@ -131,8 +131,9 @@ def _attach(place: MountPlace, opened: int, emptied: list[str]) -> None:
         return
     is_folder = stat.S_ISDIR(os.fstat(opened).st_mode)
     _make(place.path, is_folder=is_folder)
-    if place.kind == mount_places.EMPTY:
-        kernel.mount("tmpfs", place.path, "tmpfs", SAFE, "mode=0755,size=64k")
+    if place.kind in mount_places.EMPTIED:
+        mode = "0755" if place.kind == mount_places.EMPTY else mount_places.CLOSED_MODE
+        kernel.mount("tmpfs", place.path, "tmpfs", SAFE, f"mode={mode},size=64k")
         emptied.append(place.path)
         return
     writable = place.kind in {mount_places.WRITABLE, mount_places.INSTEAD}
