@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import shutil
 import subprocess
 from functools import partial
 from pathlib import Path
@@ -25,6 +27,7 @@ from tests.support.journeys import says
 from tests.support.loopback import serve
 from tests.support.sandboxes import sandbox
 from tests.support.tools import context_in
+from tests.support.waiting import poll
 from tools.contract import Access, Enforcement, Sandbox, SandboxMode, ToolClass, ToolRequest, ToolSpec
 from tools.list_files import ListFiles
 from tools.process.plan import BUBBLEWRAP
@@ -233,6 +236,50 @@ async def test_what_only_looks_at_files_passes_closed_ones_over(folder: Path) ->
         assert await box.sh("test -f server.pem || echo none; chmod 600 server.pem", limits=limits) == (
             "none\nchmod: changing permissions of 'server.pem': Read-only file system\n"
         )
+
+
+WAITS = """
+touch {name}.runs; for i in $(seq 3000); do test -e {name}.replaced && break; sleep 0.01; done
+for i in $(seq 200); do {probe} && break; sleep 0.01; done; {read} 2>&1; echo over
+"""
+
+
+@pytest.mark.parametrize("way", ["renamed over", "written anew", "moved away", "a link"])
+async def test_a_closed_file_that_is_replaced_meanwhile_is_closed_again(folder: Path, way: str) -> None:
+    hidden = look(folder, "Read(secret.txt)").paths
+    limits = Sandbox(SandboxMode.WORKSPACE, network=False, unreadable=hidden)
+    secret = folder / "secret.txt"
+    script = WAITS.format(name="one", probe="test -S secret.txt", read="cat secret.txt")
+    async with sandbox(folder) as box:
+        running = asyncio.create_task(box.sh(script, limits=limits))
+        await poll((folder / "one.runs").exists)
+        if way == "renamed over":
+            (folder / "new").write_text(f"{KEY} new\n")
+            (folder / "new").replace(secret)
+        elif way == "a link":
+            (folder.parent / "elsewhere").write_text(f"{KEY} new\n")
+            (folder / "new").symlink_to("../elsewhere")
+            (folder / "new").replace(secret)
+        else:
+            secret.rename(folder / "secret.txt~") if way == "moved away" else secret.unlink()
+            secret.write_text(f"{KEY} new\n")
+        (folder / "one.replaced").touch()
+        assert await running == "cat: secret.txt: Permission denied\nover\n"
+    assert secret.read_text() == f"{KEY} new\n"
+
+
+async def test_a_closed_folder_that_is_replaced_meanwhile_is_closed_again(folder: Path) -> None:
+    hidden = look(folder, "Read(secrets/**)").paths
+    limits = Sandbox(SandboxMode.WORKSPACE, network=False, unreadable=hidden)
+    script = WAITS.format(name="one", probe="! test -e secrets/one", read="cat secrets/one")
+    async with sandbox(folder) as box:
+        running = asyncio.create_task(box.sh(script, limits=limits))
+        await poll((folder / "one.runs").exists)
+        shutil.rmtree(folder / "secrets")
+        (folder / "secrets").mkdir()
+        (folder / "secrets" / "one").write_text(KEY)
+        (folder / "one.replaced").touch()
+        assert await running == "cat: secrets/one: Permission denied\nover\n"
 
 
 def test_the_words_of_git_about_a_closed_file_point_to_the_sandbox(folder: Path) -> None:

@@ -41,6 +41,9 @@ OPEN_TREE_CLONE = 1
 MOVE_MOUNT_F_EMPTY_PATH = 0x04
 MOVE_MOUNT_T_EMPTY_PATH = 0x40
 RESOLVE_NO_SYMLINKS = 0x04
+IN_MOVED_TO = 0x80
+IN_CREATE = 0x100
+IN_MASK_ADD = 0x20000000
 MOUNT_ATTR_RDONLY = 1
 MOUNT_ATTR_NOSUID = 2
 MOUNT_ATTR_NODEV = 4
@@ -149,6 +152,21 @@ def attach(held: int, path: str, added: int, cleared: int, *, link: bool = False
             os.close(target)
     finally:
         os.close(tree)
+
+
+def open_events() -> int:
+    """A descriptor that tells of changes in folders (inotify(7)).
+
+    Raises:
+        OSError: this user has as many as the kernel allows.
+    """
+    return checked(int(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)))
+
+
+def watch_folder(events: int, path: str) -> None:
+    """Have `events` tell of each entry that comes in a folder; raises OSError where it cannot."""
+    mask = ctypes.c_uint32(IN_MOVED_TO | IN_CREATE | IN_MASK_ADD)
+    checked(int(_libc.inotify_add_watch(events, os.fsencode(path), mask)))
 
 
 def set_read_only(target: str, *, read_only: bool) -> None:

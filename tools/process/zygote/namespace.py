@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable, Sequence
 
 from tools.process.zygote import devices, kernel, mount_places
+from tools.process.zygote.covers import Covers
 from tools.process.zygote.mount_places import MountPlace
 from tools.process.zygote.wire import DOOR_PORT, SupervisorRequest
 
@@ -52,8 +53,9 @@ def outer_pid() -> int:
     return int(os.readlink("/proc/self"))  # noqa: PTH115 - no pathlib in the zygote
 
 
-def build(request: SupervisorRequest) -> None:
-    """Build the file system of the request: everything read-only, except for its places.
+def build(request: SupervisorRequest) -> Covers:
+    """Build the file system of the request: everything read-only, except for its places. Returns the covers in folders
+    that the command can write.
 
     Raises:
         OSError: part of it cannot be enforced; then the command must not run.
@@ -77,13 +79,35 @@ def build(request: SupervisorRequest) -> None:
         elif _is_replaced(place, request.places):
             _make(place.path, is_folder=True)
             kernel.attach(source, place.path, 0 if place.path in copied else kernel.MOUNT_ATTR_RDONLY, 0)
-        os.close(source)
     for path in emptied:
         kernel.set_read_only(path, read_only=True)
+    covers = _note_covers(request, opened)
     _replace_proc()
     os.chdir("/")
     if not request.network and (request.writable or request.door):  # 10 ms; what only reads has no server of its own
         _raise_loopback()
+    return covers
+
+
+def _note_covers(request: SupervisorRequest, opened: Sequence[int]) -> Covers:
+    """Covers of paths that a program outside may replace; closes the other descriptors."""
+    kinds = {mount_places.CLOSED, mount_places.INSTEAD_READ_ONLY}
+    hiding = {
+        place.path: place.source
+        for place in request.places
+        if place.kind in kinds and any(place.path.startswith(f"{folder}/") for folder in request.writable)
+    }
+    kept: dict[str, int] = {}
+    for place, source in zip(request.places, opened, strict=True):
+        if place.path in hiding and place.source and place.source not in kept:
+            kept[place.source] = source
+        else:
+            os.close(source)
+    covers = Covers()
+    for path, of in hiding.items():
+        with contextlib.suppress(OSError):
+            covers.add(path, kept.get(of, -1))
+    return covers
 
 
 def _open(place: MountPlace) -> int:

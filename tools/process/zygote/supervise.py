@@ -43,7 +43,8 @@ def _supervise_in_namespace(request: wire.SupervisorRequest, control: socket.soc
         shown = namespace.outer_pid()
         supervisor = Supervisor(control, streams)
         try:
-            namespace.build(request)
+            covers = namespace.build(request)
+            supervisor.also = (covers.events, covers.renew) if covers.events >= 0 else None
             if request.door:
                 supervisor.hand_out(namespace.open_door())
         except OSError as error:

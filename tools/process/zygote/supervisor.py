@@ -8,6 +8,7 @@ import select
 import signal
 import socket
 import time
+from collections.abc import Callable
 
 from tools.process.zygote import wire
 from tools.process.zygote.launch import launch
@@ -56,6 +57,8 @@ class Supervisor:
         self._cancelled = False
         self._killed: set[int] = set()
         self._wake = _wake_on_child()
+        self.also: tuple[int, Callable[[], None]] | None = None
+        """Descriptor that is waited for too, and the answer to it."""
 
     def run(self, request: wire.SupervisorRequest, shown_pid: int = 0) -> None:
         """See one command through, from its start to the empty tree."""
@@ -187,7 +190,10 @@ class Supervisor:
     def _pause(self, seconds: float) -> bool:
         """Sleep until a child changes, Phoenix closes the control socket, or `seconds` are over; True once closed."""
         watched = [self._wake] if self._cancelled else [self._wake, self._control.fileno()]
+        watched += [self.also[0]] if self.also is not None else []
         ready, _, _ = select.select(watched, [], [], seconds)
+        if self.also is not None and self.also[0] in ready:
+            self.also[1]()
         if self._wake in ready:
             with contextlib.suppress(BlockingIOError):
                 os.read(self._wake, 4096)
