@@ -6,6 +6,7 @@ import asyncio
 import errno
 import mmap
 import os
+import stat
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
@@ -420,9 +421,11 @@ def test_what_a_command_wrote_is_taken_back_from_folders_that_it_closed(looked: 
     names = [one.path for one in watch.end(command).changed]
     assert names == [".x/y/a.md", ".z/b.md", "AGENTS.md"]
     assert watch.take_back(folder, names, tmp_path / "aside") == ()
+    for path, mode in ((folder, 0o555), (folder / ".x", 0o000), (folder / ".x/y", 0o311)):
+        assert stat.S_IMODE(path.stat().st_mode) == mode, "the command's own"
+        path.chmod(0o700)
     assert [(folder / name).read_text("ascii") for name in (names[0], names[2])] == ["mine\n", "mine\n"]
     assert not (folder / ".z").exists()
-    assert {path.stat().st_mode & 0o700 for path in (folder, folder / ".x", folder / ".x/y")} == {0o700}
 
 
 @pytest.mark.parametrize("has_unnamed_files", [True, False])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -90,6 +91,34 @@ def test_nothing_is_restored_written_or_removed_elsewhere(swapped: Swapped, tmp_
             break
     assert min(restored, theirs) >= SEEN
     assert {path.read_text("ascii") for path in (tmp_path / "aside").iterdir()} == {"mine"}
+
+
+def modes(folders: tuple[Path, ...]) -> list[int]:
+    """Modes of folders, read beneath those that are closed."""
+    found: list[int] = []
+    for folder in folders:
+        found.append(stat.S_IMODE(folder.stat().st_mode))
+        folder.chmod(0o700)
+    for folder, mode in reversed(list(zip(folders, found, strict=True))):
+        folder.chmod(mode)
+    return found
+
+
+def test_a_closed_folder_is_open_only_while_a_file_in_it_is_restored(tmp_path: Path) -> None:
+    closed = (tmp_path / ".x", tmp_path / ".x/y")
+    closed[1].mkdir(parents=True)
+    for path, mode in zip(closed, (0o311, 0o000), strict=True):
+        path.chmod(mode)
+    before = Kept((0, 0, 0, 0), b"mine")
+    assert put_back(str(tmp_path), ".x/y/a.md", before, None, tmp_path / "aside") is not None
+    assert modes(closed) == [0o311, 0o000]
+    with pytest.raises(ChangedAgainError):
+        put_back(str(tmp_path), ".x/y/a.md", before, (0, 0, 0, 1), tmp_path / "aside")
+    remove_folders(str(tmp_path), [".x/y"])
+    assert modes(closed) == [0o311, 0o000]
+    closed[0].chmod(0o700)
+    closed[1].chmod(0o700)
+    assert (closed[1] / "a.md").read_text("ascii") == "mine"
 
 
 def test_a_folder_that_is_a_link_by_now_is_said_and_left(tmp_path: Path) -> None:

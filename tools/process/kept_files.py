@@ -10,8 +10,8 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -81,10 +81,14 @@ def put_back(top: str, name: str, before: Kept | None, known: Stamp | None, asid
         OSError: it cannot be restored.
     """
     place = _place(top, name)
-    leaf = place.parts[-1]
-    with suppress(OSError):  # a folder is missing, or a link
-        if _open_folders(place) and known is None and (found := read_kept(top, name, 0)) is not None:
+    with _openable(place) as is_hidden:
+        if is_hidden and known is None and (found := read_kept(top, name, 0)) is not None:
             known = found.stamp  # it was there, behind a closed folder
+        return _put_back(place, before, known, aside)
+
+
+def _put_back(place: Location, before: Kept | None, known: Stamp | None, aside: Path) -> Stamp | None:
+    leaf = place.parts[-1]
     if before is None or known is not None:
         try:
             with opened_folder(place) as folder:
@@ -106,7 +110,7 @@ def put_back(top: str, name: str, before: Kept | None, known: Stamp | None, asid
         else:
             _replace(leaf, before.content or b"", before.mode, folder)
         stamp = stamp_of(os.stat(leaf, dir_fd=folder, follow_symlinks=False))
-    found = read_kept(top, name, 0)
+    found = read_kept(str(place.root), "/".join(place.parts), 0)
     if found is None or found.stamp[:2] != stamp[:2]:
         raise OSError(errno.ESTALE, _MOVED)
     return stamp
@@ -124,7 +128,7 @@ def remove_folders(top: str, names: Iterable[str]) -> None:
     """Remove those that are empty."""
     for name in names:
         place = _place(top, name)
-        with suppress(OSError), opened_folder(place) as folder:
+        with suppress(OSError), _openable(place), opened_folder(place) as folder:
             os.rmdir(place.parts[-1], dir_fd=folder)
 
 
@@ -132,25 +136,28 @@ def _place(top: str, name: str) -> Location:
     return Location(Path(top), tuple(filter(None, name.split("/"))), name)
 
 
-def _open_folders(place: Location) -> bool:
-    """Give the owner his rights again on each folder above a file, of which a command may have taken them; returns
-    True where one hid what is in it. Raises OSError.
+@contextmanager
+def _openable(place: Location) -> Generator[bool]:
+    """Give the owner his rights on each folder above a file, of which a command may have taken them, for a while; True
+    where one hid what is in it.
     """
-    folder, is_hidden = os.open(place.root, _HOLD), False
-    try:
-        for part in (*place.parts[:-1], ""):
-            mode = stat.S_IMODE(os.fstat(folder).st_mode)
-            is_hidden = is_hidden or not mode & stat.S_IXUSR
-            if mode & stat.S_IRWXU != stat.S_IRWXU:
-                with suppress(OSError):  # it is of another owner
-                    Path(f"/proc/self/fd/{folder}").chmod(mode | stat.S_IRWXU)
-            if part:
-                inner = os.open(part, _HOLD | os.O_NOFOLLOW, dir_fd=folder)
-                os.close(folder)
-                folder = inner
-        return is_hidden
-    finally:
-        os.close(folder)
+    with ExitStack() as undoing:
+        is_hidden = False
+        with suppress(OSError):  # a folder is missing, or a link
+            folder = os.open(place.root, _HOLD)
+            undoing.callback(os.close, folder)
+            for part in (*place.parts[:-1], ""):
+                mode = stat.S_IMODE(os.fstat(folder).st_mode)
+                is_hidden = is_hidden or not mode & stat.S_IXUSR
+                if mode & stat.S_IRWXU != stat.S_IRWXU:
+                    held = Path(f"/proc/self/fd/{folder}")
+                    with suppress(OSError):  # it is of another owner
+                        held.chmod(mode | stat.S_IRWXU)
+                        undoing.callback(held.chmod, mode)
+                if part:
+                    folder = os.open(part, _HOLD | os.O_NOFOLLOW, dir_fd=folder)
+                    undoing.callback(os.close, folder)
+        yield is_hidden
 
 
 def _read_in(leaf: str, folder: int, most: int) -> Kept:
