@@ -518,7 +518,7 @@ def test_more_changes_than_one_answer_holds_are_reported_by_the_next_looks(
     looked: Looked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watch, _ = looked
-    monkeypatch.setattr("tools.process.workspace_look.MOST_ANSWER", 10_000)
+    monkeypatch.setattr("tools.process.starting_files.MOST_ANSWER", 10_000)
     names = {f".x/{number}.md" for number in range(30)}
     command = watch.begin(tmp_path, (tmp_path,))
     (tmp_path / ".x").mkdir()

@@ -123,6 +123,11 @@ class FolderIndex:
                 return True
         return False
 
+    def is_later(self, path: str, since: int) -> bool:
+        """True where an entry changed at `since` or later, or a folder above it is fresh."""
+        stamp = stamp_at(path)
+        return (stamp is not None and stamp[3] >= since) or self.is_fresh(path)
+
     def starters(self) -> Iterator[str]:
         """Paths of files that start by themselves."""
         return (f"{path}/{name}" for path, folder in self.folders.items() for name in folder.starters)

@@ -19,7 +19,6 @@ from typing import Any, Final
 
 from tools.clean import reveal_name
 from tools.files.own_files import read_regular
-from tools.files.self_starting import Place, starts_in
 from tools.git.pointers import links_towards, named_folder
 from tools.git.shape import HEAD, git_folder_at, is_head
 from tools.process.folder_index import (
@@ -27,8 +26,6 @@ from tools.process.folder_index import (
     MissingError,
     Stamp,
     UnfinishedError,
-    is_file,
-    names_in,
     stamp_at,
     wall_mark,
 )
@@ -53,28 +50,17 @@ from tools.process.git_traps import (
 )
 from tools.process.helper import MOST_ANSWER, bound_texts
 from tools.process.kept_files import (
-    MOST_CONTENT,
-    ChangedAgainError,
-    Kept,
-    put_back,
-    read_kept,
-    remove_folders,
     write_beneath,
 )
 from tools.process.known_commits import MOST_TIPS, References, common_folder
+from tools.process.starting_files import StartingFiles
 
 MEMORY: Final = 2 * 1024 * 1024 * 1024
 IDLE: Final = 600.0
 """Seconds without a request after which the process ends, and forgets what it knows; unless a change is not settled. A
 command that runs is looked at more often.
 """
-LONGEST_CHANGE: Final = 400  # bytes of one change in an answer, without its path
 MOST_WORKSPACES: Final = 16
-MOST_KEPT: Final = 64 * 1024 * 1024
-MOST_BEHIND: Final = 1_000  # folders behind a link, and files of each, that are compared
-
-UNKNOWN: Final = Kept((0, 0, 0, 0), None)
-"""A self-starting file that may have been there before a command, with unknown content: it is never removed."""
 
 
 class Workspace:
@@ -90,17 +76,9 @@ class Workspace:
         """Settings of git folders as they were before."""
         self.chosen: dict[str, str] = {}
         """The git folder that git chose at each folder before."""
-        self.starters: dict[str, Kept] = {}
-        self.pending: dict[str, Kept | None] = {}
-        """Self-starting files that a command changed, as they were before; until they are kept or taken back."""
-        self.awaited: set[str] = set()
-        """Paths that links of the home folder lead to, and that were missing before a command."""
-        self.made_folders: dict[str, list[str]] = {}
-        """Folders that came with those files."""
+        self.files = StartingFiles(self.index)
         self.stuck: dict[str, str] = {}
         """Traps of commands that cannot be set aside, with a clause about each."""
-        self.is_known = False
-        """True once all of it was looked at: a file that is not known then was not there."""
         self.head: tuple[Path, bytes] | None = None
         """The git folder at the top and its HEAD, while it was valid."""
         self.tips: set[str] = set()
@@ -114,7 +92,6 @@ class Workspace:
         self.references = References()
         self.until = 0.0
         """Monotonic time at which the look of now is over."""
-        self._kept_bytes = 0
 
     def look(self, since: int, until: float) -> None:
         """Read what changed in all folders. Raises UnfinishedError."""
@@ -132,15 +109,7 @@ class Workspace:
             if not self._is_shaped_later(folder, chosen, since):
                 self.chosen[folder] = chosen
         self._accept_traps(since)
-        now = self._read_starters(all_links=True)
-        for name, kept in now.items():
-            if name not in self.pending and not self._is_later(Path(name), since):
-                self.starters[name] = kept
-            elif name not in self.starters and not self.is_known:
-                self.starters[name] = UNKNOWN
-        for name in self.starters.keys() - now.keys():
-            if not self._is_removed_later(name, since):
-                del self.starters[name]
+        self.files.accept(since)
         self._note_head()
         self.tips |= self._read_tips(since) - self.made_tips
 
@@ -180,7 +149,9 @@ class Workspace:
             self.made_tips |= self._read_tips(0) - self.tips
         except UnfinishedError as error:
             self.unjudged = str(error)
-        return said, self._changed_starters(since, anew=is_over)
+        changed = self.files.judge(since, anew=is_over)
+        self.unjudged = self.unjudged or self.files.unjudged
+        return said, changed
 
     def settle(self) -> None:
         """Take what is there now for what was there before the next command, but for what is stuck."""
@@ -280,22 +251,14 @@ class Workspace:
     def _is_later(self, path: Path, since: int) -> bool:
         """True where an entry, or what is in it, changed at `since` or later, or a folder above it is fresh."""
         text = str(path)
-        stamps = [stamp_at(text)]
         if path.name in FILLED:
             with suppress(OSError):
-                stamps += [stamp_at(entry.path) for entry in os.scandir(path)]
-        if any(stamp is not None and stamp[3] >= since for stamp in stamps):
-            return True
-        return self.index.is_fresh(text) or any(
+                stamps = [stamp_at(entry.path) for entry in os.scandir(path)]
+                if any(stamp is not None and stamp[3] >= since for stamp in stamps):
+                    return True
+        return self.index.is_later(text, since) or any(
             text.startswith(f"{top}/") and index.is_fresh(text) for top, index in self.git.items()
         )
-
-    def _is_removed_later(self, path: str, since: int) -> bool:
-        """True where the folder of a file that is gone changed at `since` or later."""
-        while (path := path.rpartition("/")[0]) and not os.path.lexists(path):
-            pass
-        stamp = stamp_at(path)
-        return stamp is not None and stamp[3] >= since
 
     def _set_aside(self, path: Path) -> str:
         """Set a trap aside; returns a sentence, empty where nothing changed."""
@@ -352,140 +315,6 @@ class Workspace:
         below = [path for path in inside if f"{path}/".startswith(f"{common}/refs/")]
         return self.references.read(folder, common, below, since, self.until)
 
-    # Files that start by themselves.
-
-    def _read_starters(self, *, all_links: bool = False, anew: bool = False) -> dict[str, Kept]:
-        """Self-starting files as they are, with files behind links; those of new links only with `all_links`: their
-        files were not compared before. With `anew` files are read that have the stamp of before.
-        """
-        self._kept_bytes = 0
-        now: dict[str, Kept] = {}
-        found = dict.fromkeys(self.index.starters())
-        for path in tuple(found):
-            known = self.starters.get(path)
-            if all_links or (path not in self.pending and known is not None and known.stamp == stamp_at(path)):
-                found.update(dict.fromkeys(self._find_behind(path)))
-        found.update(dict.fromkeys(path for awaited in self.awaited for path in self._find_awaited(awaited)))
-        found.update((path, None) for path in self.starters if path not in found and is_file(path))
-        for path in found:
-            known = self.starters.get(path)
-            stamp = stamp_at(path)
-            if stamp is None:
-                continue
-            is_same = known is not None and known.stamp == stamp
-            kept = self._read_one(path) if anew or not is_same else None
-            if is_same and (kept is None or kept.content is None):
-                kept = known
-            elif kept is None and stamp_at(path) == stamp:  # its folder can be entered, but not read
-                kept = Kept(stamp, None)
-            if kept is not None:
-                now[path] = kept
-                self._kept_bytes += len(kept.content or b"")
-        if stamp_at(self.index.top) is None:  # moved since it was read
-            raise MissingError(self.index.top)
-        return now
-
-    def _find_behind(self, path: str) -> list[str]:
-        """Files in the workspace that a link at `path` makes start by themselves."""
-        if not os.path.islink(path):  # noqa: PTH114 - a string
-            return []
-        real, inside = os.path.realpath(path), f"{self.index.top}/"
-        if not real.startswith(inside) or "/.git/" in f"{real}/":
-            return []
-        if not os.path.isdir(real):  # noqa: PTH112 - a string
-            return [real]
-        return [path for path in self._files_below(real) if starts_in(path.rpartition("/")[2], Place.SETTINGS)]
-
-    def _files_below(self, top: str) -> list[str]:
-        below = [folder for folder in self.index.folders if f"{folder}/".startswith(f"{top}/")][:MOST_BEHIND]
-        return [f"{folder}/{name}" for folder in below for name in names_in(folder)[:MOST_BEHIND]]
-
-    def _find_awaited(self, path: str) -> list[str]:
-        """The file at a place that a link of the home folder leads to, those of a folder there, or a link above."""
-        for above in reversed((Path(path), *Path(path).parents)):
-            if above.is_relative_to(self.index.top) and above.is_symlink():
-                return [str(above)]
-        return [path] if is_file(path) else self._files_below(path)
-
-    def _read_one(self, path: str) -> Kept | None:
-        room = MOST_CONTENT if self._kept_bytes < MOST_KEPT else -1
-        return read_kept(self.index.top, path[len(self.index.top) :], room)
-
-    def _changed_starters(self, since: int, *, anew: bool) -> list[dict[str, Any]]:
-        """Self-starting files that changed since the commands of now began; each is reported once."""
-        now, changed, room = self._read_starters(anew=anew), list[dict[str, Any]](), MOST_ANSWER // 2
-        for path in sorted(now.keys() | self.starters.keys()):
-            before, after = self.starters.get(path), now.get(path)
-            if before == after or (before is not None and before.equals(after)):
-                if after is not None:
-                    self.starters[path] = after
-                continue
-            has_stamp_of_before = before is not None and after is not None and before.stamp == after.stamp
-            if after is not None and not has_stamp_of_before and not self._is_later(Path(path), since):
-                self.starters[path] = after  # the user's own change
-                continue
-            if after is None and not self._is_removed_later(path, since):
-                del self.starters[path]
-                continue
-            if (room := room - LONGEST_CHANGE - 6 * len(path)) < 0:  # the next look goes on with them
-                self.unjudged = "more files that start by themselves changed than one answer holds"
-                break
-            if path not in self.pending:
-                self.pending[path] = before if self.is_known or before is not None else UNKNOWN
-                self.made_folders[path] = self.index.find_new_above(path)
-            if after is None:
-                self.starters.pop(path, None)
-            else:
-                self.starters[path] = after
-            was = self.pending[path]
-            if was == after or (was is not None and was.equals(after)):
-                del self.pending[path]
-                continue
-            changed.append({
-                "path": os.path.relpath(path, self.index.top),
-                "kind": "created" if was is None else "removed" if after is None else "changed",
-                "hashes": after.names() if after is not None and (was is None or was.runs == after.runs) else [],
-                "restorable": was is None or was.content is not None,
-            })
-        return changed
-
-    def keep(self, names: list[str]) -> list[str]:
-        """Take changes for the user's own."""
-        for name in names:
-            self.pending.pop(f"{self.index.top}/{name}", None)
-            self.made_folders.pop(f"{self.index.top}/{name}", None)
-        return []
-
-    def take_back(self, names: list[str], aside: str) -> list[str]:
-        """Restore the files as they were before; their present contents go to the folder `aside`.
-
-        Returns a sentence for each that could not be restored.
-        """
-        return [sentence for name in names if (sentence := self._take_one_back(name, aside))]
-
-    def _take_one_back(self, name: str, aside: str) -> str:
-        path = f"{self.index.top}/{name}"
-        shown = reveal_name(name)
-        if path not in self.pending:
-            return f"it is not known any more how {shown} was before, so it stays as it is"
-        before, reported = self.pending[path], self.starters.get(path)
-        if before is not None and before.content is None:
-            return f"{shown} cannot be restored, so it stays as it is"
-        known = reported.stamp if reported is not None else None
-        try:
-            stamp = put_back(self.index.top, name, before, known, Path(aside) / name)
-        except ChangedAgainError:
-            return f"{shown} was changed again since, so it stays as it is"
-        except OSError as error:
-            return f"{shown} could not be restored ({error.strerror})"
-        del self.pending[path]
-        if before is None or stamp is None:
-            remove_folders(self.index.top, self.made_folders.pop(path, ()))
-            self.starters.pop(path, None)
-        else:
-            self.starters[path] = before._replace(stamp=stamp)
-        return ""
-
 
 def main() -> None:
     """Answer requests until the input ends."""
@@ -498,7 +327,7 @@ def main() -> None:
     while True:
         while b"\n" not in rest:
             if not select.select([source], [], [], IDLE)[0]:
-                if any(workspace.pending for workspace in workspaces.values()):
+                if any(workspace.files.pending for workspace in workspaces.values()):
                     continue
                 return
             piece = source.read(64 * 1024)
@@ -517,7 +346,7 @@ def respond(request: dict[str, Any], workspaces: dict[str, Workspace]) -> dict[s
     workspaces[top] = workspace
     while len(workspaces) > MOST_WORKSPACES:  # those with changes that are not settled go last
         *others, _ = workspaces
-        workspaces.pop(next((other for other in others if not workspaces[other].pending), others[0]))
+        workspaces.pop(next((other for other in others if not workspaces[other].files.pending), others[0]))
     workspace.roots = tuple(map(Path, request["roots"])) or workspace.roots
     began = time.monotonic()
     answer: dict[str, Any] = {"unfinished": "", "said": [], "changed": []}
@@ -543,7 +372,7 @@ def _accept(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any
     workspace.made_tips |= set(request["made"])
     workspace.look(request["since"], time.monotonic() + request["limit"])
     workspace.accept(request["since"])
-    workspace.is_known = True
+    workspace.files.is_known = True
     answer["places"] = workspace.places()
 
 
@@ -555,7 +384,7 @@ def _judge(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]
         raise
     except UnfinishedError as error:
         unfinished = error  # what was read is judged nevertheless
-    workspace.awaited.update(request["awaited"])
+    workspace.files.awaited.update(request["awaited"])
     workspace.stuck |= request["stuck"]
     workspace.made_tips |= set(request["made"])
     walled = {path for path, mark in request["walled"] if mark == wall_mark(path)}
@@ -569,7 +398,7 @@ def _judge(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]
     if request["last"]:
         workspace.settle()
         workspace.accept(time.time_ns() * 2)
-        workspace.is_known = True
+        workspace.files.is_known = True
     answer["places"] = workspace.places()
 
 
@@ -578,11 +407,11 @@ def _tips(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any])
 
 
 def _keep(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]) -> None:
-    answer["said"] = workspace.keep(request["names"])
+    answer["said"] = workspace.files.keep(request["names"])
 
 
 def _take_back(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]) -> None:
-    answer["said"] = workspace.take_back(request["names"], request["aside"])
+    answer["said"] = workspace.files.take_back(request["names"], request["aside"])
 
 
 _ACTS: Final[dict[str, Callable[[Workspace, dict[str, Any], dict[str, Any]], None]]] = {
