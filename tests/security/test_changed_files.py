@@ -16,6 +16,7 @@ from tests.support.sandboxes import CONFINED, home
 from tests.support.waiting import poll
 from tools.contract import Command
 from tools.files.self_starting import is_self_starting
+from tools.process.kept_files import MOST_CONTENT
 from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.services import ServiceCommand
 
@@ -426,6 +427,34 @@ async def test_all_of_a_large_file_is_kept(processes: Processes, place: Path) ->
     await run_inside(processes, folder, "head -c 1500000 /dev/zero > LARGE.code-workspace")
     await processes.take_back(folder, ["LARGE.code-workspace"])
     assert [path.stat().st_size for path in (place / "kept").rglob("LARGE.code-workspace")] == [1_500_000]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_file_that_is_too_large_to_be_restored_cannot_be_changed(processes: Processes, place: Path) -> None:
+    folder = make_project(place / "too large")
+    size = MOST_CONTENT + 1
+    await asyncio.to_thread(
+        run_outside, folder, f"git switch -q topic; head -c {size} /dev/zero > AGENTS.md; git commit -qam large"
+    )
+    await asyncio.to_thread(
+        run_outside, folder, f"head -c {size} /dev/zero > .envrc; head -c 3000000 /dev/zero > .x.py"
+    )
+    script = (
+        "echo evil >> .envrc; rm -f .envrc; mv .envrc x; echo evil > y; mv -f y .envrc; sed -i s/./x/ .envrc;"
+        " ln -f .envrc z && echo evil >> z; git switch -q main; git status --short; echo evil > .x.py"
+    )
+    ended = await run_inside(processes, folder, script)
+    assert [(one.path, one.restorable) for one in ended.captured.changed if one.path in {".envrc", ".x.py"}] == [
+        (".x.py", True)
+    ]
+    said = await processes.take_back(folder, [one.path for one in ended.captured.changed])
+    assert [sentence.partition(" ")[0] for sentence in said] == ["What"], said
+    output = (ended.captured.head + ended.captured.tail).decode()
+    assert ".envrc: Read-only file system" in output
+    assert "unable to unlink old 'AGENTS.md': Device or resource busy" in output
+    assert " M AGENTS.md" in output
+    assert {path.stat().st_size for path in (folder / ".envrc", folder / "AGENTS.md")} == {size}
+    assert (folder / ".x.py").read_bytes() == bytes(3_000_000)
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -20,8 +20,8 @@ from tools.files.opening import opened_folder
 from tools.files.own_files import make_folder, new_file
 from tools.process.folder_index import Stamp, stamp_of
 
-MOST_CONTENT: Final = 1024 * 1024
-"""Bytes of a self-starting file that are kept to be restored."""
+MOST_CONTENT: Final = 4 * 1024 * 1024
+"""Bytes of a self-starting file that are kept to be restored; a release of yarn in `.yarn` has three million."""
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _HOLD: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

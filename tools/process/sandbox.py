@@ -233,7 +233,8 @@ class SandboxLayout:
         """Protect what makes a program outside run something at once: the control part of repositories."""
         nested = self._around.watch.places(self._workspace)[:MOST_NESTED]
         inner = [guarded for folder in nested for guarded in git_control(folder).guarded]
-        for guarded in (*git.guarded, *inner, *self._control()):
+        unkept = [Guarded(path, is_file=True) for path in self._around.watch.unkept(self._workspace) if path.is_file()]
+        for guarded in (*git.guarded, *inner, *self._control(), *unkept):
             self._keep(guarded)
             if guarded.path.is_symlink() and not guarded.is_pointer:
                 self._keep(replace(guarded, path=Path(os.path.realpath(guarded.path))))

@@ -17,6 +17,8 @@ from tools.process.kept_files import MOST_CONTENT, ChangedAgainError, Kept, put_
 
 LONGEST_CHANGE: Final = 400  # bytes of one change in an answer, without its path
 MOST_KEPT: Final = 64 * 1024 * 1024
+MOST_UNKEPT: Final = 100
+"""Files that are too large to be kept; each takes a mount."""
 MOST_BEHIND: Final = 1_000  # folders behind a link, and files of each, that are compared
 
 UNKNOWN: Final = Kept((0, 0, 0, 0), None)
@@ -91,6 +93,11 @@ class StartingFiles:
                 "restorable": was is None or was.content is not None,
             })
         return changed
+
+    def unkept(self) -> list[str]:
+        """Files that could not be restored, since they are too large: no command may change them."""
+        found = (path for path, kept in self.starters.items() if kept.content is None and kept != UNKNOWN)
+        return [path for path in found if path not in self.pending and is_file(path)][:MOST_UNKEPT]
 
     def keep(self, names: list[str]) -> list[str]:
         """Take changes for the user's own."""

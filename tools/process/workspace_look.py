@@ -359,7 +359,7 @@ def respond(request: dict[str, Any], workspaces: dict[str, Workspace]) -> dict[s
         answer["unfinished"] = "it needed too much memory"
     except (OSError, ValueError, RuntimeError):
         answer["unfinished"] = "it met a name that it cannot judge"
-    for name in answer.keys() & {"said", "places", "stuck"}:
+    for name in answer.keys() & {"said", "places", "unkept", "stuck"}:
         answer[name] = bound_texts(answer[name], MOST_ANSWER // 16)
     answer["seconds"] = time.monotonic() - began
     answer["knows"] = top in workspaces
@@ -373,7 +373,7 @@ def _accept(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any
     workspace.look(request["since"], time.monotonic() + request["limit"])
     workspace.accept(request["since"])
     workspace.files.is_known = True
-    answer["places"] = workspace.places()
+    answer["places"], answer["unkept"] = workspace.places(), workspace.files.unkept()
 
 
 def _judge(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]) -> None:
@@ -399,7 +399,7 @@ def _judge(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]
         workspace.settle()
         workspace.accept(time.time_ns() * 2)
         workspace.files.is_known = True
-    answer["places"] = workspace.places()
+    answer["places"], answer["unkept"] = workspace.places(), workspace.files.unkept()
 
 
 def _tips(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]) -> None:

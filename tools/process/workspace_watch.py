@@ -94,6 +94,7 @@ class _State(Struct, eq=False):
     roots: tuple[Path, ...] = ()
     """Folders that the newest command can write."""
     places: tuple[Path, ...] = ()
+    unkept: tuple[Path, ...] = ()
     looked: float = 0.0
     """Monotonic time of the last look that was finished; 0 before the first."""
     trouble: str = ""
@@ -144,6 +145,11 @@ class WorkspaceWatch:
         """Folders below a workspace at which git finds a repository of its own, as they were looked at last."""
         state = self._states.get(workspace)
         return state.places if state is not None else ()
+
+    def unkept(self, workspace: Path) -> tuple[Path, ...]:
+        """Self-starting files of a workspace that are too large to be restored, as they were looked at last."""
+        state = self._states.get(workspace)
+        return state.unkept if state is not None else ()
 
     def look(self, watched: Watched) -> float:
         """Set aside what has come while the command runs; its end reports that. Returns the seconds it took."""
@@ -304,6 +310,7 @@ class WorkspaceWatch:
             state.unlooked = 0 if judged else state.unlooked
             state.trouble = state.trouble if state.unlooked else ""
             state.places = tuple(map(Path, answer.get("places", ())))
+            state.unkept = tuple(map(Path, answer.get("unkept", ())))
 
     def _ask(self, act: str, workspace: Path, roots: tuple[Path, ...], **fields: object) -> dict[str, Any]:
         request = {"act": act, "workspace": str(workspace), "roots": list(map(str, roots)), "limit": self._limit}
