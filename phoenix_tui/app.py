@@ -227,10 +227,12 @@ class PhoenixApp(App[None]):
         self._return_code = 1
         self._close_messages_no_wait()
 
-    def goes_on_after(self, error: Exception) -> bool:
-        """Contain a fault once everything is open; False where it ends Phoenix: too many, or without a terminal."""
-        is_open = self._running and not self.is_headless and self._workspace.startup.ctx_in_use is not None
-        return is_open and not self.shutdown.under_way and self._containment.contain(error)
+    def goes_on_after(self, error: Exception, *, is_left_out: bool = False) -> bool:
+        """Contain a fault; False where it ends Phoenix: too many, one of the start, or without a terminal."""
+        if not self._running or self.is_headless or self.shutdown.under_way:
+            return False
+        is_open = self._workspace.startup.ctx_in_use is not None
+        return self._containment.contain(error, is_left_out=is_left_out, is_open=is_open)
 
     @property
     def keys_waiting(self) -> int:

@@ -1,6 +1,8 @@
 """Faults of Phoenix's own code on an open screen: each ends the handler, worker or sheet that it is in, nothing else.
 
-Textual ends the app for any of them, and with it the command that runs.
+Textual ends the app for any of them, and with it the command that runs. A timer that fails again and again is stopped,
+and a widget that cannot be drawn is shown as text; so only faults that belong to nothing of that kind can go on for
+ever, and they alone are counted.
 """
 
 from __future__ import annotations
@@ -12,14 +14,17 @@ from functools import wraps
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Final, TypeAlias
+from weakref import WeakKeyDictionary, WeakSet
 
 from textual._callback import invoke
 from textual._context import active_message_pump
 from textual.app import App
 from textual.dom import DOMNode
+from textual.events import Mount
 from textual.message_pump import MessagePump
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, Screen
 from textual.timer import Timer
+from textual.widget import Widget
 from textual.worker import (
     WorkerFailed,
     active_worker,  # pyright: ignore[reportUnknownVariableType] - Textual leaves a worker's result open
@@ -32,20 +37,25 @@ from tools.clock import SYSTEM_CLOCK, Clock
 log = logging.getLogger(__name__)
 
 MOST: Final = 5
-"""Faults within `WINDOW` that Phoenix outlives."""
+"""Faults within `WINDOW` that Phoenix outlives, where it cannot tell what to leave out."""
 WINDOW: Final = 60.0
 AGAIN: Final = 1.0
 """Seconds for which a fault that repeats counts once, as while a key is held or the mouse moves."""
-PAINTERS: Final = ("_refresh_layout", "_compositor_refresh", "_display")
-"""Methods of Textual's screens and app that all frames pass."""
+TICKS: Final = 3
+"""Ticks of one timer that may fail within `WINDOW`: with the last of them it is stopped."""
+PAINTERS: Final = ("_refresh_layout", "_compositor_refresh", "_arrange_root", "_display")
+"""Methods of Textual's screens, compositor and app that all frames and places of widgets pass."""
 TICKING: Final = Timer._tick.__code__  # pyright: ignore[reportPrivateUsage] - calls what was set to repeat
+COMPOSING: Final = Widget._compose.__code__  # pyright: ignore[reportPrivateUsage] - makes the parts of a widget, once
+FRAME_TIMER: Final = "screen_update"
+"""Textual's name of the timer without which a screen draws nothing more."""
 SENTENCE: Final = "Something went wrong here and was stopped; nothing was lost (report: {report})."
 Place: TypeAlias = tuple[tuple[CodeType, int], ...]
 """Code and line of each frame of a stack."""
 
 
 class Containment:
-    """Closes the sheet that a fault is in, says so, and lets Phoenix go on; a few times a minute."""
+    """Leaves out what failed, says so, and lets Phoenix go on."""
 
     def __init__(
         self, app: App[Any], tell: Callable[[str], None], reports: CrashReports | None, clock: Clock = SYSTEM_CLOCK
@@ -57,21 +67,34 @@ class Containment:
         self._counted: list[float] = []
         """Times of the faults of the last minute that count."""
         self._seen: dict[Place, float] = {}
-        """Time at which each place failed and was counted last."""
+        """Time at which each place failed and was counted or told last."""
+        self._failures: WeakKeyDictionary[Timer | Widget, list[float]] = WeakKeyDictionary()
+        """Times at which each of them failed within the last minute."""
+        self._plain: WeakSet[Widget] = WeakSet()
+        """Widgets that are shown as text."""
 
-    def contain(self, error: Exception) -> bool:
-        """Go on without what failed; False where that has been done too often, and Phoenix ends."""
+    def contain(self, error: Exception, *, is_left_out: bool = False, is_open: bool = True) -> bool:
+        """Go on without what failed, unless it `is_left_out` already; False where Phoenix ends.
+
+        Until everything `is_open`, no handler and no worker can be done without.
+        """
         fault = cause_of(error)
         steps = list(traceback.walk_tb(fault.__traceback__))
         frames = [frame for frame, _ in steps]
         place = tuple((frame.f_code, line) for frame, line in steps)
-        is_painting = any(frame.f_code.co_name in PAINTERS for frame in frames)
         since = self._clock.monotonic() - self._seen.get(place, float("-inf"))
-        repeats = any(frame.f_code is TICKING for frame in frames)
-        if (is_painting or since >= (WINDOW if repeats else AGAIN)) and not self._count(place):
-            return False
         try:
-            self._leave_out(fault, frames, is_painting=is_painting, is_new=since >= WINDOW)
+            owner = None if is_left_out else self._leave_out_part(frames)
+            if not (is_left_out or owner is not None or (is_open and self._leave_handler(frames))):
+                if not is_open:
+                    return False
+                is_frame = any(frame.f_code.co_name in PAINTERS for frame in frames)
+                if (is_frame or since >= AGAIN) and not self._count(place):
+                    return False
+            if since >= WINDOW:
+                self._seen[place] = self._clock.monotonic()
+                if owner is None or len(self._failures.get(owner, ())) < 2:
+                    self._report(fault)
         except Exception:
             log.exception("a fault could not be contained")
             return False
@@ -86,30 +109,80 @@ class Containment:
         self._seen[place] = now
         return True
 
-    def _leave_out(self, fault: BaseException, frames: Sequence[FrameType], *, is_painting: bool, is_new: bool) -> None:
-        sheet = self._sheet_of(frames, is_painting=is_painting)
+    def _report(self, fault: BaseException) -> None:
+        log.error("a fault was contained", exc_info=fault)
+        report = self._reports.write(fault) if self._reports is not None else "none was asked for"
+        self._tell(SENTENCE.format(report=short_path(Path(report)) if report.startswith("/") else report))
+
+    def _leave_out_part(self, frames: Sequence[FrameType]) -> Timer | Widget | None:
+        """Leave out the widget or timer that failed; None where it was none, or nothing can be drawn without it."""
+        if any(frame.f_code.co_name in PAINTERS for frame in frames):
+            return self._leave_out_of_frames(frames)
+        owners = {frame.f_code: frame.f_locals.get("self") for frame in frames}
+        if isinstance(timer := owners.get(TICKING), Timer) and timer.name != FRAME_TIMER:
+            if self._has_failed(timer, TICKS):
+                timer.stop()
+            return timer
+        if isinstance(widget := owners.get(COMPOSING), Widget) and not isinstance(widget, Screen):
+            self._draw_plainly(widget)
+            return widget
+        return next(filter(None, map(_beginner, frames)), None)
+
+    def _leave_handler(self, frames: Sequence[FrameType]) -> bool:
+        """Close the sheet whose handler or worker failed; False where no part of a screen is known to have one."""
+        codes = {frame.f_code for frame in frames}
+        if TICKING in codes or any(code.co_name in PAINTERS for code in codes):
+            return False
+        worker = active_worker.get(None)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - as above
+        nodes = [active_message_pump.get(None), worker and worker.node, *(f.f_locals.get("self") for f in frames)]
+        sheet = next((found for node in reversed(nodes) if (found := self._sheet_of(node)) is not None), None)
         if sheet is not None:
             sheet.dismiss()
-        if is_painting:
-            self._app.screen.refresh(layout=True)
-        if is_new:
-            log.error("a fault was contained", exc_info=fault)
-            report = self._reports.write(fault) if self._reports is not None else "none was asked for"
-            self._tell(SENTENCE.format(report=short_path(Path(report)) if report.startswith("/") else report))
+        return any(isinstance(node, DOMNode) and not isinstance(node, App) for node in nodes)
 
-    def _sheet_of(self, frames: Sequence[FrameType], *, is_painting: bool) -> ModalScreen[Any] | None:
-        """The open sheet whose part failed, or whose handler or worker called what did."""
-        nodes: list[object] = [node for frame in frames if isinstance(node := frame.f_locals.get("self"), DOMNode)]
-        if is_painting:  # one screen paints those behind it
-            nodes = nodes[-1:]
-        else:
-            worker = active_worker.get(None)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - as above
-            nodes[:0] = [active_message_pump.get(None), worker and worker.node]
-        for node in reversed(nodes):
-            for above in node.ancestors_with_self if isinstance(node, DOMNode) else ():
-                if isinstance(above, ModalScreen) and above in self._app.screen_stack:
-                    return above  # pyright: ignore[reportUnknownVariableType] - any result
+    def _leave_out_of_frames(self, frames: Sequence[FrameType]) -> Widget | None:
+        """Draw again without the widget that cannot be drawn: with its second fault it becomes text."""
+        self._app.screen.refresh(layout=True)
+        nodes = [node for frame in frames if isinstance(node := frame.f_locals.get("self"), DOMNode)]
+        failed = nodes[-1] if nodes else None  # one screen paints those behind it
+        if not isinstance(failed, Widget) or isinstance(failed, Screen):
+            sheet = self._sheet_of(failed)
+            if sheet is not None:
+                sheet.dismiss()
+            return sheet
+        if failed in self._plain:
+            return None
+        if self._has_failed(failed, 2):
+            self._draw_plainly(failed)
+        return failed
+
+    def _draw_plainly(self, widget: Widget) -> None:
+        from phoenix_tui.lifecycle.plain_widget import draw_plainly  # noqa: PLC0415 - seldom needed, and not before then
+
+        self._plain.add(widget)
+        draw_plainly(widget)
+
+    def _has_failed(self, owner: Timer | Widget, times: int) -> bool:
+        """Note a failure; True with the last of so many within a minute."""
+        now = self._clock.monotonic()
+        recent = [at for at in self._failures.get(owner, ()) if now - at < WINDOW]
+        self._failures[owner] = [*recent, now]
+        return len(recent) + 1 >= times
+
+    def _sheet_of(self, node: object) -> ModalScreen[Any] | None:
+        """The open sheet that a part is in."""
+        for above in node.ancestors_with_self if isinstance(node, DOMNode) else ():
+            if isinstance(above, ModalScreen) and above in self._app.screen_stack:
+                return above  # pyright: ignore[reportUnknownVariableType] - any result
         return None
+
+
+def _beginner(frame: FrameType) -> Widget | None:
+    """Widget of a screen that stays, which hears that it was mounted: it is drawn as far as it came."""
+    widget, message = frame.f_locals.get("self"), frame.f_locals.get("message")
+    return (
+        widget if isinstance(message, Mount) and isinstance(widget, Widget) and not isinstance(widget, Screen) else None
+    )
 
 
 def cause_of(error: BaseException) -> BaseException:
@@ -117,10 +190,13 @@ def cause_of(error: BaseException) -> BaseException:
     return error.error if isinstance(error, WorkerFailed) else error
 
 
-def goes_on_after(pump: Any, error: Exception) -> bool:
-    """True where the app outlives this fault, and all that waits in this pump shall be done."""
-    contain: Callable[[Exception], bool] | None = getattr(pump.app, "goes_on_after", None)
-    return contain is not None and contain(error)
+def goes_on_after(pump: Any, error: Exception, *, is_left_out: bool = False) -> bool:
+    """True where the app outlives this fault, and all that waits in this pump shall be done.
+
+    A fault whose owner `is_left_out` by the caller cannot come again, and is only told.
+    """
+    contain: Callable[..., bool] | None = getattr(pump.app, "goes_on_after", None)
+    return contain is not None and contain(error, is_left_out=is_left_out)
 
 
 def contain_faults() -> None:

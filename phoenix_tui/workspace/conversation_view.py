@@ -66,9 +66,9 @@ from tools.contract import JobInfo
 CHARACTERS_PER_TOKEN: Final = 4
 _Around = ContextChanged | ConversationChanged | JobsChanged | AgentsChanged | BackgroundSummary | Routed
 """Updates about what stands around the transcript."""
-PLAIN: Final = (
-    "Opening this conversation hung Phoenix twice, so it is shown as plain text, without Markdown, diffs and images."
-)
+PLAIN: Final = "{why}, so it is shown as plain text, without Markdown, diffs and images."
+HUNG: Final = "Opening this conversation hung Phoenix twice"
+FAULTY: Final = "This conversation could not be drawn"
 RATE_EVERY: Final = 0.5
 """Seconds between two looks at the speed of an answer."""
 
@@ -103,6 +103,7 @@ class ConversationView:
         self._live: list[str] = []
         self.unsaved = ""
         """Text of a stopped answer; /copy copies it."""
+        self._why_plain = HUNG
         self._waiting: tuple[Sequence[QueuedMessage], bool] = (), False
         """The queue, and whether it is held."""
         self.panes: PaneEvents | None = None
@@ -151,7 +152,7 @@ class ConversationView:
         transcript, openings, here = self._parts.transcript, self._parts.openings, self.conversation.id
         if self.conversation.record.message_count:
             openings.begin(here)
-        transcript.canvas.model.plain = not fully
+        self._why_plain, transcript.canvas.model.plain = HUNG, not fully
         transcript.draw_fully = self._draw_fully
         self._unsubscribe = await self.conversation.subscribe(self._follow)
         app = transcript.app  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - of any result
@@ -184,14 +185,20 @@ class ConversationView:
             self._unsubscribe = None
 
     def _follow(self, update: Update) -> None:
-        """Show an update; after a fault, which would end the subscription unsaid, all is shown again."""
+        """Show an update; after a fault, which would end the subscription unsaid, all is shown again, last as text."""
         transcript = self._parts.transcript
+        model = transcript.canvas.model
         try:
             self._show(update)
         except Exception as error:
-            if isinstance(update, Snapshot) or not goes_on_after(transcript, error):
+            is_last = isinstance(update, Snapshot) and model.plain
+            if is_last or not goes_on_after(transcript, error, is_left_out=True):
                 raise
-            transcript.call_later(self._follow_again)
+            if isinstance(update, Snapshot):  # as text alone it needs no more than its messages
+                self._why_plain, model.plain = FAULTY, True
+                self._show(update)
+            else:
+                transcript.call_later(self._follow_again)
 
     async def _follow_again(self) -> None:
         if self._unsubscribe is not None:
@@ -292,7 +299,7 @@ class ConversationView:
         if not self._front:
             return
         fully = hint(("details", "draws all of it"))
-        plain = f"{PLAIN} {fully}." if self._parts.transcript.canvas.model.plain else ""
+        plain = f"{PLAIN.format(why=self._why_plain)} {fully}." if self._parts.transcript.canvas.model.plain else ""
         words = "\n".join(filter(None, (read_only, plain)))
         self._parts.dock.notice.shown = DockNotice(words, Tone.NEEDS_YOU) if words else None
 

@@ -6,16 +6,23 @@ from pathlib import Path
 
 import pytest
 
+from phoenix_tui.lifecycle.containment import MOST
 from tests.support.cli import Phoenix, with_claude
 from tests.support.faulty_child import KEY
-from tests.support.journeys import says
-from tests.support.loopback import serve
+from tests.support.journeys import Answer, picks, says
+from tests.support.loopback import Seen, serve
 from tests.support.program import CTRL_Q, ENTER, Program, program
 
 pytestmark = pytest.mark.pty
 CHILD = "tests.support.faulty_child"
+UNDRAWABLE = "tests.support.undrawable_child"
 F13, F14, F15, F16, F17, F18, F19, F20 = (f"\x1b[{code}~" for code in (25, 26, 28, 29, 31, 32, 33, 34))
 HELP = "\x1bOP"
+PLANTED = (
+    "an answer under way", "a call", "a row", "any row", "the status line", "the parts of a panel",
+    "the start of a row", "the key f13 of a sheet", "a key", "a clock",
+)  # fmt: skip
+"""Faults of `undrawable_child`, each of which comes again with each call."""
 
 
 def reports(phoenix: Phoenix) -> list[Path]:
@@ -83,3 +90,42 @@ async def test_where_no_frame_can_be_drawn_phoenix_ends_with_a_private_report_an
         assert KEY not in last.read_text() + running.raw.decode(errors="replace")
         assert b"Traceback" not in running.raw
         assert f"Internal error (RuntimeError). Report: {last}; `phoenix --resume ".encode() in running.raw
+
+
+async def test_whatever_fails_again_and_again_is_left_out_and_phoenix_goes_on(tmp_path: Path) -> None:
+    def answer(seen: Seen) -> Answer:
+        asked = str(seen.json["messages"])
+        return says(
+            next(
+                (f"A **{word}** word." for word in ("spoiled", "smudged") if word.upper() in asked),
+                "A **cursed** word.",
+            )
+        )
+
+    async with serve(picks(answer)) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with program(phoenix, module=UNDRAWABLE, columns=100, rows=40) as running:
+            running.expects_faults = True
+            await running.shows("This part cannot be drawn.")
+            await running.send("first")
+            await running.shows("This message cannot be drawn; its text follows.", "A **cursed** word.")
+            await running.send("!echo cursed $((40 + 2))")
+            await running.shows("cursed 42")
+            for _ in range(MOST + 2):
+                running.type(HELP)
+                await running.shows("Keys")
+                running.type(F13)
+                await running.lacks("Keys")
+            await running.send("a SMUDGED one")
+            await running.shows("A **smudged** word.")
+            await running.send("a SPOILED one")
+            await running.shows("This part cannot be drawn; its text follows.", "A **spoiled** word.")
+            for where in PLANTED:
+                await is_reported(running, phoenix, where)
+            before = reports(phoenix)
+            running.type("more keys, each of which fails")
+            await running.shows("more keys, each of which fails")
+            assert len(before) == len(reports(phoenix))
+            running.type(CTRL_Q)
+            assert await running.exit_code() == 0
+            assert running.terminal_is_back

@@ -53,7 +53,7 @@ def paint_once(screen: Any) -> None:
 
 def paint_always(screen: Any) -> None:
     """Let every frame fail."""
-    type(screen.parts.status).render = lambda _: fail("every frame")
+    type(screen._compositor).render_update = lambda *_, **__: fail("every frame")
     screen.parts.status.refresh()
 
 

@@ -38,6 +38,7 @@ MOST_COUNTED: Final = 200_000
 """Characters of a text whose words are counted."""
 MOST_BARE: Final = 16_000
 """Characters of a block that is shown as text alone."""
+UNDRAWABLE: Final = "This message cannot be drawn; its text follows."
 SILENT: Final = "(silent)"
 """Row of a reply by which the model says nothing on purpose."""
 STOP_NOTICES: Final = tuple(STOPPED.values())

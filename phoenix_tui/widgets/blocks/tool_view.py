@@ -13,7 +13,7 @@ from engine.machine.messages import ToolCall, ToolResult, ToolStatus, is_own_cal
 from engine.records import ToolCallRecord
 from tools.call_titles import SERVER_TOOL, arguments_of, tool_label
 from tools.clean import clean, clean_line, reveal_line
-from tools.contract import AgentsDisplay, Display, JsonValue
+from tools.contract import AgentsDisplay, DiffDisplay, Display, JsonValue, TerminalDisplay
 from tools.terminal.values import TextRun
 from tools.wording import counted
 
@@ -67,6 +67,15 @@ class ToolView(Struct, frozen=True):
     def __post_init__(self) -> None:
         """Reveal the summary from any source: a row shows exactly the command."""
         force_setattr(self, "summary", reveal_line(self.summary))
+
+    @property
+    def output(self) -> str:
+        """All its output as text, that of a running call as far as it is kept."""
+        match self.display:
+            case TerminalDisplay(output=shown) | DiffDisplay(diff=shown):
+                return clean(shown)
+            case _:
+                return self.text or self.tail
 
     @property
     def folds_with_others(self) -> bool:

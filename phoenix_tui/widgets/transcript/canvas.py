@@ -151,13 +151,17 @@ class Canvas:
 
     def colour(self) -> int | None:
         """Colour a slice of code in sight; returns the first row in sight that changed, None when all is coloured."""
-        for position, (_, row, drawn) in enumerate(self.viewport.rows()):
+        for position, (slot, row, drawn) in enumerate(self.viewport.rows()):
             found = None if drawn is None else drawn.locate(row)
             plain = None if found is None else found[0].plain
             if found is None or plain is None:
                 continue
             part, line = found
-            changed = plain.colour(_COLOURED_AT_ONCE)
+            try:
+                changed = plain.colour(_COLOURED_AT_ONCE)
+            except Exception as error:  # noqa: BLE001 - any fault of a block
+                self.stack.show_plainly(slot, error)
+                return 0
             if changed is not None:
                 start, end = changed
                 for index in range(start, min(end, len(part.strips))):

@@ -8,7 +8,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from engine.machine.messages import ImageBlock, Origin, Role, TextBlock, ThinkingBlock, ToolUseBlock, attached_in
+from engine.machine.messages import Block, ImageBlock, Origin, Role, TextBlock, ThinkingBlock, ToolUseBlock, attached_in
+from engine.machine.texts import without_keys
 from engine.records import StoredMessage
 from phoenix_tui.images.boxes import box_of
 from phoenix_tui.markdown.lines import MARGIN, Span, StyledLine
@@ -102,6 +103,25 @@ class Drawing(Struct, frozen=True):
         prompt.foldable = is_long or bool(attached)
         shown = [self._image_part(f"{message.seq}:{n}", image, speech.BAR) for n, image in enumerate(images)]
         return [prompt, *(part for part in shown if part is not None)]
+
+    def plain_parts(self, message: StoredMessage | None) -> list[Part]:
+        """A stored message, or without one the reply under way, whose drawing failed: as text alone, and said so."""
+        if message is not None and shows_nothing(message) and message.origin is not Origin.TOOL:
+            return []
+        author, key, blocks = "answer", "live", list[Block]()
+        if message is None:
+            blocks.append(TextBlock(self.model.live.text))
+            if self.model.error is not None:
+                blocks.append(TextBlock(without_keys(self.model.error.message)))
+        else:
+            author, key = _AUTHORS.get(message.origin, "note"), f"message:{message.seq}"
+            for block in message.blocks:
+                blocks.append(block)
+                if isinstance(block, ToolUseBlock):
+                    blocks.append(TextBlock(self.model.calls.view(block).output))
+        rows = speech.bare_rows(author, blocks, self.width)
+        head = list(speech.notice_rows(speech.UNDRAWABLE, self.width))
+        return [_long_part(key, PartKind.NOTE, rows, head=head)]
 
     def _notice(self, key: str, text: str) -> Part:
         if not speech.is_summary_notice(text):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final
 
+from engine.machine.messages import Origin
+from engine.records import StoredMessage
 from phoenix_tui.widgets.transcript.drawing import Drawing, last_kind
 from phoenix_tui.widgets.transcript.heights import Heights
 from phoenix_tui.widgets.transcript.live_answer import LiveAnswer
@@ -31,6 +34,10 @@ class Stack:
         self.all_open = False
         self.aspect = 0.0
         """Height of a cell divided by its width, for images; 0 while none are shown."""
+        self.contain: Callable[[Exception], bool] = lambda _: False
+        """Tells a fault of drawing a message, which is shown as text from then on; False where Phoenix ends for it."""
+        self._plain: set[int] = set()
+        """Slots that are shown as text, since drawing them failed."""
         self._drawn: OrderedDict[int, Drawn] = OrderedDict()
         self._answer = LiveAnswer()
         shedding.add("drawn messages", SheddingOrder.LOOKS, self.kept, self.drop_strips)
@@ -47,6 +54,7 @@ class Stack:
     def reset(self) -> None:
         """Start over for another conversation."""
         self.heights = Heights(self.model.count + 1, ESTIMATE)
+        self._plain.clear()
         self._drawn.clear()
         self._answer.drop()
 
@@ -112,7 +120,11 @@ class Stack:
         top = drawn.top_of(f"call:{call_id}")
         if top is None or view.folds_with_others:
             return self.forget_run(slot), 0
-        part = self._drawing().call_part(view)
+        try:
+            part = self._drawing().call_part(view)
+        except Exception as error:  # noqa: BLE001 - any fault of a block
+            self.show_plainly(slot, error)
+            return slot, 0
         for position, other in enumerate(drawn.parts):
             if other.key == part.key:
                 part.gap = other.gap
@@ -146,6 +158,9 @@ class Stack:
         if len(self.heights) == self.model.count + 1:
             return
         self._drawn.pop(len(self.heights) - 1, None)
+        saved = self.model.messages.get(len(self.heights))
+        if saved is None or saved.origin is not Origin.LLM:  # a saved answer is as undrawable as before
+            self._plain.discard(len(self.heights) - 1)
         while len(self.heights) < self.model.count + 1:
             self.heights.set(len(self.heights) - 1, ESTIMATE)
             self.heights.append(0)
@@ -157,12 +172,28 @@ class Stack:
     def _drawing(self) -> Drawing:
         return Drawing(self.model, self.width, self, self.aspect)
 
-    def _draw(self, slot: int) -> Drawn | None:
+    def show_plainly(self, slot: int, error: Exception) -> None:
+        """Show a message as text, since drawing it failed; it is not tried again while the conversation is shown."""
+        if slot in self._plain or not self.contain(error):
+            raise error
+        self._plain.add(slot)
+        self._drawn.pop(slot, None)
         if slot == self.last:
-            return self._draw_live()
+            self._answer.drop()
+
+    def _draw(self, slot: int) -> Drawn | None:
         message = self.model.messages.get(slot + 1)
-        if message is None:
+        if slot != self.last and message is None:
             return None
+        try:
+            if slot not in self._plain:
+                return self._draw_live() if message is None else self._draw_stored(slot, message)
+        except Exception as error:  # noqa: BLE001 - any fault of a block
+            self.show_plainly(slot, error)
+        parts = self._drawing().plain_parts(message)
+        return with_gaps(parts, self._kind_above(slot))
+
+    def _draw_stored(self, slot: int, message: StoredMessage) -> Drawn:
         return with_gaps(self._drawing().message_parts(message), self._kind_above(slot))
 
     def _kind_above(self, slot: int) -> PartKind | None:
@@ -211,7 +242,10 @@ class Stack:
         """Lay out a slice of one message; False when it is complete."""
         for part in drawn.parts:
             if part.stream is not None and part.stream.waiting:
-                del part.strips[part.stream.more() :]
-                self.heights.set(slot, drawn.height)
+                try:
+                    del part.strips[part.stream.more() :]
+                    self.heights.set(slot, drawn.height)
+                except Exception as error:  # noqa: BLE001 - any fault of a block
+                    self.show_plainly(slot, error)
                 return True
         return False

@@ -20,6 +20,7 @@ from textual.strip import Strip
 from engine.updates import MessageSaved, RunEnded, Snapshot, TextArrived, ThinkingArrived, Update
 from phoenix_tui.keys.keymap import bindings
 from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.lifecycle.containment import goes_on_after
 from phoenix_tui.widgets.transcript import signals
 from phoenix_tui.widgets.transcript.bar import TranscriptBar
 from phoenix_tui.widgets.transcript.block_keys import BlockKeys
@@ -83,6 +84,7 @@ class TranscriptView(ScrollView, can_focus=True):
         self._kept = KeptRows(self, canvas, self.history)
         self._rows = PaintedRows(self, VisibleRows(canvas, self.gallery.strip), self._kept)
         timers = TranscriptTimers(self, canvas, scroller, self.frames)
+        canvas.stack.contain = self._contain
         scroller.followers = (timers.see_to, self.history.see_to, self._kept.see_to, self.gallery.see_to)
         self._places = ScrollPlaces()
         self._bar: TranscriptBar | None = None
@@ -100,6 +102,16 @@ class TranscriptView(ScrollView, can_focus=True):
             "blocks": self.blocks.take,
             "details": self._toggle_details,
         }
+
+    def _contain(self, error: Exception) -> bool:
+        """Tell a fault of a message that is shown as text in its place, in the frame behind this one."""
+        self.call_later(self.scroller.place_again)
+        return goes_on_after(self, error, is_left_out=True)
+
+    @property
+    def source(self) -> str:
+        """Text that is shown where not even its messages can be drawn plainly."""
+        return self.canvas.model.last_answer()
 
     def show(self, snapshot: Snapshot) -> None:
         """Show a snapshot, from the place where it was left or from its end."""

@@ -43,10 +43,13 @@ class VisibleRows:
         """A strip for each row in sight; where messages are `is_late`, a row says that they are being read."""
         viewport, blank = self.canvas.viewport, painter.spans_strip(())
         rows = list(viewport.rows())
-        strips = [
-            self._row_strip(found, row, slot, painter, selection) or blank
-            for (slot, row, _), found in zip(rows, located(rows), strict=True)
-        ]
+        strips: list[Strip] = []
+        for (slot, row, _), found in zip(rows, located(rows), strict=True):
+            try:
+                strips.append(self._row_strip(found, row, slot, painter, selection) or blank)
+            except Exception as error:  # noqa: BLE001 - any fault of a block
+                self.canvas.stack.show_plainly(slot, error)
+                strips.append(blank)
         strips.extend([blank] * (viewport.height - len(strips)))
         if is_late:
             self._say_reading(strips, rows, painter)
