@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from tools.files.own_files import make_folder, open_file, open_own
+from tools.files.own_files import look_at_lock, make_folder, open_file
 
 MOST_MARKS: Final = 20
 """Files looked at; a folder with more has lost track."""
@@ -94,15 +94,11 @@ def left_open(folder: Path, working_dir: Path) -> Open:
 def _of_the_dead(path: Path) -> Open | None:
     """The mark of a Phoenix that died, which is removed by this; None while its owner lives."""
     try:
-        descriptor = open_own(path)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        content = os.read(descriptor, 65_536)
-        path.unlink(missing_ok=True)
+        with look_at_lock(path) as (descriptor, has_died):
+            if not has_died:
+                return None
+            content = os.read(descriptor, 65_536)
+            path.unlink(missing_ok=True)
         return msgspec.json.decode(content, type=Open)
     except (OSError, msgspec.DecodeError):
         return None
-    finally:
-        os.close(descriptor)

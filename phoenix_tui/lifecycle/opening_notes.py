@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tools.files.own_files import make_folder, open_file, open_own
+from tools.files.own_files import look_at_lock, make_folder, open_file
 
 HUNG_AFTER: Final = 10.0
 """Seconds after which a living process that still opens a conversation hangs."""
@@ -77,13 +77,7 @@ class OpeningNotes:
 
 def _is_hung(path: Path) -> bool:
     try:
-        descriptor = open_own(path)
+        with look_at_lock(path) as (descriptor, has_died):
+            return has_died or time.time() - os.fstat(descriptor).st_mtime > HUNG_AFTER
     except OSError:
         return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return time.time() - os.fstat(descriptor).st_mtime > HUNG_AFTER
-    finally:
-        os.close(descriptor)
-    return True

@@ -7,12 +7,13 @@ files are read: a pipe or a device cannot block a reader. `OSError.strerror` com
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 import stat
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -243,6 +244,25 @@ def open_own(path: Path, *, follow: bool = False) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+@contextmanager
+def look_at_lock(path: Path) -> Generator[tuple[int, bool]]:
+    """Open a private file for reading, and lock it; False beside its descriptor while another process has the lock.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    descriptor = open_own(path)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_free = True
+        except BlockingIOError:
+            is_free = False
+        yield descriptor, is_free
+    finally:
+        os.close(descriptor)
 
 
 def _make_missing(folder: Path) -> None:
