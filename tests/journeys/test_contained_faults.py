@@ -120,11 +120,13 @@ async def test_whatever_fails_again_and_again_is_left_out_and_phoenix_goes_on(tm
             await running.shows("A **smudged** word.")
             await running.send("a SPOILED one")
             await running.shows("This part cannot be drawn; its text follows.", "A **spoiled** word.")
+            for _ in range(MOST + 2):
+                running.type(F13)
             for where in PLANTED:
                 await is_reported(running, phoenix, where)
             before = reports(phoenix)
-            running.type("more keys, each of which fails")
-            await running.shows("more keys, each of which fails")
+            running.type(F13 + "more words")
+            await running.shows("more words")
             assert len(before) == len(reports(phoenix))
             running.type(CTRL_Q)
             assert await running.exit_code() == 0
