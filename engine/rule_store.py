@@ -35,6 +35,7 @@ from engine.permissions.rules import (
     why_nothing_matches,
 )
 from engine.permissions.tool_names import class_named
+from engine.permissions.unreadable import closed_to_models
 from tools.comparing import near_names
 from tools.contract import ToolClass
 
@@ -96,6 +97,10 @@ class RuleStore:
     def denials(self, folder: Path) -> Denials:
         """Rules that deny or ask in a working directory."""
         return denials_in(self._ports.rules, folder)
+
+    def closed(self, folder: Path) -> Callable[[Path], bool]:
+        """Test of a file by its name and by what its links lead to: True where rules deny to read it in `folder`."""
+        return closed_to_models(self.denials(folder), folder)
 
     def problem(self, text: str) -> str:
         """Reason why this is no valid rule, in one sentence; empty when it is one."""

@@ -165,6 +165,10 @@ class RulesApi(Protocol):
         """Unreadable parts of the stored rules; empty if none."""
         ...
 
+    def closed(self, folder: Path) -> Callable[[Path], bool]:
+        """Test of a file: True where rules deny to read it in `folder`."""
+        ...
+
     def problem(self, text: str) -> str:
         """Reason why this is no valid rule; empty when it is one."""
         ...

@@ -10,6 +10,7 @@ from acp.exceptions import RequestError
 from acp.schema import AvailableCommand, AvailableCommandInput, UnstructuredCommandInput
 
 from engine.api.conversation import ConversationApi
+from engine.api.engine import EngineApi
 from engine.executor.requests import Refused
 from phoenix_tui.acp.dispatch import INTERNAL
 from phoenix_tui.acp.options import change_of
@@ -30,6 +31,11 @@ COMMANDS: Final = {
 
 class CommandFacts(Protocol):
     """Facts that commands name."""
+
+    @property
+    def engine(self) -> EngineApi:
+        """The engine, for its rules."""
+        ...
 
     async def custom_commands(self, cwd: Path) -> Sequence[CustomCommand]:
         """Skills and command files of a folder."""
@@ -100,7 +106,8 @@ async def _context(session: CommandSession) -> str:
 
 
 async def _init(session: CommandSession) -> str:
-    return await request_text(session.conversation.record.cwd)
+    folder = session.conversation.record.cwd
+    return await request_text(folder, session.facts.engine.rules.closed(folder))
 
 
 async def _model(session: CommandSession, reference: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 NAME: Final = "AGENTS.md"
 CHANGED: Final = "AGENTS.md changed in the meantime; nothing was written."
 WRITTEN: Final = "AGENTS.md is written. It counts once this folder is trusted: Phoenix asks at its next start here."
+CLOSED: Final = "A rule denies to read AGENTS.md, so it is not changed; /rules lists them."
 NOTHING_NEW: Final = "AGENTS.md contains these facts already."
 REQUEST: Final = """{order} AGENTS.md in the working directory: instructions for agents that work on this project.
 
@@ -50,18 +52,20 @@ async def init(front: FrontEnd) -> None:
         EngineError: the request was refused, or the file cannot be written.
     """
     folder = front.conversation.record.cwd if front.conversation is not None else front.launch.cwd
-    facts = (await asyncio.to_thread(gather, folder)).markdown
+    is_closed = front.services.engine.rules.closed(folder)
     if front.model == GUIDE:
-        await _write_facts(front, folder, facts)
+        if is_closed(folder / NAME):
+            raise EngineError(CLOSED)
+        await _write_facts(front, folder, (await asyncio.to_thread(gather, folder, is_closed)).markdown)
         return
-    text = await request_text(folder, facts)
+    text = await request_text(folder, is_closed)
     conversation = await front.current()
     accepted(await conversation.say(text, (), caps_for(front, conversation)))
 
 
-async def request_text(folder: Path, facts: str = "") -> str:
-    """The message that asks the model for the file; the facts are gathered where they are not given."""
-    facts = facts or (await asyncio.to_thread(gather, folder)).markdown
+async def request_text(folder: Path, is_closed: Callable[[Path], bool]) -> str:
+    """The message that asks the model for the file, with facts of files that rules do not deny to read."""
+    facts = (await asyncio.to_thread(gather, folder, is_closed)).markdown
     exists = await asyncio.to_thread((folder / NAME).exists)
     inside = facts.replace("</project_facts", "< /project_facts")
     text = REQUEST.format(order=IMPROVE if exists else WRITE, facts=inside)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 from msgspec import Struct
 
@@ -45,6 +45,8 @@ _FIXED: Final = {
     "pom.xml": ("mvn verify",),
     "gradlew": ("./gradlew build",),
 }
+_TextOf: TypeAlias = Callable[[Path], str]
+"""Reads a file; empty where there is none, or it must not be read."""
 _NO_PROSE: Final = ("#", "!", "[", "<", "=", "-", "*", "|", ">", "`")
 
 
@@ -75,32 +77,36 @@ class ProjectFacts(Struct, frozen=True):
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def gather(folder: Path) -> ProjectFacts:
-    """Read the facts of a folder."""
+def gather(folder: Path, is_closed: Callable[[Path], bool]) -> ProjectFacts:
+    """Read the facts of a folder; a file that `is_closed` is not read, only its name counts."""
+
+    def text_of(path: Path) -> str:
+        return "" if is_closed(path) else _text(path)
+
     files = [Path(path).relative_to(folder) for path in walk(folder, hidden=False, most=MOST_FILES).files]
     return ProjectFacts(
         name=_line(folder.name) or "Project",
-        about=_about(folder),
+        about=_about(folder, text_of),
         languages=tuple(_counted(Counter(LANGUAGES[one.suffix] for one in files if one.suffix in LANGUAGES))),
-        commands=_unique(command for read in _BUILD_FILES for command in read(folder)),
-        ci=_unique(_steps(folder)),
+        commands=_unique(command for read in _BUILD_FILES for command in read(folder, text_of)),
+        ci=_unique(_steps(folder, text_of)),
         layout=tuple(_counted(Counter(f"{_line(one.parts[0])}/" for one in files if len(one.parts) > 1))),
     )
 
 
-def _make(folder: Path) -> Iterator[str]:
-    yield from (f"make {target}" for target in _TARGET.findall(_text(folder / "Makefile")))
+def _make(folder: Path, text_of: _TextOf) -> Iterator[str]:
+    yield from (f"make {target}" for target in _TARGET.findall(text_of(folder / "Makefile")))
 
 
-def _package(folder: Path) -> Iterator[str]:
-    scripts = _table(_json(folder / "package.json"), "scripts")
+def _package(folder: Path, text_of: _TextOf) -> Iterator[str]:
+    scripts = _table(_json(text_of(folder / "package.json")), "scripts")
     lock = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun"}
     runner = next((name for file, name in lock.items() if (folder / file).exists()), "npm")
     yield from (f"{runner} run {script}" for script in scripts if script.strip())
 
 
-def _python(folder: Path) -> Iterator[str]:
-    text = _text(folder / "pyproject.toml")
+def _python(folder: Path, text_of: _TextOf) -> Iterator[str]:
+    text = text_of(folder / "pyproject.toml")
     try:
         tools = _table(tomllib.loads(text), "tool")
     except (ValueError, RecursionError):
@@ -110,24 +116,24 @@ def _python(folder: Path) -> Iterator[str]:
     yield from (command for name, command in (("ruff", "ruff check"), ("mypy", "mypy")) if name in tools)
 
 
-def _fixed(folder: Path) -> Iterator[str]:
+def _fixed(folder: Path, _: _TextOf) -> Iterator[str]:
     for name, commands in _FIXED.items():
         if (folder / name).is_file():
             yield from commands
 
 
-_BUILD_FILES: Final[tuple[Callable[[Path], Iterator[str]], ...]] = (_make, _package, _python, _fixed)
+_BUILD_FILES: Final[tuple[Callable[[Path, _TextOf], Iterator[str]], ...]] = (_make, _package, _python, _fixed)
 
 
-def _steps(folder: Path) -> Iterator[str]:
+def _steps(folder: Path, text_of: _TextOf) -> Iterator[str]:
     workflows = folder / ".github" / "workflows"
     paths = walk(workflows, most=20).files if workflows.is_dir() and not workflows.is_symlink() else ()
     for path in paths:
-        yield from _STEP.findall(_text(Path(path)))
+        yield from _STEP.findall(text_of(Path(path)))
 
 
-def _about(folder: Path) -> str:
-    text = next((text for name in ("README.md", "README.rst", "README") if (text := _text(folder / name))), "")
+def _about(folder: Path, text_of: _TextOf) -> str:
+    text = next((text for name in ("README.md", "README.rst", "README") if (text := text_of(folder / name))), "")
     for paragraph in re.split(r"\n\s*\n", text):
         lines = [line.strip() for line in paragraph.splitlines()]
         if lines and lines[0] and not lines[0].startswith(_NO_PROSE):
@@ -140,9 +146,9 @@ def _text(path: Path) -> str:
     return clean(content.decode("utf-8", "replace")) if content is not None else ""
 
 
-def _json(path: Path) -> object:
+def _json(text: str) -> object:
     try:
-        return cast("object", json.loads(_text(path) or "{}"))
+        return cast("object", json.loads(text or "{}"))
     except (ValueError, RecursionError):
         return {}
 

@@ -60,3 +60,27 @@ async def test_a_model_is_asked_for_the_file_in_one_visible_message(tmp_path: Pa
         said = json.dumps(server.requests[0].json["messages"])
         assert said.count("Write AGENTS.md in the working directory") == 1
         assert not (phoenix.cwd / "AGENTS.md").exists()
+
+
+async def test_a_file_that_a_rule_denies_to_read_gives_no_fact_and_is_not_replaced(tmp_path: Path) -> None:
+    async with serve(says("I look first.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        (phoenix.cwd / "README.md").write_text("A secret plan.\n")
+        (phoenix.cwd / "go.mod").write_text("module x\n")
+        denied = ("--disallowed-tools", "read_file(README.md),read_file(AGENTS.md)")
+        async with program(phoenix, "--screen-reader", *denied, rows=ROWS) as running:
+            await running.shows("You:")
+            (phoenix.cwd / "AGENTS.md").write_text("Mine.\n")
+            running.type("/init\r")
+            await running.shows("I look first.")
+        said = json.dumps(server.requests[0].json["messages"])
+        assert "secret plan" not in said
+        assert "`go test ./...`" in said
+    (tmp_path / "guide").mkdir()
+    guide = phoenix_in(tmp_path / "guide")
+    async with program(guide, "--screen-reader", "--disallowed-tools", "read_file(AGENTS.md)", rows=ROWS) as running:
+        await running.shows("You:")
+        (guide.cwd / "AGENTS.md").write_text("Mine.\n")
+        running.type("/init\r")
+        await running.shows("A rule denies to read AGENTS.md")
+    assert (guide.cwd / "AGENTS.md").read_text() == "Mine.\n"
