@@ -19,7 +19,6 @@ from engine.extensions.mcp.hub import McpHub
 from engine.memory.memory import Memory
 from engine.memory.note_files import NoteFolder
 from engine.permissions.rules import RuleBook
-from engine.permissions.unreadable import closed_to_models
 from engine.ports import Library
 from engine.ports.database_waits import DatabaseWaits
 from engine.ports.event_log import EventLog
@@ -181,7 +180,7 @@ async def _backend(
         tools=_own_tools(setup, environment, processes, images, allowed),
         jobs=processes.jobs,
         images=images,
-        rules=_rules(setup, sources),
+        rules=rules_of(setup, sources),
         clock=SYSTEM_CLOCK,
         ids=RandomIds(),
         rewinding=rewinding(store, paths, checkpoint_limits(setup.settings)),
@@ -200,7 +199,7 @@ async def _backend(
         edit_checks=(checks := open_checks(setup, environment, processes, allowed)),
     )
     engine = _engine(ports, engine_settings(setup, sources, unwatched=strict_guide), outside)
-    sources.closes = lambda folder: closed_to_models(engine.rules.denials(folder), folder)
+    sources.closes = engine.rules.closed
     opened = engine, store.library, registry, models, processes, profiles
     return Backend(*opened, store.events, sources, hooks, invocables, hub, notice, checks)
 
@@ -227,7 +226,7 @@ def _own_tools(
     )
 
 
-def _rules(setup: Setup, sources: ProjectSources) -> RuleBook:
+def rules_of(setup: Setup, sources: ProjectSources) -> RuleBook:
     """The rules of the user's file, which a run that writes nothing keeps in memory, of settings files and of flags."""
     file = RuleFile(setup.paths.rules_file)
     book: RuleBook = file.in_memory() if setup.ephemeral else file

@@ -10,6 +10,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from engine.permissions.denials import denials_in
+from engine.permissions.unreadable import closed_to_models
 from engine.ports import DatabaseBusy, StorageError
 from engine.rewind.snapshots.disabled import SWITCHED_OFF
 from engine.rewind.snapshots.folders import use_of
@@ -28,12 +30,14 @@ from phoenix_tui.cli.doctor import machine_findings, report
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.setup import Setup
+from phoenix_tui.config.instruction_faults import instruction_faults
 from phoenix_tui.config.settings import Settings
 from phoenix_tui.lifecycle import memory_limit
 from phoenix_tui.text.checkpoint_text import use_in_words
 from phoenix_tui.wiring.backend import (
     checkpoint_limits,
     diagnostics_of,
+    rules_of,
 )
 from phoenix_tui.wiring.expiring import cutoff as expires_before
 from phoenix_tui.wiring.hook_board import hook_findings
@@ -47,6 +51,7 @@ from phoenix_tui.wiring.trust_board import project_sources, source_findings
 from phoenix_tui.wiring.update_watch import update_findings
 from phoenix_tui.wiring.web_search import search_findings
 from phoenix_tui.wiring.worktree_findings import worktree_finding
+from tools.clean import reveal_line
 from tools.contract import Enforcement
 from tools.process.supervision import NO_PROC, lacks_proc
 from tools.wording import counted
@@ -118,7 +123,10 @@ def _checkpoints(setup: Setup) -> Finding:
 
 def _extensions(setup: Setup) -> list[Finding]:
     sources = project_sources(setup, may_give=False)
-    return [*source_findings(sources, setup.cwd), *hook_findings(sources, setup.cwd)]
+    found = [*source_findings(sources, setup.cwd), *hook_findings(sources, setup.cwd)]
+    is_closed = closed_to_models(denials_in(rules_of(setup, sources), setup.cwd), setup.cwd)
+    faults = instruction_faults(setup.paths.config, setup.cwd, sources.trust, is_closed)
+    return [*found, *(Finding("instructions", Health.NOTE, reveal_line(fault)) for fault in faults)]
 
 
 def _sub_agents(settings: Settings) -> Finding:
