@@ -1,8 +1,7 @@
 """Faults of Phoenix's own code on an open screen: each ends the handler, worker or sheet that it is in, nothing else.
 
 Textual ends the app for any of them, and with it the command that runs. A timer that fails again and again is stopped,
-and a widget that cannot be drawn is shown as text; so only faults that belong to nothing of that kind can go on for
-ever, and they alone are counted.
+and a widget that cannot be drawn is shown as text. Only faults of nothing of that kind can be endless, and are counted.
 """
 
 from __future__ import annotations
@@ -134,7 +133,8 @@ class Containment:
         if TICKING in codes or any(code.co_name in PAINTERS for code in codes):
             return False
         worker = active_worker.get(None)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - as above
-        nodes = [active_message_pump.get(None), worker and worker.node, *(f.f_locals.get("self") for f in frames)]
+        of_frames = [frame.f_locals.get("self") for frame in frames]
+        nodes: list[object] = [active_message_pump.get(None), worker and worker.node, *of_frames]
         sheet = next((found for node in reversed(nodes) if (found := self._sheet_of(node)) is not None), None)
         if sheet is not None:
             sheet.dismiss()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.geometry import Region, Spacing
+from textual.geometry import Region, Size, Spacing
 from textual.layout import DockArrangeResult
 from textual.strip import Strip
 from textual.widget import Widget
@@ -26,15 +25,27 @@ MOST: Final = 16_000
 
 def draw_plainly(widget: Widget) -> None:
     """Draw this widget as text from now on: none of its own code takes part in a frame any more."""
-    replaced: dict[str, Any] = {
-        "arrange": lambda *_, **__: DockArrangeResult([], set(), Spacing()),
-        "get_content_width": lambda container, _: container.width,
-        "get_content_height": lambda _, __, width: len(_rows(widget, width)),
-        "render_lines": partial(_lines, widget),
-        "render_line": lambda y: _lines(widget, Region(0, y, widget.outer_size.width, 1))[0],
-    }
-    for name, method in replaced.items():
-        setattr(widget, name, method)
+
+    def arrange(size: Size, optimal: bool = False) -> DockArrangeResult:
+        del size, optimal
+        return DockArrangeResult([], set(), Spacing())
+
+    def get_content_width(container: Size, viewport: Size) -> int:
+        del viewport
+        return container.width
+
+    def get_content_height(container: Size, viewport: Size, width: int) -> int:
+        del container, viewport
+        return len(_rows(widget, width))
+
+    def render_lines(crop: Region) -> list[Strip]:
+        return _lines(widget, crop)
+
+    def render_line(y: int) -> Strip:
+        return _lines(widget, Region(0, y, widget.outer_size.width, 1))[0]
+
+    for method in (arrange, get_content_width, get_content_height, render_lines, render_line):
+        setattr(widget, method.__name__, method)
     widget.clear_cached_dimensions()
     widget.refresh(layout=True)
 
