@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 from weakref import WeakKeyDictionary, WeakSet
 
 from textual._callback import invoke
@@ -132,9 +132,9 @@ class Containment:
         codes = {frame.f_code for frame in frames}
         if TICKING in codes or any(code.co_name in PAINTERS for code in codes):
             return False
-        worker = active_worker.get(None)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - as above
-        of_frames = [frame.f_locals.get("self") for frame in frames]
-        nodes: list[object] = [active_message_pump.get(None), worker and worker.node, *of_frames]
+        worker = cast("Any", active_worker.get(None))  # pyright: ignore[reportUnknownMemberType] - as above
+        of_frames: list[object] = [frame.f_locals.get("self") for frame in frames]
+        nodes = [active_message_pump.get(None), getattr(worker, "node", None), *of_frames]
         sheet = next((found for node in reversed(nodes) if (found := self._sheet_of(node)) is not None), None)
         if sheet is not None:
             sheet.dismiss()
@@ -144,9 +144,9 @@ class Containment:
         """Draw again without the widget that cannot be drawn: with its second fault it becomes text."""
         self._app.screen.refresh(layout=True)
         nodes = [node for frame in frames if isinstance(node := frame.f_locals.get("self"), DOMNode)]
-        failed = nodes[-1] if nodes else None  # one screen paints those behind it
+        failed: object = nodes[-1] if nodes else None  # one screen paints those behind it
         if not isinstance(failed, Widget) or isinstance(failed, Screen):
-            sheet = self._sheet_of(failed)
+            sheet = self._sheet_of(failed)  # pyright: ignore[reportUnknownArgumentType] - a screen of any result
             if sheet is not None:
                 sheet.dismiss()
             return sheet
