@@ -121,6 +121,7 @@ class Containment:
         if isinstance(timer := owners.get(TICKING), Timer) and timer.name != FRAME_TIMER:
             if self._has_failed(timer, TICKS):
                 timer.stop()
+                timer.pause()  # a next tick that is due at once would come before it is cancelled
             return timer
         if isinstance(widget := owners.get(COMPOSING), Widget) and not isinstance(widget, Screen):
             self._draw_plainly(widget)
