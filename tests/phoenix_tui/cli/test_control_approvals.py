@@ -271,3 +271,35 @@ async def test_the_question_about_changed_files_is_one_that_a_host_can_show_and_
         assert [one["label"] for one in question["options"]] == ["Keep", "Take back"]
         written = phoenix.cwd / "AGENTS.md"
         assert (written.read_text() if written.exists() else None) == left
+
+
+async def test_what_a_command_made_of_files_that_were_there_is_kept_or_taken_back_as_the_host_says(
+    tmp_path: Path,
+) -> None:
+    await needs_full_enforcement()
+    command = "echo evil >> AGENTS.md; chmod 755 AGENTS.md; rm CLAUDE.md; echo fine > notes"
+
+    def choose(label: str) -> Callable[[Frame], Frame]:
+        def reply(request: Frame) -> Frame:
+            [asked] = request["input"]["questions"]
+            return {"behavior": "allow", "updatedInput": request["input"] | {"answers": {asked["question"]: label}}}
+
+        return reply
+
+    kept = {"AGENTS.md": (b"mine\nevil\n", 0o755), "notes": (b"fine\n", 0o644)}
+    taken = {"AGENTS.md": (b"mine\n", 0o644), "CLAUDE.md": (b"too\n", 0o644), "notes": (b"fine\n", 0o644)}
+    for label, left, words in (("Keep", kept, "the user kept the changes"), ("Take back", taken, "taken back")):
+        folder = tmp_path / label
+        folder.mkdir()
+        async with serve(calls("bash", {"command": command}), says("Done.")) as server:
+            phoenix = with_claude(folder, server.url, PHOENIX_SANDBOX="")
+            for name, text in (("AGENTS.md", "mine\n"), ("CLAUDE.md", "too\n")):
+                (phoenix.cwd / name).write_text(text)
+                (phoenix.cwd / name).chmod(0o644)
+            async with hosted(phoenix, *STDIO, can_use_tool=choose(label)) as host:
+                frames = await host.turn("Run it")
+            assert words in last_result(server)
+        assert [one["tool_name"] for one in host.requests("can_use_tool")] == ["AskUserQuestion"]
+        assert frames[-1]["result"] == "Done."
+        found = {one.name: (one.read_bytes(), one.stat().st_mode & 0o777) for one in phoenix.cwd.iterdir()}
+        assert found == left
