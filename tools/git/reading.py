@@ -42,7 +42,7 @@ ALONE: Final = {
     "GIT_CONFIG_SYSTEM": "/dev/null",
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_ATTR_NOSYSTEM": "1",
-    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_LAZY_FETCH": "1",  # unknown before git 2.39.4 and 2.45, where the own git folder names no promisor remote
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
@@ -55,6 +55,8 @@ OPTIONS: Final = (
     *("-c", "core.fsmonitor=false"),
     *("-c", "core.quotepath=off"),
     *("-c", "core.safecrlf=false"),  # its warnings would mix with the output
+    *("-c", "credential.helper="),
+    *("-c", "core.askPass="),  # empty: no program asks for a password, SSH_ASKPASS neither
 )
 
 
