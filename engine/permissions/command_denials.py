@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from engine.permissions.command_rules import STAR
 from engine.permissions.globs import LONGEST, glob_matches
+from engine.permissions.made_programs import Unknowns, unknown_programs
 from engine.permissions.shell_parts import UNKNOWN, Word, shell_parts
 from engine.permissions.shell_programs import Programs, git_command, program_names, programs_in
 from engine.permissions.shell_words import BLANKS
@@ -42,8 +43,10 @@ class _Pattern(Struct, frozen=True):
     """True where the last word is only the beginning of one: `git push*`."""
 
 
-def denied(pattern: str, command: str) -> tuple[Match, str]:
+def denied(pattern: str, command: str, unknown: Unknowns | None = None) -> tuple[Match, str]:
     """Hold a command line against a pattern; returns the reason of a doubt as well.
+
+    `unknown` is what a look at its files found; without it the line alone is judged.
 
     `*` alone is every command. `git push*` is every command of the program git that goes on with a word that begins
     with push, `git push *` one that goes on with push itself. Options before these words are passed over.
@@ -55,9 +58,15 @@ def denied(pattern: str, command: str) -> tuple[Match, str]:
     best = max((_match(wanted, words) for words in programs.commands), default=Match.NO)
     if wanted.glob:
         best = max(best, _glob_match(wanted.glob, command))
-    if best is Match.NO and (programs.doubt or _may_start(wanted, programs)):
+    if best is not Match.NO:
+        return best, PARTLY_KNOWN if best is Match.MAYBE else ""
+    if programs.doubt or _may_start(wanted, programs):
         return Match.MAYBE, programs.doubt or MAY_START
-    return best, PARTLY_KNOWN if best is Match.MAYBE else ""
+    found = unknown or unknown_programs(command)
+    copies = [(Word(wanted.words[0]), *words[1:]) for words in found.nameless if len(wanted.words) > 1]
+    if any(_match(wanted, words) is not Match.NO for words in (*found.perhaps, *copies)):
+        return Match.MAYBE, MAY_START
+    return (Match.MAYBE, found.doubt) if found.doubt else (Match.NO, "")
 
 
 def _may_start(wanted: _Pattern, programs: Programs) -> bool:

@@ -21,6 +21,7 @@ from engine.permissions.domains import domain_matches, is_domain, why_no_domain
 from engine.permissions.foreign_rules import native_rules
 from engine.permissions.globs import LONGEST, WILDCARDS, glob_matches
 from engine.permissions.hosts import NET, hosts_effect, hosts_in, is_host
+from engine.permissions.made_programs import Unknowns, unknown_programs
 from engine.permissions.projects import project_of, top_of
 from engine.permissions.rules import (
     FILE_CLASSES,
@@ -136,8 +137,9 @@ def denials_in(book: RuleBook, folder: Path) -> Denials:
 def verdict_on(denials: Denials, call: RuledCall) -> Refusal | Doubt | None:
     """Hold a call against the rules that deny; None if none is about it."""
     doubt: Doubt | None = None
+    unknown = unknown_programs(call.command, call.working_dir) if _is_judged(denials, call) else None
     for one in denials.rules:
-        match, reason = _match(one.rule, call)
+        match, reason = _match(one.rule, call, unknown)
         if match is not Match.NO and one.asks:
             doubt = doubt or Doubt(ASKED.format(rule=quoted(str(one)), source=one.source or "the rules"))
         elif match is Match.YES:
@@ -149,13 +151,19 @@ def verdict_on(denials: Denials, call: RuledCall) -> Refusal | Doubt | None:
     return doubt
 
 
-def _match(rule: Rule, call: RuledCall) -> tuple[Match, str]:
+def _is_judged(denials: Denials, call: RuledCall) -> bool:
+    """True where a rule is about some commands of a call: only then its programs are looked at."""
+    rules = (one.rule for one in denials.rules) if call.runs_command else ()
+    return any(one.pattern.strip() != "*" and covers(one.tool, call.tool, widely=True) for one in rules)
+
+
+def _match(rule: Rule, call: RuledCall, unknown: Unknowns | None) -> tuple[Match, str]:
     if not covers(rule.tool, call.tool, widely=True):
         return Match.NO, ""
     if rule.pattern.strip() == "*":
         return Match.YES, ""
     if call.runs_command:
-        return denied(rule.pattern, call.command)
+        return denied(rule.pattern, call.command, unknown)
     if call.tool_class is ToolClass.NET and is_domain(rule.pattern):
         matched = domain_matches(rule.pattern, call.request.host)
     elif call.request.paths:

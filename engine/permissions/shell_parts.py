@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 UNKNOWN: Final = "\0"
 """Placeholder in a word for a value that only the shell knows; no command line can hold it."""
@@ -20,6 +20,8 @@ UNCLOSED: Final = "a quote or bracket in it is not closed"
 TOO_DEEP: Final = "its substitutions are nested too deeply"
 ODD_BLANK: Final = "it has a blank that some shells do not take for one"
 CASE: Final = "it has a case statement inside a substitution"
+OPENING: Final = frozenset({"{", "while", "until", "for", "if", "case", "select", "!", "time", "coproc"})
+"""Words of the shell behind which several commands may share one input."""
 _RUN: Final = re.compile(r"[A-Za-z0-9_./:=@%+,^!\]}-]+")
 _NAME: Final = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]", re.ASCII)
 _DELIMITER: Final = re.compile(r"(-?)[ \t]*((?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s;&|<>()'\"\\])+)")
@@ -51,6 +53,10 @@ class ShellParts(Struct):
 
     commands: list[tuple[Word, ...]]
     doubt: str = ""
+    fed: list[bool] = field(default_factory=list[bool])
+    """For each command, true where the line itself gives it an input: a pipe, a here-document, a here-string."""
+    written: list[tuple[int, Word]] = field(default_factory=list[tuple[int, Word]])
+    """Files that redirections write, each with the number of commands before it."""
 
 
 def shell_parts(text: str) -> ShellParts:
@@ -74,6 +80,12 @@ class _Reader:
         """`[` is in the present word, in which `<<` may be a shift."""
         self._is_target = False
         """The next word is the file of a redirection."""
+        self._is_output = False
+        """That file is written."""
+        self._is_fed = False
+        """The present command has an input from the line itself."""
+        self._stays_fed = False
+        """So have all that follow: it began with a bracket or a keyword, whose end is not looked for."""
         self._has_case = "esac" in text
         self._has_no_documents = "((" in text
         """`<<` is read as a plain operator: it may be a shift, and what follows it commands."""
@@ -109,7 +121,9 @@ class _Reader:
             elif sign in "<>" or self._text.startswith("&>", self._place):
                 self._redirection()
             elif sign in _SEPARATORS:
+                self._stays_fed = self._stays_fed or (sign == "(" and self._is_fed)
                 self._end_command()
+                self._is_fed = self._is_fed or self._is_pipe()
                 open_brackets += sign == "("
                 self._place += 1
             elif sign in _BLANKS:
@@ -121,6 +135,11 @@ class _Reader:
                 self._word()
         if ends:
             self._doubt(UNCLOSED)
+
+    def _is_pipe(self) -> bool:
+        """True at `|` and `|&`; the second sign of `||` and what stands before it are none."""
+        around = self._text[max(self._place - 1, 0) : self._place + 2]
+        return self._text[self._place] == "|" and "||" not in around and not self._text.startswith("|", self._place + 1)
 
     def _word(self) -> None:
         """Read the next piece of a word."""
@@ -240,10 +259,12 @@ class _Reader:
         if self._has_case:
             self._doubt(CASE)
         around = self._command, self._pieces, self._splits, self._is_target
+        output, fed = self._is_output, self._is_fed
         self._command, self._pieces, self._splits, self._is_target = [], None, False, False
         self._commands(ends=True)
         self._end_command()
         self._command, self._pieces, self._splits, self._is_target = around
+        self._is_output, self._is_fed = output, fed
         self._depth -= 1
 
     def _enter(self) -> bool:
@@ -282,6 +303,8 @@ class _Reader:
             self._document()
             return
         found = _REDIRECTION.match(self._text, self._place)
+        self._is_output = found is not None and ">" in found.group() and found.group() != ">&"
+        self._is_fed = self._is_fed or self._text.startswith("<<<", self._place)
         self._place = found.end() if found is not None else self._place + 1
         self._place += self._text.startswith("<<", self._place - 1) * 2  # the rest of <<<
         self._is_target = True
@@ -292,6 +315,7 @@ class _Reader:
             self._doubt(UNCLOSED)
             self._place += 2
             return
+        self._is_fed = True
         literal = any(sign in found[2] for sign in "'\"\\")
         self._documents.append((re.sub(r"['\"\\]", "", found[2]), bool(found[1]), literal))
         self._place = found.end()
@@ -322,7 +346,10 @@ class _Reader:
         return False
 
     def _take(self, parts: ShellParts) -> None:
+        before = len(self._found.commands)
         self._found.commands += parts.commands
+        self._found.fed += parts.fed
+        self._found.written += [(before + place, word) for place, word in parts.written]
         if parts.doubt:
             self._doubt(parts.doubt)
 
@@ -340,8 +367,12 @@ class _Reader:
         self._place = place
 
     def _end_word(self) -> None:
-        if self._pieces is not None and not self._is_target:
-            self._command.append(Word("".join(self._pieces), self._splits))
+        if self._pieces is not None:
+            word = Word("".join(self._pieces), self._splits)
+            if not self._is_target:
+                self._command.append(word)
+            elif self._is_output:
+                self._found.written.append((len(self._found.commands), word))
         if self._pieces is not None:
             self._is_target = False
         self._pieces, self._splits, self._has_bracket = None, False, False
@@ -351,6 +382,9 @@ class _Reader:
         self._is_target = False
         if self._command:
             self._found.commands.append(tuple(self._command))
+            self._found.fed.append(self._is_fed)
+            self._stays_fed = self._stays_fed or (self._is_fed and self._command[0].text in OPENING)
+            self._is_fed = self._stays_fed
         self._command = []
 
     def _doubt(self, reason: str) -> None:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from msgspec import field
+from msgspec import Struct, field
 
 from engine.permissions.launchers import EXACT, GIT_EXACT, INTERPRETERS, LAUNCHERS, TRANSPARENT, stem
 from engine.permissions.shell_parts import UNKNOWN, ShellParts, Word, shell_parts
@@ -120,11 +120,28 @@ MOST_SOURCES: Final = 20
 _SHELL_VALUES: Final = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
 
 
+class Step(Struct, frozen=True):
+    """One command that the shell itself runs."""
+
+    words: tuple[Word, ...]
+    is_fed: bool = False
+    """True where the line gives it an input."""
+
+
 class Programs(ShellParts):
-    """Every command that may run, each from its program on; `doubt` says why others may."""
+    """Every command that may run, each from its program on; `doubt` says why others may.
+
+    Of `written` the numbers are places in `steps`.
+    """
 
     scripts: int = 0
     """Arguments read as scripts so far."""
+    steps: list[Step] = field(default_factory=list[Step])
+    """The commands that surely are ones, without what programs may start from their arguments."""
+    assigned: list[Word] = field(default_factory=list[Word])
+    """Assignments of variables, alone, in front of a command and as the words of `export` and `env`."""
+    is_fed: bool = False
+    """True while the script of a program is read that has an input from the line."""
     perhaps: list[tuple[Word, ...]] = field(default_factory=list[tuple[Word, ...]])
     """Commands that a program may run which is not known, or under another name."""
     loose: list[tuple[Word, ...]] = field(default_factory=list[tuple[Word, ...]])
@@ -146,6 +163,16 @@ def programs_in(command: str) -> Programs:
         elif "<<" in command and any(_reads_input(words) for words in found.commands):
             found.loose.append(_tokens((Word(re.sub(r"\\[nrt]", " ", command)),)))
         _follow(found)
+    return found
+
+
+def programs_in_code(text: str) -> Programs:
+    """Commands that stand literally in code of another language; its own calls cannot be known."""
+    found = Programs([])
+    if len(text) > LONGEST:
+        found.doubt = TOO_LONG
+    else:
+        _embedded(found, (Word(text),), DEEPEST)
     return found
 
 
@@ -203,11 +230,18 @@ def _read(found: Programs, text: str, depth: int, *, strictly: bool) -> None:
     parts = shell_parts(text)
     if strictly:
         found.doubt = found.doubt or parts.doubt
-    for words in parts.commands:
+    places: list[int] = []
+    outer = found.is_fed
+    for words, is_fed in zip(parts.commands, parts.fed, strict=True):
+        places.append(len(found.steps))
+        found.is_fed = outer or is_fed
         rest = _without_prefix(words)
         for word in words[: len(words) - len(rest)]:
             _assigned(found, word, depth, strictly=strictly)
         _look(found, rest, depth, strictly=strictly)
+    found.is_fed = outer
+    if strictly:
+        found.written += [((*places, len(found.steps))[min(n, len(places))], one) for n, one in parts.written]
 
 
 def _without_prefix(words: tuple[Word, ...]) -> tuple[Word, ...]:
@@ -227,6 +261,7 @@ def _assigned(found: Programs, word: Word, depth: int, *, strictly: bool) -> Non
     """Add the command that a program or the shell would run for the value of a variable."""
     if not _ASSIGNMENT.match(word.text):
         return
+    found.assigned.append(word)
     if _SCRIPT_VARIABLE.match(word.text):
         _doubt(found, UNKNOWN_SCRIPT, strictly=strictly)
     value = word.text.partition("=")[2]
@@ -254,6 +289,7 @@ def _look(found: Programs, words: tuple[Word, ...], depth: int, *, strictly: boo
         if not words:
             return
         found.commands.append(words)
+        found.steps += [Step(words, found.is_fed)] * strictly
         names = program_names(words[0])
         if not (place := _program_behind(names, words)):
             break
@@ -348,6 +384,8 @@ def _builtin(found: Programs, names: frozenset[str], words: tuple[Word, ...], de
         found.commands.append(words[1:])
         if not _is_script_file(words[1]):
             _doubt(found, UNKNOWN_SCRIPT, strictly=strictly)
+    if names & {"export", "declare", "typeset", "readonly", "local"}:
+        found.assigned += words[1:]
     if "alias" in names:
         for word in words[1:]:
             if word.splits or UNKNOWN in word.text:

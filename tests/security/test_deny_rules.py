@@ -79,6 +79,7 @@ DOUBTFUL = (
     "git config alias.z push; git z", "make --eval='x: ; git push' x", "make -f - <<< 'x: ; git push'",
     "make -f /dev/stdin <<< $'x:\\n\\tgit push'", "hyperfine 'git push'", "newtool --deep git push",
     "newtool -c 'true; git push'", "hash -p/usr/bin/git foo; foo push", "printf -v 'BASH_CMDS[f]' /usr/bin/git; f push",
+    "echo \"git push\" > notes; make test", "cp a b; ./b push",
 )  # fmt: skip
 HARMLESS = (
     "git status", "git log --grep push", 'git commit -m "git push later"', "echo git push", 'echo "git push"',
@@ -95,9 +96,9 @@ HARMLESS = (
     "cat <<E | python3 x.py\ngit push\nE", "alias ll='ls -l'", 'MSG="git push later"; echo "$MSG"',
     "git commit -c HEAD",
     "docker rm x", "newtool push git", "newtool \"git and push\"", "[[ $a == \"git push\" ]]",
-    "echo \"git push\" > notes; make test", "gh pr create --body \"then git push\"",
+    "gh pr create --body \"then git push\"",
     "git commit -F - <<'E'\nthen git push\nE", "kubectl apply -f - <<'E'\na: b\nE", "alias ll='ls -l'; ll push",
-    "cp a b; ./b push", "git config alias.co checkout", "GIT_CONFIG_GLOBAL=/dev/null git status",
+    "git config alias.co checkout", "GIT_CONFIG_GLOBAL=/dev/null git status",
     "time -p make push", "echo \"${x:-'a'}\"", "git-lfs push", "awk -v n=3 'NR==n' f",
 )  # fmt: skip
 

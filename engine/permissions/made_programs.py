@@ -1,0 +1,327 @@
+"""Programs and scripts of a command line about which nothing is known, for rules that deny.
+
+A rule is about names. It cannot tell what runs where the line makes the text or the file that is run, or where the file
+lies in a folder that an agent can write. So such a line is a doubt, decided by its shape (what is written, what gets an
+input, what is named by a path) and by what the files hold now. Nothing here is certain: the answer is never a refusal.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct, field
+
+from engine.permissions.inline_code import is_plain_code
+from engine.permissions.launchers import INTERPRETERS
+from engine.permissions.shell_parts import UNKNOWN, Word
+from engine.permissions.shell_programs import (
+    LONGEST,
+    SHELLS,
+    UNKNOWN_PROGRAM,
+    Programs,
+    Step,
+    program_names,
+    programs_in,
+    programs_in_code,
+)
+from tools.contract import PathOrder
+from tools.files.own_files import read_regular
+from tools.process.environment import users_path
+from tools.process.programs import AgentFolders, agent_folders, is_agents
+
+FED: Final = "{name} gets an input that the line makes, which may be commands"
+WRITTEN: Final = "{name} may run a file that the line writes"
+SET_PATH: Final = "it changes where the shell finds programs"
+AGENTS: Final = "{name} is a file that an agent can write"
+UNREAD: Final = "the script {name} cannot be read before it runs"
+CODE: Final = "it runs code that names no program before it runs"
+MOST_STEPS: Final = 60
+"""Commands of a line that are judged; more are a doubt."""
+MOST_FOLDERS: Final = 8
+"""Folders that `cd` in a line may lead to; with more, no file is looked for."""
+DEEPEST: Final = 4
+"""Launchers around a program that are passed."""
+TOO_MANY: Final = "it has too many commands to be judged"
+_READING_NAMES: Final = """
+    echo printf true false : [ [[ test cd pushd popd pwd exit return break continue kill sleep date type which whereis
+    cat tac head tail wc cut paste tr diff cmp comm stat file du df ls tree rm rmdir mkdir chmod chown basename
+    dirname realpath readlink seq yes grep egrep fgrep zgrep rg ag ack fold fmt nl md5sum sha1sum sha256sum base64 xxd
+    od column rev jq less more git gh glab logger notify-send clear tput uname id whoami hostname nproc free ulimit
+    umask env alias for case select wait export set unset read local declare typeset shift let (( function getopts
+    shopt trap ps kubectl helm
+"""
+READING: Final = frozenset(_READING_NAMES.split())
+"""Programs that neither run a file or input that they are given nor write a file that their words name."""
+_WRITING_NAMES: Final = """
+    tee sort uniq find fd fdfind touch cp mv ln install curl wget brew dnf hub hg jj svn mktemp gzip gunzip zcat xz
+    bzip2 zstd split csplit dd tar unzip zip truncate patch sed awk gawk mawk xargs
+"""
+QUIET: Final = READING | frozenset(_WRITING_NAMES.split())
+"""Those, and programs that write such files and run none. A name that is in neither set makes a question more."""
+_PASSING: Final = frozenset([
+    "timeout",
+    "nice",
+    "nohup",
+    "time",
+    "setsid",
+    "env",
+    "command",
+    "exec",
+    "sudo",
+    "doas",
+    "xargs",
+    "ionice",
+    "stdbuf",
+    "find",
+])
+"""Launchers that read nothing of their own: the program behind them is judged in their place."""
+_TELLING: Final = frozenset({"--version", "-V", "--help"})
+_CODE: Final = re.compile(r"[\s;&|<>$`(){}\[\]'\"=!]")
+_FILE: Final = re.compile(r"[\w./@%+,:~-]+", re.ASCII)
+_NUMBER: Final = re.compile(r"[\d.]+[smhd]?")
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*\+?=", re.ASCII)
+_SETS_PATH: Final = re.compile(r"(?:PATH|path|fpath)\+?=|\w*LD_(?:PRELOAD|LIBRARY_PATH|AUDIT)\+?=", re.ASCII)
+_LOOPS: Final = frozenset({"for", "while", "until", "function", "trap", "coproc"})
+_EXECUTING: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+
+
+class Unknowns(Struct):
+    """Result of a look: a reason to doubt, and commands that the line may run under another name or in a file."""
+
+    doubt: str = ""
+    perhaps: list[tuple[Word, ...]] = field(default_factory=list[tuple[Word, ...]])
+    nameless: list[tuple[Word, ...]] = field(default_factory=list[tuple[Word, ...]])
+    """Commands whose program an agent can write: it may be a copy of any."""
+
+    def suspect(self, reason: str, name: str = "") -> None:
+        """Note a reason; the first one counts."""
+        self.doubt = self.doubt or reason.format(name=name.replace(UNKNOWN, "…")[:80])
+
+
+def unknown_programs(command: str, folder: Path | None = None) -> Unknowns:
+    """Look at the programs of a command line; without a folder only at what the line itself makes. Reads the disk."""
+    programs, found = programs_in(command), Unknowns()
+    steps = [(place, one) for place, step in enumerate(programs.steps) for one in _behind_launchers(step)]
+    if len(steps) > MOST_STEPS:
+        found.suspect(TOO_MANY)
+    written = [(place, one) for place, one in programs.written if not one.text.startswith("/dev/")]
+    looks = None if folder is None else _Files(folder, programs, found)
+    for place, step in steps[:MOST_STEPS]:
+        _judge_feeding(found, step)
+        _judge_writing(found, programs, place, step, written)
+        if looks is not None:
+            looks.judge(step)
+    if any(_SETS_PATH.match(word.text) for word in programs.assigned):
+        found.suspect(SET_PATH)
+    if any({".git", "hooks"} & set(one.text.split("/")) for _, one in written):
+        found.suspect(WRITTEN, "git")
+    return found
+
+
+def _behind_launchers(step: Step, depth: int = DEEPEST) -> Iterator[Step]:
+    """A command, or what the launcher that it is starts; any shell or interpreter among its words too."""
+    names = program_names(step.words[0])
+    if not depth or not names & _PASSING:
+        yield step
+        return
+    words, feeds = step.words, step.is_fed and not names & {"xargs", "find"}
+    begins = [n for n, one in enumerate(words) if one.text in _EXECUTING] if "find" in names else [0]
+    for begin in begins:
+        first = next((n for n in range(begin + 1, len(words)) if _may_be_program(words[n])), None)
+        if first is not None:
+            yield from _behind_launchers(Step(words[first:], is_fed=feeds), depth - 1)
+        for n in range((first or begin) + 1, len(words)):
+            if program_names(words[n]) & (SHELLS | INTERPRETERS) or (
+                "/" in words[n].text and os.access(words[n].text, 1)
+            ):
+                yield Step(words[n:], is_fed=feeds)
+
+
+def _may_be_program(word: Word) -> bool:
+    text = word.text
+    return not (text.startswith("-") or _ASSIGNMENT.match(text) or _NUMBER.fullmatch(text))
+
+
+def _judge_feeding(found: Unknowns, step: Step) -> None:
+    """A program that may take an input for commands; code in the line that only its interpreter reads."""
+    names = program_names(step.words[0])
+    if not names:
+        return  # a doubt already
+    if "{}" in step.words[0].text:
+        found.suspect(UNKNOWN_PROGRAM)
+    if names & (INTERPRETERS - SHELLS) and not names & QUIET:
+        script = _script(step.words)
+        if script is None and not any(one.text in _TELLING for one in step.words[1:]):
+            found.suspect(FED, step.words[0].text)
+        elif script is not None and _CODE.search(script.text) and not is_plain_code(names, step.words):
+            found.suspect(CODE)
+    elif names & {"sed", "gsed", "awk", "gawk", "mawk", "nawk"}:
+        if not is_plain_code(names, step.words):
+            found.suspect(CODE)
+    elif step.is_fed and not names & (QUIET | SHELLS):
+        found.suspect(FED, step.words[0].text)
+
+
+def _script(words: tuple[Word, ...]) -> Word | None:
+    """The word of an interpreter that is its script or code: the first one that is no plain option."""
+    for place, word in enumerate(words[1:], 1):
+        if word.text == "-m":
+            return words[place + 1] if place + 1 < len(words) else None
+        if word.text == "-":
+            return None
+        if not word.text.startswith("-") or _CODE.search(word.text):
+            return word
+    return None
+
+
+def _judge_writing(
+    found: Unknowns, programs: Programs, place: int, step: Step, written: list[tuple[int, Word]]
+) -> None:
+    """A program that may run a file of text which the line writes, or a file that another command may have made."""
+    names = program_names(step.words[0])
+    is_quiet = bool(names & QUIET)
+    for writer, _ in written:
+        is_text = bool(program_names(programs.steps[writer].words[0]) & QUIET) if writer < len(programs.steps) else True
+        is_later = writer < place or any(one.words[0].text in _LOOPS for one in programs.steps)
+        if is_text and is_later and writer != place and not is_quiet:
+            found.suspect(WRITTEN, step.words[0].text)
+    for run in _run_files(step):
+        last = run.text.rpartition("/")[2]
+        made = [one.text for _, one in written]
+        made += [
+            one.text
+            for n, other in enumerate(programs.steps)
+            if n != place and not program_names(other.words[0]) & READING and not _ends_with(other, step)
+            for one in other.words[1:]
+        ]
+        if last and any(_names_file(one, last) for one in made):
+            found.suspect(WRITTEN, run.text)
+
+
+def _ends_with(launcher: Step, step: Step) -> bool:
+    return launcher.words[-len(step.words) :] == step.words
+
+
+def _names_file(word: str, name: str) -> bool:
+    """True where a word is a file of this name, as an option's value too; a pattern may be any."""
+    parts = re.split(r"[^\w.@%+~-]+", word)
+    return name in parts or any(sign in word for sign in "*?\0") or word.endswith(f"o{name}")
+
+
+def _run_files(step: Step) -> Iterator[Word]:
+    """Words that name a file which runs: a program by its path, a script behind a shell or interpreter."""
+    first, names = step.words[0], program_names(step.words[0])
+    if "/" in first.text:
+        yield first
+    if names & SHELLS or names & (INTERPRETERS - QUIET) or names & {".", "source"}:
+        plain = [one for one in step.words[1:] if not one.text.startswith(("-", "+"))]
+        yield from (one for one in plain[:2] if one.is_known and not _CODE.search(one.text))
+
+
+class _Files:
+    """Looks at the files that the programs of a line are."""
+
+    def __init__(self, folder: Path, programs: Programs, found: Unknowns) -> None:
+        self._found = found
+        self._agents: AgentFolders = agent_folders(folder)
+        self._folders = [str(folder)]
+        for step in programs.steps:
+            if step.words[0].text in {"cd", "pushd"} and len(step.words) > 1:
+                target = step.words[1]
+                if not target.is_known or len(self._folders) >= MOST_FOLDERS:
+                    self._folders = []
+                    break
+                self._folders += [os.path.normpath(f"{one}/{target.text}") for one in self._folders]
+
+    def judge(self, step: Step) -> None:
+        """Look at the program of a command, and at its script."""
+        first, names = step.words[0], program_names(step.words[0])
+        if not names:
+            return
+        if "/" in first.text:
+            self._file(first, step.words)
+        elif not names & QUIET:
+            self._named(first.text, step.words)
+        if names & SHELLS or names & {".", "source"}:
+            self._script(_shell_script(step.words))
+        elif names & (INTERPRETERS - QUIET):
+            script = _script(step.words)
+            has_module = any(one.text == "-m" for one in step.words)
+            self._script(script if script is not None and not _CODE.search(script.text) and not has_module else None)
+
+    def _named(self, name: str, words: tuple[Word, ...]) -> None:
+        for entry in users_path().split(os.pathsep):
+            path = f"{entry}/{name}"
+            if entry.startswith("/") and os.access(path, os.X_OK) and os.path.isfile(path):  # noqa: PTH113 - text
+                self._look(path, words, name)
+                return
+
+    def _file(self, word: Word, words: tuple[Word, ...]) -> None:
+        """Look at a program that is named by its path."""
+        if UNKNOWN in word.text and not word.text.startswith(f"{UNKNOWN}/bin/"):
+            self._found.suspect(UNKNOWN_PROGRAM)
+            return
+        self._each(word, words)
+
+    def _script(self, word: Word | None) -> None:
+        if word is None:
+            return
+        if not word.is_known and not word.text.startswith("/"):
+            self._found.suspect(UNREAD, word.text)
+            return
+        self._each(word, ())
+
+    def _each(self, word: Word, words: tuple[Word, ...]) -> None:
+        """Look at every file that a path may mean after the `cd` of the line."""
+        text = word.text.replace(UNKNOWN, str(Path.home())) if word.text.startswith(f"{UNKNOWN}/") else word.text
+        paths = [text] if text.startswith("/") else [f"{one}/{text}" for one in self._folders]
+        there = [one for one in paths if os.path.lexists(one)]
+        if not there:
+            self._found.suspect(UNREAD if not words else AGENTS, word.text)
+        for path in there:
+            self._look(path, words, word.text)
+
+    def _look(self, path: str, words: tuple[Word, ...], name: str) -> None:
+        """Judge one file: by the name that its links lead to, or by its text where an agent can write it."""
+        real = os.path.realpath(path)
+        if words and os.path.basename(real) != words[0].text:  # noqa: PTH119 - text
+            self._found.perhaps.append((Word(real), *words[1:]))
+        if not self._is_writable(real):
+            return
+        if words:
+            self._found.nameless.append(words)
+        content = read_regular(Path(real), LONGEST + 1)
+        text = "\0" if content is None or len(content) > LONGEST else content.decode("utf-8", "replace")
+        if "\0" in text:
+            self._found.suspect(AGENTS if words else UNREAD, name)
+            return
+        self._read(text, name, is_shell=not words)
+
+    def _is_writable(self, real: str) -> bool:
+        folders = (tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm")
+        is_shared = any(real.startswith(f"{os.path.realpath(one)}/") for one in folders)
+        return is_shared or self._agents.has_widely(real) or is_agents(real, self._agents, PathOrder.AS_GIVEN)
+
+    def _read(self, text: str, name: str, *, is_shell: bool) -> None:
+        """Judge the text of a script: a shell's is taken apart, of another one what stands in it literally counts."""
+        head = text.partition("\n")[0] if text.startswith("#!") else ""
+        is_shell = any(word.rpartition("/")[2] in SHELLS for word in head.split()) if head else is_shell
+        inner = programs_in(text) if is_shell else programs_in_code(text)
+        self._found.perhaps += inner.commands + inner.perhaps
+        if inner.doubt:
+            self._found.suspect(f"{{name}}: {inner.doubt}", name)
+
+
+def _shell_script(words: tuple[Word, ...]) -> Word | None:
+    """The file that a shell reads; None where its script is in the line."""
+    for word in words[1:]:
+        if not word.text.startswith(("-", "+")):
+            return word
+        if not word.text.startswith("--") and "c" in word.text:
+            return None
+    return None
