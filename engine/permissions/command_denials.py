@@ -20,7 +20,7 @@ MAY_START: Final = "a program in it may run that from its arguments"
 MOST_TEXT: Final = 8_000
 """Characters of a command that a pattern with a star inside is held against."""
 MOST_OPTIONS: Final = 30
-"""Options before the words of a pattern that are passed over."""
+"""Options before the words of a pattern that are passed over; behind more of them anything may stand."""
 
 
 class Match(IntEnum):
@@ -117,7 +117,9 @@ def _match(wanted: _Pattern, words: tuple[Word, ...]) -> Match:
         return Match.NO
     if not rest and wanted.rest:
         return Match.YES
-    return max(_compare(wanted, rest, words[start:]) for start in _starts(words))
+    starts = _starts(words)
+    unread = Match.MAYBE if len(starts) >= MOST_OPTIONS else Match.NO
+    return max(unread, *(_compare(wanted, rest, words[start:]) for start in starts))
 
 
 def _starts(words: tuple[Word, ...]) -> list[int]:

@@ -87,7 +87,7 @@ NO_HOST_RULES: Final = HostRules()
 
 def hosts_in(pattern: str) -> tuple[str, ...]:
     """The hosts of a pattern, which commas or blanks separate."""
-    return tuple(one for one in _SEPARATORS.split(pattern.strip()) if one)[:MOST_HOSTS]
+    return tuple(one for one in _SEPARATORS.split(pattern.strip()) if one)
 
 
 def parse_host(text: str) -> HostPattern | None:

@@ -1,4 +1,11 @@
-"""Every command that a command line may run, through launchers and scripts in arguments too, for rules that deny."""
+"""Every command that a command line may run, through launchers and scripts in arguments too, for rules that deny.
+
+A program in no table is one of which nothing is known: quoted text in its words is read as a script, its words may be
+a command from any on, and an input that the line gives it asks. So a missing name costs a question, and no denied
+command. Tables of launchers, `_NAMING`, `_COMMAND_KEY` and `_COMMAND_VARIABLE` turn such a doubt into a certain find.
+`_DATA` makes quieter: its programs run none of their words but those that `_NAMING` and launchers know. Not closed: a
+variable in no table whose value some program runs.
+"""
 
 from __future__ import annotations
 
@@ -504,6 +511,7 @@ def _embedded(found: Programs, words: tuple[Word, ...], depth: int) -> None:
         _read(found, word.text, depth - 1, strictly=False)
         plain = shell_parts(_SIGNS.sub(" ", word.text)).commands
         found.commands += [one[n:] for one in plain for n in range(min(len(one), MOST_WORDS))]
+        _doubt(found, TOO_LONG, strictly=any(len(one) > MOST_WORDS for one in plain))
 
 
 def _defines_alias(words: tuple[Word, ...]) -> bool:

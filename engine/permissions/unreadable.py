@@ -72,8 +72,9 @@ class DeniedFiles:
     def look(self, denials: Denials, working_dir: Path) -> Unreadable:
         """The files that rules deny to read now."""
         wanted = list(_about_content(denials, working_dir))
+        is_short = not any(len(one.rule.pattern) > LONGEST for one in denials.rules)
         if not wanted:
-            return EVERYTHING_READABLE
+            return EVERYTHING_READABLE if is_short else Unreadable(is_whole=False)
         self._left = MOST_ENTRIES
         found: dict[str, str] = {}
         for rule, pattern in wanted:
@@ -82,7 +83,7 @@ class DeniedFiles:
         names = self._other_names(found, working_dir)
         paths = tuple(Path(path) for path in sorted({*found, *names})[:MOST_FILES])
         rules = tuple((one, rule) for path, rule in found.items() if (one := _identity(Path(path))) is not None)
-        whole = self._left > 0 and len(found) <= MOST_FILES and self._has_all_names(found, names)
+        whole = is_short and self._left > 0 and len(found) <= MOST_FILES and self._has_all_names(found, names)
         return Unreadable(paths, rules, whole)
 
     def _matching(self, pattern: str) -> Iterator[str]:

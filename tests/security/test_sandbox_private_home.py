@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tools.contract import HELPER_SANDBOX, Command, Sandbox, SandboxMode
+from tools.process import private_home
 from tools.process.private_home import private_entries, tool_folders
 from tools.process.start import ProcessSettings, start_processes
 
@@ -70,6 +71,14 @@ async def test_the_working_directory_tools_caches_and_settings_stay(home: Path) 
     assert (home / "src" / "proj" / "made").read_text() == "new\n"
     assert not (home / "go" / "pkg" / "x").exists()
     assert not (home / "Documents" / "made").exists()
+
+
+async def test_a_home_folder_of_too_many_entries_is_covered_as_a_whole(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(private_home, "MOST_ENTRIES", 1)
+    await test_documents_and_other_projects_are_out_of_sight(home, SandboxMode.WORKSPACE, network=False)
+    await test_the_working_directory_tools_caches_and_settings_stay(home)
 
 
 async def test_a_virtual_environment_of_the_working_directory_stays_writable(

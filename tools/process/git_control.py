@@ -34,6 +34,7 @@ COMMON_DIR: Final = "commondir"
 """Moves config, hooks and objects to another folder; git dies of an empty one, and "." means no move."""
 HERE: Final = ".\n"
 MOST_MODULES: Final = 200
+"""Submodules, and linked worktrees, that are looked at; of more the whole folder is read-only."""
 MOST_READ: Final = 256 * 1024
 """Bytes of a configuration that are looked at."""
 BETWEEN: Final = re.compile(r"[\s\"'\\;|&<>()=]+")
@@ -112,10 +113,13 @@ def _of_repository(folder: Path, worktree: Path) -> Iterator[Guarded]:
     yield from (Guarded(folder / name, is_file=False, is_held=True) for name in HELD)
     yield from _named(folder / "config", worktree)
     yield from _programs(_links_in(folder / HOOKS))
-    for linked in _folders(folder / "worktrees"):
+    worktrees, modules = _folders(folder / "worktrees"), _modules(folder / "modules")
+    for linked in worktrees[:MOST_MODULES]:
         yield from _of_worktree(linked)
-    for module in _modules(folder / "modules"):
+    for module in modules[:MOST_MODULES]:
         yield from _of_repository(module, module)
+    large = (name for name, found in (("worktrees", worktrees), ("modules", modules)) if len(found) > MOST_MODULES)
+    yield from (Guarded(folder / name, is_file=False) for name in large)
 
 
 def _of_worktree(folder: Path) -> Iterator[Guarded]:
@@ -154,7 +158,7 @@ def _programs(paths: list[Path]) -> Iterator[Guarded]:
 
 def _links_in(folder: Path) -> list[Path]:
     try:
-        return [path for path in folder.iterdir() if path.is_symlink()][:MOST_MODULES]
+        return [path for path in folder.iterdir() if path.is_symlink()]
     except OSError:
         return []
 
@@ -188,21 +192,22 @@ def _first_lines(path: Path) -> str:
     return os.fsdecode(read_regular(path, MOST_READ, follow=False) or b"")
 
 
-def _modules(folder: Path) -> Iterator[Path]:
-    """Git folders of submodules, whose names may have several parts."""
-    waiting = _folders(folder)
+def _modules(folder: Path) -> list[Path]:
+    """Git folders of submodules, whose names may have several parts; with more than are looked at, too many."""
+    waiting, found = _folders(folder), list[Path]()
     for _ in range(MOST_MODULES):
         if not waiting:
-            return
-        found = waiting.pop()
-        if (found / HEAD).is_file():
-            yield found
+            return found
+        one = waiting.pop()
+        if (one / HEAD).is_file():
+            found.append(one)
         else:
-            waiting += _folders(found)
+            waiting += _folders(one)
+    return found + waiting + [folder] * bool(waiting) * MOST_MODULES
 
 
 def _folders(folder: Path) -> list[Path]:
     try:
-        return sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())[:MOST_MODULES]
+        return sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())[: MOST_MODULES + 1]
     except OSError:
         return []

@@ -10,7 +10,7 @@ from typing import Final
 from tools.process.environment import SEARCH_PATHS
 
 MOST_ENTRIES: Final = 1_000
-"""Entries of a home folder that are covered; those of a larger one stay in sight."""
+"""Entries of a home folder that are covered one by one; a larger one is covered as a whole."""
 _TOOL_VARIABLES: Final = """
 VIRTUAL_ENV CONDA_PREFIX CONDA_EXE PYENV_ROOT CARGO_HOME RUSTUP_HOME GOROOT GOPATH GOBIN NVM_DIR PNPM_HOME
 VOLTA_HOME FNM_DIR BUN_INSTALL DENO_DIR JAVA_HOME JDK_HOME MAVEN_HOME M2_HOME GRADLE_HOME SDKMAN_DIR
@@ -30,7 +30,7 @@ def private_entries(home: Path, needed: tuple[Path, ...]) -> tuple[Path, ...]:
     try:
         with os.scandir(home) as entries:
             for entry in entries:
-                if len(found) == MOST_ENTRIES:
+                if len(found) > MOST_ENTRIES:
                     break
                 path = Path(entry.path)
                 if not entry.name.startswith(".") and not entry.is_symlink() and not _holds(path, needed):
@@ -38,6 +38,12 @@ def private_entries(home: Path, needed: tuple[Path, ...]) -> tuple[Path, ...]:
     except OSError:
         return ()
     return tuple(sorted(found))
+
+
+def hidden_entries(home: Path) -> tuple[Path, ...]:
+    """Files and folders directly below `home` with a leading dot, which stay in sight where the rest is covered."""
+    with os.scandir(home) as entries:
+        return tuple(Path(one.path) for one in entries if one.name.startswith(".") and not one.is_symlink())
 
 
 def tool_folders(environment: Mapping[str, str], home: Path) -> tuple[Path, ...]:

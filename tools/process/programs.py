@@ -42,7 +42,7 @@ MOST_LINKS: Final = 40
 """Links in one path, as in the kernel; a longer chain counts as a folder of an agent."""
 LONGEST_HASH_BANG: Final = 256
 MOST_FACTS: Final = 40
-"""Programs of one command line that are looked up."""
+"""Programs of one command line that are looked up; with more, one counts as an agent's, so no rule covers the line."""
 
 
 class AgentFolders(Struct, frozen=True):
@@ -190,7 +190,10 @@ def program_facts(names: Iterable[str], working_dir: Path, order: PathOrder) -> 
     folders = agent_folders(working_dir)
     path = ordered_path(users_path(), folders, order)
     facts: list[ProgramFact] = []
-    for name in list(dict.fromkeys(names))[:MOST_FACTS]:
+    named_once = list(dict.fromkeys(names))
+    if len(named_once) > MOST_FACTS:
+        facts.append(ProgramFact("one of its programs", "not looked up", "", is_agents=True, other="not looked up"))
+    for name in named_once[:MOST_FACTS]:
         named = [os.path.join(working_dir, name)] if "/" in name else list(_candidates(name, path))  # noqa: PTH118 - unresolved
         if not named or not (resolved := _program(named[0], is_open=True)):
             continue

@@ -18,11 +18,12 @@ from tools.contract import KeptPlaces, SandboxMode
 from tools.files.home_links import linked_from_home
 from tools.files.protected import PHOENIX_FOLDERS, SHELL_FILES
 from tools.git.repository import has_repository
+from tools.process import private_home
 from tools.process.caches import cache_folders, make_caches
 from tools.process.folder_index import OTHER_CONTROL
 from tools.process.git_control import GitControl, Guarded, git_control, users_control
 from tools.process.placeholders import Placeholders
-from tools.process.private_home import private_entries, tool_folders
+from tools.process.private_home import hidden_entries, private_entries, tool_folders
 from tools.process.scratch import Lease, Scratch, scratch_folders
 from tools.process.secrets import key_places
 from tools.process.server_home import ServerHome
@@ -181,7 +182,13 @@ class SandboxLayout:
         if self._wanted.kept is not None and self._writes:
             self._lay_home(self._wanted.kept, caches)
             return
-        for path in private_entries(self._home, caches):
+        entries = private_entries(self._home, caches)
+        if len(entries) > private_home.MOST_ENTRIES and not self._is_covered(self._home):
+            self._put(mount_places.EMPTY, self._home)
+            for path in (*hidden_entries(self._home), *caches):
+                self._put(mount_places.READ_ONLY, path)
+            return
+        for path in entries:
             if path.is_dir():
                 self._put(mount_places.EMPTY, path)
             else:
@@ -223,7 +230,7 @@ class SandboxLayout:
         for number, path in enumerate(cache_folders(self._around.environment, self._home)):
             apart = not any(root == path or _inside(root, path) for root in self._roots)
             is_kept = self.server_home is not None and _inside(path, self._home)
-            if apart and not is_kept and not self._is_covered(path):
+            if apart and not is_kept and (path in self._places or not self._is_covered(path)):
                 layers = self.lease.layers / str(number)
                 for part in ("upper", "work"):
                     (layers / part).mkdir(0o700, parents=True, exist_ok=True)

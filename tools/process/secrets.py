@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -30,8 +29,6 @@ NAMED_BY: Final = (
     "HISTFILE",
     "SOPS_AGE_KEY_FILE",
 )
-MOST_ENTRIES: Final = 10_000
-"""Entries of the home folder that are looked at for names of keys."""
 CARGO_FILES: Final = ("credentials", "credentials.toml")
 
 
@@ -48,7 +45,7 @@ def _looking_secret(home: Path) -> Iterator[str]:
     """Files at the top of the home folder whose names are those of keys: `~/.env`."""
     try:
         with os.scandir(home) as entries:
-            yield from (entry.path for entry in islice(entries, MOST_ENTRIES) if looks_secret(entry.name))
+            yield from (entry.path for entry in entries if looks_secret(entry.name))
     except OSError:
         return
 
