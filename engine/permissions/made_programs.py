@@ -21,6 +21,7 @@ from engine.permissions.launchers import INTERPRETERS
 from engine.permissions.shell_parts import UNKNOWN, Word
 from engine.permissions.shell_programs import (
     LONGEST,
+    RUNNERS,
     SHELLS,
     UNKNOWN_PROGRAM,
     Programs,
@@ -128,6 +129,8 @@ def _behind_launchers(step: Step, depth: int = DEEPEST) -> Iterator[Step]:
     names = program_names(step.words[0])
     if not depth or not names & _PASSING:
         yield step
+        inner = range(1, len(step.words)) if names & RUNNERS or "git" in names else ()
+        yield from (Step(step.words[n:]) for n in inner if program_names(step.words[n]) & (SHELLS | {".", "source"}))
         return
     words, feeds = step.words, step.is_fed and not names & {"xargs", "find"}
     begins = [n for n, one in enumerate(words) if one.text in _EXECUTING] if "find" in names else [0]
@@ -247,12 +250,22 @@ class _Files:
             self._file(first, step.words)
         elif not names & QUIET:
             self._named(first.text, step.words)
+        for word in step.words[1:MOST_STEPS] if not names & QUIET else ():
+            self._given(word)
         if names & SHELLS or names & {".", "source"}:
             self._script(_shell_script(step.words))
         elif names & (INTERPRETERS - QUIET):
             script = _script(step.words)
             has_module = any(one.text == "-m" for one in step.words)
             self._script(script if script is not None and not _CODE.search(script.text) and not has_module else None)
+
+    def _given(self, word: Word) -> None:
+        """Look for the command in a file that a program is given; it may be a script of any kind."""
+        path = word.text if word.text.startswith("/") else f"{self._folders[0] if self._folders else '/'}/{word.text}"
+        content = read_regular(Path(path), LONGEST) if word.is_known and os.path.isfile(path) else None  # noqa: PTH113 - text
+        if content is not None and self._is_writable(os.path.realpath(path)):
+            text = content.decode("utf-8", "replace")
+            self._found.perhaps += [*programs_in(text).commands, *programs_in_code(text).commands]
 
     def _named(self, name: str, words: tuple[Word, ...]) -> None:
         for entry in users_path().split(os.pathsep):

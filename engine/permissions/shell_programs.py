@@ -48,7 +48,7 @@ _MORE: Final = """
     perf valgrind entr setarch taskset eval exec trap builtin screen tmux start-stop-daemon nix-shell function
     prlimit setpriv chronic unbuffer pkexec faketime
 """
-_RUNNERS: Final = _ONE_WORD | frozenset(_MORE.split())
+RUNNERS: Final = _ONE_WORD | frozenset(_MORE.split())
 _EXEC_FLAGS: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=", re.ASCII)
 _SIGNS: Final = re.compile(r"[\[\](){},'\"!+:=]+")
@@ -436,7 +436,7 @@ def _program_behind(names: frozenset[str], words: tuple[Word, ...]) -> int:
 
 def _first_argument(names: frozenset[str], words: tuple[Word, ...]) -> int | None:
     """Place from which the words of a launcher may be a program; None for a program that starts none."""
-    if names & _RUNNERS or words[0].text.startswith("-") or _LOADER.fullmatch(words[0].text.rpartition("/")[2]):
+    if names & RUNNERS or words[0].text.startswith("-") or _LOADER.fullmatch(words[0].text.rpartition("/")[2]):
         return 1
     if "git" in names:
         place = git_command(words)

@@ -210,6 +210,19 @@ def test_no_command_in_disguise_runs_without_a_question(
     assert not isinstance(decided(line, place, mode), Allow), line
 
 
+BY_OTHERS = (
+    "watch sh script", "flock x sh script", "git bisect run sh script", "parallel sh ::: script", "eval . ./script",
+    "builtin source script", "busybox sh script", "chroot / sh script", "systemd-run sh script", "at -f script now",
+    "make -f script", "vim -es -S script", "ls s* | xargs sh", "bash --rcfile script -i", "cat script | sh",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("line", BY_OTHERS)
+def test_a_script_that_another_program_starts_asks(line: str, place: Path) -> None:
+    fresh(place)
+    assert not isinstance(decided(line, place, PermissionMode.AUTO), Allow)
+
+
 ASKED_WITH_RULES = (
     "gcc -O2 -o a a.c && ./a", "javac A.java && java A",
     "python3 -c \"import shutil; shutil.copytree('.', '/tmp/phoenix-copy')\"",
