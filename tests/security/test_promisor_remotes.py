@@ -90,6 +90,6 @@ async def test_no_look_and_no_change_of_phoenix_asks_it(
     for words in (("diff", "HEAD"), ("cat-file", "-p", "HEAD:README"), ("log", "-p"), ("status",), ("fsck",)):
         await reader.ask(*words, most=4096)
     writer = GitWriter(PlainRunner(), found)
-    for words in (("checkout", "HEAD", "--", "README"), ("read-tree", "-u", "--reset", "HEAD"), ("stash",)):
-        await writer.attempt(*words)
+    for changing in (("checkout", "HEAD", "--", "README"), ("read-tree", "-u", "--reset", "HEAD"), ("stash",)):
+        await writer.attempt(*changing)
     assert remote.requests == []
