@@ -63,7 +63,10 @@ _WRITING_NAMES: Final = """
     bzip2 zstd split csplit dd tar unzip zip truncate patch sed awk gawk mawk xargs
 """
 QUIET: Final = READING | frozenset(_WRITING_NAMES.split())
-"""Those, and programs that write such files and run none. A name that is in neither set makes a question more."""
+"""The reading programs, and those that write such files and run none.
+
+A name that is in neither set makes a question more.
+"""
 _PASSING: Final = frozenset([
     "timeout",
     "nice",
@@ -130,7 +133,8 @@ def _behind_launchers(step: Step, depth: int = DEEPEST) -> Iterator[Step]:
     if not depth or not names & _PASSING:
         yield step
         inner = range(1, len(step.words)) if names & RUNNERS or "git" in names else ()
-        yield from (Step(step.words[n:]) for n in inner if program_names(step.words[n]) & (SHELLS | {".", "source"}))
+        shells = SHELLS if "git" in names else SHELLS | {".", "source"}
+        yield from (Step(step.words[n:]) for n in inner if program_names(step.words[n]) & shells)
         return
     words, feeds = step.words, step.is_fed and not names & {"xargs", "find"}
     begins = [n for n, one in enumerate(words) if one.text in _EXECUTING] if "find" in names else [0]

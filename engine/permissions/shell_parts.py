@@ -54,7 +54,7 @@ class ShellParts(Struct):
     commands: list[tuple[Word, ...]]
     doubt: str = ""
     fed: list[bool] = field(default_factory=list[bool])
-    """For each command, true where the line itself gives it an input: a pipe, a here-document, a here-string."""
+    """One value a command, true where the line gives it an input: by a pipe, a here-document or a here-string."""
     written: list[tuple[int, Word]] = field(default_factory=list[tuple[int, Word]])
     """Files that redirections write, each with the number of commands before it."""
 
@@ -81,11 +81,11 @@ class _Reader:
         self._is_target = False
         """The next word is the file of a redirection."""
         self._is_output = False
-        """That file is written."""
+        """True where that file is written."""
         self._is_fed = False
         """The present command has an input from the line itself."""
         self._stays_fed = False
-        """So have all that follow: it began with a bracket or a keyword, whose end is not looked for."""
+        """True where all later commands have one too: the end of its bracket or keyword is not looked for."""
         self._has_case = "esac" in text
         self._has_no_documents = "((" in text
         """`<<` is read as a plain operator: it may be a shift, and what follows it commands."""
