@@ -58,7 +58,7 @@ collect: $(VENV)/.tested
 
 # How easily the source is read, in figures to compare before and after a change.
 structure: $(VENV)/.tested
-	@$(BIN)/python -m tests.structure
+	@$(BIN)/python -m tests.structure $(ARGS)
 
 # make index, or make index T=engine/machine: each file with the first sentence of its docstring.
 index: $(VENV)/.tested

@@ -1,6 +1,7 @@
-"""`make structure`: how easily the source is read, in figures to compare before and after a change.
+"""`make structure`: how easily the source is read, in figures beside their limits.
 
-Counts source and tests by parsing; nothing is imported or run.
+`make structure ARGS=--lower` stores what is better than its limit as the new limit, and what is worse with
+`ARGS=--raise`, for a commit that says why. Source and tests are parsed; nothing is imported or run.
 """
 
 from __future__ import annotations
@@ -9,31 +10,39 @@ import ast
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 import grimp
 
 from tests.hops import CHAINS
+from tests.structure_figures import (
+    LIMITS,
+    PRODUCT,
+    ROOT,
+    count_lines,
+    figures,
+    is_within,
+    limits,
+    product,
+    public_type,
+    types_defined_twice,
+)
 from tests.support.references import known_ids, sources, unresolved_in, words_of
 
-ROOT: Final = Path(__file__).parents[1]
-SOURCE: Final = ("phoenix_tui", "engine", "tools")
 MOST_METHODS: Final = 20
 """Public methods of a class (CONTRIBUTING.md)."""
 
 
 def main() -> None:
     """Print every figure, one a line."""
-    trees = {path: ast.parse(path.read_text("utf-8")) for path in _files(SOURCE)}
+    _print_limits(sys.argv[1:])
+    trees = {source.path: source.tree for source in product()}
     parameters, fields = _callables(trees.values())
     for name, value in (
         ("files at the top of phoenix_tui", len(list((ROOT / "phoenix_tui").glob("*.py")))),
-        ("lines of source", _lines(trees)),
-        ("lines of tests", _lines(_files(("tests", "screenshots")))),
-        ("files of source", len(trees)),
-        ("files above 250 lines", sum(_length(path) > 250 for path in trees)),
+        ("files above 250 lines", sum(count_lines(path) > 250 for path in trees)),
         ("constructor parameters that are callables", parameters),
         ("fields of Structs that are callables", fields),
         ("classes with 18 public methods or more", sum(_large_classes(tree) for tree in trees.values())),
@@ -48,17 +57,16 @@ def main() -> None:
         print(f"circle: {', '.join(sorted(circle))}")
 
 
-def _files(folders: Iterable[str]) -> Iterator[Path]:
-    for folder in folders:
-        yield from sorted((ROOT / folder).rglob("*.py"))
-
-
-def _length(path: Path) -> int:
-    return len(path.read_text("utf-8").splitlines())
-
-
-def _lines(paths: Iterable[Path]) -> int:
-    return sum(map(_length, paths))
+def _print_limits(arguments: list[str]) -> None:
+    """Print the figures that have a limit, and store those that the arguments allow as new limits."""
+    most = limits()
+    now = figures()
+    for name, value in now.items():
+        print(f"{name:52} {value:>8,}  limit {most[name]:,}")
+        if value != most[name] and ("--lower" if is_within(name, value, most[name]) else "--raise") in arguments:
+            most[name] = value
+    if most != limits():
+        LIMITS.write_text("".join(f'"{name}" = {value}\n' for name, value in most.items()), "utf-8")
 
 
 def _lost_references() -> int:
@@ -83,7 +91,7 @@ def _callables(trees: Iterable[ast.Module]) -> tuple[int, int]:
 def _function_type(node: ast.stmt) -> str | None:
     """The name of an alias of a function, or of a Protocol that is called like one."""
     if isinstance(node, ast.AnnAssign) and node.value is not None and "Callable" in ast.unparse(node.value):
-        return _public_type(node)
+        return public_type(node)
     if isinstance(node, ast.ClassDef) and any("Protocol" in ast.unparse(base) for base in node.bases):
         methods = [one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
         return node.name if methods == ["__call__"] else None
@@ -106,33 +114,16 @@ def _public_methods(node: ast.ClassDef) -> int:
 
 def _print_names(trees: dict[Path, ast.Module]) -> None:
     """Print the public classes and aliases defined in several files."""
-    where: defaultdict[str, list[str]] = defaultdict(list)
-    for path, tree in trees.items():
-        for node in tree.body:
-            if (name := _public_type(node)) is not None:
-                where[name].append(str(path.relative_to(ROOT)))
-    several = {name: places for name, places in where.items() if len(places) > 1}
-    print(f"{'public types defined more than once':52} {len(several):>8,}")
-    for name, places in sorted(several.items(), key=lambda one: (-len(one[1]), one[0])):
+    for name, places in sorted(types_defined_twice().items(), key=lambda one: (-len(one[1]), one[0])):
         print(f"  {name}: {', '.join(places)}")
     bases = Counter(path.name for path in trees if path.name != "__init__.py")
     print("files of one name:", ", ".join(f"{name} {count}" for name, count in bases.most_common() if count > 3))
 
 
-def _public_type(node: ast.stmt) -> str | None:
-    """The name of a class or alias that other modules may import."""
-    name = None
-    if isinstance(node, ast.ClassDef):
-        name = node.name
-    elif isinstance(node, ast.AnnAssign) and "TypeAlias" in ast.unparse(node.annotation):
-        name = ast.unparse(node.target)
-    return None if name is None or name.startswith("_") else name
-
-
 def circles() -> list[set[str]]:
     """Modules that import each other, imports in functions and for type checkers included."""
     sys.path.insert(0, str(ROOT))
-    graph = grimp.build_graph(*SOURCE, cache_dir=None)
+    graph = grimp.build_graph(*PRODUCT, cache_dir=None)
     edges = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     return [circle for circle in _components(edges) if len(circle) > 1]
 
