@@ -22,6 +22,7 @@ $(VENV)/.tested: $(VENV)/.installed
 	else \
 	  $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[local,test]'; \
 	fi
+	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib tests || true
 	@touch $@
 
 run: $(VENV)/.installed
