@@ -18,10 +18,8 @@ from textual.geometry import Size
 from textual.screen import Screen
 
 from phoenix_tui.keys.active_keys import hint, own, take
-from phoenix_tui.keys.key_gate import KeyGate, TypedEvent
-from phoenix_tui.keys.key_order import KeyOrder
-from phoenix_tui.keys.keymap import bindings, scope_of, to_textual
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.key_order import KeyGate, KeyOrder, TypedEvent
+from phoenix_tui.keys.keymap import Scope, bindings, scope_of, to_textual
 from phoenix_tui.lifecycle.containment import Containment, contain_faults
 from phoenix_tui.lifecycle.crash import CrashReports
 from phoenix_tui.lifecycle.launch import CannotOpen, Launch, Services
@@ -31,13 +29,12 @@ from phoenix_tui.lifecycle.removal_faults import is_fault_of_removal
 from phoenix_tui.lifecycle.shutdown import Shutdown
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.styles.caches import let_painted_rows_go
-from phoenix_tui.styles.palette import for_terminal
-from phoenix_tui.styles.themes import DARK, LIGHT, THEMES
+from phoenix_tui.styles.themes import DARK, LIGHT, THEMES, for_terminal
 from phoenix_tui.terminal.driver import QuietDriver
 from phoenix_tui.terminal.shadow import ShadowScreen, Shortened
 from phoenix_tui.terminal.size import LEAST, drawable, is_too_small
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.widgets.latest_work import run_latest
+from phoenix_tui.widgets.bases import run_latest
 from phoenix_tui.widgets.notices import DockNotice
 from phoenix_tui.workspace.screen import WorkspaceScreen
 from phoenix_tui.workspace.startup import Startup
@@ -95,10 +92,9 @@ class PhoenixApp(App[None]):
     def _first_theme(self, launch: Launch) -> str:
         """The colours of the first frame: those wished for, else by the terminal's background of last time."""
         if launch.theme and launch.theme not in {theme.name for theme in THEMES}:
-            from phoenix_tui.styles.known_themes import known_theme  # noqa: PLC0415 - only for a theme beyond the first
-            from phoenix_tui.styles.user_themes import theme_named  # noqa: PLC0415 - as above
+            from phoenix_tui.styles.user_themes import find_theme, known_theme  # noqa: PLC0415 - for few users
 
-            own = theme_named(launch.themes_folder, launch.theme) or known_theme(launch.theme)
+            own = find_theme(launch.themes_folder, launch.theme) or known_theme(launch.theme)
             if own is not None:
                 self.register_theme(for_terminal(own, self))
             return own.name if own is not None else DARK.name

@@ -61,7 +61,7 @@ REQUEST: Final = Chain(
     "Enter to the request",
     (
         Step(f"{V}/composer.py", "Composer.action_order", "keys.orders"),
-        Step(f"{V}/composer_keys.py", "ComposerKeys.submit", "Submitted"),
+        Step(f"{V}/composer.py", "ComposerKeys.submit", "Submitted"),
         Step(f"{W}/screen.py", "WorkspaceScreen._submit", "writing.submit"),
         Step(f"{W}/composer_events.py", "ComposerEvents.submit", "sending.send"),
         Step(f"{W}/startup.py", "Startup.then", "_then"),

@@ -33,7 +33,7 @@ from phoenix_tui.acp.translator import progress
 from phoenix_tui.acp.whole_diffs import edited_file
 from phoenix_tui.features.asking_run import run_behind
 from phoenix_tui.features.custom_commands import question as question_of
-from phoenix_tui.text.plan_text import plan_answer
+from phoenix_tui.text.labels import plan_answer
 from tools.clean import clean_line, reveal
 from tools.contract import DiffDisplay
 

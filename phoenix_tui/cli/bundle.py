@@ -21,7 +21,7 @@ from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.findings import Finding
 from phoenix_tui.cli.output import write_json, write_line
 from phoenix_tui.config.settings import KEYS, ProviderSettings, Settings
-from phoenix_tui.text.byte_sizes import size_in_words
+from phoenix_tui.text.statistics_text import size_in_words
 from tools.clean import clean_line
 from tools.contract import JsonObject
 from tools.files.own_files import new_file, read_file

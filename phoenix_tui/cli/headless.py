@@ -28,7 +28,7 @@ from phoenix_tui.cli.structured import StructuredAnswer
 from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
 from phoenix_tui.lifecycle.memory_limit import NO_LIMIT, MemoryLimit
 from phoenix_tui.lifecycle.stop_signals import listen
-from phoenix_tui.text.agent_text import counted, task_words
+from phoenix_tui.text.agent_text import count_agents, task_words
 from tools.contract import ImageRejected, SandboxMode, ToolClass
 from tools.process.link import ZygoteLink
 
@@ -176,7 +176,7 @@ class HeadlessRun:
         left = [view.task for view in sub_agents.views(self.conversation.id) if view.outcome is None]
         if not sub_agents.at_work(self.conversation.id):
             return
-        stopped = f"{counted(len(left))} stopped with the run: {'; '.join(task_words(task) for task in left)}"
+        stopped = f"{count_agents(len(left))} stopped with the run: {'; '.join(task_words(task) for task in left)}"
         write_progress(f"phoenix: {stopped}")
         self.conversation.cancel()
         with contextlib.suppress(TimeoutError):

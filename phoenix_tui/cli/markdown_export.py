@@ -20,7 +20,7 @@ from engine.machine.messages import (
 from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.updates import AgentView
 from phoenix_tui.cli.times import local_time
-from phoenix_tui.text.agent_text import ENDS, handed_in, task_words
+from phoenix_tui.text.agent_text import ENDS, read_submission, task_words
 from tools.call_titles import tool_label
 from tools.clean import clean, clean_line, reveal
 from tools.contract import DiffDisplay
@@ -106,7 +106,7 @@ def _block(block: Block, calls: Mapping[str, ToolCallRecord]) -> str:
             quoted = (f"> {line}".rstrip() for line in clean(text).strip().split("\n"))
             return "\n".join(("> *Thinking*", ">", *quoted)) if text.strip() else ""
         case ToolUseBlock(_, name, input_json):
-            result = handed_in(block)
+            result = read_submission(block)
             shown = "\n".join(_honest(clean(result))) if result else _fenced(reveal(input_json), "json")
             return f"**{clean_line(tool_label(name))}**\n\n{shown}"
         case ToolResultBlock(call_id, content, is_error):

@@ -55,7 +55,7 @@ def _name(reference: str) -> str:
     room = max(columns - OTHER_COLUMNS - (LEAST_NOTE if columns >= NOTE_COLUMNS else 0), LEAST_NAME)
     if not columns or len(reference) <= room // 2:
         return reference
-    from phoenix_tui.text.cells import cut_middle  # noqa: PLC0415 - 9 ms of rich, for long names
+    from phoenix_tui.markdown.lines import cut_middle  # noqa: PLC0415 - 9 ms of rich, for long names
 
     return cut_middle(clean_line(reference), room)
 

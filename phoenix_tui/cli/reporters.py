@@ -37,9 +37,7 @@ from phoenix_tui.cli.hook_events import hook_line, hook_objects
 from phoenix_tui.cli.outcome import RunOutcome
 from phoenix_tui.cli.output import write_json_line, write_line, write_progress
 from phoenix_tui.cli.partials import Partials
-from phoenix_tui.text.agent_text import task_words
-from phoenix_tui.text.message_marks import marks
-from phoenix_tui.text.route_text import route_line, route_object
+from phoenix_tui.text.agent_text import marks, route_line, route_object, task_words
 from tools.call_titles import call_title
 from tools.contract import JsonObject, JsonValue
 from tools.wording import counted

@@ -18,7 +18,7 @@ from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.modals.archive_sheet import ArchiveSheet
 from phoenix_tui.modals.peek_sheet import PeekSheet
 from phoenix_tui.panes.split import MOST
-from phoenix_tui.text.ask_form import quick_answer
+from phoenix_tui.text.request_text import quick_answer
 from phoenix_tui.widgets.answer_gate import GRACE
 from phoenix_tui.widgets.roster import Group
 from tools.asked_questions import MOST_OPTIONS

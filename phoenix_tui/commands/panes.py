@@ -13,8 +13,7 @@ from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.panes.saved_panes import recall
 from phoenix_tui.panes.split import MOST, Split
-from phoenix_tui.text.labels import age
-from phoenix_tui.text.shown_paths import short_path
+from phoenix_tui.text.labels import age, short_path
 from tools.wording import number_within
 
 NEW: Final = "new"

@@ -9,7 +9,7 @@ from engine.executor.requests import EngineError
 from engine.updates import AgentView
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.sub_agents import at_work, family_of, parent_title, views_of
-from phoenix_tui.text.agent_text import counted
+from phoenix_tui.text.agent_text import count_agents
 
 NONE: Final = "This conversation has no sub-agents. The model starts them for tasks with several parts; ask it to."
 NONE_AT_WORK: Final = "No sub-agent is running."
@@ -31,7 +31,7 @@ def stop_agents(front: FrontEnd, views: Sequence[AgentView]) -> None:
         front.tell(NONE_AT_WORK)
         return
     sub_agents.stop([view.id for view in working])
-    front.tell(f"{counted(len(working))} stopped; their results are kept.")
+    front.tell(f"{count_agents(len(working))} stopped; their results are kept.")
 
 
 async def send_hint(front: FrontEnd, view: AgentView) -> None:

@@ -19,8 +19,7 @@ from phoenix_tui.features.export import export_to
 from phoenix_tui.features.front_end import FrontEnd, Option, accepted
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.features.sub_agents import family_of
-from phoenix_tui.text.labels import age
-from phoenix_tui.text.shown_paths import short_path
+from phoenix_tui.text.labels import age, short_path
 from tools.clean import reveal_name
 from tools.wording import counted
 

@@ -12,9 +12,8 @@ from engine.records.runs import RunRecord
 from phoenix_tui.features.front_end import FrontEnd, FrontEndSession, Option
 from phoenix_tui.features.sub_agents import views_of
 from phoenix_tui.text.agent_text import cost_lines
-from phoenix_tui.text.cost_text import call_lines
 from phoenix_tui.text.labels import clock, money, tokens
-from phoenix_tui.text.run_text import run_heading, run_lines
+from phoenix_tui.text.statistics_text import call_lines, format_run_heading, run_lines
 
 LISTED: Final = 100
 """Runs to choose from, the newest."""
@@ -51,7 +50,7 @@ async def choose_run(front: FrontEnd, conversation: ConversationApi) -> None:
     if not found:
         front.tell("There are no runs yet.")
         return
-    options = [Option(run.id, run_heading(run), tuple(filter(None, _facts(run)))) for run in found]
+    options = [Option(run.id, format_run_heading(run), tuple(filter(None, _facts(run)))) for run in found]
     chosen = await front.pick("Runs of this conversation, newest first", options)
     for run in found:
         if run.id == chosen:

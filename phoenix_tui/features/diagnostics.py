@@ -8,7 +8,7 @@ from typing import Final
 
 from engine.executor.requests import EngineError
 from phoenix_tui.features.front_end import FrontEnd, Option
-from phoenix_tui.text.byte_sizes import size_in_words
+from phoenix_tui.text.statistics_text import size_in_words
 from tools.clean import clean, clean_line
 
 UNAVAILABLE: Final = "Nothing is recorded for debugging here."

@@ -9,7 +9,7 @@ from msgspec import Struct
 from engine.api.conversation import ConversationApi, JobsApi
 from engine.executor.requests import Refused
 from phoenix_tui.features.front_end import FrontEnd
-from phoenix_tui.text.job_text import NOTHING_RUNS, RUNS_ON, how_it_stands
+from phoenix_tui.text.agent_text import NOTHING_RUNS, RUNS_ON, how_it_stands
 from tools.clean import clean_line
 from tools.contract import JobInfo
 from tools.shell_output import all_lines, readable

@@ -8,7 +8,7 @@ from typing import Final
 from engine.executor.requests import EngineError
 from engine.ports.edit_checks import LanguageServers
 from phoenix_tui.features.front_end import FrontEnd, Option
-from phoenix_tui.text.language_server_text import (
+from phoenix_tui.text.server_text import (
     ALLOW,
     ALLOWED,
     FORBID,

@@ -12,8 +12,8 @@ from engine.records import ConversationRecord
 from phoenix_tui.config.sources.kinds import SourceKind
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.trust import trust_in_view
-from phoenix_tui.text.mcp_text import command_words, details, share_words, state_words
-from phoenix_tui.text.trust_text import counts, listed
+from phoenix_tui.text.server_text import command_words, details, share_words, state_words
+from phoenix_tui.text.trust_text import counts, join_words
 from tools.clean import clean_line
 from tools.sandbox_mode import SandboxMode
 
@@ -53,7 +53,7 @@ async def _untrusted(front: FrontEnd) -> Sequence[str]:
     except EngineError:
         return ()
     waiting = [entry for entry in report.waiting() if entry.kind is SourceKind.SERVERS]
-    return (f"Not used before your yes: {listed(counts(waiting))} of this folder; see /trust.",) if waiting else ()
+    return (f"Not used before your yes: {join_words(counts(waiting))} of this folder; see /trust.",) if waiting else ()
 
 
 async def details_of(front: FrontEnd, name: str) -> str:

@@ -14,8 +14,8 @@ from engine.memory.memory import NoteRow
 from engine.memory.note_files import USER, NoteRefused
 from engine.records.model_calls import CallPurpose
 from phoenix_tui.features.front_end import FrontEnd
-from phoenix_tui.text.cost_text import call_lines
 from phoenix_tui.text.labels import tokens
+from phoenix_tui.text.statistics_text import call_lines
 
 if TYPE_CHECKING:
     from engine.api.notes import NotesApi

@@ -9,7 +9,7 @@ from engine.ports.profiles import SANDBOX_FREEDOM
 from engine.records import PermissionMode
 from phoenix_tui.features.front_end import FrontEnd, Option
 from phoenix_tui.features.rules import rule_places
-from phoenix_tui.text.labels import MODE_MEANINGS, SANDBOX_MEANINGS, sandbox_set, widening
+from phoenix_tui.text.labels import MODE_MEANINGS, SANDBOX_MEANINGS, ask_widening, sandbox_set
 from tools.contract import Enforcement, SandboxMode
 from tools.wording import counted
 
@@ -53,7 +53,7 @@ async def choose_sandbox(front: FrontEnd, word: str) -> Enforcement | None:
         return None
     wanted = SandboxMode(word)
     wider = SANDBOX_FREEDOM[wanted] > SANDBOX_FREEDOM[now]
-    if wider and not await front.confirm(widening(now, wanted), "change", "cancel"):
+    if wider and not await front.confirm(ask_widening(now, wanted), "change", "cancel"):
         return None
     front.prefer(sandbox=wanted)
     if front.conversation is not None:

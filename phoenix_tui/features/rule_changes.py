@@ -7,7 +7,7 @@ from msgspec import Struct
 from engine.api.engine import RulesApi
 from engine.executor.requests import EngineError
 from engine.rule_store import ActiveRule
-from phoenix_tui.text.rule_text import one_line
+from phoenix_tui.text.request_text import one_line
 
 
 class RuleChange(Struct, frozen=True):

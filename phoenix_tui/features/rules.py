@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from engine.permissions.projects import project_of
 from phoenix_tui.features.front_end import FrontEnd
-from phoenix_tui.text.rule_text import no_rule_counts
+from phoenix_tui.text.request_text import no_rule_counts
 
 
 class RulePlaces(Struct, frozen=True):

@@ -12,7 +12,7 @@ from engine.machine.states import is_busy
 from phoenix_tui.config.sources.report import SourceEntry, SourceReport, SourceState
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.trust_api import TrustApi
-from phoenix_tui.text.trust_text import REACH, command_line, counts, listed, notice
+from phoenix_tui.text.trust_text import REACH, command_line, counts, join_words, notice
 from tools.clean import reveal, reveal_name
 from tools.wording import counted
 
@@ -51,7 +51,7 @@ def standing(report: SourceReport) -> str:
         return OWN_HERE if report.trusted else OWN_APART
     waiting, used = report.waiting(), [one for one in report.entries if one.state is SourceState.USED]
     if not waiting:
-        return f"All are used: {listed(counts(used))}." if used else ""
+        return f"All are used: {join_words(counts(used))}." if used else ""
     if report.refused:
         return "Not used, by your answer."
     if not report.trusted:
@@ -85,7 +85,7 @@ async def answer(front: FrontEnd, report: SourceReport, *, trusted: bool) -> tup
         return after, "None of these files is used. They are asked about again when one changes."
     if waiting := after.waiting():
         return after, f"Accepted as shown; {counted(len(waiting), 'file')} changed meanwhile and not used."
-    return after, f"Used from now on: {listed(counts(after.entries))}."
+    return after, f"Used from now on: {join_words(counts(after.entries))}."
 
 
 class SourceWatch:

@@ -12,7 +12,7 @@ from engine.executor.requests import EngineError
 from engine.machine.states import is_busy
 from phoenix_tui.features.front_end import FrontEnd, Option
 from phoenix_tui.features.trust import folder_in_view
-from phoenix_tui.text.worktree_text import facts_of, repository_beside, uncommitted_words
+from phoenix_tui.text.worktree_text import count_uncommitted, facts_of, repository_beside
 from tools.clean import reveal_name
 from tools.git.failure import GitFailure
 from tools.git.making import Made, make_worktree
@@ -88,7 +88,7 @@ async def _list(front: FrontEnd, _: str) -> None:
 async def _merge(front: FrontEnd, name: str) -> None:
     found = await _named(front, name, "merge")
     branch = found.worktree.branch
-    words = uncommitted_words(found)
+    words = count_uncommitted(found)
     left = f" Not committed, and so not merged: {words}." if words else ""
     target = f"{found.base_branch}" if found.base_branch else "its base"
     question = f"Merge {counted(found.ahead, 'commit')} of {branch} into {reveal_name(target)}?{left}"
@@ -125,7 +125,7 @@ def _kept_words(found: Standing) -> str:
 
 def _remove_question(found: Standing) -> str:
     """Question before a removal, with everything that is in no other place."""
-    words = uncommitted_words(found)
+    words = count_uncommitted(found)
     unmerged = f"{counted(found.ahead, 'commit')} not merged" if found.ahead else ""
     facts = ", ".join(filter(None, (unmerged, f"{words} not committed" if words else "")))
     said = f" It has {facts}; both can be restored." if facts else ""

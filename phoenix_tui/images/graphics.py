@@ -1,13 +1,20 @@
-"""Graphics protocol of this terminal: known from the settings and the environment, else from its replies."""
+"""Graphics protocol of this terminal: known from the settings, the environment or its replies."""
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
 import re
+import struct
+import termios
 from collections.abc import Mapping
+from contextlib import suppress
 from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
+
+from phoenix_tui.terminal.driver import QuietDriver
 
 QUESTION: Final = "\x1b[>0q\x1b[c"
 """Queries for its name (XTVERSION) and type (DA1), which every terminal answers: plain CSI, so that none prints it."""
@@ -66,3 +73,52 @@ def protocol_of(replies: str) -> GraphicsProtocol | None:
     if kitty is not None and (kitty[1] is None or (int(kitty[1]), int(kitty[2])) >= _PLACEHOLDERS_SINCE):
         return GraphicsProtocol.KITTY
     return GraphicsProtocol.SIXEL if _SIXEL in attributes[1].split(";")[1:] else GraphicsProtocol.BLOCKS
+
+
+class ImageTerminal:
+    """Queries the terminal's abilities, and sends images that cells cannot contain."""
+
+    def __init__(self, driver: QuietDriver) -> None:
+        self._driver = driver
+
+    def cell(self) -> CellSize:
+        """The pixels of a cell; an estimate where the terminal does not report them."""
+        with suppress(OSError):
+            answer = fcntl.ioctl(self._driver.fileno, termios.TIOCGWINSZ, b"\0" * 8)
+            rows, columns, width, height = struct.unpack("HHHH", answer)
+            if rows and columns and width >= columns and height >= rows:
+                return CellSize(max(width // columns, 1), max(height // rows, 1))
+        return CellSize()
+
+    async def ask(self) -> GraphicsProtocol:
+        """Query the terminal's protocol; half blocks without an answer."""
+        replies: list[str] = []
+        told: asyncio.Future[GraphicsProtocol] = asyncio.get_running_loop().create_future()
+
+        def listen(reply: str) -> None:
+            replies.append(reply)
+            way = protocol_of("".join(replies))
+            if way is not None and not told.done():
+                told.set_result(way)
+
+        self._driver.replies.append(listen)
+        try:
+            self._driver.write_own(QUESTION)
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await told
+        except TimeoutError:
+            return GraphicsProtocol.BLOCKS
+        finally:
+            self._driver.replies.remove(listen)
+
+    def send(self, sequence: str) -> None:
+        """Send an image that cells will name."""
+        self._driver.write_own(sequence)
+
+    def overlay(self, mark: str, sequence: str | None) -> None:
+        """Draw a sequence at every occurrence of a mark; None ends that."""
+        overlays = self._driver.overlays = self._driver.overlays or {}
+        if sequence is None:
+            overlays.pop(mark, None)
+        else:
+            overlays[mark] = sequence

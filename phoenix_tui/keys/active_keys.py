@@ -1,13 +1,30 @@
-"""The keys that count now, as hints name them. A process has one keyboard, so it has one of these."""
+"""The keys that act now, as hints name them, and the action of Esc; one value a process, as it has one keyboard."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, assert_never
 
 from rich.cells import cell_len
 
+from engine.machine.states import (
+    AwaitingApproval,
+    AwaitingLlm,
+    AwaitingSubagents,
+    Cancelling,
+    Compacting,
+    Completed,
+    Errored,
+    Failed,
+    Idle,
+    State,
+    ToolExecuting,
+    ToolOrigin,
+    is_busy,
+)
 from phoenix_tui.keys.keymap import KEYS_BY_ID, UNBOUND, key_names
+from phoenix_tui.text.labels import AgentCounts
+from tools.wording import counted
 
 GAP: Final = " · "
 """Separator of two hints."""
@@ -62,7 +79,7 @@ def hint(*parts: tuple[str, str] | str) -> str:
 
     Actions without a key are left out.
     """
-    words = [one if isinstance(one, str) else _said(*one) for one in parts]
+    words = [one if isinstance(one, str) else _format_hint(*one) for one in parts]
     return GAP.join(one for one in words if one)
 
 
@@ -74,6 +91,120 @@ def fitting(cells: int, *parts: tuple[str, str] | str) -> str:
     return hint(*shown)
 
 
-def _said(names: str, does: str) -> str:
+def _format_hint(names: str, does: str) -> str:
     shown = keys(*names.split())
     return f"{shown} {does}" if shown else ""
+
+
+CLOSES: Final = "Esc closes"
+"""Hint of a layer over the workspace; a sheet with another action of Esc has its own."""
+BACK: Final = "Esc returns"
+"""Hint of a widget that has the keys for a while before they return to the composer."""
+SHELL: Final = "bash"
+"""The tool whose commands can be sent to the background."""
+LONG: Final = 5.0
+"""Seconds after which one asks oneself whether to wait."""
+STOPS_ONE: Final = "stops this sub-agent"
+
+
+def state_hint(
+    state: State, *, has_text: bool, is_prose: bool = True, esc_hint: str = "", agent_counts: AgentCounts | None = None
+) -> str:
+    """Action of Esc, or of the more important key; `esc_hint` is its action on an open sheet or pane.
+
+    `is_prose` says of a text that it is no command: Tab queues it then.
+    """
+    if esc_hint:
+        return esc_hint
+    agent_counts = agent_counts or AgentCounts()
+    if agent_counts.is_agent:
+        return _agent_hint(state, has_text=has_text)
+    if agent_counts.agents:
+        return _family_hint(state, agent_counts, has_text=has_text, is_prose=is_prose)
+    match state:
+        case AwaitingApproval():
+            return hint(_answers(has_text=has_text, is_prose=is_prose), ("stop", "stops"))
+        case AwaitingLlm() | ToolExecuting() | AwaitingSubagents() | Compacting():
+            return hint(_ways_on(has_text=has_text, is_prose=is_prose), ("stop", "stops"))
+        case Cancelling() | Completed() | Failed():
+            return ""
+        case Errored():
+            return hint(("send", "sends" if has_text else "retries"), ("stop", "dismisses"))
+        case Idle():
+            return _clears() if has_text else "? help"
+        case _:
+            assert_never(state)
+
+
+def background_hint(state: State, elapsed: float, *, has_text: bool) -> str:
+    """Hint how to type into a line of the user, or to send a long command to the background; empty in all other
+    cases.
+    """
+    if not isinstance(state, ToolExecuting) or state.round.current.name != SHELL or has_text:
+        return ""
+    lets_go = ("background", "backgrounds") if elapsed >= LONG else ""
+    return hint(("shell_keys", "types into it") if state.round.origin is ToolOrigin.USER else "", lets_go)
+
+
+def vim_hint(state: State, esc_hint: str, *, has_text: bool, is_prose: bool = True) -> str:
+    """Hint while vim writes, or waits for the rest of a command: `esc_hint` is Esc's first action."""
+    first: tuple[str, str] | str = ""
+    if isinstance(state, AwaitingApproval):
+        first = _answers(has_text=has_text, is_prose=is_prose)
+    elif isinstance(state, Errored):
+        first = ("send", "sends" if has_text else "retries")
+    elif is_busy(state):
+        first = _ways_on(has_text=has_text, is_prose=is_prose) or ("" if has_text else ("interrupt", "stops"))
+    elif not has_text:
+        first = "? help"
+    return hint(first, ("stop", esc_hint))
+
+
+def _agent_hint(state: State, *, has_text: bool) -> str:
+    """Hint in a sub-agent's transcript: Esc stops this one, and once it has ended goes back to its parent."""
+    match state:
+        case Completed() | Failed() | Errored():
+            return hint(("send", "sends a hint"), _clears()) if has_text else hint(("stop", "returns to its parent"))
+        case AwaitingApproval():
+            return hint(_answers(has_text=has_text, is_prose=False), ("stop", STOPS_ONE))
+        case Cancelling():
+            return ""
+        case _:
+            return hint(("send", "sends a hint") if has_text else "", ("stop", "stops it" if has_text else STOPS_ONE))
+
+
+def _family_hint(state: State, agent_counts: AgentCounts, *, has_text: bool, is_prose: bool) -> str:
+    """Hint while sub-agents work: Esc stops them too, and the hint says so."""
+    those = counted(agent_counts.agents, "sub-agent")
+    what = those if isinstance(state, Idle | AwaitingSubagents) else f"this and {those}"
+    match state:
+        case Cancelling():
+            return ""
+        case Errored():
+            return hint(("stop", f"dismisses, stops {those}"))
+        case _ if isinstance(state, AwaitingApproval) or agent_counts.asking:
+            answers = _answers(has_text=has_text, is_prose=is_prose, short=True)  # the mode needs the room
+            return hint(answers, ("stop", f"stops {counted(agent_counts.agents, 'agent')}"))
+        case _:
+            queues = has_text and is_prose and is_busy(state)
+            return hint(("complete", "queues") if queues else "", ("stop", f"stops {what}"))
+
+
+def _ways_on(*, has_text: bool, is_prose: bool) -> str:
+    """Hint for a text typed while the agent works."""
+    return hint(("complete", "queues"), ("send_now", "stops and sends")) if has_text and is_prose else ""
+
+
+def _answers(*, has_text: bool, is_prose: bool, short: bool = False) -> str:
+    """The letters and numbers of an answer; behind a text they wait for the focus, and the rule above names Enter."""
+    if has_text:
+        return hint(("older", "goes to the question"), ("complete", "queues") if is_prose else "")
+    letters = keys("answer_once", "answer_conversation", "answer_always", "answer_no", "answer_reason")
+    numbers = "-".join(one for one in (key("answer_1"), key("answer_5")) if one)
+    found = " or ".join(one for one in (letters, "" if short else numbers) if one)
+    return f"{found} answer" if found else ""
+
+
+def _clears() -> str:
+    escape = keys("stop")
+    return f"{escape} {escape} clears" if escape else ""

@@ -1,4 +1,4 @@
-"""Keys and pastes as the bytes that a terminal sends for them (xterm, ECMA-48)."""
+"""Keys as the bytes that a terminal sends (xterm, ECMA-48), and Ctrl+] twice, which takes the terminal back."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final
 
 from textual import events
 
+from tools.clock import SYSTEM_CLOCK, Clock
 from tools.terminal.values import TerminalModes
 
 ESC: Final = "\x1b"
@@ -40,7 +41,7 @@ _KEPT_OUT: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 def key_bytes(event: events.Key, modes: TerminalModes) -> bytes:
     """The bytes of a key; empty for one that no terminal sends."""
-    found = _spelled(event.key, event.character, modes)
+    found = _spell(event.key, event.character, modes)
     return found.encode("utf-8", "replace")
 
 
@@ -52,7 +53,7 @@ def paste_bytes(text: str, modes: TerminalModes) -> bytes:
     return typed.encode("utf-8", "replace")
 
 
-def _spelled(key: str, character: str | None, modes: TerminalModes) -> str:
+def _spell(key: str, character: str | None, modes: TerminalModes) -> str:
     if key in _PLAIN:
         return _PLAIN[key]
     *held, name = key.split("+") if key != "+" else [key]
@@ -60,7 +61,7 @@ def _spelled(key: str, character: str | None, modes: TerminalModes) -> str:
         return special
     if "alt" in held:
         rest = "+".join([one for one in held if one != "alt"] + [name])
-        return ESC + (_spelled(rest, character or (name if len(name) == 1 else None), modes))
+        return ESC + (_spell(rest, character or (name if len(name) == 1 else None), modes))
     if "ctrl" in held:
         return chr(ord(name) & 0x1F) if len(name) == 1 and name.isascii() and name.isalpha() else ""
     if character and character.isprintable():
@@ -80,3 +81,45 @@ def _special(name: str, held: list[str], modes: TerminalModes) -> str:
     if name in _TILDE:
         return f"{ESC}[{_TILDE[name]};{number}~" if number > 1 else f"{ESC}[{_TILDE[name]}~"
     return ""
+
+
+TWICE_WITHIN: Final = 0.5
+"""Seconds."""
+NAME: Final = "Ctrl+] twice"
+_PRESS: Final = rb"(?:\x1d|\x1b\[93;5u|\x1b\[27;5;93~)"
+"""Ctrl+] as terminals send it, without and with the keys of kitty and of xterm's modifyOtherKeys."""
+_TWICE: Final = re.compile(_PRESS + _PRESS)
+_LAST: Final = re.compile(_PRESS + rb"\Z")
+
+
+class ReturnKey:
+    """Finds it in what the user types. The first press is held: programs have a use for Ctrl+], such as vim."""
+
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
+        self._held = b""
+        self._held_at = 0.0
+
+    def feed(self, keys: bytes) -> tuple[bytes, bool]:
+        """Keys for the program, and True where the user wants the terminal back; later keys are dropped then."""
+        before, now = self._take_held(), self._clock.monotonic()
+        if now - self._held_at < TWICE_WITHIN:
+            before, keys = b"", before + keys
+        if (twice := _TWICE.search(keys)) is not None:
+            return before + keys[: twice.start()], True
+        if (last := _LAST.search(keys)) is not None:
+            self._held, self._held_at, keys = last[0], now, keys[: last.start()]
+        return before + keys, False
+
+    @property
+    def holds(self) -> bool:
+        """True while a press waits for a second one."""
+        return bool(self._held)
+
+    def take_late(self) -> bytes:
+        """A press that no second one followed in time, for the program."""
+        return self._take_held() if self._clock.monotonic() - self._held_at >= TWICE_WITHIN else b""
+
+    def _take_held(self) -> bytes:
+        held, self._held = self._held, b""
+        return held

@@ -3,12 +3,86 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from typing import Final
 
+from msgspec import Struct
 from textual.binding import Binding, BindingType
 
-from phoenix_tui.keys.key_words import WORDS
-from phoenix_tui.keys.scopes import Key, Scope
+WORDS: Final[dict[str, str]] = {
+    "escape": "Esc",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
+    "question_mark": "?",
+    "underscore": "_",
+    "asterisk": "*",
+    "vertical_line": "|",
+    "delete": "Del",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "slash": "/",
+    "comma": ",",
+    "full_stop": ".",
+    "minus": "-",
+    "plus": "+",
+    "equals_sign": "=",
+}
+"""Words by the name of a key in Textual; any other key is called by that name."""
+
+
+class Scope(StrEnum):
+    """Place where a key applies; the value heads its group in the help."""
+
+    APP = "Always"
+    WORKSPACE = "Everywhere"
+    COMPOSER = "Writing"
+    LIST = "Conversation list"
+    QUESTION = "Approval question"
+    ASK = "Questions of the agent"
+    QUEUE = "Message queue"
+    BLOCKS = "Blocks of the conversation"
+    ROWS = "Sheets with rows"
+    TYPED = "Sheets with a search line"
+    PEEK = "Preview of a conversation"
+    APPROVALS = "Pending approvals"
+    RULES = "Permission rules"
+    CONTEXT = "The context window"
+    SUMMARY = "Proposed summary"
+    REWIND = "Rewind"
+    CHANGES = "File changes"
+    HISTORY = "Prompt history"
+    FIND = "Find in this conversation"
+    SEARCH = "Search"
+    HIT = "Search result"
+    IMAGES = "Attached images"
+    PASTE = "Pasted text"
+    SETTINGS = "Settings"
+    PROFILES = "Agent profiles"
+    NOTES = "Notes"
+    MODELS = "Models"
+    TRUST = "Extensions of a folder"
+    MCP = "MCP servers"
+    STATISTICS = "Statistics"
+    TASKS = "Task board"
+    AGENTS = "Sub-agents"
+    JOBS = "Background commands"
+    TRACES = "Traces"
+    ROUTE = "Supervisor's decision"
+    TODO = "Todo list"
+    SIDE = "Side question"
+    READING = "Text viewer"
+
+
+class Key(Struct, frozen=True):
+    """One action and the keys that do it. `id` is its name in `keymap.toml`."""
+
+    id: str
+    keys: str
+    action: str
+    meaning: str
+    scope: Scope
+    priority: bool = True
+
 
 A, W, C, L, Q, U = Scope.APP, Scope.WORKSPACE, Scope.COMPOSER, Scope.LIST, Scope.QUESTION, Scope.QUEUE
 B: Final = Scope.BLOCKS

@@ -13,9 +13,8 @@ from typing import Final
 from textual.keys import Keys
 
 from phoenix_tui.config.load import line_of
-from phoenix_tui.keys.keymap import BESIDE, KEYS, KEYS_BY_ID, UNBOUND, key_names
-from phoenix_tui.keys.scopes import Scope
-from phoenix_tui.text.shown_paths import short_path
+from phoenix_tui.keys.keymap import BESIDE, KEYS, KEYS_BY_ID, UNBOUND, Scope, key_names
+from phoenix_tui.text.labels import short_path
 from tools.clean import clean_line
 from tools.comparing import near_names
 from tools.files.own_files import MOST_SETTINGS, read_text
@@ -51,7 +50,7 @@ def read_keymap(path: Path) -> dict[str, str]:
         where = f"{short_path(path)}:{line_of(text, name)}"
         if name not in KEYS_BY_ID:
             raise KeymapError(f'{where}: "{clean_line(name)}" is not an action. {_nearest(name)}')
-        keymap[name] = _checked(keys, name, where)
+        keymap[name] = _check_keys(keys, name, where)
     _refuse_doubles(keymap, path, text)
     return keymap
 
@@ -61,7 +60,7 @@ def _nearest(name: str) -> str:
     return f"Similar: {', '.join(near)}; F1 lists all." if near else f"The actions are {', '.join(sorted(KEYS_BY_ID))}."
 
 
-def _checked(keys: object, name: str, where: str) -> str:
+def _check_keys(keys: object, name: str, where: str) -> str:
     """Keys in the spelling that Textual binds."""
     if not isinstance(keys, str) or not keys.strip():
         raise KeymapError(f'{where}: "{name}" must be text such as "ctrl+j,f5", or "{UNBOUND}".')

@@ -30,7 +30,7 @@ from textual.worker import (
 )
 
 from phoenix_tui.lifecycle.crash import CrashReports
-from phoenix_tui.text.shown_paths import short_path
+from phoenix_tui.text.labels import short_path
 from tools.clock import SYSTEM_CLOCK, Clock
 
 log = logging.getLogger(__name__)

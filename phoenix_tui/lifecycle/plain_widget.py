@@ -12,7 +12,7 @@ from textual.layout import DockArrangeResult
 from textual.strip import Strip
 from textual.widget import Widget
 
-from phoenix_tui.markdown.plain import plain_rows
+from phoenix_tui.markdown.code import plain_rows
 from tools.clean import clean
 
 SENTENCE: Final = "This part cannot be drawn."

@@ -12,7 +12,7 @@ from phoenix_tui.features.agents import agent_named, send_hint, stop_agents, vie
 from phoenix_tui.features.route import route
 from phoenix_tui.linear.context import LinearContext, LineCommand
 from phoenix_tui.linear.message_lines import message_lines, message_text, speaker
-from phoenix_tui.text.agent_text import ENDS, counted, task_words
+from phoenix_tui.text.agent_text import ENDS, count_agents, task_words
 from phoenix_tui.text.labels import clock, money, tokens
 from tools.clean import clean_line
 
@@ -34,7 +34,7 @@ async def _agents(ctx: LinearContext, argument: str) -> None:
         await _one(ctx, agent_named(ctx, views, argument, USAGE))
     else:
         now = time.time()
-        chosen = await ctx.choose(f"{counted(len(views))}:", [row(view, now) for view in views])
+        chosen = await ctx.choose(f"{count_agents(len(views))}:", [row(view, now) for view in views])
         if chosen is not None:
             await _one(ctx, views[chosen])
 

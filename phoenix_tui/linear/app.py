@@ -32,7 +32,7 @@ from phoenix_tui.linear.plan_edit import edited
 from phoenix_tui.linear.queue import queue_up
 from phoenix_tui.linear.run import RUNS, run_linear
 from phoenix_tui.linear.terminal import LineTerminal
-from phoenix_tui.text.database_text import WAITING, on_this_loop, say_once
+from phoenix_tui.text.server_text import WAITING, on_this_loop, say_once
 from tools.clean import clean_line
 from tools.process.link import ZygoteLink
 

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.updates import Question
-from phoenix_tui.text.ask_form import LEFT_OPEN, NO_APPROVAL, AskForm, numbers_in
+from phoenix_tui.text.request_text import LEFT_OPEN, NO_APPROVAL, AskForm, numbers_in
 from tools.asked_questions import AskedQuestion
 from tools.clean import clean_line
 from tools.wording import counted

@@ -13,8 +13,7 @@ from phoenix_tui.features.init import init
 from phoenix_tui.features.mcp import server_shares
 from phoenix_tui.linear.context import LinearContext, LineCommand
 from phoenix_tui.models.choice import GUIDE
-from phoenix_tui.text.checkpoint_text import use_in_words
-from phoenix_tui.text.compaction_text import compaction_lines
+from phoenix_tui.text.context_text import compaction_lines, use_in_words
 from tools.clean import clean_line
 from tools.wording import counted, number_within
 

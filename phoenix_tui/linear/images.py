@@ -12,7 +12,7 @@ from engine.api.errors import ENGINE_ERRORS
 from phoenix_tui.features.image_files import asked_images, attach_image, dropped_images, image_at
 from phoenix_tui.linear.context import LinearContext, LineCommand
 from phoenix_tui.terminal.clipboard import Clipboard, ClipboardImage, ClipboardText, ClipboardTrouble
-from phoenix_tui.text.image_text import spoken_size
+from phoenix_tui.text.context_text import spoken_size
 from tools.clean import clean_line
 from tools.wording import counted
 

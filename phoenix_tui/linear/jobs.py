@@ -6,7 +6,7 @@ from typing import Final
 
 from phoenix_tui.features.jobs import background, end_job, jobs_in_view, output_of
 from phoenix_tui.linear.context import LinearContext, LineCommand
-from phoenix_tui.text.job_text import how_it_stands
+from phoenix_tui.text.agent_text import how_it_stands
 from tools.clean import reveal
 
 READ, END = "Read its output", "Stop it"

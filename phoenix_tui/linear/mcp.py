@@ -24,7 +24,7 @@ from phoenix_tui.features.mcp import (
 )
 from phoenix_tui.features.mcp_sign_in import begin, paste, sign_in_lines, sign_out
 from phoenix_tui.linear.context import LinearContext, LineCommand
-from phoenix_tui.text.mcp_text import NO_SANDBOX, NO_SERVERS, row
+from phoenix_tui.text.server_text import NO_SANDBOX, NO_SERVERS, row
 from tools.clean import clean_line
 from tools.sandbox_mode import SandboxMode
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from engine.machine.messages import ImageBlock, Origin, Role, TextBlock, attached_in
 from engine.records import StoredMessage
-from phoenix_tui.text.message_marks import marks
+from phoenix_tui.text.agent_text import marks
 from tools.clean import clean, clean_line
 
 YOU: Final = "You"

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from engine.executor.requests import ApprovalAnswer
 from engine.updates import Question
 from phoenix_tui.linear.message_lines import AnswerLines
-from phoenix_tui.text.plan_text import EDITS_PLAN, PLAN_LETTERS, PLAN_WORDS, plan_answer
-from phoenix_tui.text.request_summary import odd_in
+from phoenix_tui.text.labels import EDITS_PLAN, PLAN_LETTERS, PLAN_WORDS, plan_answer
+from phoenix_tui.text.request_text import odd_in
 from tools.clean import clean_line
 
 REMARKS: Final = "What should be different"

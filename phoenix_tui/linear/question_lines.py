@@ -7,8 +7,7 @@ from typing import Final
 from engine.updates import Question
 from phoenix_tui.linear.asked_questions import asked_lines
 from phoenix_tui.linear.plan_question import plan_lines
-from phoenix_tui.text.request_summary import folded, odd_in
-from phoenix_tui.text.rule_text import one_line, rule_grant
+from phoenix_tui.text.request_text import fold_blanks, odd_in, one_line, rule_grant
 from phoenix_tui.widgets.blocks.diff_rows import GAP, DiffRow, diff_rows
 from tools.call_titles import SERVER_TOOL, tool_label
 from tools.clean import clean_line, reveal
@@ -52,7 +51,7 @@ def question_lines(question: Question, who: str = "") -> list[str]:
 
 
 def _command(text: str, does: str = RUNS) -> list[str]:
-    first, *rest = in_order(folded(reveal(text))).split("\n")
+    first, *rest = in_order(fold_blanks(reveal(text))).split("\n")
     return [f"{does}: {first}", *(f"  {row}" for row in rest)]
 
 

@@ -13,7 +13,7 @@ from engine.rewind.values import Preview, PreviewFile, RewindList, RewindPoint, 
 from phoenix_tui.features.rewind import HowFar, Instead, OtherWay, RewindCommands, RewindTarget, Way, others_of
 from phoenix_tui.linear.compaction import summarize
 from phoenix_tui.linear.context import LinearContext, LineCommand
-from phoenix_tui.text.checkpoint_text import left_alone
+from phoenix_tui.text.context_text import left_alone
 from phoenix_tui.text.labels import age
 from tools.clean import clean_line
 from tools.wording import counted

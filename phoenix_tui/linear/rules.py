@@ -12,7 +12,7 @@ from phoenix_tui.features.approvals import UNTITLED
 from phoenix_tui.features.rules import rule_places
 from phoenix_tui.linear.context import LinearContext, LineCommand
 from phoenix_tui.text.labels import age
-from phoenix_tui.text.rule_text import one_line
+from phoenix_tui.text.request_text import one_line
 from tools.clean import clean_line
 
 NONE_YET: Final = "There are no rules yet. Answering a question with a adds one; so does /rules TOOL(PATTERN)."

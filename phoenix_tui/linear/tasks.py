@@ -8,8 +8,7 @@ from typing import Final
 from phoenix_tui.features.task_board import BoardModel, board_in_view
 from phoenix_tui.features.tasks import NEWEST, NO_TASK, carry_out, task_order, track
 from phoenix_tui.linear.context import LinearContext, LineCommand
-from phoenix_tui.text.task_text import board_lines, task_lines
-from phoenix_tui.text.todo_text import todo_lines
+from phoenix_tui.text.task_text import board_lines, task_lines, todo_lines
 from tools.clean import clean_line
 from tools.wording import counted
 

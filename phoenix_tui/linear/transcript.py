@@ -39,10 +39,8 @@ from engine.updates import (
     Update,
 )
 from phoenix_tui.linear.message_lines import ASSISTANT, YOU, AnswerLines, attached, message_lines, message_text
-from phoenix_tui.text.agent_text import began_line, ended_line, news, succeeded
-from phoenix_tui.text.job_text import end_line
+from phoenix_tui.text.agent_text import began_line, card_lines, count_successes, describe_end, end_line, news
 from phoenix_tui.text.labels import TROUBLES, clock
-from phoenix_tui.text.route_text import card_lines
 from tools.call_titles import call_title, tool_label
 from tools.clean import clean_line, reveal
 from tools.contract import DiffDisplay, PlainDisplay, TerminalDisplay, ToolRequest
@@ -150,7 +148,7 @@ class LinearTranscript:
         changed, self.agents = news(self.agents, views), tuple(views)
         began = [] if changed.began else self._began()
         self.beginning += changed.began
-        return [*began, *(ended_line(view) for view in changed.ended)]
+        return [*began, *(describe_end(view) for view in changed.ended)]
 
     def _began(self) -> list[str]:
         began, self.beginning = self.beginning, []
@@ -193,7 +191,7 @@ class LinearTranscript:
             case _:
                 pass  # an image went to the model
         if result.agents:
-            parts.append(succeeded(result.agents))
+            parts.append(count_successes(result.agents))
         rows = self.last_output.strip().splitlines()
         is_search = name == WEB_SEARCH and result.status is ToolStatus.SUCCESS and bool(rows)
         parts += [clean_line(rows[0])] if is_search else []

@@ -8,23 +8,72 @@ from typing import Final
 
 from markdown_it.token import Token
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from phoenix_tui.markdown.bounded import heft, make_parser, piece_end
 from phoenix_tui.markdown.code import CodeBlock, CodeJob
 from phoenix_tui.markdown.layout import (
+    DECIDING,
+    Cell,
     Gutter,
     Page,
     block_ranges,
+    body_lines,
+    column_widths,
     fence_language,
     first_number,
+    heft,
     lay_block,
     lay_items,
+    make_parser,
+    piece_end,
+    read_table,
+    table_lines,
     too_deep,
 )
 from phoenix_tui.markdown.lines import BLANK, MARGIN, TEXT_COLUMN, Span, StyledLine
-from phoenix_tui.markdown.open_table import OpenTable, grown
-from phoenix_tui.markdown.table import read_table
 from tools.clean_pieces import PieceCleaner
+
+_HEAD = 2
+"""Source lines before the first row: the header and the line below it."""
+
+
+class OpenTable(Struct, frozen=True):
+    """Head of a table that later rows need: its source, which makes rows of the text below, and its columns."""
+
+    head: str
+    widths: tuple[int, ...]
+    alignments: tuple[str, ...]
+
+    def lines(self, rows: Sequence[Sequence[Cell]]) -> Iterator[tuple[Span, ...]]:
+        """Further rows."""
+        return body_lines(rows, self.widths, self.alignments)
+
+
+class Grown(Struct, frozen=True):
+    """Parts of a table at the end of a text that can be settled, and the open rest."""
+
+    table: OpenTable
+    settled: tuple[tuple[Span, ...], ...]
+    rest: str
+    """The source that stays open, below a head of its own."""
+    open: tuple[tuple[Span, ...], ...]
+
+
+def grown(tokens: Sequence[Token], source: str, before: OpenTable | None, width: int) -> Grown | None:
+    """Settle every whole row of the table that `source` begins with; None while it is short."""
+    sources = source.split("\n")
+    inside = (tokens[0].map or [0, 0])[1] - (tokens[0].map or [0, 0])[0]
+    whole = min(inside, len(sources) - 1) - _HEAD
+    if whole < 1 or (before is None and whole <= DECIDING):
+        return None
+    found = read_table(tokens)
+    table = before or OpenTable("\n".join(sources[:_HEAD]), tuple(column_widths(found, width)), found.alignments)
+    rows = table.lines(found.rows[:whole])
+    if before is None:
+        rows = table_lines(replace(found, rows=found.rows[:whole]), width)
+    rest = "\n".join([table.head, *sources[_HEAD + whole :]])
+    return Grown(table, tuple(rows), rest, tuple(table.lines(found.rows[whole:])))
+
 
 _MARGIN: Final = (Span(" " * MARGIN),)
 SLICE: Final = 32_000
@@ -176,7 +225,7 @@ class MarkdownStream:
         units = list(self._units(tokens))
         complete = self._tail.count("\n") + 1 if final else self._tail.count("\n")
         certain = sum(unit.line < complete for unit in units)
-        settling = certain if final else self._certain_cut(units, certain)
+        settling = certain if final else self._count_certain(units, certain)
         page = Page(self.lines, self.jobs, self.width, self.codes)
         for unit in units[:settling]:
             self._lay(tokens, unit, page, source)
@@ -208,7 +257,7 @@ class MarkdownStream:
         self.lines.extend(StyledLine((*gutter.take(), *spans)) for spans in found.open)
         return True
 
-    def _certain_cut(self, units: Sequence[_Unit], certain: int) -> int:
+    def _count_certain(self, units: Sequence[_Unit], certain: int) -> int:
         """Number of units that may settle: all but the last whose first line is whole.
 
         An item with a bar would be read as a table's header once it began the text that is left.
@@ -291,12 +340,12 @@ class MarkdownStream:
                 self._put_code(fence, rest, page, gutter)
             return self._close_fence(fence)
         if rest.strip(f" {fence.mark}"):  # a possible closing line is not shown as code
-            page.code_line(_outdented(rest, fence.indent), gutter)
+            page.code_line(_outdent(rest, fence.indent), gutter)
         return False
 
     @staticmethod
     def _put_code(fence: _OpenFence, line: str, page: Page, gutter: Gutter) -> None:
-        source = _outdented(line, fence.indent)
+        source = _outdent(line, fence.indent)
         fence.sources.append(source)
         page.code_line(source, gutter)
 
@@ -321,10 +370,16 @@ def _first_line(token: Token) -> int:
     return token.map[0] if token.map else 0
 
 
-def _outdented(line: str, indent: int) -> str:
+def _outdent(line: str, indent: int) -> str:
     """`line` without as many leading columns as the fence that holds it has; a tab goes to the next multiple of 4."""
     columns = position = 0
     while columns < indent and position < len(line) and line[position] in " \t":
         columns += 4 - columns % 4 if line[position] == "\t" else 1
         position += 1
     return " " * max(columns - indent, 0) + line[position:]
+
+
+def warm() -> None:
+    """Load the parser; call it from a thread."""
+
+    MarkdownStream(80).begin("*a*")

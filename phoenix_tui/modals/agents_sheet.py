@@ -21,17 +21,23 @@ from engine.updates import AgentView
 from phoenix_tui.features.approvals import Pending, pending_of
 from phoenix_tui.features.sub_agents import at_work
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.answering import MOST_ROWS, AnsweringSheet
 from phoenix_tui.modals.line_sheet import LineSheet
-from phoenix_tui.text.agent_text import counted
+from phoenix_tui.text.agent_text import count_agents
 from phoenix_tui.text.labels import Tone, money, short_model, tokens
-from phoenix_tui.widgets.agent_figures import last_words, profile_words, time_used, turns
-from phoenix_tui.widgets.agent_rows import agent_rows, doing, outcome_text, rows_each
-from phoenix_tui.widgets.latest_work import run_latest
+from phoenix_tui.widgets.agent_panel import (
+    agent_rows,
+    describe_action,
+    format_time_used,
+    last_words,
+    outcome_text,
+    profile_words,
+    rows_each,
+    turns,
+)
+from phoenix_tui.widgets.bases import first_visible, move_choice, run_latest
 from phoenix_tui.widgets.notices import Notifier
-from phoenix_tui.widgets.row_choice import first_visible, moved
 from tools.clean import clean, clean_line
 from tools.clock import SYSTEM_CLOCK, Clock
 
@@ -174,7 +180,7 @@ class AgentsSheet(AnsweringSheet):
         lines = Content(clean(view.task).strip()).wrap(width)[:TASK_ROWS]
         lines += Content.styled(" · ".join(_facts(view, now)), Tone.QUIET.value).wrap(width)[:FACT_ROWS]
         if view.outcome is None:
-            lines.append(doing(view, plain=self._plain).truncate(width, ellipsis=True))
+            lines.append(describe_action(view, plain=self._plain).truncate(width, ellipsis=True))
         else:
             said = view.outcome.text if not view.outcome.reason else outcome_text(view.outcome)
             lines += Content("\n".join(line for line in clean(said).splitlines() if line.strip())).wrap(width)
@@ -182,7 +188,7 @@ class AgentsSheet(AnsweringSheet):
 
     def action_move(self, by: int) -> None:
         """Choose another one."""
-        self._chosen = moved(self._chosen, by, len(self._views))
+        self._chosen = move_choice(self._chosen, by, len(self._views))
         self._draw()
 
     def action_read(self, by: int) -> None:
@@ -251,7 +257,7 @@ def _heading(views: Sequence[AgentView], width: int, *, asks: bool) -> Content:
     asking = sum(isinstance(view.state, AwaitingApproval) for view in working)
     busy = len(working) - asking
     head = Content.assemble(
-        (counted(len(views)), "bold"),
+        (count_agents(len(views)), "bold"),
         (f" · {busy} running" if busy else "", Tone.WORK.value),
         (f" · {asking} {'asks' if asking == 1 else 'ask'} you" if asking else "", Tone.NEEDS_YOU.value),
     )
@@ -266,7 +272,7 @@ def _facts(view: AgentView, now: float) -> list[str]:
     works = view.outcome is None
     facts = [profile_words(view), short_model(view.model)]
     facts += ["in the background"] if view.background else ["its parent is waiting"] if works else []
-    facts += [f"turn {turns(view)}", time_used(view, now)] if view.turn else []
+    facts += [f"turn {turns(view)}", format_time_used(view, now)] if view.turn else []
     facts += [f"{tokens(view.tokens)} tokens"] if view.tokens else []
     facts += [money(view.cost_usd)] if money(view.cost_usd) else []
     facts += [f"last output {last_words(view, now)}"] if last_words(view, now) else []

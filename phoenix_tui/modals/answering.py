@@ -14,8 +14,7 @@ from engine.api.engine import EngineApi
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice, Refused
 from phoenix_tui.features.approvals import Pending, as_asked
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import ANSWER_KEYS, bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import ANSWER_KEYS, Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.widgets.asking_panel import AskingPanel
 from phoenix_tui.widgets.notices import Notifier

@@ -15,13 +15,12 @@ from textual.widgets import Static
 from engine.api.engine import EngineApi
 from phoenix_tui.features.approvals import Pending, pending
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.answering import MOST_ROWS, AnsweringSheet
 from phoenix_tui.text.labels import ASKING, Tone, age
-from phoenix_tui.text.rule_text import one_line
+from phoenix_tui.text.request_text import one_line
+from phoenix_tui.widgets.bases import first_visible, move_choice
 from phoenix_tui.widgets.notices import Notifier
-from phoenix_tui.widgets.row_choice import first_visible, moved
 from tools.call_titles import call_title
 from tools.clean import clean_line
 from tools.wording import counted
@@ -118,7 +117,7 @@ class ApprovalsSheet(AnsweringSheet):
 
     def action_move(self, by: int) -> None:
         """Choose another one."""
-        place = moved(self._chosen, by, len(self._waiting))
+        place = move_choice(self._chosen, by, len(self._waiting))
         if place != self._chosen:
             self._chosen = place
             self._show()

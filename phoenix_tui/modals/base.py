@@ -15,13 +15,12 @@ from textual.message_pump import MessagePump
 from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 
-from phoenix_tui.keys.esc_hint import CLOSES
+from phoenix_tui.keys.active_keys import CLOSES
 from phoenix_tui.keys.key_order import OPENER, KeyOrder, Opener
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.lifecycle.containment import goes_on_after
 from phoenix_tui.lifecycle.removal_faults import is_being_removed, unless_removed
-from phoenix_tui.widgets.opened import Opened
+from phoenix_tui.widgets.bases import Opened
 
 Result = TypeVar("Result")
 

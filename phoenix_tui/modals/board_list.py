@@ -9,7 +9,7 @@ from engine.records.tracked_tasks import TrackedTask
 from phoenix_tui.features.task_board import BoardModel, matching
 from phoenix_tui.modals.task_rows import BoardRow
 from phoenix_tui.text.task_text import shown
-from phoenix_tui.widgets.row_choice import moved
+from phoenix_tui.widgets.bases import move_choice
 
 NO_TASK: Final = "no task"
 """Filter that shows messages without a task."""
@@ -64,7 +64,7 @@ class BoardList:
 
     def move(self, by: int) -> None:
         """Choose another row."""
-        self.chosen = moved(self.chosen, by, len(self.rows))
+        self.chosen = move_choice(self.chosen, by, len(self.rows))
 
     def restart(self, *, query: str | None = None, newest: bool | None = None) -> None:
         """Filter or sort in another way, from the first row on."""

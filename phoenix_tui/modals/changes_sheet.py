@@ -13,15 +13,14 @@ from textual.widgets import Static
 
 from phoenix_tui.features.changes import ChangeSet, FolderChanges, ShownFile, without_lines
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import KEYS, bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import KEYS, Scope, bindings
 from phoenix_tui.modals.diff_sheet import READING, DiffSheet
 from phoenix_tui.modals.headings import heading
 from phoenix_tui.modals.rewind_rows import file_row, joined_row, sum_row
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.text.quoting import quoted
+from phoenix_tui.text.shell_words import quote_change
+from phoenix_tui.widgets.bases import first_visible, move_choice
 from phoenix_tui.widgets.diff_view import DiffView
-from phoenix_tui.widgets.row_choice import first_visible, moved
 
 BESIDE_FROM: Final = 120
 """Columns from which the files are beside their change."""
@@ -92,7 +91,7 @@ class ChangesSheet(DiffSheet):
     def action_set(self, by: int) -> None:
         """Another turn, or all of them."""
         if self._sets:
-            self._set = moved(self._set, by, len(self._sets))
+            self._set = move_choice(self._set, by, len(self._sets))
             self._choose(0)
 
     def action_file(self, by: int) -> None:
@@ -119,7 +118,7 @@ class ChangesSheet(DiffSheet):
         """Quote the selection, else the visible change, in the message being written."""
         if self._display is not None:
             selected = self.get_selected_text() or ""
-            self._ask(quoted(self._display, self._view.visible_change(), selected))
+            self._ask(quote_change(self._display, self._view.visible_change(), selected))
             self.dismiss(None)
 
     @property

@@ -20,26 +20,23 @@ from engine.machine.messages import Role
 from engine.machine.views import OmissionKind
 from engine.updates import ContextChanged, MessageSaved, Update
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
-from phoenix_tui.text.checkpoint_text import use_in_words
-from phoenix_tui.text.compaction_text import compaction_lines
+from phoenix_tui.text.context_text import compaction_lines, use_in_words
 from phoenix_tui.text.labels import Tone, short_model, tokens
+from phoenix_tui.widgets.bases import first_visible, move_choice, run_latest
 from phoenix_tui.widgets.context_bar import (
     NEVER,
     SHARE,
     bar,
     beside,
-    folded,
+    fold_columns,
     headline,
     legend,
     ruler,
     share_of,
     share_rows,
 )
-from phoenix_tui.widgets.latest_work import run_latest
-from phoenix_tui.widgets.row_choice import first_visible, moved
 from tools.clean import clean_line
 from tools.wording import counted
 
@@ -108,7 +105,7 @@ class ContextSheet(Sheet[str]):
     def action_move(self, by: int) -> None:
         """Choose another part."""
         parts = self._report.measured.parts if self._report else ()
-        self._chosen = moved(self._chosen, by, len(parts))
+        self._chosen = move_choice(self._chosen, by, len(parts))
         self._draw()
 
     def action_go(self) -> None:
@@ -180,7 +177,7 @@ class ContextSheet(Sheet[str]):
         below = [row.truncate(width, ellipsis=True) for row in self._notes(report)]
         below += [Content.styled(row, Tone.QUIET.value) for row in _wrapped(self._keys(report), width)]
         is_wide, shares = width >= WIDE, share_rows(report, plain=self._plain)
-        shares = shares if is_wide else folded(shares, width)
+        shares = shares if is_wide else fold_columns(shares, width)
         room = int(self.size.height * 0.92) - len(top) - len(below) - 3
         marks = legend(report, plain=self._plain).truncate(width, ellipsis=True)
         if marks.plain and room - len(shares) * (not is_wide) > LEAST_PARTS:

@@ -19,8 +19,7 @@ from engine.ports import StorageError
 from engine.records import FoundText
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.active_keys import keys as keys_of
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.line_input import LineInput

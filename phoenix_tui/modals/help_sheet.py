@@ -8,8 +8,7 @@ from typing import ClassVar, Final
 from textual.binding import Binding, BindingType
 
 from phoenix_tui.features.catalogue import COMMANDS
-from phoenix_tui.keys.keymap import help_rows
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, help_rows
 from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
 from phoenix_tui.widgets.line_input import LineInput
 

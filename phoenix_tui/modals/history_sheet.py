@@ -13,13 +13,12 @@ from textual.widgets import Static, TextArea
 
 from phoenix_tui.features.prompt_history import PromptHistory
 from phoenix_tui.keys.active_keys import fitting, hint
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.labels import Tone
+from phoenix_tui.widgets.bases import first_visible, move_choice
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.line_input import LineInput
-from phoenix_tui.widgets.row_choice import first_visible, moved
 from tools.clean import clean, clean_line
 from tools.wording import counted
 
@@ -117,7 +116,7 @@ class HistorySheet(Sheet[str]):
     def action_move(self, by: int) -> None:
         """An older or a newer one."""
         if self._found:
-            self._chosen = moved(self._chosen, by, len(self._found))
+            self._chosen = move_choice(self._chosen, by, len(self._found))
             self._draw()
 
     def action_widen(self) -> None:

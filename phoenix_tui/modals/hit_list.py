@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from engine.records import SearchHit
 from phoenix_tui.modals.search_rows import HIT_ROWS, hit_rows
-from phoenix_tui.widgets.row_choice import first_visible
+from phoenix_tui.widgets.bases import first_visible
 
 
 class HitList(Static):

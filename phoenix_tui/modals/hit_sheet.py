@@ -11,8 +11,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.transcript.view import TranscriptView

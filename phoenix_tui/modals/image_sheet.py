@@ -16,19 +16,18 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from engine.records import Attachment
-from phoenix_tui.images.boxes import box_of
+from phoenix_tui.images.source import box_of
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
-from phoenix_tui.text.image_text import size_words
+from phoenix_tui.text.context_text import size_words
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.widgets.latest_work import run_latest
+from phoenix_tui.widgets.bases import run_latest
 from tools.contract import ImageRejected
 
 if TYPE_CHECKING:
-    from phoenix_tui.images.boxes import Box
-    from phoenix_tui.widgets.image_chips import ImageChips
+    from phoenix_tui.images.source import Box
+    from phoenix_tui.widgets.dock import ImageChips
     from phoenix_tui.widgets.transcript.gallery import Pictures
 
 MARGIN: Final = 4

@@ -15,13 +15,12 @@ from engine.api.conversation import JobsApi
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.jobs import end_job, output_lines, output_of
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.text_sheet import TextSheet
-from phoenix_tui.text.job_text import how_it_stands, running
+from phoenix_tui.text.agent_text import how_it_stands, running
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.widgets.row_choice import first_visible, moved
+from phoenix_tui.widgets.bases import first_visible, move_choice
 from tools.clean import clean_line
 from tools.contract import JobInfo
 from tools.wording import counted
@@ -105,7 +104,7 @@ class JobsSheet(Sheet[None]):
 
     def action_move(self, by: int) -> None:
         """Choose another one."""
-        self._chosen = moved(self._chosen, by, len(self._jobs.all()))
+        self._chosen = move_choice(self._chosen, by, len(self._jobs.all()))
         self._draw()
 
     def action_take(self) -> None:

@@ -28,20 +28,19 @@ from phoenix_tui.features.mcp import (
 )
 from phoenix_tui.features.mcp_sign_in import begin
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.confirm_sheet import ConfirmSheet
 from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
 from phoenix_tui.modals.sign_in_sheet import Copier, SignInSheet
 from phoenix_tui.modals.text_sheet import TextSheet
-from phoenix_tui.text.mcp_text import (
+from phoenix_tui.text.server_text import (
     NO_SANDBOX,
     NO_SERVERS,
     NOT_WORKING,
     command_words,
     facts,
     sandbox_words,
-    shown_origin,
+    show_origin,
     state_words,
 )
 from tools.clean import clean_line
@@ -89,7 +88,7 @@ class McpSheet(RowsSheet):
     def remark(self, entry: SheetRow | None) -> str:
         """Reason why the chosen one does not work, its origin and command, then the outcome of an action."""
         view = self._view_of(entry)
-        about = [f"{shown_origin(view)}: {command_words(view)}"] if view is not None else []
+        about = [f"{show_origin(view)}: {command_words(view)}"] if view is not None else []
         if view is not None and view.sandbox is not None:
             words = sandbox_words(view.sandbox, view.sandbox_reason)
             about.append(f"sandbox: {words} · {hint(('mcp_sandbox', 'changes it'))}")

@@ -10,7 +10,7 @@ from textual.content import Content
 
 from engine.ports import ModelInfo
 from phoenix_tui.features.model_rows import ModelRow
-from phoenix_tui.text.cells import cut_middle
+from phoenix_tui.markdown.lines import cut_middle
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.model_text import ModelColumn, columns_within, price_text, width_of, window_text
 from tools.clean import clean_line

@@ -16,14 +16,13 @@ from phoenix_tui.features.model import mark
 from phoenix_tui.features.model_change import change_text
 from phoenix_tui.features.model_list import ModelList
 from phoenix_tui.keys.active_keys import fitting
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.model_lines import ModelLines, cut_end, detail
 from phoenix_tui.modals.picker_sheet import is_reference
 from phoenix_tui.models.offers import ProviderState
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.widgets.latest_work import run_latest
+from phoenix_tui.widgets.bases import run_latest
 from phoenix_tui.widgets.line_input import LineInput
 
 HERE: Final = ("sheet_take", "here")

@@ -15,8 +15,7 @@ from engine.ports import StorageError
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.memory import NO_NOTES, NoteChanges, Notes, facts, new_note, notes_in_view, notes_of, said
 from phoenix_tui.keys.active_keys import hint, key
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
 from phoenix_tui.modals.text_sheet import TextSheet
 from phoenix_tui.workspace.external_editor import open_outside

@@ -22,8 +22,7 @@ from engine.records import ConversationSummary, StoredMessage
 from engine.updates import LiveTextDropped, MessageSaved, Question, Snapshot, StateChanged, TextArrived, Update
 from phoenix_tui.features.draft_codec import Unsent, ahead_of
 from phoenix_tui.keys.active_keys import key
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.lifecycle.opening_notes import FRAMES, PLAIN_FROM, OpeningNotes
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.peek_text import (
@@ -34,17 +33,14 @@ from phoenix_tui.modals.peek_text import (
     question_rows,
     quick_keys,
 )
-from phoenix_tui.text.ask_form import quick_answer, written_answer
-from phoenix_tui.text.labels import READY, Label, Tone, short_model, short_state
-from phoenix_tui.text.rule_text import rule_grant
-from phoenix_tui.text.shown_paths import short_path
-from phoenix_tui.widgets.answer_gate import AnswerGate
-from phoenix_tui.widgets.flowing import Flowing
+from phoenix_tui.text.labels import READY, Label, Tone, short_model, short_path, short_state
+from phoenix_tui.text.request_text import quick_answer, rule_grant, written_answer
+from phoenix_tui.widgets.answer_gate import AnswerGate, RowRange
+from phoenix_tui.widgets.bases import Flowing
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.markdown_rows import markdown_rows
 from phoenix_tui.widgets.notices import Notifier
-from phoenix_tui.widgets.request_text import laid_out
-from phoenix_tui.widgets.unseen import RowRange
+from phoenix_tui.widgets.question_text import laid_out
 from tools.asked_questions import MOST_OPTIONS
 from tools.clean import clean_line
 

@@ -11,12 +11,10 @@ from engine.machine.messages import Origin, Role
 from engine.records import ConversationSummary, StoredMessage
 from engine.updates import Question
 from phoenix_tui.keys.active_keys import hint, key
-from phoenix_tui.text.ask_form import is_quick, takes_words
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.text.request_summary import odd_in
+from phoenix_tui.text.request_text import is_quick, odd_in, takes_words
 from phoenix_tui.widgets.markdown_rows import markdown_rows
-from phoenix_tui.widgets.question_text import what_text, where_text
-from phoenix_tui.widgets.request_text import request_rows
+from phoenix_tui.widgets.question_text import request_rows, what_text, where_text
 from phoenix_tui.widgets.transcript.model import text_of
 from tools.clean import clean, clean_line
 

@@ -12,14 +12,13 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.markdown.lines import cut_middle
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.headings import heading, whole_facts
-from phoenix_tui.text.cells import cut_middle
 from phoenix_tui.text.labels import Tone
+from phoenix_tui.widgets.bases import first_visible, move_choice
 from phoenix_tui.widgets.line_input import LineInput
-from phoenix_tui.widgets.row_choice import first_visible, moved
 from tools.clean import clean_line
 
 MOST_ROWS: Final = 12
@@ -123,7 +122,7 @@ class PickerSheet(Sheet[str]):
     def action_move(self, by: int) -> None:
         """Choose another row."""
         if self._found:
-            self._chosen = moved(self._chosen, by, len(self._found))
+            self._chosen = move_choice(self._chosen, by, len(self._found))
             self._draw()
 
     def _draw(self) -> None:

@@ -16,15 +16,13 @@ from phoenix_tui.config.profile_files import ProfileTrouble
 from phoenix_tui.config.profile_text import profile_text
 from phoenix_tui.config.sources.agent_files import is_agent_file
 from phoenix_tui.keys.active_keys import hint, key
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.line_sheet import LineSheet
 from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
 from phoenix_tui.modals.text_sheet import TextSheet
-from phoenix_tui.text.labels import Tone, age
-from phoenix_tui.text.shown_paths import short_path
-from phoenix_tui.widgets.latest_work import run_latest
+from phoenix_tui.text.labels import Tone, age, short_path
+from phoenix_tui.widgets.bases import run_latest
 from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.workspace.external_editor import open_outside
 from tools.clean import clean, clean_line

@@ -19,14 +19,14 @@ from phoenix_tui.features.changes import words_of
 from phoenix_tui.features.rewind import HowFar, Instead
 from phoenix_tui.keys import keymap
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.diff_sheet import DiffSheet
 from phoenix_tui.modals.rewind_rows import preview_row, sum_of
 from phoenix_tui.modals.rewind_sheet import FRAME, SHARE
-from phoenix_tui.text.checkpoint_text import left_alone
+from phoenix_tui.text.context_text import left_alone
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.widgets.row_choice import first_visible, moved
+from phoenix_tui.widgets.bases import first_visible, move_choice
 from tools.contract import DiffDisplay
 
 DiffOf = Callable[[FileChange], Awaitable[DiffDisplay | None]]
@@ -82,7 +82,7 @@ class RewindConfirmSheet(Sheet[HowFar]):
 
     def action_move(self, by: int) -> None:
         """Another way, or another file."""
-        self._place = moved(self._place, by, len(self._look.ways) + len(self._files))
+        self._place = move_choice(self._place, by, len(self._look.ways) + len(self._files))
         if self._place < len(self._look.ways):
             self._way = self._place
         self._draw()

@@ -11,7 +11,7 @@ from textual.content import Content
 from engine.ports.files import FileChange
 from engine.rewind.values import Preview, PreviewFile, RewindPoint
 from phoenix_tui.features.changes import ShownFile, files_of, sign_of, when
-from phoenix_tui.text.cells import cut_middle
+from phoenix_tui.markdown.lines import cut_middle
 from phoenix_tui.text.labels import Tone
 from tools.clean import clean_line
 from tools.wording import counted

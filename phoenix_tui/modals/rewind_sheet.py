@@ -15,13 +15,12 @@ from engine.rewind.values import RewindList, RewindPoint
 from phoenix_tui.features.changes import files_of, when
 from phoenix_tui.features.rewind import OtherWay, RewindTarget
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.rewind_rows import change_row, point_row, stay_row
-from phoenix_tui.text.checkpoint_text import left_alone
+from phoenix_tui.text.context_text import left_alone
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.widgets.row_choice import first_visible, moved
+from phoenix_tui.widgets.bases import first_visible, move_choice
 from tools.wording import counted
 
 INDENT: Final = 2
@@ -64,7 +63,7 @@ class RewindSheet(Sheet[RewindTarget]):
 
     def action_move(self, by: int) -> None:
         """Choose another prompt."""
-        self._chosen = moved(self._chosen, by, len(self._found.points) + 1)
+        self._chosen = move_choice(self._chosen, by, len(self._found.points) + 1)
         self._draw()
 
     def action_take(self) -> None:

@@ -12,14 +12,13 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.headings import heading
 from phoenix_tui.text.fuzzy import BASE_SCATTERED, places, rank
 from phoenix_tui.text.labels import Tone
+from phoenix_tui.widgets.bases import move_choice
 from phoenix_tui.widgets.line_input import LineInput
-from phoenix_tui.widgets.row_choice import moved
 from tools.clean import clean_line
 
 SIGN: Final = 2
@@ -125,7 +124,7 @@ class RowsSheet(Sheet[str]):
     def action_move(self, by: int) -> None:
         """Choose another row."""
         if self._found:
-            self._chosen = moved(self._chosen, by, len(self._found))
+            self._chosen = move_choice(self._chosen, by, len(self._found))
             self._draw()
 
     def action_page(self, by: int) -> None:

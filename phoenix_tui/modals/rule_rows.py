@@ -11,9 +11,8 @@ from textual.content import Content
 from engine.api.engine import RulesApi
 from engine.rule_store import ActiveRule
 from phoenix_tui.features.approvals import UNTITLED
-from phoenix_tui.text.labels import Tone, age
-from phoenix_tui.text.rule_text import one_line
-from phoenix_tui.text.shown_paths import short_path
+from phoenix_tui.text.labels import Tone, age, short_path
+from phoenix_tui.text.request_text import one_line
 from tools.clean import clean_line
 from tools.wording import counted
 

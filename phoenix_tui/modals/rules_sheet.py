@@ -18,15 +18,13 @@ from engine.executor.requests import EngineError
 from engine.rule_store import OF_FILE, ActiveRule
 from phoenix_tui.features.rule_changes import RuleChanges
 from phoenix_tui.features.rules import RulePlaces
-from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.esc_hint import BACK, CLOSES
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.active_keys import BACK, CLOSES, hint
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.rule_rows import remark, rows_of
 from phoenix_tui.text.labels import Tone
+from phoenix_tui.widgets.bases import move_choice
 from phoenix_tui.widgets.line_input import LineInput
-from phoenix_tui.widgets.row_choice import moved
 from tools.clean import clean_line
 from tools.clock import SYSTEM_CLOCK, Clock
 
@@ -126,7 +124,7 @@ class RulesSheet(Sheet[None]):
     def action_move(self, by: int) -> None:
         """Choose another rule."""
         if self._found and not self._writing:
-            self._chosen = moved(self._chosen, by, len(self._found))
+            self._chosen = move_choice(self._chosen, by, len(self._found))
             self._said = Content("")
             self._draw()
 

@@ -12,8 +12,7 @@ from textual.content import Content
 
 from engine.records import SearchHit
 from engine.search import Speaker, occurrences
-from phoenix_tui.text.labels import Tone
-from phoenix_tui.text.shown_paths import short_path
+from phoenix_tui.text.labels import Tone, short_path
 from tools.clean import clean_line
 
 HIT_ROWS: Final = 2

@@ -18,8 +18,7 @@ from engine.api.engine import LibraryApi
 from engine.records import SearchHit
 from engine.search import SearchQuery, SearchSyntaxError, parse_search
 from phoenix_tui.keys.active_keys import hint, key
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.hit_list import HitList
 from phoenix_tui.modals.search_loop import SearchLoop, SearchResults

@@ -10,11 +10,10 @@ from textual.binding import BindingType
 
 from phoenix_tui.features.settings_api import Setting
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
-from phoenix_tui.text.shown_paths import short_path
+from phoenix_tui.text.labels import short_path
 from phoenix_tui.workspace.theme_control import ThemeControl
 
 RESET: Final = "-"

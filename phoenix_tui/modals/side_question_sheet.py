@@ -12,8 +12,7 @@ from engine.api.conversation import SideQuestionsApi
 from engine.records import SideExchange
 from phoenix_tui.features.side_questions import answer_of, in_one_line
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.text_sheet import TextSheet
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.markdown_rows import markdown_rows

@@ -19,7 +19,7 @@ from phoenix_tui.features.mcp_sign_in import is_signed_in, paste, sign_in_lines
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.line_sheet import LineSheet
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.widgets.latest_work import run_latest
+from phoenix_tui.widgets.bases import run_latest
 from tools.clean import clean_line
 
 TICK: Final = 1.0

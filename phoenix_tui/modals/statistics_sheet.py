@@ -14,11 +14,10 @@ from textual.widgets import Static
 from engine.ports import StorageError
 from phoenix_tui.features.statistics import RANGES, StatisticsBy, StatisticsReport, statistics_report
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.widgets.latest_work import run_latest
+from phoenix_tui.widgets.bases import run_latest
 from phoenix_tui.widgets.statistics_page import page_rows
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from engine.executor.requests import DropSummary, Proposal, SummarizeAgain, Summ
 from engine.updates import Update
 from phoenix_tui.features.compaction import SummaryReview
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.edit_sheet import EditSheet
 from phoenix_tui.modals.line_sheet import LineSheet

@@ -11,7 +11,7 @@ from textual.content import Content
 from engine.records.tracked_tasks import TrackedTask, TrackingStatus
 from phoenix_tui.text.labels import Tone, age
 from phoenix_tui.text.task_text import MARKS, PLANNING, STATUS_WORDS, facts, preference, shown, summary, title
-from phoenix_tui.widgets.row_choice import first_visible
+from phoenix_tui.widgets.bases import first_visible
 
 POINTER: Final = 2
 """Cells of the sign before a row."""

@@ -19,13 +19,12 @@ from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.task_board import BoardModel
 from phoenix_tui.features.tasks import confirm_removal
 from phoenix_tui.keys.active_keys import fitting
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.task_actions import TaskActionsSheet
 from phoenix_tui.modals.task_rows import POINTER, TaskLine, content_rows, task_contents, task_heading
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.task_text import shown, title
-from phoenix_tui.widgets.latest_work import run_latest
+from phoenix_tui.widgets.bases import run_latest
 
 SHARE_PERCENT: Final = 85
 CHROME: Final = 4

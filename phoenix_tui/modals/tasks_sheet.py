@@ -21,10 +21,8 @@ from engine.updates import ConversationChanged, TasksChanged, Update
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.task_board import BoardModel
 from phoenix_tui.features.tasks import remove_confirmed, switched, track_now
-from phoenix_tui.keys.active_keys import fitting
-from phoenix_tui.keys.esc_hint import CLOSES
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.active_keys import CLOSES, fitting
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.board_list import NO_TASK, BoardList
 from phoenix_tui.modals.task_actions import TaskActionsSheet
 from phoenix_tui.modals.task_rows import DETAIL_ROWS, POINTER, board_rows, detail, heading, in_sight
@@ -32,9 +30,8 @@ from phoenix_tui.modals.task_sheet import DELETED, TaskSheet
 from phoenix_tui.modals.todo_rows import todo_rows
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.task_text import empty_board, left_out, shown
-from phoenix_tui.widgets.latest_work import run_latest
+from phoenix_tui.widgets.bases import first_visible, run_latest
 from phoenix_tui.widgets.line_input import LineInput
-from phoenix_tui.widgets.row_choice import first_visible
 
 SHARE_PERCENT: Final = 85
 CHROME: Final = 5

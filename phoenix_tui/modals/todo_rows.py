@@ -7,8 +7,7 @@ from typing import Final
 from textual.content import Content
 
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.text.task_text import shown
-from phoenix_tui.text.todo_text import todo_heading
+from phoenix_tui.text.task_text import format_todo_heading, shown
 from phoenix_tui.widgets.todo_panel import TONES
 from tools.todo_items import TodoList, lines_of
 
@@ -23,7 +22,7 @@ def todo_rows(todos: TodoList, width: int, height: int, indent: int) -> list[Con
     if not todos.items:
         return []
     room = height // SHARE
-    head = Content.styled(todo_heading(todos), "bold")
+    head = Content.styled(format_todo_heading(todos), "bold")
     if room < LEAST:
         current = todos.current
         words = Content.styled(f"   {shown(current.words)}" if current is not None else "", Tone.QUIET.value)

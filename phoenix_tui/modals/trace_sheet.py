@@ -17,16 +17,14 @@ from engine.ports import StorageError
 from engine.ports.traces import Traces
 from engine.records.traces import SpanStatus, Trace, TraceSpan
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.text_sheet import TextSheet
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.trace_bars import GAP, TraceRow, trace_rows
 from phoenix_tui.text.trace_text import details, heading, left_out_line, matches, span_words
-from phoenix_tui.widgets.latest_work import run_latest
+from phoenix_tui.widgets.bases import first_visible, move_choice, run_latest
 from phoenix_tui.widgets.line_input import LineInput
-from phoenix_tui.widgets.row_choice import first_visible, moved
 from tools.clean import clean
 
 TICK: Final = 1.0
@@ -146,7 +144,7 @@ class TraceSheet(Sheet[TraceSpan]):
 
     def action_move(self, by: int) -> None:
         """Choose another span."""
-        self._chosen = moved(self._chosen, by, len(self._found))
+        self._chosen = move_choice(self._chosen, by, len(self._found))
         self._draw()
 
     def action_take(self) -> None:

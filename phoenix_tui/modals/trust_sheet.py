@@ -13,8 +13,7 @@ from phoenix_tui.config.sources.report import SourceEntry, SourceReport, SourceS
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.trust import NO_FILES, answer, facts, sections, standing, text_of
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.rows_sheet import LEAST_WORDS, SIGN, RowsSheet, SheetRow
 from phoenix_tui.modals.text_sheet import TextSheet
 from phoenix_tui.text.trust_text import command_line, short_name

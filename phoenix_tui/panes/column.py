@@ -8,7 +8,7 @@ from typing import Protocol
 from textual import events
 from textual.layout import Layout
 
-from phoenix_tui.widgets.still import StillColumn
+from phoenix_tui.widgets.bases import StillColumn
 
 
 class PaneEvents(Protocol):

@@ -16,7 +16,7 @@ from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.panes.layout import PaneLayout, PaneWidgets, regions
 from phoenix_tui.panes.widgets import PaneFoot, PaneTab, PaneTabs, SideRule, TopRule
 from phoenix_tui.text.labels import label
-from phoenix_tui.widgets.title_row import TitleRow
+from phoenix_tui.widgets.status_line import TitleRow
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.workspace.conversation_view import ConversationView
 from phoenix_tui.workspace.widgets import WorkspaceWidgets

@@ -11,9 +11,9 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from phoenix_tui.text.labels import Glyph, Tone
-from phoenix_tui.text.rule_text import one_line
+from phoenix_tui.text.request_text import one_line
+from phoenix_tui.widgets.bases import Still
 from phoenix_tui.widgets.status_line import StatusLine
-from phoenix_tui.widgets.still import Still
 from tools.clean import clean_line
 
 GAP: Final = "  "
@@ -31,7 +31,7 @@ class PaneFoot(StatusLine):
     def render(self) -> Content:
         """State at the left, then the question, else the draft."""
         now, width = self._label(), self.size.width
-        self._drawn = self._shown(now)
+        self._drawn = self._format_state(now)
         state = Content.styled(self._drawn, now.glyph.tone.value).truncate(width, ellipsis=True)
         room = width - state.cell_length - len(GAP)
         if not self.note or room < len(GAP):

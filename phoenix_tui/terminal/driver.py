@@ -135,15 +135,15 @@ class QuietDriver(LinuxDriver):
             self._frame = []
         elif self._frame is None:
             if not self.shadow.is_repeated(data):
-                self.write_own(self._drawn(data))
+                self.write_own(self._add_overlays(data))
         elif data == FRAME_ENDS:
             frame, self._frame = "".join(self._frame), None
             if not self.shadow.is_repeated(frame):
                 self.write_own(f"{FRAME_BEGINS}{frame}{FRAME_ENDS}")
         else:
-            self._frame.append(self._drawn(data))
+            self._frame.append(self._add_overlays(data))
 
-    def _drawn(self, data: str) -> str:
+    def _add_overlays(self, data: str) -> str:
         data = drawing_only(data)
         return with_overlays(data, self.overlays) if self.overlays else data
 

@@ -343,12 +343,12 @@ class QuietParser(XTermParser):
             event = self.parse_mouse_code(sequence) if found and int(found[1]) < _FOREIGN_BUTTONS else None
             return () if event is None else (event,)
         if (found := _RESIZED.fullmatch(sequence)) is not None:
-            return self._resized(*(int(number) for number in found.groups()))
+            return self._keep_mouse_scale(*(int(number) for number in found.groups()))
         if (found := _MODE.fullmatch(sequence)) is not None:
             return _mode(found[1], int(found[2]))
         return None
 
-    def _resized(self, rows: int, columns: int, height: int, width: int) -> Iterable[Message]:
+    def _keep_mouse_scale(self, rows: int, columns: int, height: int, width: int) -> Iterable[Message]:
         """Keep the scale of a mouse that reports pixels, where the terminal knows it."""
         if not (rows and columns and height and width):
             return ()
@@ -375,7 +375,7 @@ class QuietParser(XTermParser):
         modifiers = (fields[1][0] if fields[1] else 0) or 1
         if event >= _RELEASE or modifiers > _MOST_MODIFIERS:
             return ()
-        spelled = _spelled(fields[0] or [1], modifiers, fields[2], final)
+        spelled = _spell_report(fields[0] or [1], modifiers, fields[2], final)
         return [key.copy() for key in self._parse_extended_key(spelled) or ()] if spelled else ()
 
     def _keys(self, sequence: str) -> Iterable[events.Key]:
@@ -402,7 +402,7 @@ def _numbers(field: str) -> list[int]:
     return [int(part or 0) if len(part) <= _MOST_DIGITS else _LAST_CODE + 1 for part in field.split(":")]
 
 
-def _spelled(code: list[int], modifiers: int, text: list[int], final: str) -> str:
+def _spell_report(code: list[int], modifiers: int, text: list[int], final: str) -> str:
     """The report without sub-parameters, with the text that its key writes; empty for a key that there is not."""
     key = code[0] or 1
     held = (modifiers - 1) & ~_LOCKS
@@ -421,11 +421,11 @@ def _spelled(code: list[int], modifiers: int, text: list[int], final: str) -> st
         if held & _SHIFT and chr(key).isupper():
             key = ord(chr(key).lower())
         return f"\x1b[{key};{shown}u"
-    written = [one for one in text if _is_text(one)] or [_shifted(key, code, modifiers - 1)]
+    written = [one for one in text if _is_text(one)] or [_shift_key(key, code, modifiers - 1)]
     return f"\x1b[{key};{shown};{':'.join(map(str, written))}u"
 
 
-def _shifted(key: int, code: list[int], bits: int) -> int:
+def _shift_key(key: int, code: list[int], bits: int) -> int:
     """The character of a key that is pressed without Ctrl or Alt: the terminal's own, else the letter's other case."""
     if bits & _SHIFT and len(code) > 1 and _is_text(code[1]):
         return code[1]

@@ -8,21 +8,45 @@ import os
 import signal
 import termios
 import tty
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from textual.app import App, SuspendNotSupported
 
-from phoenix_tui.keys.return_key import NAME, TWICE_WITHIN, ReturnKey
+from phoenix_tui.keys.key_bytes import NAME, TWICE_WITHIN, ReturnKey
 from phoenix_tui.lifecycle.stop_signals import handle, hang_up
 from phoenix_tui.terminal import foreground_programs, state
 from phoenix_tui.terminal.output_thread import OutputThread
 from phoenix_tui.terminal.size import terminal_size
-from phoenix_tui.terminal.suspended import suspended
 from tools.terminal.values import TerminalSize
 
 if TYPE_CHECKING:
     from engine.api.conversation import TerminalApi
     from tools.job_board import LentTerminal
+
+
+LOOK: Final = 0.25
+"""Seconds that the wait for the writing thread may outlast its cancelling."""
+
+
+@asynccontextmanager
+async def suspend_screen(app: App[object]) -> AsyncGenerator[None]:
+    """Give the screen back for the time of the block, and draw all of it again behind it.
+
+    A terminal that takes nothing for a while (a slow line) delays the block: what Phoenix wrote before would come
+    amidst the other program's output.
+
+    Raises:
+        OSError, termios.error: the terminal is gone.
+        SuspendNotSupported: this one cannot be given back.
+    """
+    with app.batch_update(), app.suspend():
+        while (writer := state.writer()) is not None:
+            await asyncio.to_thread(writer.join, LOOK)
+        yield
+    app.refresh(layout=True)
+
 
 READ_SIZE: Final = 4096
 TAKEN_WITHIN: Final = 0.5
@@ -46,7 +70,7 @@ async def hand_over(app: App[object], terminal: TerminalApi) -> bool:
     if foreground_programs.borrower() is not None or terminal.modes is None:
         return True
     try:
-        async with suspended(app):
+        async with suspend_screen(app):
             if (lent := terminal.lend(_size())) is not None:
                 await Lending(lent).run()
     except (OSError, termios.error):

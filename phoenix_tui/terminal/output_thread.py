@@ -79,7 +79,7 @@ class OutputThread:
         Raises:
             OSError: stdout was lost before that.
         """
-        while not await asyncio.to_thread(self._drained, LOOK):
+        while not await asyncio.to_thread(self._wait_until_drained, LOOK):
             pass
         if (error := self._errors.get(self._stdout)) is not None:
             raise error
@@ -87,7 +87,7 @@ class OutputThread:
     def finish(self, seconds: float) -> None:
         """Close it and wait at most `seconds` for the queue."""
         self.close()
-        self._drained(seconds)
+        self._wait_until_drained(seconds)
 
     def close(self) -> None:
         """Accept no more text; queued text is written if it is read before the process ends."""
@@ -95,7 +95,7 @@ class OutputThread:
             self._is_closed = True
             self._changed.notify_all()
 
-    def _drained(self, seconds: float) -> bool:
+    def _wait_until_drained(self, seconds: float) -> bool:
         with self._changed:
             return self._changed.wait_for(lambda: not self._size, seconds)
 

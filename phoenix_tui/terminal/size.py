@@ -29,14 +29,14 @@ def terminal_size(
 
     The terminal comes first: variables are exported once and do not follow a window.
     """
-    said = next((size for descriptor in descriptors if any(size := _asked(descriptor))), (0, 0))
+    said = next((size for descriptor in descriptors if any(size := _query_size(descriptor))), (0, 0))
     named = tuple(size_variable(environment, name, most) for name, most in zip(VARIABLES, MOST, strict=True))
     return drawable(said[0] or named[0], said[1] or named[1])
 
 
 def drawable(columns: object, rows: object) -> tuple[int, int]:
     """Any two values as columns and rows: `FALLBACK` for invalid ones, never more than `MOST`."""
-    return _bounded(columns, FALLBACK[0], MOST[0]), _bounded(rows, FALLBACK[1], MOST[1])
+    return _bound(columns, FALLBACK[0], MOST[0]), _bound(rows, FALLBACK[1], MOST[1])
 
 
 def is_too_small(columns: int, rows: int) -> bool:
@@ -58,13 +58,13 @@ def forget_nonsense(environment: MutableMapping[str, str]) -> None:
             del environment[name]
 
 
-def _asked(descriptor: int) -> tuple[int, int]:
+def _query_size(descriptor: int) -> tuple[int, int]:
     try:
         return tuple(os.get_terminal_size(descriptor))  # type: ignore[return-value]  # two numbers, by its documentation
     except (OSError, ValueError):
         return (0, 0)
 
 
-def _bounded(value: object, fallback: int, most: int) -> int:
+def _bound(value: object, fallback: int, most: int) -> int:
     number = value if isinstance(value, int) and not isinstance(value, bool) else 0
     return min(number, most) if number > 0 else fallback

@@ -1,24 +1,27 @@
-"""Texts about sub-agents in lines: starts, ends and outcomes."""
+"""Texts about sub-agents, supervisors, background commands and messages, in lines."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from engine.machine.messages import ToolUseBlock
+from engine.context.message_cap import MOST, words_length
+from engine.machine.effects import Strategy
+from engine.machine.messages import Origin, ToolUseBlock
 from engine.machine.states import AgentStatus
-from engine.records import ConversationRecord
+from engine.records import ConversationRecord, RunPriority, StoredMessage
 from engine.records.totals import Totals
+from engine.routes import Route, RouteCard
 from engine.updates import AgentView
-from phoenix_tui.text.labels import money
+from phoenix_tui.text.labels import clock, money
 from tools import wording
 from tools.clean import clean_line
-from tools.contract import AgentEnd, JsonValue
-from tools.wording import one_line
+from tools.contract import AgentEnd, JobInfo, JsonObject, JsonValue
+from tools.wording import counted, one_line
 
 SUBMISSIONS: Final = {"submit_result": "result", "submit_error": "error"}
 """The calls that end a sub-agent, and the argument with its result."""
@@ -62,7 +65,7 @@ def task_words(task: str) -> str:
     return one_line(clean_line(task), LONGEST)
 
 
-def handed_in(call: ToolUseBlock) -> str:
+def read_submission(call: ToolUseBlock) -> str:
     """Text that a sub-agent submits with this call, usually Markdown; empty for every other call."""
     field = SUBMISSIONS.get(call.name)
     if field is None:
@@ -86,12 +89,12 @@ def is_good(end: AgentEnd) -> bool:
     return end.status == AgentStatus.SUCCESS.value
 
 
-def succeeded(ends: Sequence[AgentEnd]) -> str:
+def count_successes(ends: Sequence[AgentEnd]) -> str:
     """Number of successful ends, in words."""
     good, count = sum(map(is_good, ends)), len(ends)
     if good == count:
-        return f"{counted(good)} succeeded"
-    return f"{good} of {counted(count)} succeeded"
+        return f"{count_agents(good)} succeeded"
+    return f"{good} of {count_agents(count)} succeeded"
 
 
 def end_words(reason: str, text: str) -> str:
@@ -102,17 +105,17 @@ def end_words(reason: str, text: str) -> str:
     return f"{first_line(reason)} (partial kept)" if said else first_line(reason)
 
 
-def counted(number: int) -> str:
+def count_agents(number: int) -> str:
     """Number of sub-agents in words."""
     return wording.counted(number, "sub-agent")
 
 
 def began_line(views: Sequence[AgentView]) -> str:
     """Tasks of the starting sub-agents, in one line."""
-    return f"{counted(len(views))} started: {'; '.join(task_words(view.task) for view in views)}"
+    return f"{count_agents(len(views))} started: {'; '.join(task_words(view.task) for view in views)}"
 
 
-def ended_line(view: AgentView) -> str:
+def describe_end(view: AgentView) -> str:
     """Outcome of one sub-agent."""
     outcome = view.outcome
     if outcome is None:
@@ -133,3 +136,103 @@ def cost_lines(record: ConversationRecord, views: Sequence[AgentView]) -> list[s
 
 def _price(cost: float | None) -> str:
     return money(cost) or "$0.00"
+
+
+NOTHING_RUNS: Final = "Nothing is running."
+RUNS_ON: Final = "It continues in the background; /jobs lists it."
+
+
+def how_it_stands(job: JobInfo) -> str:
+    """State of a job: running and for how long, or its end."""
+    return f"running {clock(job.elapsed)}" if job.running else f"{describe_exit(job)} after {clock(job.elapsed)}"
+
+
+def describe_exit(job: JobInfo) -> str:
+    """Exit code of a job; a killed one has none."""
+    return "killed" if job.exit_code is None else f"exit {job.exit_code}"
+
+
+def running(jobs: Iterable[JobInfo]) -> int:
+    """Number of running jobs."""
+    return sum(job.running for job in jobs)
+
+
+def find_ended(before: Iterable[JobInfo], now: Sequence[JobInfo]) -> list[JobInfo]:
+    """Jobs that ran before and have ended."""
+    ran = {job.id for job in before if job.running}
+    return [job for job in now if job.id in ran and not job.running]
+
+
+def leaving_question(runs: int, jobs: int) -> str:
+    """Question to a user who quits during runs or jobs; empty without any."""
+    if not runs and not jobs:
+        return ""
+    active = [counted(runs, "run")] if runs else []
+    active += [counted(jobs, "background command")] if jobs else []
+    one = runs + jobs == 1
+    which = "all" if runs and jobs else "it" if one else "them"
+    return f"{' and '.join(active)} {'is' if one else 'are'} still active. Quit and stop {which}?"
+
+
+def end_line(job: JobInfo) -> str:
+    """Line about the end of a job."""
+    return f"Background command ended, {describe_exit(job)}: {clean_line(job.command)}"
+
+
+def marks(message: StoredMessage) -> list[str]:
+    """Remarks for the chips of a message; none for most."""
+    if message.origin is not Origin.HUMAN:
+        return []
+    found: list[str] = []
+    if message.suspected:
+        found.append(f"looks like an injection: {clean_line(', '.join(message.suspected))}")
+    if (length := words_length(message.blocks)) > MOST:
+        found.append(f"cut to {MOST:,} of {length:,} characters for the model")
+    return found
+
+
+STRATEGIES: Final = {
+    Strategy.SINGLE: "the main model alone",
+    Strategy.PARALLEL: "agents in parallel",
+    Strategy.SEQUENTIAL: "agents in sequence",
+    Strategy.DELEGATE: "one agent",
+}
+
+
+def strategy_words(strategy: Strategy, count: int) -> str:
+    """Name of a strategy with its number of agents."""
+    return f"{count} {STRATEGIES[strategy]}" if count > 1 else STRATEGIES[strategy]
+
+
+def route_line(route: Route) -> str:
+    """A decision in one line."""
+    agents = "; ".join(f"{clean_line(agent.profile)}: {clean_line(agent.task)}" for agent in route.agents)
+    return f"{strategy_words(route.strategy, len(route.agents))} ({route.confidence:.0%} sure): {agents}"
+
+
+def route_object(route: Route) -> JsonObject:
+    """A decision for scripts (SPEC SDK-09)."""
+    agents: list[JsonValue] = [
+        {"profile": one.profile, "task": one.task, "priority": one.priority.value} for one in route.agents
+    ]
+    return {
+        "strategy": route.strategy.value,
+        "agents": agents,
+        "reasoning": route.reasoning,
+        "confidence": route.confidence,
+    }
+
+
+def card_lines(card: RouteCard, now: float) -> list[str]:
+    """A decision to be read line by line."""
+    route = card.route
+    words = strategy_words(route.strategy, len(route.agents))
+    lines = [f"The supervisor proposes {words}, {route.confidence:.0%} sure."]
+    for place, agent in enumerate(route.agents, 1):
+        urgent = "" if agent.priority is RunPriority.NORMAL else f", {agent.priority.value} priority"
+        lines.append(f"Agent {place}, {clean_line(agent.profile)}{urgent}: {clean_line(agent.task)}")
+    if route.reasoning:
+        lines.append(f"Because: {clean_line(route.reasoning)}")
+    left = max(int(card.starts_at - now) + 1, 0)
+    when = f"They start in {left} s." if card.starts_at else "They wait for your decision."
+    return [*lines, f"{when} /route start starts them now, /route alone answers without them."]

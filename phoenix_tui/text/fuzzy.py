@@ -38,7 +38,7 @@ def rank(query: str, name: str) -> Rank | None:
 
     A folder ends in a slash, which belongs to its own name.
     """
-    found = _matched(query, name)
+    found = _match(query, name)
     if found is None:
         return None
     kind, places = found
@@ -48,7 +48,7 @@ def rank(query: str, name: str) -> Rank | None:
 
 def places(query: str, name: str) -> tuple[int, ...]:
     """Positions of the query's letters in a matching name."""
-    found = _matched(query, name)
+    found = _match(query, name)
     return found[1] if found is not None else ()
 
 
@@ -56,7 +56,7 @@ def _base(name: str) -> int:
     return name.rfind("/", 0, len(name) - 1) + 1
 
 
-def _matched(query: str, name: str) -> tuple[int, tuple[int, ...]] | None:
+def _match(query: str, name: str) -> tuple[int, tuple[int, ...]] | None:
     low, base = _small(name), _base(name)
     if low.startswith(query, base):
         return BASE_BEGINS, _run(base, query)
@@ -73,9 +73,9 @@ def _matched(query: str, name: str) -> tuple[int, tuple[int, ...]] | None:
     anywhere = low.find(query)
     if anywhere >= 0:
         return PATH_CONTAINS, _run(anywhere, query)
-    if scattered := _scattered(query, low, base):
+    if scattered := _match_scattered(query, low, base):
         return BASE_SCATTERED, scattered
-    scattered = _scattered(query, low, 0)
+    scattered = _match_scattered(query, low, 0)
     return (PATH_SCATTERED, scattered) if scattered else None
 
 
@@ -108,7 +108,7 @@ def _initials(query: str, low: str, name: str, base: int) -> tuple[int, ...]:
     return ()
 
 
-def _scattered(query: str, low: str, start: int) -> tuple[int, ...]:
+def _match_scattered(query: str, low: str, start: int) -> tuple[int, ...]:
     taken: list[int] = []
     for letter in query:
         start = low.find(letter, start)
@@ -136,17 +136,17 @@ class Corpus:
         wanted = query.lower()
         if not wanted or "\n" in wanted:
             return [] if wanted else [FuzzyMatch(name, ()) for name in self._shallow[:most]]
-        best = self._beginning(wanted, most) or self._containing(wanted, most) or self._all(wanted, most)
+        best = self._find_beginning(wanted, most) or self._find_containing(wanted, most) or self._all(wanted, most)
         return [FuzzyMatch(name, places(wanted, name)) for name in best]
 
-    def _beginning(self, wanted: str, most: int) -> list[str]:
+    def _find_beginning(self, wanted: str, most: int) -> list[str]:
         """The best of those whose own name begins so, if they are enough: no other can be better."""
         own_name = rf"{re.escape(wanted)}[^/\n]*+/?(?=\n)"
         hits = chain(re.finditer("/" + own_name, self._text), re.finditer("\n" + own_name, self._text))
         lines = {bisect_right(self._starts, found.start() + 1) - 1 for found in hits}
         return self._best(wanted, lines, most) if len(lines) >= most else []
 
-    def _containing(self, wanted: str, most: int) -> list[str]:
+    def _find_containing(self, wanted: str, most: int) -> list[str]:
         """The best of those that hold it in one piece, if enough of them hold it where a word begins."""
         if len(wanted) > LONG_QUERY:
             return []  # few paths contain its letters at all

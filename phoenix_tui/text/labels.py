@@ -1,10 +1,12 @@
-"""A state as words, a glyph and a colour, for status line and list (SPEC STM-11, docs/decisions/looks.md)."""
+"""Short words of the screen: states, plans, hooks and paths (SPEC STM-11, docs/decisions/looks.md)."""
 
 from __future__ import annotations
 
+import time
 from enum import StrEnum
 from math import ceil
-from typing import Final, assert_never
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, assert_never
 
 from msgspec import Struct
 
@@ -31,9 +33,13 @@ from engine.machine.states import (
 )
 from engine.permission_mode import PermissionMode
 from tools.call_titles import tool_label
-from tools.clean import clean_line
+from tools.clean import clean_line, reveal_name
 from tools.sandbox_mode import SandboxMode
-from tools.wording import counted
+from tools.wording import counted, one_line
+
+if TYPE_CHECKING:
+    from engine.executor.requests import ApprovalAnswer
+    from engine.updates import HookEnded, HookStarted
 
 
 class Tone(StrEnum):
@@ -122,7 +128,7 @@ def label(state: State, details: StatusDetails) -> Label:
         case AwaitingLlm():
             return _awaiting_llm(state, details)
         case ToolExecuting():
-            return Label(RUNNING, f"{_tool(state.round)} {clock(details.elapsed)}{_queued(state.round)}")
+            return Label(RUNNING, f"{_tool(state.round)} {clock(details.elapsed)}{_count_queued(state.round)}")
         case AwaitingApproval():
             return Label(ASKING, f"{_tool(state.round)} asks{_place(state.round)}")
         case AwaitingSubagents(pending=pending, outcomes=outcomes):
@@ -131,22 +137,22 @@ def label(state: State, details: StatusDetails) -> Label:
         case Cancelling():
             return Label(STOPPED, "cancelling…")
         case Compacting():
-            return _compacting(details)
+            return _label_compaction(details)
         case Errored() | Completed() | Failed():
-            return _ended(state)
+            return _label_end(state)
         case _:
             assert_never(state)
 
 
-def _compacting(details: StatusDetails) -> Label:
+def _label_compaction(details: StatusDetails) -> Label:
     if details.decides:
         return Label(ASKING, "the summary needs your decision")
-    if paced := _paced(details):
+    if paced := _label_wait(details):
         return Label(THINKING, paced)
     return Label(THINKING, f"compacting… {clock(details.elapsed)}")
 
 
-def _ended(state: Errored | Completed | Failed) -> Label:
+def _label_end(state: Errored | Completed | Failed) -> Label:
     match state:
         case Errored(kind=kind):
             return Label(FAILED, TROUBLES.get(kind, "failed"))
@@ -188,37 +194,37 @@ def _idle(details: StatusDetails) -> Label:
 def _awaiting_llm(state: AwaitingLlm, details: StatusDetails) -> Label:
     match state.phase:
         case Requesting():
-            return Label(THINKING, _requesting(state, details))
+            return Label(THINKING, _label_request(state, details))
         case RetryWait(seconds=seconds, cause=cause):
             left = max(seconds - details.elapsed, 0.0)
             return Label(RETRYING, f"retrying {state.attempt}/{RETRIES} in {left:.1f} s: {clean_line(cause)}")
         case Routing():
-            return Label(THINKING, _routing(details))
+            return Label(THINKING, _label_routing(details))
         case CompactingContext():
-            return _compacting(details)
+            return _label_compaction(details)
         case Ending():
             return Label(THINKING, "hooks decide if the run may end")
         case _:
             assert_never(state.phase)
 
 
-def _paced(details: StatusDetails) -> str:
+def _label_wait(details: StatusDetails) -> str:
     """The wait ahead of a call; empty without one."""
     left = details.paced_until - details.now
     return f"paced: {ceil(left)} s to stay below the rate limit" if left > 0 else ""
 
 
-def _routing(details: StatusDetails) -> str:
+def _label_routing(details: StatusDetails) -> str:
     if not details.planned:
-        return _paced(details) or f"routing… {clock(details.elapsed)}"
+        return _label_wait(details) or f"routing… {clock(details.elapsed)}"
     agents = counted(details.planned, "agent")
     left = max(int(details.starts_at - details.now) + 1, 0)
     return f"routing: {agents}, {f'starts in {left} s' if details.starts_at else 'waits for you'}"
 
 
-def _requesting(state: AwaitingLlm, details: StatusDetails) -> str:
+def _label_request(state: AwaitingLlm, details: StatusDetails) -> str:
     step = f" · step {state.run.iteration}/{state.run.max_iterations}" if state.run.iteration > 1 else ""
-    if paced := _paced(details):
+    if paced := _label_wait(details):
         return paced
     if details.drafting:
         return f"preparing {clean_line(tool_label(details.drafting))}… {clock(details.elapsed)}{step}"
@@ -235,7 +241,7 @@ def _tool(tool_round: ToolRound) -> str:
     return clean_line(tool_label(tool_round.current.name))
 
 
-def _queued(tool_round: ToolRound) -> str:
+def _count_queued(tool_round: ToolRound) -> str:
     return f" (+{len(tool_round.queue)} queued)" if tool_round.queue else ""
 
 
@@ -333,7 +339,7 @@ SANDBOX_MEANINGS: Final[dict[SandboxMode, str]] = {
 }
 
 
-def widening(before: SandboxMode, after: SandboxMode) -> str:
+def ask_widening(before: SandboxMode, after: SandboxMode) -> str:
     """The question before a wider sandbox."""
     return f"Change the sandbox from {before.value} to {after.value}? Then {SANDBOX_MEANINGS[after]}."
 
@@ -403,3 +409,89 @@ def short_model(reference: str) -> str:
     """The name without its provider; names of other kinds stay whole."""
     provider, slash, name = reference.partition("/")
     return clean_line(name if slash and provider not in KEPT_PROVIDERS else reference)
+
+
+SLOW: Final = 0.3
+"""Seconds from which a hook beside a run is shown."""
+
+
+LONGEST_STATUS: Final = 50
+"""Columns of the text that a hook is shown with."""
+
+
+class HookInView(Struct, frozen=True):
+    """A hook that runs, and since when (monotonic)."""
+
+    name: str
+    since: float
+    status: str = ""
+    """Text of its file, behind the name: a project does not speak as Phoenix."""
+
+
+def hook_in_view(update: HookStarted | HookEnded) -> HookInView | None:
+    """The hook that runs from now on."""
+    from engine.updates import HookStarted  # noqa: PLC0415 - not for the first frame, which shows no hook
+
+    if isinstance(update, HookStarted):
+        return HookInView(update.name, time.monotonic(), update.status)
+    return None
+
+
+def hook_label(hook: HookInView | None, state: State, now: float) -> Label | None:
+    """Words for a hook; None where there is none to tell of."""
+    if hook is None or isinstance(state, Cancelling):
+        return None
+    name, seconds = clean_line(hook.name), now - hook.since
+    status = one_line(clean_line(hook.status), LONGEST_STATUS)
+    if isinstance(state, Idle):  # no clock moves yet
+        return Label(RUNNING, f"hook {name}: {status}" if status else f"hook {name} runs")
+    name = f"{name}: {status}" if status else name
+    return Label(RUNNING, f"hook {name} {seconds:.1f} s") if seconds >= SLOW else None
+
+
+PLAN_LETTERS: Final = "aysrn"
+"""The letters of the answers to a plan, in the order of their numbers."""
+PLAN_WORDS: Final = {
+    "a": "approve, accept edits",
+    "y": "approve, ask before each change",
+    "s": "approve, start with a fresh context",
+    "r": "revise: say how",
+    "n": "not now, stay in plan mode",
+}
+EDITS_PLAN: Final = "edit the plan first"
+PROPOSES: Final = " proposes a plan"
+
+
+def plan_answer(letter: str, plan: str = "", remarks: str = "") -> ApprovalAnswer | None:
+    """The answer of a letter, with the plan as the user changed it; None for a letter without an answer."""
+    from engine.executor.requests import ApprovalAnswer, ApprovalChoice, PlanChoice  # noqa: PLC0415 - not for the words
+
+    yes = {"a": PlanChoice.ACCEPT_EDITS, "y": PlanChoice.ASK, "s": PlanChoice.FRESH}
+    if letter in yes:
+        return ApprovalAnswer(ApprovalChoice.ONCE, plan_choice=yes[letter], plan=plan)
+    if letter == "n":
+        return ApprovalAnswer(ApprovalChoice.DENY, plan_choice=PlanChoice.LEAVE)
+    if letter == "r" and remarks.strip():
+        return ApprovalAnswer(ApprovalChoice.DENY, reason=remarks, plan_choice=PlanChoice.REVISE)
+    return None
+
+
+LONGEST_PLACE: Final = 30
+"""Characters of the folder beside a shell line."""
+
+
+def short_path(path: Path) -> str:
+    """A path with the home folder as `~`."""
+    home = Path.home()
+    return f"~/{path.relative_to(home)}".removesuffix("/.") if path.is_relative_to(home) else str(path)
+
+
+def short_tail(path: str, most: int) -> str:
+    """The end of a path of at most `most` characters, with the home folder as `~`."""
+    shown = short_path(Path(path))
+    return shown if len(shown) <= most else f"…{shown[len(shown) - most + 1 :]}"
+
+
+def shell_place(folder: str) -> str:
+    """Words for the folder of a shell line; empty for the conversation's own."""
+    return f"in {short_tail(reveal_name(folder), LONGEST_PLACE)}" if folder else ""

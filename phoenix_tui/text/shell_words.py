@@ -1,11 +1,16 @@
-"""The word of a shell line that is being written: where it begins, and whether it names a program."""
+"""Text as others write it: the word of a shell line at the cursor, and a change quoted in a message."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import groupby
 from typing import Final
 
 from msgspec import Struct
+
+from tools.clean import clean, clean_line
+from tools.contract import DiffDisplay
 
 _SEPARATORS: Final = frozenset(" \t|&;()<>`\n")
 _BEGINS: Final = frozenset("|&;(`\n")
@@ -62,6 +67,55 @@ def word_at(line: str, column: int) -> ShellWord:
     return ShellWord(start, text, begins, before in {"cd", "pushd"})
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """A name as a word of bash that keeps a leading `~/`; as readable as it can be."""
     return _SPECIAL.sub(r"\\\1", name)
+
+
+HUNK: Final = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)")
+
+
+class DiffPassage(Struct, frozen=True):
+    """Neighbouring added or removed lines of a unified diff, and their line in the file."""
+
+    line: int
+    text: str
+
+
+def passages(diff: str) -> list[DiffPassage]:
+    """Every place at which a unified diff changes something, from top to bottom."""
+    return [
+        DiffPassage(rows[0][0], "\n".join(row for _, row in rows))
+        for changed, group in groupby(_number_rows(diff), lambda row: row[1][:1] in {"+", "-"})
+        if changed and (rows := list(group))
+    ]
+
+
+def quote_change(display: DiffDisplay, place: int, selected: str = "") -> str:
+    """Quote the selection from a file's change, else one of its places counted from 0 (behind the last: the last)."""
+    name, found = clean_line(display.path), passages(display.diff)
+    if selected.strip():
+        return f"About {name}:\n{fenced(clean(selected.rstrip()))}\n"
+    if not found:
+        return f"About {name}: "
+    one = found[min(place, len(found) - 1)]
+    return f"About {name}, line {one.line}:\n{fenced(clean(one.text), 'diff')}\n"
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Text as a block of code, whatever backticks it holds."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(longest + 1, 3)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def _number_rows(diff: str) -> Iterator[tuple[int, str]]:
+    """The rows of all hunks with their line in the new file."""
+    line = 0
+    for row in diff.splitlines():
+        if hunk := HUNK.match(row):
+            line = int(hunk[1])
+            yield 0, ""
+        elif line and not row.startswith("\\"):
+            yield line, row
+            line += not row.startswith("-")

@@ -1,22 +1,90 @@
-"""Sums of model calls and tool calls in words and columns; `~` marks what a provider did not count."""
+"""Usage and cost in words: of a conversation, a run (SPEC SDK-08) and many days; sizes in bytes."""
 
 from __future__ import annotations
 
 import datetime
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
-from engine.records.model_calls import CallPurpose
+from engine.machine.effects import Strategy
+from engine.records.model_calls import CallPurpose, CallSum
+from engine.records.runs import ModelUsage, RunRecord
 from engine.records.statistics import CallGroup, StatisticsGroup, ToolGroup
-from phoenix_tui.text.byte_sizes import size_in_words
-from phoenix_tui.text.cost_text import PURPOSES
-from phoenix_tui.text.labels import clock, money, tokens
-from phoenix_tui.text.shown_paths import short_path
+from phoenix_tui.text.agent_text import strategy_words
+from phoenix_tui.text.labels import clock, money, short_path, tokens
 from tools.clean import clean_line
 from tools.wording import counted
+
+PURPOSES: Final = {
+    CallPurpose.REPLY: "replies",
+    CallPurpose.COMPACTION: "summaries of older messages",
+    CallPurpose.MEMORY: "notes before summaries",
+    CallPurpose.ROUTING: "routing",
+    CallPurpose.TITLE: "titles",
+    CallPurpose.TURN_SUMMARY: "turn summaries",
+    CallPurpose.SUGGESTION: "suggested messages",
+    CallPurpose.ASIDE: "side questions (/btw)",
+    CallPurpose.TRACKING: "task board",
+    CallPurpose.WEB_SEARCH: "web searches",
+    CallPurpose.WEB_PAGE: "answers about web pages",
+    CallPurpose.SAMPLING: "MCP sampling",
+    CallPurpose.EARLIER: "before calls were recorded separately",
+}
+
+
+def call_lines(sums: Sequence[CallSum]) -> list[str]:
+    """A line for each purpose, and one about incomplete counts; nothing without calls."""
+    lines = [_line(one) for one in sums]
+    estimated = sum(one.estimated for one in sums)
+    if estimated:
+        told = (
+            "was stopped or failed before the server reported" if estimated == 1 else "ended before the server reported"
+        )
+        lines.append(f"{counted(estimated, 'call')} {told} all tokens; the known part is counted.")
+    return lines
+
+
+def _line(one: CallSum) -> str:
+    used = one.totals
+    cached = used.cache_creation_tokens + used.cache_read_tokens
+    facts = [
+        f"{tokens(used.input_tokens)} in",
+        f"{tokens(used.output_tokens)} out",
+        *([f"{tokens(cached)} cached"] if cached else []),
+        *([counted(one.web_searches, "search", "searches")] if one.web_searches else []),
+        "price unknown" if used.cost_usd is None else money(used.cost_usd) or "$0.00",
+    ]
+    if one.purpose is CallPurpose.EARLIER:
+        return f"{PURPOSES[one.purpose]}: {', '.join(facts)}"
+    return f"{PURPOSES[one.purpose]}: {counted(one.calls, 'call')}{_apart(one)}, {', '.join(facts)}"
+
+
+def _apart(one: CallSum) -> str:
+    """The calls that ended otherwise than with an answer, or were retried."""
+    kinds = {"failed": one.failed, "stopped": one.cancelled, "retried": one.retries}
+    said = ", ".join(f"{number} {kind}" for kind, number in kinds.items() if number)
+    return f" ({said})" if said else ""
+
+
+KILOBYTE: Final = 1_000
+DIGITS: Final = 10
+"""Sizes below it have a digit after the point."""
+
+
+def size_in_words(count: int) -> str:
+    """A number of bytes: 950 B, 4.2 kB, 84 kB, 1.2 MB."""
+    size, unit = float(count), "B"
+    for larger in ("kB", "MB", "GB"):
+        if size < KILOBYTE:
+            break
+        size, unit = size / KILOBYTE, larger
+    return f"{size:.1f} {unit}" if unit != "B" and size < DIGITS else f"{size:,.0f} {unit}"
+
 
 EMPTY: Final = "No model was called in this time."
 CALL_COLUMNS: Final = ("COST", "TOKENS", "IN", "OUT", "CACHED", "CALLS")
@@ -155,3 +223,99 @@ def _cells(row: CallGroup) -> tuple[str, ...]:
     cached = used.cache_read_tokens + used.cache_creation_tokens
     counts = (used.tokens, used.input_tokens, used.output_tokens, cached)
     return (cost(row), *(token_count(row, count) for count in counts), f"{row.calls:,}")
+
+
+MOST_FILES: Final = 20
+STATUSES: Final = {"success": "done", "failure": "failed", "timeout": "timed out"}
+OUTCOMES: Final = {"alone": "you let the main model answer alone", "changed": "you changed it"}
+
+
+class _Agent(Struct, rename="camel"):
+    agent_name: str
+    task_description: str
+
+
+class _Decision(Struct):
+    strategy: Strategy = Strategy.SINGLE
+    agents: tuple[_Agent, ...] = ()
+    reasoning: str = ""
+    confidence: float = 0.0
+    fallback: str = ""
+    outcome: str = ""
+
+
+def format_run_heading(run: RunRecord) -> str:
+    """One line: its outcome and its subject."""
+    how = STATUSES.get(run.status, run.status)
+    return f"{how} · {clean_line(run.prompt) or 'a run without a message'}"
+
+
+def run_lines(run: RunRecord) -> list[str]:
+    """All that is known of a run, a fact a line."""
+    began = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started_at))
+    took = f"took {clock(run.seconds)}" if run.status != "running" else "still running"
+    kind = run.type.replace("_", " ")
+    lines = [
+        format_run_heading(run),
+        f"{began}, {took}, {counted(run.iterations, 'model call')}, kind {kind}",
+        f"answered by: {_who(run)}",
+        *_decision_lines(run),
+        f"{_usage(run)}, {_price(run.cost_usd)}",
+    ]
+    if len(run.by_model) > 1:
+        lines += [f"  {clean_line(one.model)}: {_of_model(one)}" for one in run.by_model]
+    elif run.by_model:
+        lines.append(f"model: {clean_line(run.by_model[0].model)}")
+    if run.agents is not None:
+        agents = run.agents
+        lines.append(
+            f"its {counted(agents.count, 'sub-agent')}, in addition: {agents.succeeded} succeeded, "
+            f"{tokens(agents.tokens)} tokens, {_price(agents.cost_usd)}"
+        )
+    written = dict.fromkeys((*run.artifacts, *(run.agents.artifacts if run.agents is not None else ())))
+    lines.append(f"files written: {counted(len(written), 'file') if written else 'none'}")
+    lines += [f"  {clean_line(path)}" for path in list(written)[:MOST_FILES]]
+    if len(written) > MOST_FILES:
+        lines.append(f"  and {len(written) - MOST_FILES} more")
+    if run.error:
+        lines.append(f"error: {clean_line(run.error)}")
+    return lines
+
+
+def _who(run: RunRecord) -> str:
+    count = run.agents.count if run.agents is not None else 1
+    return strategy_words(run.strategy, count) if run.strategy is not Strategy.SINGLE else "the main model alone"
+
+
+def _decision_lines(run: RunRecord) -> list[str]:
+    if not run.decision_json:
+        return []
+    try:
+        decision = msgspec.json.decode(run.decision_json, type=_Decision)
+    except msgspec.DecodeError:
+        return []
+    if decision.fallback:
+        return [f"the supervisor: {clean_line(decision.fallback)}"]
+    words = strategy_words(decision.strategy, len(decision.agents))
+    overruled = OUTCOMES.get(decision.outcome, "") if decision.agents else ""
+    lines = [f"the supervisor: {words}, {decision.confidence:.0%} sure{f'; {overruled}' if overruled else ''}"]
+    lines += [f"  {clean_line(one.agent_name)}: {clean_line(one.task_description)}" for one in decision.agents]
+    if decision.reasoning:
+        lines.append(f"  why: {clean_line(decision.reasoning)}")
+    return lines
+
+
+def _usage(run: RunRecord) -> str:
+    used = run.usage
+    cached = f", {tokens(used.cache_read_tokens)} from cache" if used.cache_read_tokens else ""
+    return f"{tokens(used.input_tokens)} tokens in, {tokens(used.output_tokens)} out{cached}"
+
+
+def _of_model(one: ModelUsage) -> str:
+    used = one.usage
+    calls = counted(one.requests, "call")
+    return f"{calls}, {tokens(used.input_tokens)} in, {tokens(used.output_tokens)} out, {_price(one.cost_usd)}"
+
+
+def _price(cost: float | None) -> str:
+    return "price unknown" if cost is None else money(cost) or "$0.00"

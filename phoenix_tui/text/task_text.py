@@ -13,6 +13,7 @@ from engine.records import StoredMessage
 from engine.records.tracked_tasks import TaskBoardView, TaskStatus, TrackedTask, TrackingStatus
 from phoenix_tui.text.labels import DONE, FAILED, RUNNING, Glyph, Tone, age
 from tools.clean import clean_line
+from tools.todo_items import TodoList, lines_of
 from tools.wording import counted, one_line
 
 LONGEST: Final = 600
@@ -162,3 +163,18 @@ def task_lines(task: TrackedTask, words: Sequence[str], now: float) -> list[str]
     lines += [preference(text) for text in task.preferences]
     lines += ["Messages:", *(f"   {one}" for one in words)] if words else []
     return lines
+
+
+HEADING: Final = "Todo list of the agent"
+
+
+def format_todo_heading(todos: TodoList) -> str:
+    """Name of the list with its progress, `Todo list of the agent 3/7`."""
+    return f"{HEADING} {todos.progress}"
+
+
+def todo_lines(todos: TodoList) -> list[str]:
+    """The whole list as lines without signs; empty without items."""
+    if not todos.items:
+        return []
+    return [f"{format_todo_heading(todos)}:", *(shown(line) for line in lines_of(todos.items))]

@@ -60,7 +60,7 @@ def trace_rows(trace: Trace, spans: Sequence[TraceSpan], width: int, *, plain: b
     rows: list[TraceRow] = []
     for span in spans:
         first, cells = bar_place(span, begin, end, bar)
-        label = fitted(f"{'  ' * min(span.depth, MOST_INDENT)}{span_words(span)}", room - bar)
+        label = fit_cells(f"{'  ' * min(span.depth, MOST_INDENT)}{span_words(span)}", room - bar)
         figure = "".join([
             span_time(span.seconds).rjust(TIME_WIDTH),
             span_tokens(span).rjust(TOKENS_WIDTH) if width >= WITH_TOKENS else "",
@@ -95,7 +95,7 @@ def bar_place(span: TraceSpan, begin: float, end: float, width: int) -> tuple[in
     return first, last - first
 
 
-def fitted(text: str, width: int) -> str:
+def fit_cells(text: str, width: int) -> str:
     """The text in exactly so many cells."""
     if cell_len(text) <= width:
         return set_cell_size(text, width)

@@ -63,7 +63,7 @@ def counts(entries: Sequence[SourceEntry]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def listed(words: Sequence[str]) -> str:
+def join_words(words: Sequence[str]) -> str:
     """Join words as `a, b and c`."""
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1]))) if words else ""
 
@@ -74,7 +74,7 @@ def group_lines(report: SourceReport) -> tuple[str, ...]:
     for group in GROUP_ORDER:
         entries = [entry for entry in report.waiting() if entry.group is group]
         if entries:
-            lines.append(f"  {group.value} ({listed(counts(entries))}):")
+            lines.append(f"  {group.value} ({join_words(counts(entries))}):")
         if group is SourceGroup.RUNS and any(entry.commands for entry in entries):
             lines.append(f"    {REACH}")
         named = [entry for place, entry in enumerate(entries) if entry.commands or place < MOST_LISTED]
@@ -95,16 +95,16 @@ def notice(report: SourceReport, way: str = "/trust") -> str:
         return f"{_because(report)}, so {_off(waiting)}; {way} shows the difference."
     found = counts(waiting)
     is_are, them = ("is", "it") if _is_one(found) else ("are", "them")
-    return f"This folder brings {listed(found)} that {is_are} not used yet; {way} shows {them}."
+    return f"This folder brings {join_words(found)} that {is_are} not used yet; {way} shows {them}."
 
 
-def untrusted(report: SourceReport) -> str:
+def warn_untrusted(report: SourceReport) -> str:
     """Say on stderr of a run without a screen what is left out; empty without anything."""
     waiting = report.waiting()
     if not waiting:
         return ""
     why = f"{_because(report)}: " if report.trusted else f"{reveal_name(report.folder)} is not trusted: "
-    return f"{why}{listed(counts(waiting))} left out; --trust accepts the files as they are now."
+    return f"{why}{join_words(counts(waiting))} left out; --trust accepts the files as they are now."
 
 
 def _because(report: SourceReport) -> str:
@@ -112,7 +112,7 @@ def _because(report: SourceReport) -> str:
     named = [f"{short_name(entry.name)} {_VERBS[entry.state]}" for entry in differing[:NAMED]]
     more = len(differing) - NAMED
     named += [f"{more:,} more changed"] if more > 0 else []
-    return f"Since you trusted this folder {listed(named)}"
+    return f"Since you trusted this folder {join_words(named)}"
 
 
 def _off(waiting: Sequence[SourceEntry]) -> str:
@@ -124,7 +124,7 @@ def _off(waiting: Sequence[SourceEntry]) -> str:
         parts.append("what instructs the model")
     alone = {SourceKind.SKILL, SourceKind.AGENT, SourceKind.COMMAND}
     parts += counts([entry for entry in waiting if entry.kind in alone])
-    return f"{listed(parts)} {'is' if _is_one(parts) else 'are'} off"
+    return f"{join_words(parts)} {'is' if _is_one(parts) else 'are'} off"
 
 
 def _is_one(parts: Sequence[str]) -> bool:

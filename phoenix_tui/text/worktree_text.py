@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from phoenix_tui.text.shown_paths import short_path
+from phoenix_tui.text.labels import short_path
 from tools.clean import clean_line
 from tools.git.worktree_names import FOLDER, PREFIX
 from tools.wording import counted
@@ -63,10 +63,10 @@ def facts_of(found: Standing) -> tuple[str, ...]:
         return (UNKNOWN,)
     of = f" of {clean_line(found.base_branch)}" if found.base_branch else ""
     commits = f"{found.ahead} ahead{of}, {found.behind} behind"
-    return commits, uncommitted_words(found) or "all committed"
+    return commits, count_uncommitted(found) or "all committed"
 
 
-def uncommitted_words(found: Standing) -> str:
+def count_uncommitted(found: Standing) -> str:
     """Count of what is not committed; empty for nothing."""
     changed = f"{counted(found.changed, 'changed file')}" if found.changed else ""
     new = f"{counted(len(found.untracked), 'untracked file')}" if found.untracked else ""

@@ -1,4 +1,4 @@
-"""Live rows of the sub-agents at work, above the composer: shown while there are any."""
+"""Live rows of the sub-agents above the composer: state, task, activity, usage and limits (docs/decisions/looks.md)."""
 
 from __future__ import annotations
 
@@ -6,17 +6,295 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from msgspec import Struct
 from textual import events
 from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from engine.machine.states import AwaitingApproval
+from engine.machine.states import (
+    AgentOutcome,
+    AgentStatus,
+    AwaitingApproval,
+    AwaitingLlm,
+    Cancelling,
+    CompactingContext,
+    RetryWait,
+    ToolExecuting,
+)
 from engine.updates import AgentView
 from phoenix_tui.keys.active_keys import hint, key
-from phoenix_tui.text.labels import AGENTS, Tone
-from phoenix_tui.widgets.agent_rows import agent_rows, rows_each
-from phoenix_tui.widgets.still import Still, Ticker
+from phoenix_tui.text.agent_text import first_line
+from phoenix_tui.text.labels import (
+    AGENTS,
+    ASKING,
+    DONE,
+    FAILED,
+    RETRYING,
+    RUNNING,
+    STOPPED,
+    THINKING,
+    Glyph,
+    Tone,
+    age,
+    clock,
+    money,
+    short_model,
+    tokens,
+)
+from phoenix_tui.widgets.bases import Still, Ticker
+from tools.call_titles import tool_label
+from tools.clean import clean_line
+from tools.wording import one_line
+
+GAP: Final = "  "
+HOUSE: Final = "claude-"
+"""Prefix left out of the names of well-known models."""
+SILENT_FROM: Final = 20.0
+"""Seconds without output from which a row warns of it."""
+
+
+class FigureColumn(Struct, frozen=True):
+    """One figure: its words at a time (wall clock), and the cells it may take, 0 for as many as it needs."""
+
+    words: Callable[[AgentView, float], str]
+    longest: int = 0
+    left: bool = False
+    """True for a word; numbers are right-aligned."""
+    warns: bool = False
+    """True when it has the colour of warnings where its row is silent."""
+
+
+def elapsed(view: AgentView, now: float) -> float:
+    """Seconds it has worked; its clock stops while it waits for the user's answer."""
+    return max((view.asked or view.ended or now) - view.started, 0.0) if view.started else 0.0
+
+
+def silence(view: AgentView, now: float) -> float:
+    """Seconds since anything came of it; 0 for one that rests, asks, or waits for its turn."""
+    rests = view.outcome is not None or view.waits or isinstance(view.state, AwaitingApproval)
+    return 0.0 if rests or not view.last_output else max(now - view.last_output, 0.0)
+
+
+def turns(view: AgentView) -> str:
+    """The turn it is in of its allowed ones; later ones are grace."""
+    if not view.turn:
+        return ""
+    grace = view.turn - view.max_turns
+    return f"{view.max_turns}/{view.max_turns} +{grace}" if grace > 0 else f"{view.turn}/{view.max_turns}"
+
+
+def format_time_used(view: AgentView, now: float) -> str:
+    """Time it has worked, and its limit while it works."""
+    words = clock(elapsed(view, now)) if view.started else ""
+    limit = clock(view.timeout).removesuffix(" 0 s") if view.timeout and view.outcome is None else ""
+    return f"{words} / {limit}" if words and limit else words
+
+
+def model_words(view: AgentView) -> str:
+    """Name of its model, shortened as far as it stays recognizable."""
+    return short_model(view.model).removeprefix(HOUSE)
+
+
+def profile_words(view: AgentView) -> str:
+    """Name of its profile."""
+    return clean_line(view.profile) or "general"
+
+
+def last_words(view: AgentView, now: float) -> str:
+    """Age of its last output."""
+    works = view.outcome is None and not view.waits and view.last_output
+    return f"{age(silence(view, now))} ago" if works and not isinstance(view.state, AwaitingApproval) else ""
+
+
+PROFILE: Final = FigureColumn(lambda view, _: profile_words(view), longest=12, left=True)
+MODEL: Final = FigureColumn(lambda view, _: model_words(view), longest=16, left=True)
+TURN: Final = FigureColumn(lambda view, _: turns(view))
+TURN_WORDS: Final = FigureColumn(lambda view, _: f"turn {turns(view)}" if view.turn else "")
+TIME: Final = FigureColumn(lambda view, now: clock(elapsed(view, now)) if view.started else "")
+TIME_OF: Final = FigureColumn(format_time_used)
+TOKENS: Final = FigureColumn(lambda view, _: tokens(view.tokens) if view.tokens else "")
+COST: Final = FigureColumn(lambda view, _: money(view.cost_usd))
+LAST: Final = FigureColumn(last_words, warns=True)
+
+NARROW: Final = (TURN, TIME)
+SHORT: Final = (TURN, TIME, TOKENS)
+MIDDLE: Final = (TURN, TIME_OF, TOKENS, COST)
+FULL: Final = (PROFILE, MODEL, TURN, TIME_OF, TOKENS, COST, LAST)
+WORDY: Final = (PROFILE, MODEL, TURN_WORDS, TIME_OF, TOKENS, COST, LAST)
+UPPER: Final = (TURN_WORDS, TIME_OF, TOKENS, COST)
+LOWER: Final = (PROFILE, MODEL, LAST)
+"""All that is to be seen of one, on two rows."""
+
+
+def figures(views: Sequence[AgentView], columns: Sequence[FigureColumn], now: float) -> list[Content]:
+    """The columns of each, aligned over all of them, with a gap before each; all are as long."""
+    texts = [[_cut(column.words(view, now), column.longest) for column in columns] for view in views]
+    widths = [max((len(row[place]) for row in texts), default=0) for place in range(len(columns))]
+    rows: list[Content] = []
+    for view, row in zip(views, texts, strict=True):
+        warned = silence(view, now) >= SILENT_FROM
+        parts = [
+            (f"{GAP}{text:<{cells}}" if column.left else f"{GAP}{text:>{cells}}", _tone(column, warned=warned))
+            for column, text, cells in zip(columns, row, widths, strict=True)
+            if cells
+        ]
+        rows.append(Content.assemble(*parts))
+    return rows
+
+
+def _tone(column: FigureColumn, *, warned: bool) -> str:
+    return (Tone.NEEDS_YOU if column.warns and warned else Tone.QUIET).value
+
+
+def _cut(text: str, longest: int) -> str:
+    return f"{text[: longest - 1]}…" if longest and len(text) > longest else text
+
+
+WAITING: Final = Glyph("·", ".", Tone.QUIET)
+LEAST_NAME: Final = 8
+LEAST_WORDS: Final = 14
+"""Cells kept for the activity."""
+NAME_SHARE: Final = 45
+"""Share of the task in a hundred cells of task and activity."""
+SIGN: Final = 2
+"""Cells of the sign before a row."""
+BY_WIDTH: Final[tuple[tuple[int, tuple[FigureColumn, ...]], ...]] = (
+    (132, WORDY),
+    (112, FULL),
+    (84, MIDDLE),
+    (72, SHORT),
+    (0, NARROW),
+)
+"""The columns of one row, by the cells from which there is room for them."""
+WHOLE_FROM: Final = 112
+"""Cells from which one row says everything, cut short where it must be."""
+ONE_FROM: Final = 132
+"""Cells from which one row has room for all of it, so that none takes two."""
+TWO_FROM: Final = 72
+"""Cells from which two rows do."""
+
+
+def glyph_of(view: AgentView) -> Glyph:
+    """Sign of its state."""
+    if view.outcome is not None:
+        return END_GLYPHS[view.outcome.status]
+    if view.waits:
+        return WAITING
+    return ASKING if isinstance(view.state, AwaitingApproval) else AGENTS
+
+
+END_GLYPHS: Final = {
+    AgentStatus.SUCCESS: DONE,
+    AgentStatus.FAILURE: FAILED,
+    AgentStatus.TIMEOUT: FAILED,
+    AgentStatus.CANCELLED: STOPPED,
+}
+
+
+def outcome_text(outcome: AgentOutcome) -> str:
+    """The first line of a result, or why there is none."""
+    if outcome.status is AgentStatus.SUCCESS:
+        return first_line(outcome.text) or "done"
+    reason = first_line(outcome.reason) or outcome.status.value
+    return f"{reason} (partial kept)" if outcome.text else reason
+
+
+def describe_action(view: AgentView, *, plain: bool) -> Content:
+    """Current action, in words."""
+    if view.outcome is not None:
+        return Content(outcome_text(view.outcome))
+    if view.waits:
+        return Content.styled("waiting to start", Tone.QUIET.value)
+    sign, words, tone = _activity(view)
+    return Content.assemble((f"{sign.mark(plain)} ", sign.tone.value) if sign else "", (words, tone))
+
+
+def _activity(view: AgentView) -> tuple[Glyph | None, str, str]:
+    match view.state:
+        case AwaitingApproval(round=tool_round):
+            return (
+                None,
+                f"asks: {clean_line(view.activity or tool_label(tool_round.current.name))}",
+                Tone.NEEDS_YOU.value,
+            )
+        case ToolExecuting(round=tool_round):
+            return RUNNING, clean_line(view.activity or tool_label(tool_round.current.name)), ""
+        case AwaitingLlm(phase=RetryWait(cause=cause)):
+            return RETRYING, f"retrying: {clean_line(cause)}", ""
+        case AwaitingLlm(phase=CompactingContext()):
+            return THINKING, "compacting", Tone.QUIET.value
+        case Cancelling():
+            return None, "stopping", Tone.QUIET.value
+        case _:
+            return THINKING, "writing" if view.writing else "thinking", Tone.QUIET.value
+
+
+def rows_each(views: Sequence[AgentView], width: int, room: int) -> int:
+    """Rows that each takes to show everything, where `room` has as many for all of them; else 1."""
+    return 2 if TWO_FROM <= width < ONE_FROM and 2 * len(views) <= room else 1
+
+
+def agent_rows(views: Sequence[AgentView], width: int, now: float, *, plain: bool, each: int = 1) -> list[Content]:
+    """One row each, or two, their columns aligned over all of them; `now` is wall clock."""
+    return _pairs(views, width, now, plain) if each > 1 else _single(views, width, now, plain)
+
+
+def _single(views: Sequence[AgentView], width: int, now: float, plain: bool) -> list[Content]:
+    columns = next(columns for least, columns in BY_WIDTH if width >= least)
+    right = figures(views, columns, now)
+    room = max(width - SIGN - _longest(right) - len(GAP), LEAST_NAME + LEAST_WORDS)
+    names = [_name(view) for view in views]
+    name_room = max(min(_longest(names), room * NAME_SHARE // 100), LEAST_NAME)
+    warns = width < WHOLE_FROM
+    return [
+        Content.assemble(
+            _sign(view, plain),
+            name.truncate(name_room, ellipsis=True, pad=True),
+            GAP,
+            _words(view, now, plain, warns=warns).truncate(max(room - name_room, 1), ellipsis=True, pad=True),
+            figure,
+        ).truncate(width, ellipsis=True)
+        for view, name, figure in zip(views, names, right, strict=True)
+    ]
+
+
+def _pairs(views: Sequence[AgentView], width: int, now: float, plain: bool) -> list[Content]:
+    """Task and budget, below them activity, profile and model, and age of the last output."""
+    rows: list[Content] = []
+    upper, lower = (figures(views, columns, now) for columns in (UPPER, LOWER))
+    for view, above, below in zip(views, upper, lower, strict=True):
+        name, words = _name(view), _words(view, now, plain, warns=False)
+        room, rest = (width - SIGN - one.cell_length for one in (above, below))
+        rows.append(Content.assemble(_sign(view, plain), name.truncate(room, ellipsis=True, pad=True), above))
+        rows.append(Content.assemble(" " * SIGN, words.truncate(rest, ellipsis=True, pad=True), below))
+    return rows
+
+
+def _sign(view: AgentView, plain: bool) -> tuple[str, str]:
+    glyph = glyph_of(view)
+    return f"{glyph.mark(plain)} ", glyph.tone.value
+
+
+def _name(view: AgentView) -> Content:
+    name = Content(one_line(clean_line(view.task)))
+    return name if view.waits else name.stylize("bold")
+
+
+def _words(view: AgentView, now: float, plain: bool, *, warns: bool) -> Content:
+    """Current action; `warns` when no column shows the silence."""
+    words = describe_action(view, plain=plain)
+    if view.outcome is not None:
+        return words.stylize_before(Tone.QUIET.value)
+    silent = silence(view, now)
+    if not warns or silent < SILENT_FROM:
+        return words
+    return Content.assemble((f"silent {clock(silent)} · ", Tone.NEEDS_YOU.value), words)
+
+
+def _longest(texts: Sequence[Content]) -> int:
+    return max((text.cell_length for text in texts), default=0)
+
 
 MOST: Final = 10
 """Sub-agents that have a row."""
@@ -123,7 +401,7 @@ class AgentPanel(Still, Widget):
         if not views or not self.is_attached:
             return []
         width = max(wide or self.size.width or self.screen.size.width - SIDES, 1)
-        heading = self._heading(views, width)
+        heading = self._draw_heading(views, width)
         if self._folded:
             return [heading]
         own = [view for view in views if not self._only or view.id == self._only]
@@ -134,7 +412,7 @@ class AgentPanel(Still, Widget):
             rows.append(Content.styled(f"  +{more} more", Tone.QUIET.value))
         return [heading, *rows]
 
-    def _heading(self, views: Sequence[AgentView], width: int) -> Content:
+    def _draw_heading(self, views: Sequence[AgentView], width: int) -> Content:
         done = sum(view.outcome is not None for view in views)
         asks = sum(view.outcome is None and isinstance(view.state, AwaitingApproval) for view in views)
         left = Content.assemble(

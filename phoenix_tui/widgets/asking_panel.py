@@ -13,12 +13,10 @@ from textual.content import Content
 
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.updates import Question
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
-from phoenix_tui.text.ask_form import CHOOSE, CHOOSE_ONLY, NO_ROW, SEND, AskForm, FormOutcome
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.widgets.flowing import Flowing
-from phoenix_tui.widgets.opened import Opened
+from phoenix_tui.text.request_text import CHOOSE, CHOOSE_ONLY, NO_ROW, SEND, AskForm, FormOutcome
+from phoenix_tui.widgets.bases import Flowing, Opened
 from phoenix_tui.widgets.question_panel import QuestionPanel
 
 FINISH: Final = "Finish the line above"
@@ -94,10 +92,10 @@ class AskingPanel(QuestionPanel):
         if self.form is None or self._question is None:
             super()._draw_answers()
             return
-        from phoenix_tui.widgets.ask_rows import ask_keys  # noqa: PLC0415 - with the first question of the model
+        from phoenix_tui.widgets.request_view import ask_keys  # noqa: PLC0415 - with the first question of the model
 
         words = ask_keys(self.form, guarded=self._guarded, left_open=self._question.left_open)
-        self.query_one("#answers", Flowing).flow(partial(_wrapped, words))
+        self.query_one("#answers", Flowing).flow(partial(_wrap, words))
 
     def press(self, key: str) -> None:
         """Answer with a digit or a key of the form, or with a letter of an approval."""
@@ -207,5 +205,5 @@ class AskingPanel(QuestionPanel):
         self.say_more()
 
 
-def _wrapped(words: str, width: int) -> list[Content]:
+def _wrap(words: str, width: int) -> list[Content]:
     return Content.styled(words, Tone.QUIET.value).wrap(max(width, 1))

@@ -1,4 +1,4 @@
-"""Finds completions of the word under the cursor during typing; the newest request wins."""
+"""Finds completions during typing, the newest request first, and chooses one by the keys of the dock."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from phoenix_tui.widgets.completion_popup import Completion, Token, token_of
+from textual.message import Message
+
+from phoenix_tui.keys.active_keys import CLOSES
+from phoenix_tui.widgets.bases import Opened, WidgetPart
+from phoenix_tui.widgets.completion_popup import Completion, CompletionPopup, Token, drop_disguised, token_of
 from phoenix_tui.widgets.composer import Composer
+from phoenix_tui.widgets.readline import replace_at
 
 if TYPE_CHECKING:
     from engine.api.conversation import TerminalApi
     from phoenix_tui.features.custom_commands import CustomCommands
-    from phoenix_tui.widgets.completions import FileIndex
-    from phoenix_tui.widgets.shell_completions import ProgramNames
+    from phoenix_tui.widgets.completions import FileIndex, ProgramNames
+
 
 AMONG_FILES = 4
 """Files listed above the conversations that match the same letters."""
@@ -110,7 +115,7 @@ class Completer:
         token = token_of(self._composer)
         line = self._composer.document.get_line(token.row)
         if token.text.startswith("@") and self._files is not None:
-            self._begin(self._mentioned(self._files, token.text[1:]))
+            self._begin(self._complete_mention(self._files, token.text[1:]))
         elif self._composer.text.startswith("!"):
             self._begin(self._shell_word(line))
         elif hint := completions.argument_hint(line, token.row):
@@ -138,27 +143,27 @@ class Completer:
 
     def _begin(self, looking: Coroutine[None, None, None]) -> None:
         self._looking = asyncio.create_task(looking)
-        self._looking.add_done_callback(_ended)
+        self._looking.add_done_callback(_log_failure)
 
     def _stop(self) -> None:
         if self._looking is not None:
             self._looking.cancel()
             self._looking = None
 
-    async def _mentioned(self, files: FileIndex, query: str) -> None:
+    async def _complete_mention(self, files: FileIndex, query: str) -> None:
         """Complete from the existing listing first; again if a newer one differs."""
         at_hand = files.is_listed
         if at_hand:
-            await self._show_mentioned(files, query)
+            await self._show_mentions(files, query)
         listing = asyncio.ensure_future(files.refresh())
         if not at_hand:
             await asyncio.wait((listing,), timeout=LISTING_SHOWS)
             if not listing.done():
                 self._offer([LISTING])
         if await listing or not at_hand:
-            await self._show_mentioned(files, query)
+            await self._show_mentions(files, query)
 
-    async def _show_mentioned(self, files: FileIndex, query: str) -> None:
+    async def _show_mentions(self, files: FileIndex, query: str) -> None:
         found, others = await files.completions(query), await self.mentions(query)
         self._show(token_of(self._composer), [*found[:AMONG_FILES], *others, *found[AMONG_FILES:]])
 
@@ -174,7 +179,7 @@ class Completer:
 
     async def _shell_word(self, line: str) -> None:
         from phoenix_tui.text.shell_words import word_at  # noqa: PLC0415 - the first frame needs none of it
-        from phoenix_tui.widgets.shell_completions import ProgramNames, shell_completions  # noqa: PLC0415 - as above
+        from phoenix_tui.widgets.completions import ProgramNames, shell_completions  # noqa: PLC0415 - as above
 
         self._programs = programs = self._programs or ProgramNames()
         folder = self._folder / (self.shell.folder if self.shell is not None else "")
@@ -192,7 +197,7 @@ class Completer:
         found = custom_completions(token, line, before)
         self._show(token, found)
         if token.start != 0:
-            self._begin(self._valued(source, token, line, found))
+            self._begin(self._offer_values(source, token, line, found))
             return
 
         async def look() -> None:
@@ -205,7 +210,7 @@ class Completer:
         if self._custom_due:
             self._begin(look())
 
-    async def _valued(self, source: CustomSource, token: Token, line: str, hint: Sequence[Completion]) -> None:
+    async def _offer_values(self, source: CustomSource, token: Token, line: str, hint: Sequence[Completion]) -> None:
         """Offer values behind the hint: Enter sends what is written, Tab takes the first."""
         written = line[: token.end]
         values = [one for one in await source.values(written) if one.text != written.partition(" ")[2]]
@@ -220,8 +225,73 @@ class Completer:
         self._offered_for = self._composer.text
 
 
-def _ended(looking: asyncio.Task[None]) -> None:
+def _log_failure(looking: asyncio.Task[None]) -> None:
     """Completions that fail are not there; the log says why."""
     error = None if looking.cancelled() else looking.exception()
     if error is not None:
         log.warning("completions failed: %s", error, exc_info=error)
+
+
+class Chosen(Message, namespace="dock"):
+    """A command was chosen that needs nothing more."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+class Completing(WidgetPart):
+    """A part of the dock."""
+
+    composer: Composer
+    popup: CompletionPopup
+    completer: Completer
+
+    def move_completion(self, by: int) -> None:
+        """Move the selection of the open completions."""
+        self.popup.move(by)
+
+    async def take_completion(self, *, send: bool) -> None:
+        """Put the chosen completion into the text; with `send`, a whole command is run at once.
+
+        The composer awaits it: keys typed behind Tab or Enter are read when it is done, never overwritten by it.
+        """
+        text = self.composer.text
+        settled = await self.completer.settled()
+        if self.composer.text != text:
+            return  # another draft came into view meanwhile
+        if not settled:
+            if send:
+                self.composer.keys.hand_over()
+            return
+        chosen = self.popup.choice
+        if chosen is not None and chosen.hint and not send:
+            self.popup.move(1)
+            chosen = self.popup.choice
+        self.offer([])
+        if chosen is None or chosen.hint:
+            if send:
+                self.composer.keys.hand_over()
+            return
+        self._take(chosen, send=send)
+
+    def _take(self, chosen: Completion, *, send: bool) -> None:
+        token, line = token_of(self.composer), self.composer.document.get_line(0)
+        argument = token.row == 0 and line.startswith("/") and not chosen.text.startswith(("/", "@"))
+        start = line.index(" ") + 1 if argument else token.start
+        if send and chosen.runs:
+            self.composer.take()
+            self.post_message(Chosen(line[:start] + chosen.text if argument else chosen.text))
+            return
+        end = "" if chosen.goes_on and not send else " "
+        replace_at(self.composer, chosen.text + end, (token.row, start), (token.row, token.end))
+
+    def offer(self, completions: Sequence[Completion], chosen: int = 0) -> None:
+        """Show completions; none closes. One that would insert more text than its row shows is not offered."""
+        completions = drop_disguised(completions)
+        takeable = any(not one.hint for one in completions)
+        if self.composer.keys.completing != takeable:
+            self.post_message(Opened(CLOSES if takeable else ""))
+            self.composer.vim.tell()  # Tab has another action in a shell line
+        self.popup.show(completions, chosen)
+        self.composer.keys.completing = takeable

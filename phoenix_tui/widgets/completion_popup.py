@@ -63,7 +63,7 @@ def token_of(area: TextArea) -> Token:
     return Token(line[start:column], row, start, column)
 
 
-def as_shown(completions: Sequence[Completion]) -> list[Completion]:
+def drop_disguised(completions: Sequence[Completion]) -> list[Completion]:
     """Completions that insert exactly the text of their row: names come from servers and repositories too."""
     return [one for one in completions if clean_line(one.text) == one.text]
 

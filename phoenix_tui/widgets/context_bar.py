@@ -11,7 +11,7 @@ from engine.context.measure import Filling
 from engine.executor.context_manager import ContextReport
 from phoenix_tui.models.choice import GUIDE
 from phoenix_tui.text.labels import Tone, tokens
-from phoenix_tui.widgets.context_meter import FULL, NOTICED, ContextUse
+from phoenix_tui.widgets.status_line import FULL, NOTICED, ContextUse
 
 NEVER: Final = 100
 """Per cent above which nothing is summarized by itself."""
@@ -130,7 +130,7 @@ def share_rows(report: ContextReport, *, plain: bool) -> list[Content]:
     return rows
 
 
-def folded(rows: Sequence[Content], width: int) -> list[Content]:
+def fold_columns(rows: Sequence[Content], width: int) -> list[Content]:
     """The same rows in two columns, where they fit."""
     if width < 2 * SHARE + 2:
         return list(rows)

@@ -12,11 +12,9 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from phoenix_tui.markdown.lines import BLANK, MARGIN, QUIET, Span, StyledLine, Surface
-from phoenix_tui.widgets.blocks.diff import DiffBlock, diff_block
-from phoenix_tui.widgets.blocks.diff_layout import SPLIT_FROM
-from phoenix_tui.widgets.transcript.painter import Painter
-from phoenix_tui.widgets.transcript.selecting import painted
-from phoenix_tui.widgets.transcript.theme_colours import COMPONENTS, colours_of, css_of
+from phoenix_tui.widgets.blocks.diff import SPLIT_FROM, DiffBlock, diff_block
+from phoenix_tui.widgets.transcript.marks import paint_selection
+from phoenix_tui.widgets.transcript.painter import COMPONENTS, Painter, colours_of, css_of
 from tools.contract import DiffDisplay
 
 COLOURED: Final = 20
@@ -96,7 +94,7 @@ class DiffView(ScrollView):
         strip = painter.strip(line)
         span = self.text_selection.get_span(place) if self.text_selection is not None else None
         if span is not None:
-            strip = painted(strip, line.text, span, painter.selection)
+            strip = paint_selection(strip, line.text, span, painter.selection)
         return strip.apply_offsets(0, place)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:

@@ -6,33 +6,131 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
+from textual.content import Content
 from textual.message import Message
+from textual.reactive import reactive
 from textual.widget import Widget
 from textual.widgets import TextArea
 
 from phoenix_tui.keys.active_keys import hint, key
-from phoenix_tui.text.plan_text import PLAN_WORDS
-from phoenix_tui.text.shown_paths import shell_place
-from phoenix_tui.widgets import completing, opened
+from phoenix_tui.text.labels import PLAN_WORDS, Tone, shell_place
+from phoenix_tui.widgets import bases, completer
 from phoenix_tui.widgets.answer_keys import ANSWERS, ASK_ANSWERS, PLAN_ANSWERS, WORDS, answers_to
+from phoenix_tui.widgets.bases import StillColumn, WidgetPart
 from phoenix_tui.widgets.completer import Completer
 from phoenix_tui.widgets.completion_popup import CompletionPopup
-from phoenix_tui.widgets.composer import Composer
-from phoenix_tui.widgets.composer_keys import is_prose
-from phoenix_tui.widgets.image_chips import ImageChips
-from phoenix_tui.widgets.late_panels import LatePanels
+from phoenix_tui.widgets.composer import Composer, is_prose
 from phoenix_tui.widgets.notices import NoticeBar
-from phoenix_tui.widgets.still import StillColumn
+from tools.clean import clean_line
 
 if TYPE_CHECKING:
-    from engine.records import QueuedMessage
+    from engine.records import Attachment, QueuedMessage
     from engine.updates import Question
     from phoenix_tui.widgets.agent_panel import AgentPanel
+    from phoenix_tui.widgets.asking_panel import AskingPanel
     from phoenix_tui.widgets.question_panel import QuestionPanel
+    from phoenix_tui.widgets.queue_panel import QueuePanel
     from phoenix_tui.widgets.route_panel import RoutePanel
     from phoenix_tui.widgets.todo_panel import TodoPanel
+
+
+class LatePanels(WidgetPart):
+    """A part of the dock."""
+
+    plain: bool
+    notice: NoticeBar
+    popup: CompletionPopup
+    asking: AskingPanel | None = None
+    """The panel of questions; None until it is made."""
+    queued: QueuePanel | None = None
+    """The panel of queued messages; likewise."""
+
+    async def furnish(self) -> None:
+        """Mount the widgets hidden at first: they would make the first frame 20 ms later."""
+        await self.mount(self.notice, self.popup, before="#rule")
+
+    async def furnish_panels(self) -> None:
+        """Mount question and queue, whose modules were loaded meanwhile."""
+        await self.mount(self.question, before=self.notice)
+        await self.mount(self.queue, after=self.notice)
+
+    @property
+    def question(self) -> AskingPanel:
+        """The panel of questions, made with the first use."""
+        if self.asking is None:
+            from phoenix_tui.widgets.asking_panel import AskingPanel  # noqa: PLC0415 - 4 ms before the first frame
+
+            self.asking = AskingPanel(plain=self.plain)
+        return self.asking
+
+    @property
+    def queue(self) -> QueuePanel:
+        """The panel of queued messages, made with the first use."""
+        if self.queued is None:
+            from phoenix_tui.widgets.queue_panel import QueuePanel  # noqa: PLC0415 - as above
+
+            self.queued = QueuePanel()
+        return self.queued
+
+
+class ImageChips(Widget):
+    """`[image 1: 1568×882] 310 kB`; a click shows it, Backspace on an empty text drops the last. Empty: not shown."""
+
+    DEFAULT_CSS = """
+    ImageChips { height: auto; max-height: 5; padding: 0 1 0 2; display: none; }
+    """
+    images: reactive[tuple[Attachment, ...]] = reactive((), layout=True)
+    """Set by the screen."""
+
+    trouble: reactive[str] = reactive("", layout=True)
+    """Reason why they cannot be sent; shown until they are changed or another model is chosen. Set by the screen."""
+
+    class Changed(Message):
+        """Images came or went."""
+
+    class Opened(Message):
+        """A chip was clicked."""
+
+        def __init__(self, number: int) -> None:
+            super().__init__()
+            self.number = number
+
+    def on_click(self, event: events.Click) -> None:
+        """Show the image whose chip this is, else the first."""
+        column, end = event.x, 2
+        for number, image in enumerate(self.images, start=1):
+            end += len(_chip(number, image)) + len(_size(image)) + 3
+            if event.y == 0 and column < end:
+                self.post_message(self.Opened(number))
+                return
+        self.post_message(self.Opened(1))
+
+    def watch_images(self, images: tuple[Attachment, ...]) -> None:
+        """Show or hide; another set of images deserves another try."""
+        self.display = bool(images)
+        self.trouble = ""
+        self.post_message(self.Changed())
+
+    def render(self) -> Content:
+        """All chips, then the key that drops one."""
+        chips = [
+            part
+            for number, image in enumerate(self.images, start=1)
+            for part in ((_chip(number, image), Tone.YOU.value), (f" {_size(image)}  ", Tone.QUIET.value))
+        ]
+        trouble = (f"\n{clean_line(self.trouble)}" if self.trouble else "", Tone.BAD.value)
+        return Content.assemble(*chips, ("click shows it · Backspace removes the last", Tone.QUIET.value), trouble)
+
+
+def _chip(number: int, image: Attachment) -> str:
+    return f"[image {number}: {image.width}×{image.height}]"
+
+
+def _size(image: Attachment) -> str:
+    return f"{max(image.bytes // 1_000, 1):,} kB"
+
 
 ROUTE_ANSWERS: Final = {"route_start": "y", "route_alone": "n", "route_edit": "e"}
 """Actions that answer a supervisor's decision."""
@@ -46,7 +144,7 @@ TO_MODEL: Final = "the model reads the output"
 TO_YOU: Final = "only you see the output"
 
 
-class Dock(completing.Completing, LatePanels, StillColumn):
+class Dock(completer.Completing, LatePanels, StillColumn):
     """Column of all that grows upwards from the composer; the composer's last row never moves."""
 
     DEFAULT_CSS = """
@@ -64,8 +162,8 @@ class Dock(completing.Completing, LatePanels, StillColumn):
             super().__init__()
             self.text = text
 
-    Opened: TypeAlias = opened.Opened
-    Chosen: TypeAlias = completing.Chosen
+    Opened: TypeAlias = bases.Opened
+    Chosen: TypeAlias = completer.Chosen
 
     def __init__(self, *, plain: bool = False) -> None:
         super().__init__()

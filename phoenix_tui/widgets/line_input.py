@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
-from phoenix_tui.widgets.in_order import edit_at_once
+from phoenix_tui.widgets.readline import edit_at_once
 from tools.clean import clean_line
 
 MOST_DOTS: Final = 40

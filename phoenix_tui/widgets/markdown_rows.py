@@ -22,7 +22,7 @@ TONES: Final = ("", *(tone.value for tone in (Tone.QUIET, Tone.YOU, Tone.WORK, T
 def markdown_rows(text: str, width: int, most_work: int = MOST_WORK) -> tuple[Content, ...]:
     """The rows of a text, or of its end where laying out all of it is more work (`heft`) than `most_work`; 0: any."""
     # The parser loads with the first use.
-    from phoenix_tui.markdown.bounded import last_piece  # noqa: PLC0415 - as said
+    from phoenix_tui.markdown.layout import last_piece  # noqa: PLC0415 - as said
     from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - as said
 
     stream = MarkdownStream(width)

@@ -151,10 +151,10 @@ async def paste_of(text: str, *, into_empty: bool) -> Paste:
     word = text.strip()
     if into_empty and len(word) >= SHORTEST_KEY and provider_of(word):
         return PastedKey(word)
-    return await pasted(text)
+    return await clean_paste(text)
 
 
-async def pasted(text: str) -> Pasted:
+async def clean_paste(text: str) -> Pasted:
     """A paste with uniform line ends and without terminal control.
 
     Works in slices that end at a line where there is one, so that ten megabytes leave the loop free.

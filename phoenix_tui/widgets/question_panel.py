@@ -1,4 +1,4 @@
-"""The docked question: the request in full, and the five answers (docs/decisions/looks.md)."""
+"""The docked question: the request, the answers, and the line for a rule or a reason (docs/decisions/looks.md)."""
 
 from __future__ import annotations
 
@@ -9,32 +9,142 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from msgspec.structs import replace
+from textual.actions import SkipAction
 from textual.app import ComposeResult
-from textual.binding import BindingType
-from textual.containers import VerticalScroll
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static
+from textual.widgets import Static, TextArea
 
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.updates import Question
-from phoenix_tui.keys.active_keys import hint, key
-from phoenix_tui.keys.esc_hint import BACK
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
-from phoenix_tui.text.labels import ASKING, Tone
-from phoenix_tui.text.plan_text import plan_answer
-from phoenix_tui.text.request_summary import odd_in
-from phoenix_tui.widgets.answer_gate import GRACE
-from phoenix_tui.widgets.answer_line import REASON, REMARKS, AnswerLine
+from phoenix_tui.keys.active_keys import BACK, hint, key
+from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.text.labels import ASKING, Tone, plan_answer
+from phoenix_tui.text.request_text import odd_in
+from phoenix_tui.widgets.answer_gate import GRACE, AnswerGate
+from phoenix_tui.widgets.bases import Flowing, Opened, wrap_hanging
 from phoenix_tui.widgets.blocks.diff_rows import diff_rows
-from phoenix_tui.widgets.flowing import Flowing, hanging
-from phoenix_tui.widgets.opened import Opened
-from phoenix_tui.widgets.question_text import answer_rows, letters_of, what_text, where_text
-from phoenix_tui.widgets.request_reading import RequestReading
-from phoenix_tui.widgets.request_text import Paint
+from phoenix_tui.widgets.line_input import LineInput
+from phoenix_tui.widgets.question_text import Paint, answer_rows, letters_of, rule_effect, what_text, where_text
+from phoenix_tui.widgets.request_view import RequestReading
 from tools.clean import clean_line
 from tools.contract import DiffDisplay
+
+READING: Final = 0.5
+"""Seconds in which a rule is not kept: it is unread, and the key was meant for the former content."""
+REASON: Final = "Enter denies; the model reads the reason."
+REMARKS: Final = "Enter sends your remarks; the agent revises its plan."
+"""Text below the line for a reason, and for remarks on a plan."""
+
+
+class AnswerLine(Vertical):
+    """Open for one answer at a time; a rule leaves it only if it matches the call it was made from."""
+
+    DEFAULT_CSS = """
+    AnswerLine {
+        height: auto; display: none;
+        & > #effect { height: auto; color: $text-muted; }
+        &.-refused > #effect { color: $error; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "keep_here", show=False),
+        *bindings(Scope.RULES, "rule_everywhere", rule_everywhere="keep_everywhere"),
+    ]
+
+    class Written(Message):
+        """Enter, or Tab in a rule."""
+
+        def __init__(self, answer: ApprovalAnswer) -> None:
+            super().__init__()
+            self.answer = answer
+
+    def __init__(self, gate: AnswerGate) -> None:
+        super().__init__()
+        self._gate = gate
+        self._since = 0.0
+        """Time at which the line was opened."""
+        self._question: Question | None = None
+        """The one whose rule is written; None while it is a reason."""
+        self._folder = Path()
+
+    def compose(self) -> ComposeResult:
+        """The line, and below it the effect of a rule."""
+        yield LineInput(id="line")
+        yield Static(id="effect", markup=False)
+
+    @property
+    def is_open(self) -> bool:
+        """True while it takes text; before it is mounted its style does not hide it yet."""
+        return self.is_mounted and self.display
+
+    def open_rule(self, question: Question, folder: Path) -> None:
+        """The rule that is offered, to be kept as it is or edited."""
+        self._question, self._folder = question, folder
+        self._open(question.rule, "tool(pattern)")
+
+    def open_reason(self, placeholder: str, effect: str = REASON) -> None:
+        """Ask for the reason of a refusal."""
+        self._question = None
+        self._open("", placeholder)
+        self.query_one("#effect", Static).update(effect)
+
+    def close(self) -> bool:
+        """Put it away; False when it was not open."""
+        was_open, self.display = self.is_open, False
+        return was_open
+
+    def action_keep_here(self) -> None:
+        """Tab in a rule: for this conversation alone."""
+        if self._question is None:
+            raise SkipAction
+        self._keep(ApprovalChoice.CONVERSATION, self.query_one("#line", LineInput).text.strip())
+
+    def action_keep_everywhere(self) -> None:
+        """Keep the rule in every project."""
+        if self._question is None:
+            raise SkipAction
+        self._keep(ApprovalChoice.EVERYWHERE, self.query_one("#line", LineInput).text.strip())
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Show the effect of the rule, or the reason why it is invalid for this call."""
+        event.stop()
+        if self._question is not None:
+            why, effect = rule_effect(self._question, self._rule(self._question, event.text_area.text), self._folder)
+            self.set_class(bool(why), "-refused")
+            self.query_one("#effect", Static).update(why or effect)
+
+    def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
+        """The rule or the reason is written."""
+        event.stop()
+        if self._question is None:
+            self.post_message(self.Written(ApprovalAnswer(ApprovalChoice.DENY, reason=event.text)))
+        else:
+            self._keep(ApprovalChoice.ALWAYS, event.text)
+
+    def _rule(self, question: Question, text: str) -> str:
+        """The offered rule for an unchanged line, also where the line cannot show it exactly; else the typed one."""
+        return question.rule if text.strip() == clean_line(question.rule).strip() else text
+
+    def _keep(self, choice: ApprovalChoice, text: str) -> None:
+        """A rule that matches the call; another one stays in its line with the reason below it."""
+        question = self._question
+        if question is not None and self._gate.clock.monotonic() - self._since >= READING:
+            rule = self._rule(question, text)
+            if not rule_effect(question, rule, self._folder)[0]:
+                self.post_message(self.Written(ApprovalAnswer(choice, rule=rule)))
+
+    def _open(self, text: str, placeholder: str) -> None:
+        self.display, self._since = True, self._gate.clock.monotonic()
+        self.remove_class("-refused")
+        self.query_one("#effect", Static).update("")
+        line = self.query_one("#line", LineInput)
+        line.placeholder = placeholder
+        line.fill(text)
+        self.screen.set_focus(line)
+
 
 ROWS_BESIDE: Final = 13
 """Rows of the screen that the body of a question never takes: title, answers, composer, status, some context."""
@@ -147,7 +257,7 @@ class QuestionPanel(RequestReading):
         if question is None:
             return
         asker = self._asker(question, place)
-        self.query_one("#asker", Flowing).flow(partial(hanging, asker, SIGN))
+        self.query_one("#asker", Flowing).flow(partial(wrap_hanging, asker, SIGN))
         self.request.show(question)
         self.query_one("#request", Flowing).flow(self.request.body)
         self.query_one("#tail", Flowing).flow(self.request.tail)
@@ -170,17 +280,17 @@ class QuestionPanel(RequestReading):
         if not isinstance(preview, DiffDisplay):
             return
         # After the first frame, with the first question about a change.
-        from phoenix_tui.widgets.question_colours import (  # noqa: PLC0415 - as said
-            changed_words,
+        from phoenix_tui.widgets.question_text import (  # noqa: PLC0415 - as said
             code_styles,
-            coloured_change,
+            colour_change,
+            find_changed_words,
             in_colours,
             with_words,
         )
 
         changed = list(diff_rows(preview.diff))
-        lines = await asyncio.to_thread(coloured_change, changed, preview.path)
-        words = await asyncio.to_thread(changed_words, changed)
+        lines = await asyncio.to_thread(colour_change, changed, preview.path)
+        words = await asyncio.to_thread(find_changed_words, changed)
         if question is not self._question:
             return
 

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+from textual.color import Color
 from textual.content import Content
 
 from engine.machine.texts import OUTSIDE
 from engine.updates import Question
 from phoenix_tui.keys.active_keys import hint, key
-from phoenix_tui.text.ask_form import LEFT_OPEN, NO_APPROVAL
-from phoenix_tui.text.labels import Tone
-from phoenix_tui.text.plan_text import EDITS_PLAN, PLAN_LETTERS, PLAN_WORDS, PROPOSES
-from phoenix_tui.text.rule_text import one_line, rule_grant
-from phoenix_tui.text.shown_paths import short_path
+from phoenix_tui.markdown.lines import TextTone
+from phoenix_tui.text.labels import EDITS_PLAN, PLAN_LETTERS, PLAN_WORDS, PROPOSES, Tone, short_path
+from phoenix_tui.text.request_text import (
+    END,
+    LEFT_OPEN,
+    LONGEST,
+    MOST_BLANK,
+    NO_APPROVAL,
+    both_ends,
+    describe_request,
+    fold_blanks,
+    one_line,
+    rule_grant,
+)
+from phoenix_tui.widgets.blocks.diff import Coloured, colour_rows, is_worth, language_of
+from phoenix_tui.widgets.blocks.diff_rows import GAP, MOST_ROWS, DiffPiece, DiffRow, diff_rows, mark_runs
+from tools.asked_questions import lines_of
 from tools.call_titles import tool_label
-from tools.clean import clean_line
+from tools.clean import clean_line, reveal
 from tools.contract import DiffDisplay
+from tools.look_alikes import in_order, suspects
 
 GAPS: Final = (4, 2)
 """Cells between two answers: as many as fit all of them on one row, else the fewer."""
@@ -132,3 +148,219 @@ def _laid_out(answers: Sequence[Content], gap: int, width: int) -> list[Content]
         else:
             rows += answer.wrap(width)
     return rows
+
+
+TINTS: Final = {"+": (Tone.GOOD.value, "on $success 12%"), "-": (Tone.BAD.value, "on $error 12%")}
+ODD: Final = f"bold reverse {Tone.NEEDS_YOU.value}"
+"""Look of a character that may be taken for another."""
+MOST_MARKED: Final = 200
+"""Highlighted characters; beyond that a sentence is enough."""
+LONGEST_ROW: Final = 4_000
+"""Characters of one line of a change that are laid out: its beginning and its end."""
+MOST_REQUEST_ROWS: Final = 1_000
+"""Lines of a change that are laid out: its beginning and its end."""
+MOST_PLAN_WORK: Final = 250_000
+"""Work (`heft`) of laying out a plan, 0.2 s at most; one with more signs is shown as it is written."""
+Paint: TypeAlias = Callable[[int, Content], Content]
+"""Puts the colours of its code into the text of one row of a change, by the number of the row."""
+
+
+class RequestRows(NamedTuple):
+    """The rows of a request for one width, and how much of it is not among them."""
+
+    rows: list[Content]
+    left_out: int = 0
+    """Characters of a command, lines of a change that are too many to be laid out."""
+
+
+def request_rows(question: Question, width: int, paint: Paint | None = None) -> list[Content]:
+    """The command or the change, every hidden character spelled out."""
+    return laid_out(question, width, paint).rows
+
+
+def laid_out(question: Question, width: int, paint: Paint | None = None) -> RequestRows:
+    """The command or the change as rows, and a note about a part too long for them."""
+    preview = question.request.preview
+    if plan := question.request.plan:
+        from phoenix_tui.markdown.layout import heft  # noqa: PLC0415 - with the first plan
+        from phoenix_tui.widgets.markdown_rows import markdown_rows  # noqa: PLC0415 - likewise
+
+        if heft(plan) <= MOST_PLAN_WORK:
+            return RequestRows(list(markdown_rows(plan, width, most_work=0)))
+        return RequestRows(broken(_mark_text(reveal(plan)).rstrip(), width))
+    if isinstance(preview, DiffDisplay) and (rows := list(diff_rows(preview.diff))):
+        return _change(rows, width, paint)
+    if asked := question.request.questions:
+        return RequestRows(broken(Content("\n".join(lines_of(asked))), width))
+    text, left_out = both_ends(describe_request(question), LONGEST)
+    return RequestRows(broken(_mark_text(fold_blanks(reveal(text))).rstrip(), width), left_out)
+
+
+def first_change(question: Question, width: int) -> int:
+    """The row at which a change begins to differ from the file; 0 for other requests."""
+    preview = question.request.preview
+    rows = list(diff_rows(preview.diff)) if isinstance(preview, DiffDisplay) else []
+    place = next((place for place, row in enumerate(rows) if row.sign in TINTS), 0)
+    digits = max((len(str(row.number)) for row in rows), default=1)
+    above = rows[: min(place, _room(rows)[0])]
+    return sum(len(_diff_row(row, Content(_show_row(row)), digits, width)) for row in above)
+
+
+def broken(content: Content, width: int, *, hard: bool = False) -> list[Content]:
+    """The rows of a text, none wider than `width`; Textual's `fold` makes one row of a line of combining marks."""
+    from phoenix_tui.markdown.lines import breaks  # noqa: PLC0415 - not loaded before the first frame
+
+    rows: list[Content] = []
+    start = 0
+    for line in content.plain.split("\n"):
+        for row in breaks(line, max(width, 1), hard=hard):
+            first, after = start + row.start, start + row.end
+            rows.append(content[first:after] if content.spans else Content(content.plain[first:after]))
+        start += len(line) + 1
+    return rows
+
+
+def _mark_text(text: str) -> Content:
+    """Text whose right-to-left words stay in their order and whose look-alikes are highlighted."""
+    text = in_order(text)
+    content = Content(text)
+    for suspect in suspects(text)[:MOST_MARKED]:
+        content = content.stylize(ODD, suspect.place, suspect.place + 1)
+    return content
+
+
+def _show_row(row: DiffRow) -> str:
+    return reveal(both_ends(row.text, LONGEST_ROW)[0])
+
+
+def _change(rows: Sequence[DiffRow], width: int, paint: Paint | None) -> RequestRows:
+    digits = max(len(str(row.number)) for row in rows)
+    lines: list[Content] = []
+    most, end = _room(rows)
+    for first, after in _stretches(rows, most, end):
+        row = rows[first]
+        if after - first > MOST_BLANK:
+            what = "lines" if first == most else "blank lines"
+            fold = Content.styled(f"⟨{after - first:,} {what}⟩", Tone.QUIET.value)
+            lines += _diff_row(row, fold, digits, width)
+            continue
+        for place in range(first, after):
+            text = Content(_show_row(rows[place]))
+            lines += _diff_row(rows[place], text if paint is None else paint(place, text), digits, width)
+    return RequestRows(lines, end - most)
+
+
+def _room(rows: Sequence[DiffRow]) -> tuple[int, int]:
+    """End of the first rows and start of the last rows that are laid out of a change; both are its length when all of
+    it is.
+    """
+    if len(rows) <= MOST_REQUEST_ROWS and sum(len(row.text) for row in rows) <= LONGEST:
+        return len(rows), len(rows)
+    most = _count_fitting(rows, MOST_REQUEST_ROWS - MOST_REQUEST_ROWS // END, LONGEST - LONGEST // END)
+    return most, len(rows) - _count_fitting(rows[most:][::-1], MOST_REQUEST_ROWS // END, LONGEST // END)
+
+
+def _count_fitting(rows: Sequence[DiffRow], most: int, longest: int) -> int:
+    """Number of the first rows that fit into these bounds; at least one of any."""
+    lengths = accumulate(min(len(row.text), LONGEST_ROW) for row in rows[:most])
+    return max(sum(1 for length in lengths if length <= longest), min(len(rows), 1))
+
+
+def _stretches(rows: Sequence[DiffRow], most: int, end: int) -> Iterator[tuple[int, int]]:
+    """Ranges of rows: blank ones of one sign together, left out ones together, each other row alone."""
+    place = 0
+    while place < len(rows):
+        after = place + 1
+        if place == most and end > most:
+            after = end
+        elif not rows[place].text.strip() and rows[place].sign != GAP:
+            limit = most if place < most else len(rows)
+            while after < limit and rows[after].sign == rows[place].sign and not rows[after].text.strip():
+                after += 1
+        yield place, after
+        place = after
+
+
+def _diff_row(row: DiffRow, whole: Content, digits: int, width: int) -> list[Content]:
+    """One line as the transcript draws it, but wrapped: nothing of it is cut."""
+    if row.sign == GAP:
+        return [Content.styled(f"{' ' * digits} ⋯", Tone.QUIET.value)]
+    tone, tint = TINTS.get(row.sign, ("", ""))
+    lead = digits + 3
+    room = max(width - lead, 1)
+    lines: list[Content] = []
+    for text in broken(whole, room, hard=True):
+        number = f"{row.number:>{digits}} " if not lines else " " * (digits + 1)
+        sign = f"{row.sign} " if not lines else "  "
+        line = Content.assemble((number, Tone.QUIET.value), (sign, tone), text, " " * max(room - text.cell_length, 0))
+        lines.append(line.stylize_before(tint) if tint else line.rstrip())
+    return lines
+
+
+HUES: Final = {
+    TextTone.KEYWORD: "primary",
+    TextTone.STRING: "success",
+    TextTone.NUMBER: "warning",
+    TextTone.NAME: "accent",
+}
+"""Hue of the theme for a token, mixed half and half with the text, as in the transcript."""
+WORDS: Final = {"+": "bold on $success 25%", "-": "bold on $error 25%"}
+"""Style of changed words: on the tint of the row the 34 % of the transcript."""
+TAB_SIGN: Final = "␉"
+"""Sign of `reveal` for a tab: no lexer knows it."""
+
+
+def colour_change(rows: Sequence[DiffRow], path: str) -> Sequence[Coloured]:
+    """Every row, hidden characters spelled out, in colours; none for a long change. Call it from a thread."""
+    language = language_of(clean_line(path))
+    if not language or len(rows) > MOST_ROWS or not is_worth(rows):
+        return ()
+    shown = [replace(row, text=reveal(row.text).replace(TAB_SIGN, " ")) for row in rows]
+    coloured = colour_rows(shown, language)
+    return [line if _says(line) == row.text else () for line, row in zip(coloured, shown, strict=True)]
+
+
+def find_changed_words(rows: Sequence[DiffRow]) -> list[list[tuple[int, int]]]:
+    """Spans of the changed words of every row, hidden characters spelled out."""
+    shown = [replace(row, text=reveal(row.text)) for row in rows[:MOST_ROWS]]
+    marked = [row for old, new in mark_runs(shown) for row in (*old, *new)]
+    return [_find_changed(row.pieces) for row in marked] + [[] for _ in rows[MOST_ROWS:]]
+
+
+def _find_changed(pieces: Sequence[DiffPiece]) -> list[tuple[int, int]]:
+    ends = list(accumulate((len(piece.text) for piece in pieces), initial=0))
+    return [(ends[at], ends[at + 1]) for at, piece in enumerate(pieces) if piece.changed]
+
+
+def with_words(text: Content, row: DiffRow, places: Sequence[tuple[int, int]]) -> Content:
+    """One row of text with the words that changed."""
+    for start, end in places:
+        text = text.stylize(WORDS[row.sign], start, end)
+    return text
+
+
+def code_styles(variables: Mapping[str, str]) -> dict[TextTone, str]:
+    """Style of each token in the theme with these variables."""
+    text = Color.parse(variables["foreground"])
+    styles = {tone: _half(text, Color.parse(variables[hue])) for tone, hue in HUES.items()}
+    return {**styles, TextTone.QUIET: variables["text-muted"]}
+
+
+def in_colours(text: Content, line: Coloured, styles: Mapping[TextTone, str]) -> Content:
+    """One row of text with its tokens."""
+    place = 0
+    for span in line:
+        style = styles.get(span.look.tone, "")
+        if style:
+            text = text.stylize(style, place, place + len(span.text))
+        place += len(span.text)
+    return text
+
+
+def _half(text: Color, hue: Color) -> str:
+    mixes = text.ansi is None and hue.ansi is None
+    return text.blend(hue, 0.5, 1.0).hex if mixes else ""
+
+
+def _says(line: Coloured) -> str:
+    return "".join(span.text for span in line)

@@ -14,13 +14,10 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from engine.records import Delivery, QueuedMessage
-from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.esc_hint import BACK
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.active_keys import BACK, hint
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.widgets.opened import Opened
-from phoenix_tui.widgets.still import Still
+from phoenix_tui.widgets.bases import Opened, Still
 from tools.clean import clean_line
 from tools.wording import counted
 

@@ -1,18 +1,31 @@
-"""The editing keys of a shell's line for a text area, as in GNU Readline: kills, yanks, words, undo and redo."""
+"""The text of a text area and its editing keys, as in GNU Readline: kills, yanks, words, undo, marks of pastes."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Coroutine
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING, Final, cast
 
+from rich.style import Style
+from rich.text import Text
+from textual import events
+from textual.actions import parse
+from textual.binding import Binding
 from textual.widgets import TextArea
 
+from phoenix_tui.widgets.answer_keys import Answering
 from phoenix_tui.widgets.pasting import PasteStore
+
+if TYPE_CHECKING:
+    from phoenix_tui.features.prompt_history import PromptHistory
+
 
 if TYPE_CHECKING:
     _Base = TextArea
 else:
-    _Base = object  # Textual inherits CSS along the first Widget base alone, as in `still.Still`
+    _Base = object  # Textual inherits CSS along the first Widget base alone, as in `bases.Still`
 
 KILLS_KEPT: Final = 30
 _WORD: Final = re.compile(r"\w+")
@@ -171,3 +184,126 @@ class Readline:
     def _put(self, which: int, start: Place, end: Place) -> None:
         self._yanked = start, replace_at(self._area, self._ring[which], start, end), which
         self._killed = None
+
+
+class DraftText:
+    """Reads and replaces the whole text of one text area."""
+
+    def __init__(self, area: TextArea, bulk: PasteStore, answering: Answering) -> None:
+        self._area = area
+        self._bulk = bulk
+        self._answering = answering
+        self.prompts: PromptHistory | None = None
+        """Older prompts of this folder; None until the services are open."""
+
+    @property
+    def content(self) -> str:
+        """The whole text, with every folded paste in its place."""
+        return self._bulk.unfold(self._area.text)
+
+    def put(self, text: str) -> None:
+        """Show another text in place of the draft; undo brings the draft back."""
+        self._answering.begin(by_hand=False)
+        replace_at(self._area, self._bulk.fold(text), (0, 0), self._area.document.end)
+
+    def walk(self, by: int) -> None:
+        """Show an older prompt (-1), or a newer one (1)."""
+        prompts = self.prompts
+        text = None if prompts is None else prompts.older(self.content) if by < 0 else prompts.newer()
+        if text is not None:
+            self.put(text)
+
+    def leave_prompts(self) -> None:
+        """Begin at the newest prompt again."""
+        if self.prompts is not None:
+            self.prompts.leave()
+
+
+EDITS: Final = ("cursor_", "delete_", "select_")
+"""Prefixes of the actions that move the cursor of a text area, remove text or select it."""
+
+
+@cache
+def _edits(kind: type[TextArea]) -> dict[str, str]:
+    """Actions by key, of the class and its bases; the app itself runs priority bindings."""
+    return {
+        key.strip(): each.action
+        for one in reversed(kind.__mro__)
+        for each in vars(one).get("BINDINGS", ())
+        if isinstance(each, Binding) and not each.priority and each.action.startswith(EDITS)
+        for key in each.key.split(",")
+    }
+
+
+def edit_at_once(area: TextArea, event: events.Key) -> bool:
+    """Carry out an editing key now; False where it is none."""
+    action = _edits(type(area)).get(event.key)
+    if action is None:
+        return False
+    event.stop()
+    event.prevent_default()
+    _, name, arguments = parse(action)
+    edit: object = getattr(area, f"action_{name}")(*arguments)
+    if isinstance(edit, Coroutine):  # Ctrl+K: it waits for nothing, and so ends with its first step
+        with suppress(StopIteration):
+            cast("Coroutine[None, None, None]", edit).send(None)
+    return True
+
+
+class PasteMarks:
+    """Keeps the cursor before or behind a mark, never inside; a mark is selected when the cursor is before it."""
+
+    def __init__(self, area: TextArea, store: PasteStore) -> None:
+        self._area = area
+        self._store = store
+        self._column_before = 0
+        self._written_at: Place | None = None
+        """Cursor after the last change: Enter after writing before a mark sends, and does not open it."""
+
+    @property
+    def here(self) -> str:
+        """The mark that the cursor was moved onto; empty where there is none."""
+        cursor = self._area.cursor_location
+        return "" if cursor == self._written_at else self.at(cursor)
+
+    def at(self, place: Place) -> str:
+        """The mark at a place of the text; empty where there is none."""
+        return self._store.at(self._line(place[0]), place[1])
+
+    def show_in(self, line: Text, colour: str | None) -> None:
+        """Colour the marks of a line."""
+        for start, end in self._store.marks(line.plain):
+            line.stylize(Style(color=colour, bold=True), start, end)
+
+    def change(self, mark: str, text: str) -> None:
+        """Give a mark another text; a short one replaces it."""
+        for row in range(self._area.document.line_count):
+            start = self._line(row).find(mark)
+            if start >= 0:
+                replace_at(self._area, self._store.change(mark, text), (row, start), (row, start + len(mark)))
+                return
+
+    def step_out(self) -> None:
+        """Move out of a mark: to its end when coming from its start, else to its start."""
+        row, column = self._area.cursor_location
+        for start, end in self._store.marks(self._line(row)):
+            if start < column < end and self._area.selection.is_empty:
+                self._area.move_cursor((row, end if self._column_before <= start else start))
+        self._column_before = self._area.cursor_location[1]
+
+    def note_change(self) -> None:
+        """Note the cursor after a change of the text."""
+        self._written_at = self._area.cursor_location
+
+    def delete(self, by: int) -> bool:
+        """Delete all of the mark that ends (-1) or begins (1) at the cursor; False where there is none."""
+        row, column = self._area.cursor_location
+        ends = ((end, start) if by < 0 else (start, end) for start, end in self._store.marks(self._line(row)))
+        other = next((other for edge, other in ends if edge == column), None)
+        if other is None or not self._area.selection.is_empty:
+            return False
+        self._area.delete((row, min(column, other)), (row, max(column, other)))
+        return True
+
+    def _line(self, row: int) -> str:
+        return self._area.document.get_line(row)

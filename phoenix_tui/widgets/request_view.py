@@ -1,22 +1,23 @@
-"""The request that a panel shows: its rows for a width, and of a long command the last ones below the others."""
+"""The request that a panel shows: its rows for a width, those that were visible, and questions of the model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec.structs import replace
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 
 from engine.updates import Question
+from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.widgets.request_text import Paint, RequestRows, first_change, laid_out
+from phoenix_tui.text.request_text import NO_ROW, AskForm
+from phoenix_tui.widgets.answer_gate import AnswerGate, RowRange
+from phoenix_tui.widgets.bases import Flowing, wrap_hanging
+from phoenix_tui.widgets.question_text import Paint, RequestRows, first_change, laid_out
 from tools.contract import DiffDisplay
 from tools.wording import counted
-
-if TYPE_CHECKING:
-    from phoenix_tui.text.ask_form import AskForm
-    from phoenix_tui.widgets.ask_rows import AskRows
 
 TAIL: Final = 2
 """Rows of a long command that stay in sight: its end."""
@@ -83,7 +84,6 @@ class RequestView:
         return made
 
     def _form_rows(self, width: int) -> AskRows:
-        from phoenix_tui.widgets.ask_rows import AskRows  # noqa: PLC0415 - with the first question of the model
 
         assert self.form is not None, "asked for where there is one"
         return AskRows(self.form, width)
@@ -123,3 +123,146 @@ class RequestView:
     def first_change(self, width: int) -> int:
         """The row at which a change begins to differ; the rows above it are in the file already."""
         return first_change(self.question, width) if self.question is not None else 0
+
+
+class RequestReading(Vertical):
+    """A column with the request in `#asked` and `#request`, and its last rows in `#tail`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = AnswerGate()
+        """Gate that delays answers."""
+        self.request = RequestView()
+        self._remarks = ""
+        """Warnings about the letters of the request."""
+
+    def say_more(self) -> None:
+        """Show what is hidden."""
+
+    def _look(self) -> str:
+        """Take in which rows are in sight, and say it where not all are."""
+        asked, request = self.query_one("#asked", VerticalScroll), self.query_one("#request", Flowing)
+        first, height, width = round(asked.scroll_y), asked.size.height, request.size.width
+        body = len(self.request.body(width)) if width else 0
+        if not body or not height or asked.virtual_size.height != body:
+            return ""  # not laid out yet
+        total = body + (TAIL if self.request.pinned else 0)
+        last = min(first + height, body)
+        seen = [RowRange(first, last), *([RowRange(body, total)] if self.request.pinned else [])]
+        if self.request.is_change:
+            seen.append(RowRange(0, self.request.first_change(width)))
+        self.gate.seen_rows.left_out = self.request.whole(width).left_out
+        self.gate.seen_rows.saw((width, total, self.request.pinned), total, seen)
+        if self.request.between != body - last:
+            self.request.between = body - last
+            self.query_one("#tail").refresh()
+        also = f" and {body + 1}-{total}" if self.request.pinned and last < body else ""
+        last = total if last == body else last
+        return f"rows {first + 1}-{last}{also} of {total}" if body > height or also else ""
+
+    def refuses(self) -> bool:
+        """True while a yes does not count; then the unseen rows are shown, and a sentence says so.
+
+        None counts while the terminal is too small to show anything.
+        """
+        if getattr(self.app, "is_too_small", False):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType] - Textual leaves the app's type open
+            return True
+        self._look()
+        asked = self.query_one("#asked", VerticalScroll)
+        refusal = self.gate.refuses(asked.size.height)
+        if refusal is not None:
+            asked.scroll_to(y=refusal.row, animate=False, force=True)
+        self.say_more()
+        return refusal is not None
+
+
+OTHER: Final = "Other"
+ONE: Final = ("( )", "(•)")
+PLAIN_ONE: Final = ("( )", "(*)")
+SEVERAL: Final = ("[ ]", "[x]")
+LEAD: Final = 6
+"""Cells of number and mark before a label."""
+BOLD: Final = f"bold {Tone.NEEDS_YOU.value}"
+
+
+class AskRows:
+    """The rows of a form for one width, and which of them belong to the selected option."""
+
+    def __init__(self, form: AskForm, width: int, *, plain: bool = False) -> None:
+        self.rows: list[Content] = []
+        self.chosen: tuple[int, int] = (0, 0)
+        """First row of the selected option, and the row behind its last."""
+        self._form, self._width, self._plain = form, max(width, 1), plain
+        if len(form.questions) > 1:
+            self.rows += [*self._tabs(), Content("")]
+        self.rows += Content.styled(form.question.question, "bold").wrap(self._width)
+        for place in range(form.last_row + 1):
+            first = len(self.rows)
+            self.rows += self._option(place)
+            if place == form.row:
+                self.chosen = (first, len(self.rows))
+        self.rows += self._quote(form.question.details)
+        preview = self._preview()
+        self.has_preview = bool(preview)
+        self.rows += preview
+
+    def _tabs(self) -> list[Content]:
+        tabs: list[Content] = []
+        for at, asked in enumerate(self._form.questions):
+            done = self._form.is_answered(at)
+            mark = ("*" if self._plain else "✓") if done else " "
+            style = "bold reverse" if at == self._form.at else Tone.QUIET.value
+            tabs.append(Content.styled(f" {mark} {asked.header} ", style))
+        rows: list[Content] = []
+        for tab in tabs:
+            if rows and rows[-1].cell_length + 1 + tab.cell_length <= self._width:
+                rows[-1] = Content.assemble(rows[-1], " ", tab)
+            else:
+                rows.append(tab.truncate(self._width, ellipsis=True))
+        return rows
+
+    def _option(self, place: int) -> list[Content]:
+        form = self._form
+        marks = SEVERAL if form.question.multi else PLAIN_ONE if self._plain else ONE
+        is_other = form.is_other(place)
+        chosen = bool(form.other) if is_other else form.is_chosen(place)
+        label = OTHER if is_other else form.question.options[place].label
+        described = form.other or "in your own words" if is_other else form.question.options[place].description
+        number = f"{place + 1} "
+        line = Content.assemble(
+            (number, BOLD),
+            (f"{marks[chosen]} ", BOLD if chosen else ""),
+            (label, "bold" if chosen else ""),
+            (f"  {described}" if described else "", Tone.QUIET.value),
+        )
+        rows = wrap_hanging(line, LEAD, self._width)
+        return [Content.styled(row.plain, "reverse") for row in rows] if place == form.row else rows
+
+    def _preview(self) -> list[Content]:
+        """Preview of the selected option, else of the only chosen one."""
+        form, options = self._form, self._form.question.options
+        places = [form.row] if form.row != NO_ROW else [one for one in range(len(options)) if form.is_chosen(one)]
+        return self._quote(options[places[0]].preview) if len(places) == 1 and places[0] < len(options) else []
+
+    def _quote(self, text: str) -> list[Content]:
+        """A text of others, marked in front of each row."""
+        if not text.strip():
+            return []
+        rows = Content(text.rstrip()).wrap(max(self._width - 2, 1))
+        return [Content(""), *(Content.assemble(("│ ", Tone.QUIET.value), row) for row in rows)]
+
+
+def ask_keys(form: AskForm, *, guarded: bool, left_open: bool) -> str:
+    """The keys that answer; none are named while none is taken."""
+    if guarded:
+        return "…"
+    digits = f"{key('answer_1')}-{form.last_row + 1}" if key("answer_1") else ""
+    several = len(form.questions) > 1
+    does = "answers" if form.is_quick else "chooses"
+    return hint(
+        f"{digits} {does}" if digits else "",
+        "" if form.question.only_options else ("ask_other", "own words"),
+        ("ask_before ask_after", "questions") if several else "",
+        "" if form.is_quick else ("ask_send", "sends all" if several else "sends"),
+        ("answer_no", "closes" if left_open else "declines"),
+    )

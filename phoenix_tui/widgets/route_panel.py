@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from msgspec import Struct
 from textual import events, on
 from textual.binding import BindingType
 from textual.content import Content
@@ -12,17 +13,166 @@ from textual.message import Message
 from textual.widget import Widget
 
 from engine.executor.requests import Receipt, Refused
+from engine.machine.effects import Strategy
+from engine.records import RunPriority
 from engine.routes import AnswerAlone, RouteAgent, RouteCard, RouteVerdict, StartAgents
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.active_keys import key
+from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.text.agent_text import strategy_words
+from phoenix_tui.text.labels import AGENTS, Tone
 from phoenix_tui.widgets.answer_gate import AnswerGate
-from phoenix_tui.widgets.route_rows import Shown, as_text, card_rows, countdown, from_text
-from phoenix_tui.widgets.still import Still, Ticker
+from phoenix_tui.widgets.bases import Still, Ticker, first_visible, wrap_hanging
+from tools.clean import clean, clean_line
 from tools.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
     from engine.api.conversation import ConversationApi
     from phoenix_tui.widgets.notices import Notifier
+
+
+MOST_AGENTS: Final = 5
+"""Agents in sight at once; the arrows bring the others."""
+ROWS_EACH: Final = 2
+"""Rows of a task at the most; e shows all of it."""
+LONGEST: Final = 1_000
+"""Characters of a task or a reason that are looked at for its rows."""
+KEYS: Final = (("route_start", "starts now"), ("route_alone", "main model alone"), ("route_edit", "edits"))
+CHOOSE: Final = ("older", "selects")
+DROP: Final = ("route_drop", "removes")
+MARK: Final = "## "
+"""Begins an agent in the text that is edited."""
+
+
+class Shown(Struct, frozen=True):
+    """Visible state of a card."""
+
+    card: RouteCard
+    agents: tuple[RouteAgent, ...]
+    """Remaining agents of the decision."""
+    countdown: str
+    chosen: int = -1
+    """The place that the keys mean; -1 while the card has none."""
+    first: int = 0
+    """About which place is looked at."""
+    small: bool = False
+    """One row for each, and fewer of them."""
+    plain: bool = False
+
+
+def countdown(card: RouteCard | None, now: float) -> str:
+    """Words for the automatic start of a decision; `now` is monotonic."""
+    if card is None:
+        return ""
+    return f"starts in {max(int(card.starts_at - now) + 1, 0)} s" if card.starts_at else "needs your decision"
+
+
+def card_rows(shown: Shown, width: int) -> list[Content]:
+    """Strategy and countdown, the agents, the reasons, the keys."""
+    route = shown.card.route
+    rows = [_spread(_draw_heading(shown), Content.styled(shown.countdown, Tone.NEEDS_YOU.value), width)]
+    rows += _agent_rows(shown, width)
+    if route.reasoning:
+        reason = Content.styled(f"why: {clean_line(route.reasoning)[:LONGEST]}", Tone.QUIET.value)
+        rows += _cut(wrap_hanging(reason, 0, width), _rows_each(shown), width)
+    rows.append(_keys((*KEYS, CHOOSE if shown.chosen < 0 else DROP), width))
+    return rows
+
+
+def _draw_heading(shown: Shown) -> Content:
+    route, count = shown.card.route, len(shown.agents)
+    strategy = Strategy.DELEGATE if count == 1 else route.strategy
+    return Content.assemble(
+        (f"{AGENTS.mark(shown.plain)} ", AGENTS.tone.value),
+        (strategy_words(strategy, count), "bold"),
+        (f" · {route.confidence:.0%} sure", Tone.QUIET.value),
+    )
+
+
+def _rows_each(shown: Shown) -> int:
+    return 1 if shown.small else ROWS_EACH
+
+
+def _agent_rows(shown: Shown, width: int) -> list[Content]:
+    most = MOST_AGENTS - 2 if shown.small else MOST_AGENTS
+    first = first_visible(shown.first, len(shown.agents), most)
+    seen = shown.agents[first : first + most]
+    rows = [row for place, agent in enumerate(seen, first) for row in _agent_row(shown, place, agent, width)]
+    if more := len(shown.agents) - len(seen):
+        rows.append(Content.styled(f"  +{more} more", Tone.QUIET.value))
+    return rows
+
+
+def _agent_row(shown: Shown, place: int, agent: RouteAgent, width: int) -> list[Content]:
+    number = f"{place + 1:>{len(str(len(shown.agents)))}} "
+    line = Content.assemble(
+        (number, Tone.QUIET.value),
+        (clean_line(agent.profile), Tone.YOU.value),
+        (_name(agent).removeprefix(clean_line(agent.profile)), Tone.QUIET.value),
+        f"  {clean_line(agent.task[:LONGEST])}",
+    )
+    rows = _cut(wrap_hanging(line, len(number), width), _rows_each(shown), width)
+    return [Content.styled(row.plain, "reverse") for row in rows] if place == shown.chosen else rows
+
+
+def as_text(agents: tuple[RouteAgent, ...]) -> str:
+    """The agents of a decision as text to edit."""
+    return "\n\n".join(f"{MARK}{_name(agent)}\n{clean(agent.task)}" for agent in agents)
+
+
+def _name(agent: RouteAgent) -> str:
+    normal = agent.priority is RunPriority.NORMAL
+    return clean_line(agent.profile) if normal else f"{clean_line(agent.profile)} ({agent.priority.value})"
+
+
+def _agent_of(name: str, task: str) -> RouteAgent:
+    """Parse the text behind the mark: a profile, and perhaps the priority of its task."""
+    profile, _, word = name.removesuffix(")").partition(" (")
+    return RouteAgent(profile.strip(), task, RunPriority(word) if word in set(RunPriority) else RunPriority.NORMAL)
+
+
+def from_text(text: str) -> tuple[RouteAgent, ...]:
+    """Agents that the edited text names; one without a task is left out."""
+    found: list[tuple[str, list[str]]] = []
+    for line in text.splitlines():
+        if line.startswith(MARK.strip() + " "):
+            found.append((line.removeprefix(MARK).strip(), []))
+        elif found:
+            found[-1][1].append(line)
+    agents = [_agent_of(name, "\n".join(lines).strip()) for name, lines in found]
+    return tuple(agent for agent in agents if agent.profile and agent.task)
+
+
+def _spread(left: Content, right: Content, width: int) -> Content:
+    gap = width - left.cell_length - right.cell_length
+    if gap < 1:
+        left = left.truncate(max(width - right.cell_length - 1, 1), ellipsis=True)
+        gap = max(width - left.cell_length - right.cell_length, 0)
+    return Content.assemble(left, " " * gap, right)
+
+
+def _cut(rows: list[Content], most: int, width: int) -> list[Content]:
+    """Cut to `most` rows; the last one shows that there is more."""
+    if len(rows) <= most:
+        return rows
+    last = Content.assemble(rows[most - 1].rstrip(), " …")
+    return [
+        *rows[: most - 1],
+        last if last.cell_length <= width else rows[most - 1].truncate(width - 2) + Content(" …"),
+    ]
+
+
+def _keys(words: tuple[tuple[str, str], ...], width: int) -> Content:
+    """Draw as many of the keys as fit."""
+    row = Content("")
+    for name, meaning in words:
+        if not (letter := key(name)):
+            continue
+        more = Content.assemble(row, "   " if row.plain else "", (letter, "bold"), (f" {meaning}", Tone.QUIET.value))
+        if more.cell_length > width:
+            break
+        row = more
+    return row
+
 
 TICK: Final = 0.25
 """Seconds between two looks at the countdown."""
@@ -168,9 +318,9 @@ class RoutePanel(Still, Widget):
         from phoenix_tui.modals.edit_sheet import EditSheet  # noqa: PLC0415 - behind the first frame, seldom wanted
 
         sheet = EditSheet(HEADING, self._edited_text or as_text(self._agents))
-        self.app.push_screen(sheet, self._edited)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
+        self.app.push_screen(sheet, self._apply_edit)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
 
-    def _edited(self, text: str | None) -> None:
+    def _apply_edit(self, text: str | None) -> None:
         if text is None:
             return
         self._edited_text, agents = text, from_text(text)
@@ -181,14 +331,14 @@ class RoutePanel(Still, Widget):
 
     def _hold(self) -> bool:
         card, conversation = self._card, self._conversation
-        return card is not None and conversation is not None and self._heard(conversation.routing.hold(card.id))
+        return card is not None and conversation is not None and self._is_accepted(conversation.routing.hold(card.id))
 
     def _answer(self, verdict: RouteVerdict) -> bool:
         if self._card is None or self._conversation is None:
             return False
-        return self._heard(self._conversation.routing.answer(self._card.id, verdict))
+        return self._is_accepted(self._conversation.routing.answer(self._card.id, verdict))
 
-    def _heard(self, receipt: Receipt) -> bool:
+    def _is_accepted(self, receipt: Receipt) -> bool:
         if isinstance(receipt, Refused) and self._toasts is not None:
             self._toasts.tell(receipt.reason, bad=True)
         return not isinstance(receipt, Refused)

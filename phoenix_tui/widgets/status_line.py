@@ -1,4 +1,4 @@
-"""The last row: mode, model, context, cost, state, and the action of Esc."""
+"""The rows around a conversation: title above, status below, and the context meter in both."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
+from rich.cells import cell_len, set_cell_size
+from textual import events
 from textual.content import Content
 from textual.reactive import reactive
+from textual.widget import Widget
 
 from engine.effort import Effort
 from engine.machine.states import AwaitingApproval, AwaitingLlm, Idle, RetryWait, State, is_busy
 from engine.permission_mode import PermissionMode
-from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.esc_hint import background_hint, state_hint, vim_hint
-from phoenix_tui.text.hook_label import HookInView, hook_label
+from phoenix_tui.keys.active_keys import background_hint, hint, short_key, state_hint, vim_hint
 from phoenix_tui.text.labels import (
+    ASKING,
     LIMITED,
     MODE_WORDS,
     RETRYING,
@@ -24,21 +26,104 @@ from phoenix_tui.text.labels import (
     STOPPED,
     THINKING,
     TURNING,
+    UNREAD,
     AgentCounts,
+    Glyph,
+    HookInView,
     Label,
     StatusDetails,
     Tone,
     clock,
+    hook_label,
     label,
     money,
     short_model,
+    tokens,
 )
-from phoenix_tui.widgets.context_meter import ContextUse, short_meter
-from phoenix_tui.widgets.meter_click import MeterRow
-from phoenix_tui.widgets.still import Still, Ticker
+from phoenix_tui.widgets.bases import Still, Ticker
 from tools.clean import clean_line
 from tools.clock import SYSTEM_CLOCK, Clock
 from tools.sandbox_mode import SandboxMode
+
+NOTICED: Final = 70
+"""Per cent of the window at which the user is informed (SPEC DEC-12)."""
+NEAR: Final = 75
+"""Per cent from which the meter is a warning (SPEC BED-012)."""
+FULL: Final = 90
+CELLS: Final = 10
+
+
+class ContextUse(Struct, frozen=True):
+    """Tokens in the window, its size (0 unknown), and whether the count is an estimate."""
+
+    tokens: int = 0
+    window: int = 0
+    estimated: bool = False
+
+    @property
+    def percent(self) -> int | None:
+        """Fill level in per cent; None while the window is unknown."""
+        return round(100 * self.tokens / self.window) if self.window else None
+
+    @property
+    def tone(self) -> Tone:
+        """Quiet, then a warning, then bad."""
+        percent = self.percent or 0
+        if percent >= FULL:
+            return Tone.BAD
+        return Tone.NEEDS_YOU if percent >= NEAR else Tone.QUIET
+
+
+def short_meter(use: ContextUse) -> str:
+    """`ctx 42%`, or the tokens where the window is unknown; empty before the first message."""
+    if not use.tokens:
+        return ""
+    about = "~" if use.estimated else ""
+    return f"ctx {about}{tokens(use.tokens)}" if use.percent is None else f"ctx {about}{use.percent}%"
+
+
+def wide_meter(use: ContextUse, plain: bool) -> str:
+    """`ctx ▰▰▰▰▱▱▱▱▱▱ 42% 84k/200k`."""
+    percent = use.percent
+    if percent is None or not use.tokens:
+        return short_meter(use)
+    filled = min(round(percent * CELLS / 100), CELLS)
+    full, empty = ("#", "-") if plain else ("▰", "▱")
+    about = "~" if use.estimated else ""
+    bar = full * filled + empty * (CELLS - filled)
+    return f"ctx {bar} {about}{percent}% {tokens(use.tokens)}/{tokens(use.window)}"
+
+
+def warn_crossing(before: ContextUse, after: ContextUse) -> str:
+    """Sentence when the window has just become nearly full, else empty; re-armed when the level falls."""
+    was, now = before.percent or 0, after.percent or 0
+    for limit in (FULL, NOTICED):
+        if was < limit <= now:
+            return f"The context window is {now} % full. /context shows what fills it and frees space."
+    return ""
+
+
+class MeterRow(Widget):
+    """Row that knows which of its words are the meter."""
+
+    def meter(self) -> str:
+        """The meter as the row shows it; empty while it does not."""
+        return ""
+
+    async def on_click(self, event: events.Click) -> None:
+        """Open the context sheet after a click on the meter."""
+        row, place = self.render(), event.get_content_offset(self)
+        if isinstance(row, Content) and place is not None and covers(row.plain, self.meter(), place.x):
+            event.stop()
+            await self.run_action("screen.command('context')")
+
+
+def covers(row: str, part: str, cell: int) -> bool:
+    """True when a part of a row covers this cell."""
+    ahead, found, _ = row.partition(part) if part else ("", "", "")
+    start = Content(ahead).cell_length
+    return bool(found) and start <= cell < start + Content(part).cell_length
+
 
 TICK: Final = 0.25
 """Seconds between two faces of the spinner."""
@@ -127,7 +212,7 @@ class StatusLine(Still, MeterRow):
 
     def _tick(self) -> None:
         self._turn += 1
-        if self._shown(self._label()) != self._drawn:
+        if self._format_state(self._label()) != self._drawn:
             if self.beside is not None:
                 self.beside()
             self.refresh()
@@ -142,7 +227,7 @@ class StatusLine(Still, MeterRow):
         width = self.size.width
         esc = self._hint()
         now = self._label()
-        self._drawn = self._shown(now)
+        self._drawn = self._format_state(now)
         state = Content.styled(self._drawn, f"{now.glyph.tone.value}")
         lefts = list(self._lefts())
         longer = [(left, f"{lets_go}{GAP}{esc}") for left in lefts[:ROOM_FOR_MORE] if (lets_go := self._lets_go())]
@@ -196,7 +281,7 @@ class StatusLine(Still, MeterRow):
         )
         return hook_label(status.hook, status.state, now) or label(status.state, details)
 
-    def _shown(self, now: Label) -> str:
+    def _format_state(self, now: Label) -> str:
         sign = now.glyph.mark(self._plain)
         retrying = isinstance(self.status.state, AwaitingLlm) and isinstance(self.status.state.phase, RetryWait)
         if now.glyph is THINKING and not self._plain and not retrying:
@@ -234,10 +319,130 @@ class StatusLine(Still, MeterRow):
             (mode, sandbox),
             (mode,),
         )
-        yield from (_joined(parts) for parts in choices)
+        yield from (_join_parts(parts) for parts in choices)
         yield Content("")
 
 
-def _joined(parts: tuple[tuple[str, str], ...]) -> Content:
+def _join_parts(parts: tuple[tuple[str, str], ...]) -> Content:
     shown = [(text, style) for text, style in parts if text]
     return Content.assemble(*(piece for part in shown for piece in (part, (GAP, Tone.QUIET.value))))
+
+
+WIDE: Final = 80
+"""Columns from which the bar of the meter is shown."""
+LIST_FROM: Final = 100
+"""Columns of the screen from which the list stays in view."""
+SHORTEST_TITLE: Final = 8
+SHORTEST_FOLDER: Final = 8
+"""Cells of a folder below which it is left out."""
+LONGEST_BRANCH: Final = 24
+SPELLED_FROM: Final = 72
+"""Columns from which the key of the list names its target."""
+SHORTEST_PARENT: Final = 8
+"""Cells of its parent's title below which a sub-agent names none."""
+
+
+class Heading(Struct, frozen=True):
+    """Values of the row. `others_*` count conversations that are not the visible one."""
+
+    title: str = ""
+    folder: str = ""
+    branch: str = ""
+    """Checked-out branch."""
+    parent: str = ""
+    """Title of the conversation whose sub-agent it is; gives way to its own."""
+    place: str = ""
+    """Number of the sub-agent and their count; never cut before the title."""
+    context: ContextUse = field(default_factory=ContextUse)
+    others_asking: int = 0
+    others_unread: int = 0
+    glyph: Glyph | None = None
+    """State of the conversation, when several are on the screen."""
+    aside: bool = False
+    """True when another one has the focus."""
+    tabbed: bool = False
+    """True when a row of tabs above shows state and title."""
+
+    def at(self, folder: str) -> Heading:
+        """The same in a folder, without the branch of another one."""
+        return replace(self, folder=folder, branch=self.branch if folder == self.folder else "")
+
+
+class TitleRow(Still, MeterRow):
+    """One row; the folder goes first where there is no room."""
+
+    DEFAULT_CSS = """
+    TitleRow { height: 1; width: 1fr; padding: 0 1; background: $background; }
+    """
+    heading: reactive[Heading] = reactive(Heading)
+    """Set by the screen."""
+
+    def __init__(self, *, plain: bool = False) -> None:
+        super().__init__()
+        self._plain = plain
+
+    def render(self) -> Content:
+        """Title and folder at the left, needs and meter at the right."""
+        heading, width = self.heading, self.size.width
+        right = self._right(width)
+        title = Content.assemble(
+            (f"{heading.glyph.mark(self._plain)} ", heading.glyph.tone.value) if heading.glyph else "",
+            (clean_line(heading.title) or "New conversation", Tone.QUIET.value if heading.aside else "bold"),
+        )
+        gap = LEAST_GAP - right.plain.startswith(" ") if right.cell_length else 0
+        room = max(width - right.cell_length - gap, SHORTEST_TITLE)
+        place = _place(heading, room - (0 if heading.tabbed else title.cell_length))
+        folder = _where(heading, room - place.cell_length - (0 if heading.tabbed else title.cell_length))
+        left = Content.assemble(title, place, folder)
+        if heading.tabbed:
+            left = (place + folder if place else folder[2:])[1:].truncate(room, ellipsis=True)
+        elif left.cell_length > room:
+            short = title.truncate(max(room - place.cell_length, SHORTEST_TITLE), ellipsis=True)
+            left = Content.assemble(short, place).truncate(room, ellipsis=True)
+        return Content.assemble(left, " " * max(width - left.cell_length - right.cell_length, 1), right)
+
+    def meter(self) -> str:
+        """The wide form."""
+        return wide_meter(self.heading.context, self._plain)
+
+    def _right(self, width: int) -> Content:
+        heading = self.heading
+        if heading.aside:
+            return Content("")
+        parts: list[tuple[str, str]] = []
+        list_hidden = self.screen.size.width < LIST_FROM
+        if heading.others_asking and list_hidden:
+            parts.append((f"{ASKING.mark(self._plain)}{heading.others_asking} ", ASKING.tone.value))
+        if heading.others_unread and list_hidden:
+            parts.append((f"{UNREAD.mark(self._plain)}{heading.others_unread} ", UNREAD.tone.value))
+        if list_hidden:
+            opens = hint(("list", "list")) if width >= SPELLED_FROM and not heading.parent else short_key("list")
+            parts.append((f" {opens}", Tone.QUIET.value))
+        elif width >= WIDE and (meter := wide_meter(heading.context, self._plain)):
+            parts.append((meter, heading.context.tone.value))
+        return Content.assemble(*parts)
+
+
+def _where(heading: Heading, room: int) -> Content:
+    """Folder and branch; of a folder too long for `room` its end, as long as some of it is left."""
+    if not heading.folder:
+        return Content("")
+    branch = Content(clean_line(heading.branch)).truncate(LONGEST_BRANCH, ellipsis=True).plain
+    behind = f" ({branch})" if branch else ""
+    folder, before = clean_line(heading.folder), " · "
+    most = room - cell_len(before + behind)
+    if SHORTEST_FOLDER <= most < cell_len(folder):
+        folder = f"…{set_cell_size(folder[::-1], most - 1)[::-1]}"
+    return Content.styled(f"{before}{folder}{behind}", Tone.QUIET.value)
+
+
+def _place(heading: Heading, room: int) -> Content:
+    """Parent of the sub-agent, cut to `room` cells, and its number among them."""
+    if not heading.parent:
+        return Content("")
+    which = f" {heading.place}" if heading.place else ""
+    parent = Content(clean_line(heading.parent))
+    left = room - Content(f" (sub-agent of ){which}").cell_length
+    fits = left >= min(parent.cell_length, SHORTEST_PARENT)
+    whose = f" of {parent.truncate(left, ellipsis=True).plain}" if fits else ""
+    return Content.styled(f" (sub-agent{whose}){which}", Tone.QUIET.value)

@@ -12,13 +12,10 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.esc_hint import BACK
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.active_keys import BACK, hint
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.widgets.opened import Opened
-from phoenix_tui.widgets.still import Still
+from phoenix_tui.widgets.bases import Opened, Still
 from tools.clean import clean_line
 from tools.todo_items import MARKS, TodoItem, TodoList, TodoStatus
 
@@ -61,11 +58,11 @@ class TodoPanel(Still, Widget):
 
     def show(self, todos: TodoList, *, works: bool) -> None:
         """Show this list; `works`: a run is under way, and a finished list stays until its end."""
-        if todos == self.todos and self.display is self._wanted(todos, works=works):
+        if todos == self.todos and self.display is self._is_wanted(todos, works=works):
             return
         self.todos = todos
         self.chosen = min(self.chosen, max(len(todos.items) - 1, 0)) if self.has_focus else self._current
-        self.display = self._wanted(todos, works=works)
+        self.display = self._is_wanted(todos, works=works)
         if not self.display:
             self.unfolded = False
             if self.has_focus:
@@ -73,7 +70,7 @@ class TodoPanel(Still, Widget):
         self.refresh(layout=True)
 
     @staticmethod
-    def _wanted(todos: TodoList, *, works: bool) -> bool:
+    def _is_wanted(todos: TodoList, *, works: bool) -> bool:
         return todos.is_open or (works and bool(todos.items))
 
     def toggle(self) -> None:
@@ -145,15 +142,15 @@ class TodoPanel(Still, Widget):
         """The heading, and the items around the chosen one."""
         width = max(self.size.width, 1)
         if not self.unfolded:
-            return self._heading(width)
+            return self._draw_heading(width)
         first, rows, items = self._first, self._rows, self.todos.items
         shown = items[first : first + rows]
-        lines = [self._heading(width), *(self._row(place, one, width) for place, one in enumerate(shown, first))]
+        lines = [self._draw_heading(width), *(self._row(place, one, width) for place, one in enumerate(shown, first))]
         if len(items) > rows:
             lines.append(Content.styled(f"{first + 1} to {first + rows} of {len(items)}", Tone.QUIET.value))
         return Content("\n").join(lines)
 
-    def _heading(self, width: int) -> Content:
+    def _draw_heading(self, width: int) -> Content:
         current = self.todos.current
         words = clean_line(current.words) if current is not None and not self.unfolded else ""
         left = Content.assemble(

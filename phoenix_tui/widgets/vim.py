@@ -2,25 +2,252 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Final, Literal, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from phoenix_tui.widgets.vim_commands import command, operate, overwritten
 from phoenix_tui.widgets.vim_motions import (
     BIG_WORD,
     MOTIONS,
     WORD,
     CharSearch,
     MotionKind,
+    around,
     find,
+    first_sign,
+    line_end,
+    line_start,
     on_a_sign,
     row,
-    taken_word,
+    take_word,
     word_last,
 )
-from phoenix_tui.widgets.vim_objects import around
-from phoenix_tui.widgets.vim_state import MOST, Draft, Mode, VimState, VimStep
+
+MOST: Final = 9999
+"""The highest count: a longer one is a slip, and would hold the keys up."""
+
+
+class Mode(StrEnum):
+    """Modes of the keys; the value is the word that is shown."""
+
+    INSERT = "INSERT"
+    NORMAL = "NORMAL"
+    VISUAL = "VISUAL"
+    LINES = "VISUAL LINE"
+
+
+class Register(Struct, frozen=True):
+    """Last deleted or yanked text."""
+
+    text: str = ""
+    lines: bool = False
+    """True for whole lines."""
+
+
+class VimState(Struct, frozen=True):
+    """State between two keys."""
+
+    mode: Mode = Mode.INSERT
+    count: int = 0
+    """Digits typed so far; 0 for none."""
+    operator: str = ""
+    """One of d c y that waits for a motion."""
+    times: int = 0
+    """The count before the operator."""
+    prefix: str = ""
+    """One of g r f F t T i a that waits for a sign."""
+    keys: str = ""
+    """Keys of an incomplete command."""
+    change: str = ""
+    """The keys of the last command that changed the text, or began to."""
+    anchor: int = 0
+    """Start of the selection."""
+    found: CharSearch | None = None
+    register: Register = Register()
+
+    @property
+    def is_waiting(self) -> bool:
+        """True while Esc can cancel an unfinished command."""
+        return bool(self.count or self.operator or self.prefix)
+
+    @property
+    def number(self) -> int:
+        """The count before an operator times the one behind it; 0 where there is none."""
+        return min((self.times or 1) * (self.count or 1), MOST) if self.times or self.count else 0
+
+    def rest(self, mode: Mode = Mode.NORMAL) -> VimState:
+        """State without a pending command, in this mode."""
+        return replace(self, mode=mode, count=0, operator="", times=0, prefix="", keys="")
+
+
+class Draft(Struct, frozen=True):
+    """The text, the offset of the cursor in it, and the places of its units (folded pastes)."""
+
+    text: str
+    at: int
+    marks: Sequence[tuple[int, int]] = ()
+
+    def whole(self, start: int, end: int) -> tuple[int, int]:
+        """The range with every mark that it cuts through in it."""
+        cut = [mark for mark in self.marks if mark[0] < end and start < mark[1]]
+        return min([start, *(left for left, _ in cut)]), max([end, *(right for _, right in cut)])
+
+
+class VimEdit(Struct, frozen=True):
+    """A range and its replacement."""
+
+    start: int
+    end: int
+    text: str = ""
+
+    def applied(self, text: str) -> str:
+        """The text behind it."""
+        return text[: self.start] + self.text + text[self.end :]
+
+
+VimRequest: TypeAlias = Literal["", "undo", "repeat", "older", "newer"]
+
+
+class VimStep(Struct, frozen=True):
+    """Effect of a key: an edit first, then the cursor; `request` is a request to the owner of the text."""
+
+    state: VimState
+    at: int
+    edit: VimEdit | None = None
+    request: VimRequest = ""
+
+
+BEGINNINGS: Final = frozenset("/!@")
+"""Signs that begin something on an empty line: they type themselves."""
+MOST_PUT: Final = 1_000_000
+"""Signs that one key puts at most: a count with many digits is a slip."""
+
+
+def operate(state: VimState, draft: Draft, start: int, end: int, *, lines: bool = False) -> VimStep:
+    """Delete, change or yank the range, or its whole lines."""
+    text = draft.text
+    if lines:
+        start, end = line_start(text, start), line_end(text, end)
+    start, end = draft.whole(start, end)
+    if start == end and not lines:
+        return VimStep(state.rest(Mode.INSERT if state.operator == "c" else Mode.NORMAL), draft.at)
+    state = replace(state, register=Register(text[start:end], lines))
+    match state.operator:
+        case "y":
+            return VimStep(state.rest(), draft.at if lines and line_start(text, draft.at) == start else start)
+        case "c":
+            return VimStep(state.rest(Mode.INSERT), start, VimEdit(start, end))
+        case _:
+            return _delete(state.rest(), draft, start, end, lines=lines)
+
+
+def _delete(state: VimState, draft: Draft, start: int, end: int, *, lines: bool) -> VimStep:
+    """Whole lines go with a line break: their own, else the one before."""
+    if lines and end < len(draft.text):
+        end += 1
+    elif lines and start:
+        start -= 1
+    edit = VimEdit(start, end)
+    after = edit.applied(draft.text)
+    return VimStep(state, on_a_sign(after, first_sign(after, start) if lines else start), edit)
+
+
+def overwritten(state: VimState, draft: Draft, change: Callable[[str], str], *, goes_on: bool = False) -> VimStep:
+    """Change `state.number` signs of the line in place; refused for a folded paste."""
+    count, line = state.number or 1, line_end(draft.text, draft.at)
+    end = min(draft.at + count, line) if goes_on else draft.at + count
+    if end > line or end == draft.at or _in_mark(draft, end):
+        return VimStep(state.rest(), draft.at)
+    edit = VimEdit(draft.at, end, change(draft.text[draft.at : end]))
+    return VimStep(state.rest(), on_a_sign(edit.applied(draft.text), end if goes_on else end - 1), edit)
+
+
+def _in_mark(draft: Draft, end: int) -> bool:
+    return any(left < end and draft.at < right for left, right in draft.marks)
+
+
+def command(state: VimState, key: str, draft: Draft) -> VimStep:
+    """One of the single keys of NORMAL; another drops an unfinished command."""
+    match key:
+        case "p" | "P":
+            return _put(state, draft, behind=key == "p")
+        case "J":
+            return _join(state, draft)
+        case "~":
+            return overwritten(state, draft, str.swapcase, goes_on=True)
+        case "u":
+            return VimStep(state.rest(), draft.at, request="undo")
+        case ".":
+            return VimStep(state.rest(), draft.at, request="repeat")
+        case "v" | "V":
+            mode = Mode.VISUAL if key == "v" else Mode.LINES
+            return VimStep(replace(state.rest(mode), anchor=draft.at), draft.at)
+        case _ if key in BEGINNINGS and not draft.text:
+            return VimStep(state.rest(Mode.INSERT), 1, VimEdit(0, 0, key))
+        case _:
+            return _insert(state, key, draft)
+
+
+def _insert(state: VimState, key: str, draft: Draft) -> VimStep:
+    """The keys that begin to write, each at its place."""
+    text, at = draft.text, draft.at
+    typing = state.rest(Mode.INSERT)
+    start, end = line_start(text, at), line_end(text, at)
+    match key:
+        case "i":
+            return VimStep(typing, at)
+        case "a":
+            return VimStep(typing, min(at + 1, end))
+        case "I":
+            return VimStep(typing, first_sign(text, at))
+        case "A":
+            return VimStep(typing, end)
+        case "o":
+            return VimStep(typing, end + 1, VimEdit(end, end, "\n"))
+        case "O":
+            return VimStep(typing, start, VimEdit(start, start, "\n"))
+        case _:
+            return VimStep(state.rest(), at)
+
+
+def _put(state: VimState, draft: Draft, *, behind: bool) -> VimStep:
+    """Put the register: lines as lines, else beside the cursor."""
+    text, at, register = draft.text, draft.at, state.register
+    count = min(state.number or 1, MOST_PUT // max(len(register.text), 1) or 1)
+    if not (register.text or register.lines):
+        return VimStep(state.rest(), at)
+    if not register.lines:
+        place = min(at + behind, line_end(text, at))
+        edit = VimEdit(place, place, register.text * count)
+        return VimStep(state.rest(), on_a_sign(edit.applied(text), place + len(edit.text) - 1), edit)
+    lines = "\n".join([register.text] * count)
+    place = line_end(text, at) if behind else line_start(text, at)
+    edit = VimEdit(place, place, f"\n{lines}" if behind else f"{lines}\n")
+    after = edit.applied(text)
+    return VimStep(state.rest(), on_a_sign(after, first_sign(after, place + behind)), edit)
+
+
+def _join(state: VimState, draft: Draft) -> VimStep:
+    """Join this line and the next ones, a blank between."""
+    text, end = draft.text, line_end(draft.text, draft.at)
+    joined, place = text[line_start(text, end) : end], end
+    start = end - len(joined)
+    for _ in range(max((state.number or 2) - 1, 1)):
+        if end == len(text):
+            break
+        behind = line_end(text, end + 1)
+        line, end = text[end + 1 : behind].lstrip(), behind
+        blank = " " if line and joined and not joined[-1].isspace() and line[0] != ")" else ""
+        place = start + len(joined)
+        joined += blank + line
+    if end == line_end(text, draft.at):
+        return VimStep(state.rest(), draft.at)
+    edit = VimEdit(start, end, joined)
+    return VimStep(state.rest(), on_a_sign(edit.applied(text), place), edit)
+
 
 OPERATORS: Final = "dcy"
 SHORT: Final = {"x": ("d", "l"), "X": ("d", "h"), "D": ("d", "$"), "C": ("c", "$")} | {
@@ -38,14 +265,14 @@ VISUAL: Final = {"x": "d", "s": "c"}
 def press(state: VimState, key: str, draft: Draft) -> VimStep:
     """One key in NORMAL or VISUAL; a key without meaning drops an unfinished command."""
     keys = state.keys + key
-    step = _pressed(state, key, replace(draft, at=on_a_sign(draft.text, draft.at)))
+    step = _press(state, key, replace(draft, at=on_a_sign(draft.text, draft.at)))
     if step.state.is_waiting:
         return replace(step, state=replace(step.state, keys=keys))
     is_change = state.mode is Mode.NORMAL and (step.edit is not None or step.state.mode is Mode.INSERT)
     return replace(step, state=replace(step.state, keys="", change=keys if is_change else state.change))
 
 
-def _pressed(state: VimState, key: str, draft: Draft) -> VimStep:
+def _press(state: VimState, key: str, draft: Draft) -> VimStep:
     if state.prefix:
         return _after_prefix(state, key, draft)
     if key in "123456789" or (key == "0" and state.count):
@@ -139,7 +366,7 @@ def _motion(state: VimState, key: str, draft: Draft) -> VimStep:
         if state.operator == "c" and is_word:  # as vim: the blanks behind the word stay
             last = word_last(draft.text, draft.at - 1, count or 1, pattern)
             return _go(state, draft, last, MotionKind.WITH)
-        return _go(state, draft, taken_word(draft.text, draft.at, count or 1, pattern), kind)
+        return _go(state, draft, take_word(draft.text, draft.at, count or 1, pattern), kind)
     target = motion(draft.text, draft.at, count)
     if target is None and key in "jk" and not state.operator and state.mode is Mode.NORMAL:
         return VimStep(state.rest(), draft.at, request="newer" if key == "j" else "older")

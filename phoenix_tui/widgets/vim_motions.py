@@ -1,4 +1,4 @@
-"""Targets of vim's motions in a text: pure functions over a text and an offset in it."""
+"""Vim's motions and text objects: pure functions over a text and an offset in it."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def word_last(text: str, at: int, count: int, pattern: re.Pattern[str] = WORD) -
     return ends[min(count, len(ends)) - 1] if ends else None
 
 
-def taken_word(text: str, at: int, count: int, pattern: re.Pattern[str] = WORD) -> int:
+def take_word(text: str, at: int, count: int, pattern: re.Pattern[str] = WORD) -> int:
     """End of the words for an operator: not beyond the line of the last one."""
     last = word_ahead(text, at, count - 1, pattern) if count > 1 else at
     return min(word_ahead(text, last, 1, pattern), max(line_end(text, last), last))
@@ -150,3 +150,98 @@ MOTIONS: Final[dict[str, tuple[Motion, MotionKind]]] = {
     "gg": (partial(_line, last=False), MotionKind.LINES),
     "G": (partial(_line, last=True), MotionKind.LINES),
 }
+
+
+PIECES: Final = {"w": re.compile(r"\w+|[^\w\s]+|[^\S\n]+"), "W": re.compile(r"\S+|[^\S\n]+")}
+"""A run of blanks is a piece as a word is."""
+QUOTES: Final = "\"'`"
+BRACKETS: Final = {
+    **dict.fromkeys("()b", "()"),
+    **dict.fromkeys("[]", "[]"),
+    **dict.fromkeys("{}B", "{}"),
+    **dict.fromkeys("<>", "<>"),
+}
+
+
+def around(text: str, at: int, key: str, count: int, *, whole: bool) -> tuple[int, int] | None:
+    """Start and end of `iw`, `a"`, `i(` and the like; `whole` is `a`. None where there is no such object."""
+    if key in PIECES:
+        return _words(text, at, PIECES[key], count, whole=whole)
+    if key in QUOTES:
+        return _find_quotes(text, at, key, whole=whole)
+    if key in BRACKETS:
+        return _find_brackets(text, at, BRACKETS[key], count, whole=whole)
+    return _paragraph(text, at, whole=whole) if key == "p" else None
+
+
+def _words(text: str, at: int, piece: re.Pattern[str], count: int, *, whole: bool) -> tuple[int, int] | None:
+    """Span of `count` pieces of the line; `whole` counts words alone and takes the blanks behind them, else those
+    before.
+    """
+    first, last = line_start(text, at), line_end(text, at)
+    pieces = [found.span() for found in piece.finditer(text, first, last)]
+    here = next((place for place, (start, end) in enumerate(pieces) if start <= at < end), None)
+    if here is None:
+        return None
+    begin, stop = here, min(here + count * (2 if whole else 1), len(pieces))
+    if whole and not (_blank(text, pieces[begin]) or _blank(text, pieces[stop - 1])):
+        stop = min(here + 2 * count - 1, len(pieces))
+        begin -= begin > 0 and _blank(text, pieces[begin - 1])
+    return pieces[begin][0], pieces[stop - 1][1]
+
+
+def _blank(text: str, span: tuple[int, int]) -> bool:
+    return text[span[0]].isspace()
+
+
+def _find_quotes(text: str, at: int, quote: str, *, whole: bool) -> tuple[int, int] | None:
+    """Span between two quotes of the line: those around the place, else the next ones."""
+    start, end = line_start(text, at), line_end(text, at)
+    places = [found.start() + 1 for found in re.finditer(rf"(?<!\\){quote}", text[start:end])]
+    for opening, closing in zip(places[::2], places[1::2], strict=False):
+        left, right = start + opening, start + closing
+        if at < right:
+            if not whole:
+                return left, right - 1
+            behind = len(text[right:end]) - len(text[right:end].lstrip())
+            return left - 1, right + behind
+    return None
+
+
+def _find_brackets(text: str, at: int, pair: str, count: int, *, whole: bool) -> tuple[int, int] | None:
+    """Span between the brackets around the place, over lines, `count` levels out."""
+    opening = _out(text, at if text[at : at + 1] == pair[0] else at - 1, pair, -1, count)
+    if opening is None:
+        return None
+    closing = _out(text, opening + 1, pair[::-1], 1, 1)
+    if closing is None:
+        return None
+    if whole:
+        return opening, closing + 1
+    before = line_start(text, closing)
+    has_lines = text[opening + 1] == "\n" and opening + 1 < before and not text[before:closing].strip()
+    return (opening + 2, max(before - 1, opening + 2)) if has_lines else (opening + 1, closing)
+
+
+def _out(text: str, at: int, pair: str, step: int, levels: int) -> int | None:
+    """The bracket `pair[0]` that many levels further out, from `at` in steps of one."""
+    wanted, other = pair[0], pair[1]
+    while 0 <= at < len(text):
+        levels += (text[at] == other) - (text[at] == wanted)
+        if not levels:
+            return at
+        at += step
+    return None
+
+
+def _paragraph(text: str, at: int, *, whole: bool) -> tuple[int, int]:
+    """Lines up to the next empty one; `whole` takes the empty ones behind as well."""
+    start, end = line_start(text, at), line_end(text, at)
+    empty = start == end
+    while start and (line_start(text, start - 1) == start - 1) is empty:
+        start = line_start(text, start - 1)
+    while end < len(text) and (line_end(text, end + 1) == end + 1) is empty:
+        end = line_end(text, end + 1)
+    while whole and end < len(text) and (line_end(text, end + 1) == end + 1) is not empty:
+        end = line_end(text, end + 1)
+    return start, end

@@ -16,7 +16,7 @@ from textual.message import Message
 from phoenix_tui.keys import active_keys
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.widgets.flowing import Flowing, hanging
+from phoenix_tui.widgets.bases import Flowing, wrap_hanging
 from tools.clean import clean_line
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def rows(welcome: Welcome, notice: str, width: int) -> list[Content]:
     return [
         row
         for line in words(welcome, notice).split(allow_blank=True)
-        for row in hanging(line, _indent(line.plain), width)
+        for row in wrap_hanging(line, _indent(line.plain), width)
     ]
 
 

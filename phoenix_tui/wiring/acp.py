@@ -36,9 +36,9 @@ from phoenix_tui.config.session_folders import SessionFolders, session_rules
 from phoenix_tui.config.sources.report import report_of
 from phoenix_tui.features.custom_commands import CustomCommand, CustomCommands
 from phoenix_tui.lifecycle.threads import run_loop
-from phoenix_tui.text.cost_text import call_lines
 from phoenix_tui.text.labels import money, tokens
-from phoenix_tui.text.trust_text import untrusted
+from phoenix_tui.text.statistics_text import call_lines
+from phoenix_tui.text.trust_text import warn_untrusted
 from phoenix_tui.wiring.backend import Backend, Outside, open_backend
 from phoenix_tui.wiring.choice import choose
 from phoenix_tui.wiring.mcp import UNATTENDED_WAIT
@@ -159,7 +159,7 @@ class _Services(Struct, eq=False):
             found = await asyncio.to_thread(sources.look, setup.cwd)
         except OSError as error:
             raise CommandError(f"{cwd} cannot be read: {error.strerror or error}.") from error
-        waiting = untrusted(await asyncio.to_thread(report_of, found, setup.cwd)) if found.waiting else ""
+        waiting = warn_untrusted(await asyncio.to_thread(report_of, found, setup.cwd)) if found.waiting else ""
         return tuple(filter(None, (*setup.notices(), waiting)))
 
     async def models(self) -> Sequence[ModelInfo]:

@@ -33,7 +33,7 @@ from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.instruction_faults import instruction_faults
 from phoenix_tui.config.settings import Settings
 from phoenix_tui.lifecycle import memory_limit
-from phoenix_tui.text.checkpoint_text import use_in_words
+from phoenix_tui.text.context_text import use_in_words
 from phoenix_tui.wiring.backend import (
     checkpoint_limits,
     diagnostics_of,

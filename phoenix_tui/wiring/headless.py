@@ -31,7 +31,7 @@ from phoenix_tui.cli.structured import StructuredAnswer
 from phoenix_tui.config.flag_rules import without_effect
 from phoenix_tui.config.sources.report import report_of
 from phoenix_tui.lifecycle.memory_limit import MemoryLimit
-from phoenix_tui.text.trust_text import untrusted
+from phoenix_tui.text.trust_text import warn_untrusted
 from phoenix_tui.wiring.backend import Backend, Outside, open_backend
 from phoenix_tui.wiring.choice import choose, full_reference
 from phoenix_tui.wiring.copy_source import place_of_copy
@@ -101,7 +101,7 @@ async def name_untrusted(backend: Backend, setup: Setup, cwd: Path) -> None:
     except OSError as error:
         raise CommandError(f"{reveal_name(cwd)} cannot be trusted: {error.strerror or error}.", Exit.FAILED) from error
     if found.waiting:
-        write_progress(untrusted(await asyncio.to_thread(report_of, found, cwd)))
+        write_progress(warn_untrusted(await asyncio.to_thread(report_of, found, cwd)))
     await name_faults(found, cwd)
 
 

@@ -12,7 +12,7 @@ from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.allowed_folders import FILE, AllowedFolders
 from phoenix_tui.lifecycle.loading import load
-from phoenix_tui.text.language_server_text import summary
+from phoenix_tui.text.server_text import summary
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
 from tools.clean import clean_line
 from tools.contract import Sandbox

@@ -20,7 +20,7 @@ from phoenix_tui.cli.mcp_command import show_servers
 from phoenix_tui.cli.mcp_sign_in import SIGNING, change_access
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.credentials import KEYRING
-from phoenix_tui.text.mcp_text import sandbox_words
+from phoenix_tui.text.server_text import sandbox_words
 from phoenix_tui.wiring.hooks import APART
 from phoenix_tui.wiring.mcp import keep_nothing, open_hub, server_files
 from phoenix_tui.wiring.processes import process_settings

@@ -9,7 +9,7 @@ from engine.ports.mcp import McpServers, ServerState, ServerView
 from engine.records import ConversationRecord
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.output import write_progress
-from phoenix_tui.text.mcp_text import cause_of, missing_words, state_words
+from phoenix_tui.text.server_text import cause_of, missing_words, state_words
 from phoenix_tui.wiring.mcp import UNATTENDED_WAIT
 from tools.clean import clean_line
 

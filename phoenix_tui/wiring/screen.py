@@ -26,7 +26,7 @@ from phoenix_tui.lifecycle.stop_signals import END_SIGNALS, IN_A_TAB
 from phoenix_tui.lifecycle.threads import run_loop
 from phoenix_tui.models.choice import DEFAULT_MODELS, ModelChoice, choose_model, needs_servers
 from phoenix_tui.terminal import state
-from phoenix_tui.terminal.attention.background import remembered_light
+from phoenix_tui.terminal.background import remembered_light
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
 from phoenix_tui.wiring.start_facts import caps_of, caps_with, facts_of
 from tools.process.link import ZygoteLink, spawn_zygote

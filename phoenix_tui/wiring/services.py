@@ -211,7 +211,7 @@ async def _settle(backend: Backend) -> None:
 
 def _warm() -> None:
     # No TLS context here: its 3 MB are allocated with the first letter, also outside the loop, and only for https.
-    from phoenix_tui.markdown.warm import warm  # noqa: PLC0415 - after the first frame (docs/decisions/textual.md)
+    from phoenix_tui.markdown.stream import warm  # noqa: PLC0415 - after the first frame (docs/decisions/textual.md)
 
     warm()
 

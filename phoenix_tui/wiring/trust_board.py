@@ -19,7 +19,7 @@ from phoenix_tui.config.sources.report import SourceEntry, SourceReport, SourceS
 from phoenix_tui.config.sources.source_trust import TrustedSources
 from phoenix_tui.config.sources.texts import text_of
 from phoenix_tui.config.trust import Trust, TrustFile
-from phoenix_tui.text.trust_text import counts, listed, short_name, untrusted
+from phoenix_tui.text.trust_text import counts, join_words, short_name, warn_untrusted
 from tools.clean import reveal_name
 from tools.wording import counted
 
@@ -145,10 +145,10 @@ def source_findings(sources: ProjectSources, cwd: Path) -> Iterator[Finding]:
         return
     used = [entry for entry in report.entries if entry.state is SourceState.USED]
     if used:
-        yield Finding("extensions", Health.OK, f"{listed(counts(used))}, trusted")
+        yield Finding("extensions", Health.OK, f"{join_words(counts(used))}, trusted")
     if report.refused:
-        yield Finding("extensions", Health.OK, f"{listed(counts(report.waiting()))}, left out by your answer")
-    elif words := untrusted(report):
+        yield Finding("extensions", Health.OK, f"{join_words(counts(report.waiting()))}, left out by your answer")
+    elif words := warn_untrusted(report):
         yield Finding("extensions", Health.NOTE, words)
     files = [file.path for file in (*found.files, *found.waiting) if file.path.name in NAMES and file.plugin is None]
     users = sources.home / FOLDER / NAMES[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.ports.database_waits import PATIENCE, DatabaseWaits
 from phoenix_tui.cli.output import write_progress
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.text.database_text import WAITING, say_once
+from phoenix_tui.text.server_text import WAITING, say_once
 
 
 def waits_on_stderr(setup: Setup) -> DatabaseWaits:

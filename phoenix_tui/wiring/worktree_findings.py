@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from phoenix_tui.cli.findings import Finding, Health
-from phoenix_tui.text.trust_text import listed
+from phoenix_tui.text.trust_text import join_words
 from tools.git.checkouts import repository_of, worktrees
 from tools.git.failure import GitFailure
 from tools.process.programs import find_program
@@ -24,6 +24,6 @@ def worktree_finding(folder: Path) -> Finding:
         return Finding(TOPIC, Health.OK, f"not here: {failure}")
     left = [one.name for one in found if not one.complete]
     if left:
-        text = f"{listed(left)} left by a crash; /worktree NAME makes it anew, /worktree remove NAME removes it"
+        text = f"{join_words(left)} left by a crash; /worktree NAME makes it anew, /worktree remove NAME removes it"
         return Finding(TOPIC, Health.NOTE, text)
     return Finding(TOPIC, Health.OK, f"{counted(len(found), 'worktree')} of this repository")

@@ -20,7 +20,7 @@ from phoenix_tui.keys.key_order import keys_wait
 from phoenix_tui.modals.edit_sheet import EditSheet
 from phoenix_tui.terminal.clipboard import ClipboardImage, ClipboardText, ClipboardTrouble
 from phoenix_tui.terminal.lending import hand_over
-from phoenix_tui.text.job_text import leaving_question, running
+from phoenix_tui.text.agent_text import leaving_question, running
 from phoenix_tui.widgets.welcome_panel import GUIDE
 from phoenix_tui.workspace.external_editor import edit_outside, with_changes
 from phoenix_tui.workspace.returned_text import give_back

@@ -22,10 +22,9 @@ from phoenix_tui.features.prompt_history import PromptHistory
 from phoenix_tui.features.sub_agents import family_of
 from phoenix_tui.lifecycle.crash_marker import OpenMark
 from phoenix_tui.lifecycle.launch import Launch, Services
-from phoenix_tui.text.shown_paths import short_path
-from phoenix_tui.widgets.composer_keys import is_prose
-from phoenix_tui.widgets.context_meter import ContextUse
-from phoenix_tui.widgets.status_line import Status
+from phoenix_tui.text.labels import short_path
+from phoenix_tui.widgets.composer import is_prose
+from phoenix_tui.widgets.status_line import ContextUse, Status
 from phoenix_tui.workspace.conversation_index import ConversationIndex
 from phoenix_tui.workspace.conversation_view import ConversationView
 from phoenix_tui.workspace.departures import Departure

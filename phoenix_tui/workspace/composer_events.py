@@ -13,9 +13,8 @@ from phoenix_tui.features.catalogue import BY_NAME, is_command, is_shell_line, s
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.text.labels import invitation
-from phoenix_tui.widgets.composer import Composer
-from phoenix_tui.widgets.composer_keys import is_prose
-from phoenix_tui.widgets.latest_work import run_latest
+from phoenix_tui.widgets.bases import run_latest
+from phoenix_tui.widgets.composer import Composer, is_prose
 from phoenix_tui.widgets.pasting import remark_on
 
 if TYPE_CHECKING:

@@ -47,14 +47,11 @@ from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.lifecycle.containment import goes_on_after
 from phoenix_tui.lifecycle.opening_notes import FRAMES, PLAIN_FROM
 from phoenix_tui.panes.column import PaneEvents
-from phoenix_tui.text.hook_label import hook_in_view
-from phoenix_tui.text.job_text import end_line, ended_since, running
-from phoenix_tui.text.labels import WRITABLE, StatusDetails, Tone
-from phoenix_tui.text.shown_paths import short_path
+from phoenix_tui.text.agent_text import end_line, find_ended, running
+from phoenix_tui.text.labels import WRITABLE, StatusDetails, Tone, hook_in_view, short_path
 from phoenix_tui.widgets.blocks.speech import is_stop_notice
-from phoenix_tui.widgets.context_meter import ContextUse, crossing
 from phoenix_tui.widgets.notices import DockNotice, Notifier
-from phoenix_tui.widgets.status_line import Status, StatusLine
+from phoenix_tui.widgets.status_line import ContextUse, Status, StatusLine, warn_crossing
 from phoenix_tui.widgets.transcript.model import text_of
 from phoenix_tui.workspace.agents_in_view import AgentsInView
 from phoenix_tui.workspace.route_in_view import RouteInView
@@ -399,7 +396,7 @@ class ConversationView:
                 before, after = self._parts.status.status.context, ContextUse(tokens, window, estimated)
                 self._update(context=after, cost_usd=cost)
                 self._head(self.conversation.record)
-                if is_busy(self._parts.status.status.state) and (warning := crossing(before, after)):
+                if is_busy(self._parts.status.status.state) and (warning := warn_crossing(before, after)):
                     self._toasts.tell(warning)
             case ConversationChanged(conversation=record):
                 if self._front and record.model != self._parts.status.status.model:
@@ -420,7 +417,7 @@ class ConversationView:
             case BackgroundSummary(active=active):
                 self._update(summarizing=active)
             case JobsChanged(jobs=jobs):
-                for job in ended_since(self._jobs, jobs):
+                for job in find_ended(self._jobs, jobs):
                     self._toasts.tell(self._named(end_line(job)))
                 self._jobs = jobs
                 self._update(jobs=running(jobs))

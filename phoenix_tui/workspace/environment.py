@@ -18,11 +18,10 @@ from phoenix_tui.keys.keymap import to_textual
 from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
 from phoenix_tui.lifecycle.crash_marker import OpenMark
 from phoenix_tui.styles.user_themes import theme_files
-from phoenix_tui.terminal.attention.attention import Attention, AttentionSettings, SequenceTerminal
-from phoenix_tui.terminal.attention.signals import skills_of
-from phoenix_tui.text.shown_paths import short_path
+from phoenix_tui.terminal.attention import Attention, AttentionSettings, SequenceTerminal, skills_of
+from phoenix_tui.text.labels import short_path
 from phoenix_tui.text.worktree_text import branch_with, is_in_worktree, sign_of
-from phoenix_tui.widgets.latest_work import run_latest
+from phoenix_tui.widgets.bases import run_latest
 from phoenix_tui.workspace.scroll_positions import keep_place
 from phoenix_tui.workspace.suggestions import Suggesting
 from phoenix_tui.workspace.theme_control import BackgroundAsked, ThemeControl

@@ -15,7 +15,7 @@ from typing import Final
 from textual.app import App, SuspendNotSupported
 
 from phoenix_tui.terminal import foreground_programs
-from phoenix_tui.terminal.suspended import suspended
+from phoenix_tui.terminal.lending import suspend_screen
 from tools.process.programs import foreground_start, without_keys
 from tools.process.workspace_watch import trouble_at
 
@@ -88,7 +88,7 @@ async def _with_terminal(app: App[object], argv: Sequence[str], folder: Path) ->
     try:
         words = foreground_start(tuple(argv), os.environ)
         given = await asyncio.to_thread(editor_environment, folder)
-        async with suspended(app):
+        async with suspend_screen(app):
             process = await asyncio.create_subprocess_exec(*words, env=given)
             begun = True
             succeeded = await _ended(process)

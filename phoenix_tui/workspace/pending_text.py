@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from engine.ports.database_waits import DatabaseWaits
-from phoenix_tui.text.database_text import on_this_loop
 from phoenix_tui.text.labels import Tone
+from phoenix_tui.text.server_text import on_this_loop
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.notices import DockNotice
 from tools.clean import clean_line

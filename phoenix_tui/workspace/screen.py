@@ -13,20 +13,16 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from phoenix_tui.features.catalogue import is_command
-from phoenix_tui.keys.esc_hint import BACK, CLOSES
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.active_keys import BACK, CLOSES
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import PhoenixScreen
 from phoenix_tui.panes.column import ConversationColumn
-from phoenix_tui.text.shown_paths import short_path
+from phoenix_tui.text.labels import short_path
+from phoenix_tui.widgets.bases import StillRow, run_latest
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.conversation_list import ConversationList
-from phoenix_tui.widgets.dock import Dock
-from phoenix_tui.widgets.image_chips import ImageChips
-from phoenix_tui.widgets.latest_work import run_latest
-from phoenix_tui.widgets.status_line import Status, StatusLine
-from phoenix_tui.widgets.still import StillRow
-from phoenix_tui.widgets.title_row import Heading, TitleRow
+from phoenix_tui.widgets.dock import Dock, ImageChips
+from phoenix_tui.widgets.status_line import Heading, Status, StatusLine, TitleRow
 from phoenix_tui.widgets.transcript.signals import BlockWanted, CursorMoved, LinkClicked, Rewrapped, SelectionCopied
 from phoenix_tui.widgets.welcome_panel import WelcomePanel
 from phoenix_tui.workspace import composer_events, sidebar

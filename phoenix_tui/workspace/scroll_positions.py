@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from engine.api.conversation import ConversationApi
 from engine.ports import ConversationChanges, StorageError
-from phoenix_tui.widgets.transcript.scroll_places import seq_at_top
+from phoenix_tui.widgets.transcript.scroller import seq_at_top
 from phoenix_tui.widgets.transcript.view import TranscriptView
 
 

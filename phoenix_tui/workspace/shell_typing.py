@@ -9,13 +9,13 @@ from textual import events
 from phoenix_tui.keys.active_keys import key, own
 from phoenix_tui.keys.key_bytes import key_bytes, paste_bytes
 from phoenix_tui.keys.keymap import KEYS_BY_ID
-from phoenix_tui.widgets.opened import Opened
+from phoenix_tui.widgets.bases import Opened
 from phoenix_tui.workspace.escape import DoublePress
 from tools.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
     from engine.api.conversation import TerminalApi
-    from phoenix_tui.keys.key_gate import TypedEvent
+    from phoenix_tui.keys.key_order import TypedEvent
     from phoenix_tui.modals.base import PhoenixScreen
     from phoenix_tui.widgets.status_line import Status
     from phoenix_tui.workspace.toasts import Toasts

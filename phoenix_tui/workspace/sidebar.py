@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from phoenix_tui.keys.esc_hint import BACK, CLOSES
+from phoenix_tui.keys.active_keys import BACK, CLOSES
 from phoenix_tui.widgets.conversation_list import ZOOMED, ConversationList
-from phoenix_tui.widgets.title_row import LIST_FROM
+from phoenix_tui.widgets.status_line import LIST_FROM
 
 if TYPE_CHECKING:
     from phoenix_tui.modals.base import PhoenixScreen

@@ -12,7 +12,7 @@ from textual.content import Content
 from engine.ports.services import ServiceRunner
 from phoenix_tui.cli.blocks import encode
 from phoenix_tui.config.status_line import StatusLineSettings
-from phoenix_tui.text.script_text import first_line
+from phoenix_tui.widgets.script_row import first_line
 from tools.clock import SYSTEM_CLOCK, Clock
 from tools.contract import JsonObject
 from tools.process.workspace_watch import trouble_at

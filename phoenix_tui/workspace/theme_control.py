@@ -6,11 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from phoenix_tui.styles.known_themes import KNOWN_THEMES
-from phoenix_tui.styles.palette import for_terminal
-from phoenix_tui.styles.themes import DARK, LIGHT, THEMES
-from phoenix_tui.styles.user_themes import ThemeError, read_theme, theme_files
-from phoenix_tui.terminal.attention.background import QUESTION, is_light, remember
+from phoenix_tui.styles.themes import DARK, LIGHT, THEMES, for_terminal
+from phoenix_tui.styles.user_themes import KNOWN_THEMES, ThemeError, read_theme, theme_files
+from phoenix_tui.terminal.background import QUESTION, is_light, remember
 from phoenix_tui.workspace.toasts import notify_rejected
 
 if TYPE_CHECKING:

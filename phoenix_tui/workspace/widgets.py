@@ -8,8 +8,7 @@ from msgspec import Struct, field
 
 from phoenix_tui.lifecycle.opening_notes import OpeningNotes
 from phoenix_tui.widgets.dock import Dock
-from phoenix_tui.widgets.status_line import StatusLine
-from phoenix_tui.widgets.title_row import TitleRow
+from phoenix_tui.widgets.status_line import StatusLine, TitleRow
 from phoenix_tui.widgets.welcome_panel import WelcomePanel
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from phoenix_tui.commands.command_context import CommandContext
 from phoenix_tui.commands.run import run_command
 from phoenix_tui.commands.sources import join as join_sources
 from phoenix_tui.features.approvals import titles_of_others
+from phoenix_tui.images.graphics import ImageTerminal
 from phoenix_tui.images.source import ImageSource
-from phoenix_tui.images.terminal import ImageTerminal
 from phoenix_tui.lifecycle.crash_marker import OpenMark
 from phoenix_tui.lifecycle.opening_notes import CLOSED_FROM, OpeningNotes
 from phoenix_tui.modals.opening import Sheets
 from phoenix_tui.panes.saved_panes import recall
 from phoenix_tui.terminal.clipboard import Clipboard
-from phoenix_tui.text.database_text import on_this_loop
+from phoenix_tui.text.server_text import on_this_loop
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.workspace.active_conversation import ActiveConversation
 from phoenix_tui.workspace.conversation_index import ConversationIndex

@@ -10,8 +10,7 @@ from typing import Final
 from engine.machine.states import AwaitingLlm, Requesting, Run
 from engine.records import ConversationQuery, ConversationSummary
 from engine.store import StorePaths, open_store
-from phoenix_tui.widgets.list_model import ListModel
-from phoenix_tui.widgets.roster import Live
+from phoenix_tui.widgets.roster import ListModel, Live
 from screenshots.library import make_library
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.rows import Row, median, spread

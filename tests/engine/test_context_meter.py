@@ -14,7 +14,7 @@ from engine.machine.messages import Usage
 from engine.ports import ModelRequest
 from engine.providers.catalogue import SMALLEST_WINDOW, describe
 from engine.updates import ContextChanged
-from phoenix_tui.widgets.context_meter import ContextUse, crossing, short_meter
+from phoenix_tui.widgets.status_line import ContextUse, short_meter, warn_crossing
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.scripted_provider import Reply, Script, ScriptedProvider, Text
 
@@ -43,7 +43,7 @@ def meters(harness: EngineHarness) -> list[str]:
 )
 def test_each_upward_crossing_is_noticed_once(levels: tuple[int, ...], notices: int) -> None:
     uses = [ContextUse(level * 1_000, 100_000) for level in levels]
-    assert sum(bool(crossing(*pair)) for pair in pairwise(uses)) == notices
+    assert sum(bool(warn_crossing(*pair)) for pair in pairwise(uses)) == notices
 
 
 async def test_used_are_all_tokens_of_the_last_reply(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from phoenix_tui.keys.key_gate import PAUSE
+from phoenix_tui.keys.key_order import PAUSE
 from tests.support.cli import Phoenix, phoenix_in, with_claude
 from tests.support.journeys import rows, says
 from tests.support.loopback import Seen, serve

@@ -6,7 +6,7 @@ import pytest
 
 from engine.ports.files import CheckpointLimits, CheckpointUse, Coverage
 from phoenix_tui.config.settings import KEYS, in_words
-from phoenix_tui.text.checkpoint_text import left_alone, use_in_words
+from phoenix_tui.text.context_text import left_alone, use_in_words
 
 MEGABYTE = 1024 * 1024
 

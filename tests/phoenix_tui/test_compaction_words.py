@@ -8,7 +8,7 @@ import pytest
 
 from engine.machine.views import CompactionCause, CompactionFacts, CompactionKind
 from engine.records import StoredCompaction
-from phoenix_tui.text.compaction_text import SHOWN, compaction_line, compaction_lines
+from phoenix_tui.text.context_text import SHOWN, compaction_line, compaction_lines
 
 AT = time.mktime((2026, 11, 24, 14, 2, 0, 0, 0, -1))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.records.model_calls import CallPurpose, CallSum
 from engine.records.totals import Totals
-from phoenix_tui.text.cost_text import PURPOSES, call_lines
+from phoenix_tui.text.statistics_text import PURPOSES, call_lines
 
 
 def test_every_purpose_has_a_name_of_its_own() -> None:

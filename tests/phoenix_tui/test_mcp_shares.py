@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from engine.ports.mcp import ServerState
-from phoenix_tui.text.mcp_text import row, share_words, state_words
+from phoenix_tui.text.server_text import row, share_words, state_words
 from tests.support.fake_mcp import a_server
 from tests.support.mcp_hubs import hub_in, stdio
 

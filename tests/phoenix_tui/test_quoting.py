@@ -1,10 +1,10 @@
-"""Changes as they are quoted in a message."""
+"""Changes as they are quote_change in a message."""
 
 from __future__ import annotations
 
 import pytest
 
-from phoenix_tui.text.quoting import DiffPassage, fenced, passages, quoted
+from phoenix_tui.text.shell_words import DiffPassage, fenced, passages, quote_change
 from tools.contract import DiffDisplay
 
 DIFF = """--- a
@@ -37,15 +37,15 @@ def test_a_new_file_begins_at_its_first_line() -> None:
 
 @pytest.mark.parametrize(("place", "words"), [(0, "About a.py, line 1:"), (2, "About a.py, line 20:"), (9, "line 20:")])
 def test_one_change_is_named_by_file_and_line(place: int, words: str) -> None:
-    assert words in quoted(DiffDisplay("a.py", DIFF, 3, 2), place)
+    assert words in quote_change(DiffDisplay("a.py", DIFF, 3, 2), place)
 
 
 def test_a_change_without_lines_is_named_by_its_file_alone() -> None:
-    assert quoted(DiffDisplay("a.py", "", 0, 0), 0) == "About a.py: "
+    assert quote_change(DiffDisplay("a.py", "", 0, 0), 0) == "About a.py: "
 
 
 def test_what_is_selected_is_quoted_alone_and_names_are_harmless() -> None:
-    assert quoted(DiffDisplay("a\x1b[31m.py", DIFF, 3, 2), 0, "  two\n") == "About a.py:\n```\n  two\n```\n"
+    assert quote_change(DiffDisplay("a\x1b[31m.py", DIFF, 3, 2), 0, "  two\n") == "About a.py:\n```\n  two\n```\n"
 
 
 def test_code_with_a_fence_in_it_has_a_longer_one_around_it() -> None:

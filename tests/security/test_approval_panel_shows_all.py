@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from phoenix_tui.linear.question_lines import question_lines as spoken
-from phoenix_tui.widgets.answer_gate import GRACE
+from phoenix_tui.widgets.answer_gate import GRACE, RowRange, SeenRows, find_unseen
 from phoenix_tui.widgets.answer_keys import TYPING_PAUSE
-from phoenix_tui.widgets.request_text import laid_out
-from phoenix_tui.widgets.unseen import RowRange, SeenRows, unseen
+from phoenix_tui.widgets.question_text import laid_out
 from tests.support.clocks import SteppedClock
 from tests.support.fake_engine import question
 from tools.contract import DiffDisplay, PlainDisplay, ToolRequest
@@ -82,7 +81,7 @@ def test_no_row_is_wider_than_its_room_whatever_stands_in_it() -> None:
 @given(st.integers(0, 60), st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=6))
 def test_unseen_is_every_row_in_no_range(total: int, ranges: list[tuple[int, int]]) -> None:
     seen = [RowRange(min(pair), max(pair)) for pair in ranges]
-    missing = {row for first, after in unseen(total, seen) for row in range(first, after)}
+    missing = {row for first, after in find_unseen(total, seen) for row in range(first, after)}
     assert missing == set(range(total)) - {row for first, after in seen for row in range(first, after)}
 
 

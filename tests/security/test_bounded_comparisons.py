@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phoenix_tui.widgets.blocks.diff_rows import MOST_STEPS, DiffRow, compared, diff_rows, marked_runs
+from phoenix_tui.widgets.blocks.diff_rows import MOST_STEPS, DiffRow, compare_lines, diff_rows, mark_runs
 from tools.comparing import LONGEST_NAME, MatchingBlock, Steps, match_blocks, near_names
 from tools.files.diff import diff_display, unified_lines
 
@@ -43,14 +43,14 @@ def test_a_hostile_pair_of_lines_has_no_marks_and_costs_its_share(unit: str) -> 
     line = (unit * 1_000)[:990]
     other = line.replace(unit[0], "z", 100)[::-1]
     steps = Steps(FEW)
-    assert compared(line, other, steps) is None
+    assert compare_lines(line, other, steps) is None
     assert 0 <= steps.left <= FEW
 
 
 def test_the_pairs_of_a_diff_share_their_steps_and_lose_their_marks_alone() -> None:
     hostile = [*[f"-{'a b ' * 240}"] * 200, *[f"+{'a c ' * 240}"] * 200]
     rows = list(diff_rows("\n".join(["@@ -1,200 +1,200 @@", *hostile])))
-    shown = [row for old, new in marked_runs(rows) for row in (*old, *new)]
+    shown = [row for old, new in mark_runs(rows) for row in (*old, *new)]
     assert [row.row for row in shown] == rows
     assert all("".join(piece.text for piece in row.pieces) == row.row.text for row in shown)
     assert MOST_STEPS < 500 * 500 * 200
@@ -59,7 +59,7 @@ def test_the_pairs_of_a_diff_share_their_steps_and_lose_their_marks_alone() -> N
 def test_an_honest_line_of_a_thousand_characters_keeps_its_marks() -> None:
     words = [f"word{number % 70}" for number in range(140)]
     old, new = " ".join(words)[:1_000], " ".join([*words[:60], "other", *words[61:]])[:1_000]
-    pieces = compared(old, new, Steps(MOST_STEPS))
+    pieces = compare_lines(old, new, Steps(MOST_STEPS))
     assert pieces is not None
     assert [piece.text for piece in pieces[1] if piece.changed] == ["other"]
 

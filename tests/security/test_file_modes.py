@@ -41,7 +41,7 @@ from phoenix_tui.lifecycle.crash_marker import OpenMark
 from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.partial_file import PartialFile
 from phoenix_tui.panes import saved_panes
-from phoenix_tui.terminal.attention import background
+from phoenix_tui.terminal import background
 from phoenix_tui.workspace.actions import spill_paste
 from tests.support.bounded import within
 from tests.support.cli import ROOT, Phoenix

@@ -33,9 +33,8 @@ from engine.rewind.values import PreviewFile
 from engine.routes import Route, RouteAgent, RouteCard
 from engine.updates import ApprovalAsked
 from phoenix_tui.features.onboarding_api import LocalOffer
-from phoenix_tui.keys.key_gate import HARMLESS
-from phoenix_tui.keys.keymap import KEYS
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.key_order import HARMLESS
+from phoenix_tui.keys.keymap import KEYS, Scope
 from phoenix_tui.linear.approvals import answer_of
 from phoenix_tui.widgets.line_input import LineInput
 from tests.phoenix_tui.shell.conftest import OpenShell, engine, open_shell

@@ -10,13 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.machine.messages import ToolStatus
-from phoenix_tui.markdown.lines import Span, StyledLine, cells
-from phoenix_tui.markdown.plain import PIECE, ROWS_AT_ONCE, WORK_AT_ONCE, LongText, plain_rows
+from phoenix_tui.markdown.code import PIECE, ROWS_AT_ONCE, WORK_AT_ONCE, LongText, plain_rows
+from phoenix_tui.markdown.lines import LOOKED_AT, Span, StyledLine, cells, ellipsize, wrap
 from phoenix_tui.markdown.stream import MarkdownStream
-from phoenix_tui.markdown.wrap import LOOKED_AT, ellipsize, wrap
 from phoenix_tui.widgets.blocks import speech
+from phoenix_tui.widgets.blocks.rows import ToolView
 from phoenix_tui.widgets.blocks.tool_row import tool_block
-from phoenix_tui.widgets.blocks.tool_view import ToolView
 from phoenix_tui.widgets.markdown_rows import markdown_rows
 from phoenix_tui.widgets.transcript.model import NEWEST, LiveThinking
 from tools.clean_pieces import clean_words

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phoenix_tui.linear.question_lines import question_lines as spoken
-from phoenix_tui.widgets.request_text import laid_out
+from phoenix_tui.widgets.question_text import laid_out
 from tests.support.fake_engine import question
 from tools.contract import PlainDisplay, ToolRequest
 from tools.look_alikes import LEFT, in_order, is_right_to_left, remarks, suspects

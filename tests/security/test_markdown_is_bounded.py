@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phoenix_tui.markdown.bounded import STEPS_EACH, heft, make_parser, piece_end
+from phoenix_tui.markdown.layout import STEPS_EACH, heft, make_parser, piece_end
 from phoenix_tui.markdown.stream import SLICE, MarkdownStream
 from tests.support.whole_markdown import markdown_lines
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from engine.executor.side_questions import suggested
 from phoenix_tui.features.catalogue import as_message, is_command, is_shell_line
-from phoenix_tui.text.quoting import quoted
-from phoenix_tui.widgets.completion_popup import Completion, as_shown
+from phoenix_tui.text.shell_words import quote_change
+from phoenix_tui.widgets.completion_popup import Completion, drop_disguised
 from phoenix_tui.widgets.completions import FileIndex
 from tools.contract import DiffDisplay
 
@@ -63,7 +63,10 @@ def test_what_the_user_types_runs_as_before() -> None:
 @pytest.mark.parametrize("name", ["!run", "/delete", "a\n!rm -rf ~", "a\r/delete", "\u202e!x"])
 def test_a_quoted_change_is_a_message(name: str, selected: str) -> None:
     diff = f"@@ -1 +1 @@\n-{selected}\n+/delete\n"
-    for text in (quoted(DiffDisplay(name, diff, 1, 1), 0), quoted(DiffDisplay(name, diff, 1, 1), 0, selected)):
+    for text in (
+        quote_change(DiffDisplay(name, diff, 1, 1), 0),
+        quote_change(DiffDisplay(name, diff, 1, 1), 0, selected),
+    ):
         assert text.startswith("About ")
         assert not is_command(text)
         assert not is_shell_line(text)
@@ -90,4 +93,4 @@ async def test_names_of_files_put_only_what_they_show_into_the_text(tmp_path: Pa
 def test_no_completion_holds_what_its_row_does_not_show(hidden: str) -> None:
     """A model's name comes from its server, a profile's from the repository."""
     plain = Completion("server/model")
-    assert as_shown([Completion(f"server/model{hidden}!rm -rf ~", runs=True), plain]) == [plain]
+    assert drop_disguised([Completion(f"server/model{hidden}!rm -rf ~", runs=True), plain]) == [plain]

@@ -27,7 +27,7 @@ from phoenix_tui.lifecycle.crash_marker import left_open
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.partial_file import ModelFileError
 from phoenix_tui.panes import saved_panes
-from phoenix_tui.styles.user_themes import theme_named
+from phoenix_tui.styles.user_themes import find_theme
 from phoenix_tui.wiring.settings_board import DefaultModel
 from tests.support.cli import phoenix_in
 from tests.support.plain_runner import PlainRunner
@@ -137,7 +137,7 @@ async def test_a_stored_folder_that_is_none_is_no_place_to_work_in(kind: str, pl
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_names_from_settings_flags_and_files_stay_in_their_folders(kind: str, place: Path) -> None:
     text, state = hostile(kind, place), place / "state"
-    assert theme_named(state / "themes", text) is None
+    assert find_theme(state / "themes", text) is None
     profiles = ProfileFiles(state / "profiles", TrustFile(state / "trust.json"))
     assert text not in {one.name for one in profiles.names(state)}
     models = ModelFiles(state / "models", PlainRunner(), DefaultModel(state / "config.toml"))

@@ -40,7 +40,7 @@ from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.partial_file import file_digest
 from phoenix_tui.panes import saved_panes
 from phoenix_tui.styles.user_themes import ThemeError, read_theme
-from phoenix_tui.terminal.attention import background
+from phoenix_tui.terminal import background
 from tests.support.bounded import within
 from tests.support.cli import phoenix_in
 from tests.support.program import program

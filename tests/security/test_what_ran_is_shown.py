@@ -14,8 +14,8 @@ from engine.machine.messages import ToolCall
 from engine.updates import ToolStarted
 from phoenix_tui.cli.reporters import progress_line
 from phoenix_tui.linear.transcript import LinearTranscript
-from phoenix_tui.text.job_text import end_line
-from phoenix_tui.widgets.blocks.tool_view import queued_call
+from phoenix_tui.text.agent_text import end_line
+from phoenix_tui.widgets.blocks.rows import view_queued_call
 from tools.clean import clean_line, reveal, reveal_line
 from tools.contract import JobInfo, PlainDisplay, ToolRequest
 
@@ -50,7 +50,7 @@ def test_rows_progress_jobs_and_lines_show_the_command_that_ran(odd: str) -> Non
     started = ToolStarted(call, request)
     said = [
         request.summary,
-        queued_call(call).summary,
+        view_queued_call(call).summary,
         progress_line(started),
         end_line(JobInfo("1", "c", command, running=False, exit_code=0, elapsed=1.0)),
         "".join(LinearTranscript().follow(started)),

@@ -10,8 +10,7 @@ from textual import events
 
 from engine.machine.messages import ImageBlock
 from engine.records import QueuedMessage
-from phoenix_tui.images.boxes import Box
-from phoenix_tui.images.pictures import BlocksPicture, Picture
+from phoenix_tui.images.source import BlocksPicture, Box, Picture
 from phoenix_tui.modals.edit_sheet import EditSheet
 from phoenix_tui.modals.history_sheet import HistorySheet
 from tests.snapshots.booth import SMALL, Booth

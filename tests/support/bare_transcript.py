@@ -12,9 +12,9 @@ from textual.scroll_view import ScrollView
 
 from engine.records import StoredMessage, ToolCallRecord
 from phoenix_tui.widgets.transcript.canvas import Canvas
-from phoenix_tui.widgets.transcript.follow import follow
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.painter import Colours, Painter
+from phoenix_tui.widgets.transcript.view import follow
 from tests.support.screens import snapshot
 
 BLACK, WHITE = Color(0, 0, 0), Color(255, 255, 255)

@@ -83,9 +83,8 @@ def _edits(text: str) -> None:
 
 
 def _questions(text: str) -> None:
-    from phoenix_tui.text.request_summary import odd_in  # noqa: PLC0415 - as above
-    from phoenix_tui.widgets.question_text import what_text  # noqa: PLC0415 - as above
-    from phoenix_tui.widgets.request_text import laid_out  # noqa: PLC0415 - as above
+    from phoenix_tui.text.request_text import odd_in  # noqa: PLC0415 - as above
+    from phoenix_tui.widgets.question_text import laid_out, what_text  # noqa: PLC0415 - as above
     from tests.support.fake_engine import question  # noqa: PLC0415 - as above
 
     asked = question(text)
@@ -96,8 +95,8 @@ def _questions(text: str) -> None:
 
 def _tool_rows(text: str) -> None:
     from engine.machine.messages import ToolStatus  # noqa: PLC0415 - as above
+    from phoenix_tui.widgets.blocks.rows import ToolView, summary_of  # noqa: PLC0415 - as above
     from phoenix_tui.widgets.blocks.tool_row import tool_block  # noqa: PLC0415 - as above
-    from phoenix_tui.widgets.blocks.tool_view import ToolView, summary_of  # noqa: PLC0415 - as above
 
     view = ToolView("1", "bash", text, ToolStatus.SUCCESS, text=text)
     list(islice(tool_block(view, 100, is_open=True).rows, 2_000))

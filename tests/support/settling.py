@@ -13,7 +13,7 @@ import textual.pilot
 from textual._context import active_app
 from textual.screen import Screen
 
-from phoenix_tui.widgets.transcript.frames import Frames
+from phoenix_tui.widgets.transcript.view import Frames
 from tests.support.waiting import pause_between_looks
 
 SOON: Final = 0.02

@@ -22,7 +22,6 @@ SCREENS: Final = (
     "commands",
     "panes",
     "images",
-    "terminal.attention",
     "keys",
     "text",
     "styles",
@@ -53,6 +52,7 @@ INSTEAD: Final = {time.time: STILL.time, time.monotonic: STILL.monotonic}
 
 def load_screens() -> None:
     """Import everything that can come on the screen."""
+    import_module("phoenix_tui.terminal.attention")
     for name in SCREENS:
         package = import_module(f"phoenix_tui.{name}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):

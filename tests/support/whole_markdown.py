@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from phoenix_tui.markdown.bounded import make_parser
-from phoenix_tui.markdown.layout import Gutter, Page, block_ranges, lay_block, too_deep
+from phoenix_tui.markdown.layout import Gutter, Page, block_ranges, lay_block, make_parser, too_deep
 from phoenix_tui.markdown.lines import BLANK, MARGIN, TEXT_COLUMN, Span, StyledLine
 from tools.clean_pieces import clean_words
 

@@ -1,9 +1,10 @@
-"""A unified diff as rows with their numbers, and the changed words within a line that changed a little."""
+"""A unified diff as numbered rows, the changed words within a line, and the few rows of a folded diff."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain, zip_longest
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -91,21 +92,21 @@ def runs(rows: Sequence[DiffRow]) -> Iterator[tuple[Sequence[DiffRow], Sequence[
         place = end
 
 
-def marked_runs(rows: Sequence[DiffRow]) -> Iterator[tuple[list[MarkedRow], list[MarkedRow]]]:
+def mark_runs(rows: Sequence[DiffRow]) -> Iterator[tuple[list[MarkedRow], list[MarkedRow]]]:
     """The same runs, with the words that differ between the n-th line removed and the n-th line added."""
     left, steps = MOST_COMPARED, Steps(MOST_STEPS)
     for before, after in runs(rows):
         old = [MarkedRow(row, (DiffPiece(row.text.expandtabs(TAB)),)) for row in before]
         new = [MarkedRow(row, (DiffPiece(row.text.expandtabs(TAB)),)) for row in after]
         for place in range(min(len(old), len(new), left)):
-            pieces = compared(old[place].pieces[0].text, new[place].pieces[0].text, steps)
+            pieces = compare_lines(old[place].pieces[0].text, new[place].pieces[0].text, steps)
             if pieces is not None:
                 old[place], new[place] = MarkedRow(old[place].row, pieces[0]), MarkedRow(new[place].row, pieces[1])
         left -= min(len(old), len(new), left)
         yield old, new
 
 
-def compared(old: str, new: str, steps: Steps) -> tuple[tuple[DiffPiece, ...], tuple[DiffPiece, ...]] | None:
+def compare_lines(old: str, new: str, steps: Steps) -> tuple[tuple[DiffPiece, ...], tuple[DiffPiece, ...]] | None:
     """Split both lines into pieces; None where they have too little in common for marks to help, or comparing them
     takes more than the steps that are left.
     """
@@ -148,3 +149,56 @@ def _put(pieces: list[DiffPiece], text: str, *, changed: bool) -> None:
         pieces[-1] = DiffPiece(pieces[-1].text + text, changed)
     else:
         pieces.append(DiffPiece(text, changed))
+
+
+_BETWEEN: Final = DiffRow(0, GAP, "")
+
+
+def folded(rows: Sequence[DiffRow], most: int) -> list[DiffRow]:
+    """At most `most` rows in their order: of each change as many removed as added lines, then neighbours."""
+    changes = list(_changes(rows))
+    if not changes:
+        return list(rows[:most])
+    run_of = {place: number for number, run in enumerate(changes) for place in run}
+    kept: set[int] = set()
+    for place in chain.from_iterable(changes):
+        if len(_in_order(rows, {*kept, place}, run_of)) > most:
+            break
+        kept.add(place)
+    while grown := [place for place in _beside(rows, kept) if len(_in_order(rows, {*kept, place}, run_of)) <= most]:
+        kept.add(grown[0])
+    return _in_order(rows, kept, run_of)
+
+
+def _changes(rows: Sequence[DiffRow]) -> Iterator[list[int]]:
+    """Places of the rows of each change, removed and added ones in turn."""
+    place = 0
+    for before, after in runs(rows):
+        middle, end = place + len(before), place + len(before) + len(after)
+        if before and before[0].sign not in "+-":
+            place = end
+            continue
+        pairs = zip_longest(range(place, middle), range(middle, end))
+        yield [one for one in chain.from_iterable(pairs) if one is not None]
+        place = end
+
+
+def _beside(rows: Sequence[DiffRow], kept: Collection[int]) -> list[int]:
+    """Unchanged rows that touch kept ones, from the top."""
+    near = {place + by for place in kept for by in (-1, 1)}
+    return sorted(place for place in near - set(kept) if 0 <= place < len(rows) and rows[place].sign == " ")
+
+
+def _in_order(rows: Sequence[DiffRow], kept: Collection[int], run_of: dict[int, int]) -> list[DiffRow]:
+    """The kept rows with a sign where others are left out, but none between the two sides of one change."""
+    shown: list[DiffRow] = []
+    last, missing = -1, False
+    for place in sorted(kept):
+        missing = missing or place != last + 1
+        same = place in run_of and run_of.get(last) == run_of[place]
+        if shown and missing and not same:
+            shown.append(_BETWEEN)
+        missing = missing and same and bool(shown)
+        shown.append(rows[place])
+        last = place
+    return shown

@@ -13,11 +13,9 @@ from engine.machine.messages import Block, ImageBlock, TextBlock, ThinkingBlock,
 from engine.machine.states import Errored
 from engine.machine.texts import STOPPED, SUMMARIZED, without_keys
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, Span, StyledLine, TextStyle, TextTone
-from phoenix_tui.markdown.plain import plain_rows
-from phoenix_tui.markdown.wrap import ellipsize, wrap
-from phoenix_tui.widgets.blocks.rows import column, duration_text, quiet_note, row
-from phoenix_tui.widgets.blocks.tool_view import shortened
+from phoenix_tui.markdown.code import plain_rows
+from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, Span, StyledLine, TextStyle, TextTone, ellipsize, wrap
+from phoenix_tui.widgets.blocks.rows import column, draw_row, duration_text, quiet_note, shorten
 from tools.clean import LONGEST_LINE, clean, clean_line
 from tools.wording import counted
 
@@ -119,7 +117,7 @@ def sticky_prompt(text: str, width: int) -> tuple[Span, ...]:
 def thinking_row(words: str, width: int, action: str, *, newest: str = "", live: bool = False) -> StyledLine:
     """Reasoning as one quiet row: the number of words, and while it continues the newest line."""
     label = f"thinking · {words}" + (f" · {newest}" if newest else "")
-    return row(Span("⋯", QUIET), "", label if live else f"thought · {words}", "", width, action=action, look=QUIET)
+    return draw_row(Span("⋯", QUIET), "", label if live else f"thought · {words}", "", width, action=action, look=QUIET)
 
 
 def thinking_rows(text: str, width: int) -> Iterator[StyledLine]:
@@ -145,7 +143,7 @@ def summary_rows(text: str, width: int, *, is_open: bool, action: str) -> Iterat
     first, _, rest = text.strip().partition("\n")
     summary = rest.strip()
     right = "" if is_open else f"+{counted(summary.count(chr(10)) + 1, 'line')}"
-    yield row(Span("·", QUIET), "", clean_line(first[:LONGEST_LINE]), right, width, action=action, look=QUIET)
+    yield draw_row(Span("·", QUIET), "", clean_line(first[:LONGEST_LINE]), right, width, action=action, look=QUIET)
     if is_open:
         yield from quiet_note(" ", summary, width)
 
@@ -163,7 +161,7 @@ def bare_rows(author: str, blocks: Sequence[Block], width: int) -> Iterator[Styl
                 shown = "\n".join(one.text for one in content if isinstance(one, TextBlock))
             case ImageBlock(width=columns, height=rows):
                 shown = f"[image {columns}×{rows}]"
-        for _, line, joint in plain_rows(shortened(shown, MOST_BARE), max(width - MARGIN, 1)):
+        for _, line, joint in plain_rows(shorten(shown, MOST_BARE), max(width - MARGIN, 1)):
             yield StyledLine((Span(" " * MARGIN), Span(line)), joint)
 
 
@@ -189,12 +187,12 @@ def report_rows(
     first, _, rest = stripped.partition("\n")
     first = clean_line(words) or clean_line(first[:LONGEST_LINE])
     right = f"+{counted(rest.count(chr(10)) + 1, 'line')}" if rest and not is_open else ""
-    yield row(Span("↳", QUIET), title, first, right, width, action=action, look=QUIET)
+    yield draw_row(Span("↳", QUIET), title, first, right, width, action=action, look=QUIET)
     if is_open:
         yield from quiet_note(" ", stripped, width)
 
 
-def stopped_lines(stopped: StopNotice, width: int, stored: str = "") -> list[StyledLine]:
+def draw_stop(stopped: StopNotice, width: int, stored: str = "") -> list[StyledLine]:
     """End of a turn that the user stopped: the stored words if there are any, and the outcome for its text."""
     parts = [_as_remark(clean_line(stored))] if stored else [f"stopped by you after {duration_text(stopped.seconds)}"]
     if stopped.processes and not stored:
@@ -220,7 +218,7 @@ def error_lines(error: Errored, width: int) -> list[StyledLine]:
 def draft_lines(name: str, characters: int, width: int) -> list[StyledLine]:
     """A tool call that is still being written."""
     size = f"{characters:,} characters" if characters else ""
-    return [row(Span("▸", TextStyle(TextTone.WORK)), clean_line(name), "preparing the call…", size, width)]
+    return [draw_row(Span("▸", TextStyle(TextTone.WORK)), clean_line(name), "preparing the call…", size, width)]
 
 
 def welcome_lines(folder: str, model: str, mode: str, width: int) -> list[StyledLine]:

@@ -1,23 +1,219 @@
-"""A tool call as rows: the command, the duration, the outcome, and as much output as helps."""
+"""A tool call as rows: the command, the outcome, and as much output as helps; sub-agents and terminals likewise."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, assert_never
 
 from engine.machine.messages import ToolStatus
-from phoenix_tui.markdown.lines import PLAIN, QUIET, Span, StyledLine, TextStyle, TextTone
-from phoenix_tui.text.agent_text import SUBMISSIONS, succeeded
-from phoenix_tui.text.shown_paths import shell_place
-from phoenix_tui.widgets.blocks.agent_cell import back_rows, came_back, success_of
-from phoenix_tui.widgets.blocks.diff import diff_block
-from phoenix_tui.widgets.blocks.diff_colours import DiffColours
-from phoenix_tui.widgets.blocks.rows import barred, barred_sentence, barred_whole, duration_text, output_lines, row
-from phoenix_tui.widgets.blocks.terminal_rows import LEFT_OUT, coloured_rows, coloured_whole, running_rows, screen_rows
-from phoenix_tui.widgets.blocks.tool_view import ToolView, shortened
+from engine.machine.states import AgentStatus
+from phoenix_tui.keys.active_keys import key
+from phoenix_tui.keys.key_bytes import NAME
+from phoenix_tui.markdown.code import plain_rows
+from phoenix_tui.markdown.lines import (
+    MARGIN,
+    PLAIN,
+    QUIET,
+    Span,
+    StyledLine,
+    TextStyle,
+    TextTone,
+    cells,
+    ellipsize,
+    spans_width,
+)
+from phoenix_tui.text.agent_text import SUBMISSIONS, count_successes, end_words, is_good
+from phoenix_tui.text.labels import shell_place
+from phoenix_tui.widgets.blocks.diff import DiffColours, diff_block
+from phoenix_tui.widgets.blocks.rows import (
+    BAR,
+    INDENT,
+    ToolView,
+    bar_lines,
+    bar_sentence,
+    bar_whole,
+    column,
+    draw_row,
+    duration_text,
+    output_lines,
+    shorten,
+)
 from tools.clean import clean, clean_line
 from tools.contract import AgentEnd, AgentsDisplay, DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
+from tools.terminal.values import TextRun
 from tools.wording import counted
+
+SPAWN_TASK: Final = "spawn_task"
+_STARTED: Final = r"^(\S+) started$"
+_COMPLETION: Final = r"\[SYSTEM\] Child task (\S+) has (completed successfully|failed: (.*))\.$"
+"""The texts of engine/machine/agent_texts.py, which are byte-stable; compiled with the first of them."""
+NAME_SHARE: Final = 45
+"""Share of names in a hundred cells of a row; larger where the words beside them leave room."""
+WIDE: Final = 60
+"""Cells of a row from which it says how much was used."""
+MARKS: Final = {
+    AgentStatus.SUCCESS.value: Span("✓ ", TextStyle(TextTone.GOOD)),
+    AgentStatus.CANCELLED.value: Span("■ ", QUIET),
+}
+"""Marks before a row; every other end is a failure."""
+FAILED: Final = Span("✗ ", TextStyle(TextTone.BAD))
+
+
+def came_back(view: ToolView) -> Sequence[AgentEnd]:
+    """The sub-agents of a call that has ended, in its order; none where it was no such call or failed itself."""
+    return view.display.agents if isinstance(view.display, AgentsDisplay) else ()
+
+
+def agents_of(view: ToolView) -> Sequence[str]:
+    """The ids of the sub-agents a call put to work, as far as its result names them."""
+    started = re.match(_STARTED, view.text.strip()) if view.name == SPAWN_TASK else None
+    return [started[1]] if started is not None else [one.id for one in came_back(view)]
+
+
+def success_of(ends: Sequence[AgentEnd]) -> Span:
+    """Good where all succeeded, bad where none did: a failure is never green."""
+    good = sum(map(is_good, ends))
+    if good == len(ends):
+        return Span("✓", TextStyle(TextTone.GOOD))
+    return Span("◇", QUIET) if good else Span("✗", TextStyle(TextTone.BAD))
+
+
+def back_rows(ends: Sequence[AgentEnd], width: int) -> list[StyledLine]:
+    """A row for each; a click opens its transcript."""
+    room = column(width) - MARGIN - 4
+    used = [_count_use(one) if room >= WIDE else "" for one in ends]
+    right = max((len(text) + 2 for text in used if text), default=0)
+    names = max((cells(clean_line(one.task)) for one in ends), default=0)
+    words = max((cells(end_words(one.reason, one.text)) for one in ends), default=0)
+    name_room = min(names, max((room - right) * NAME_SHARE // 100, room - right - words - 2))
+    return [_row(one, text, name_room, width, right) for one, text in zip(ends, used, strict=True)]
+
+
+def _row(one: AgentEnd, used: str, name_room: int, width: int, right: int) -> StyledLine:
+    start = (Span(" " * (MARGIN + 2)), MARKS.get(one.status, FAILED), Span(ellipsize(clean_line(one.task), name_room)))
+    gap = " " * max(name_room + MARGIN + 4 - spans_width(start), 0) + "  "
+    room = max(column(width) - spans_width(start) - len(gap) - right, 0)
+    words = Span(ellipsize(end_words(one.reason, one.text), room), QUIET)
+    blank = " " * (room - spans_width((words,)) + right - len(used)) if used else ""
+    spans = (*start, Span(gap), words, Span(f"{blank}{used}", QUIET))
+    action = open_action(one.id)
+    return StyledLine(tuple(span._replace(action=action) for span in spans), margin=MARGIN + 2)
+
+
+def _count_use(one: AgentEnd) -> str:
+    """Turns and time."""
+    parts = [counted(one.turns, "turn")] if one.turns else []
+    parts += [duration_text(one.seconds)] if one.seconds > 0 else []
+    return " · ".join(parts)
+
+
+def open_action(agent_id: str) -> str:
+    """The click action that opens a sub-agent's transcript."""
+    return f"screen.command({f'agents {agent_id}'!r})"
+
+
+def completion_words(text: str) -> str:
+    """Outcome of a background sub-agent, in one line; empty for any other text."""
+    match = re.match(_COMPLETION, text.partition("\n")[0])
+    if match is None:
+        return ""
+    _, _, said = text.partition(" from child:\n")
+    return end_words(match[3] or "", said)
+
+
+LEFT_OUT: Final = "⋯"
+CURSOR: Final = TextStyle(program="7")
+
+
+def running_rows(view: ToolView, width: int, most: int) -> list[StyledLine]:
+    """The last lines of a running program, with its cursor."""
+    by_row, room = _by_row(view.runs), column(width) - MARGIN - 2
+    lines = list(output_lines(view.tail))
+    row, place = view.cursor or (-1, 0)
+    lines += [""] * (row + 1 - len(lines))
+    rows = [_spans(ellipsize(line, room), 0, by_row.get(number, ())) for number, line in enumerate(lines)]
+    if row >= 0 and place < room:
+        rows[row] = _with_cursor(rows[row], place)
+    return [_bar_spans(spans) for spans in rows[-most:]]
+
+
+def screen_rows(view: ToolView, width: int) -> list[StyledLine]:
+    """Hint for a program that needs the whole terminal, or reads keys as if it had it; none for others."""
+    if not (view.wants_screen or view.reads_keys):
+        return []
+    needs = "needs your terminal · " if view.wants_screen else ""
+    yours = "yours" if needs else "your terminal"
+    words = f"{needs}{key('send')} gives it {yours} · {NAME} returns"
+    style = TextStyle(TextTone.NEEDS_YOU) if needs else QUIET
+    return [_bar_spans([Span(ellipsize(words, column(width) - MARGIN - 2), style)])]
+
+
+def colour_rows(text: str, runs: Sequence[TextRun], width: int, *, head: int) -> list[StyledLine]:
+    """The first `head` lines and the last one, each cut to one row."""
+    lines, by_row, room = output_lines(text), _by_row(runs), column(width) - MARGIN - 2
+    numbers = list(range(len(lines)))
+    if len(lines) > head + 1:
+        numbers = [*numbers[:head], -1, numbers[-1]]
+    return [
+        _bar_spans(
+            _spans(ellipsize(lines[number], room), 0, by_row.get(number, ())) if number >= 0 else [Span(LEFT_OUT)]
+        )
+        for number in numbers
+    ]
+
+
+def colour_whole(text: str, runs: Sequence[TextRun], width: int) -> Iterator[StyledLine]:
+    """All lines, wrapped."""
+    by_row, place = _by_row(runs), 0
+    for number, shown, joint in plain_rows(text, column(width) - MARGIN - 2, hard=True):
+        place = 0 if joint is None else place
+        yield _bar_spans(_spans(shown, place, by_row.get(number, ())), joint)
+        place += len(shown)
+
+
+def _with_cursor(spans: Sequence[Span], place: int) -> list[Span]:
+    """The spans of a row with the character at a place in exchanged colours."""
+    text = "".join(span.text for span in spans).ljust(place + 1)
+    before, _ = _cut(spans, place)
+    missing = place - sum(len(span.text) for span in before)
+    _, behind = _cut(spans, place + 1)
+    return [*before, Span(" " * missing), Span(text[place], CURSOR), *behind]
+
+
+def _cut(spans: Sequence[Span], place: int) -> tuple[list[Span], list[Span]]:
+    before: list[Span] = []
+    behind: list[Span] = []
+    for span in spans:
+        before.append(span._replace(text=span.text[: max(place, 0)]))
+        behind.append(span._replace(text=span.text[max(place, 0) :]))
+        place -= len(span.text)
+    return before, behind
+
+
+def _bar_spans(spans: Sequence[Span], joint: str | None = None) -> StyledLine:
+    return StyledLine((INDENT, BAR, *spans), joint, MARGIN + 2)
+
+
+def _by_row(runs: Sequence[TextRun]) -> Mapping[int, Sequence[TextRun]]:
+    by_row: dict[int, list[TextRun]] = {}
+    for run in runs:
+        by_row.setdefault(run.row, []).append(run)
+    return by_row
+
+
+def _spans(text: str, begins: int, runs: Sequence[TextRun]) -> list[Span]:
+    """`text`, which begins at a character of its line, in the looks of that line."""
+    spans: list[Span] = []
+    place = 0
+    for run in runs:
+        start, end = max(run.start - begins, place), min(run.end - begins, len(text))
+        if start < end:
+            spans.append(Span(text[place:start]))
+            spans.append(Span(text[start:end], TextStyle(program=run.look)))
+            place = end
+    return [span for span in (*spans, Span(text[place:], PLAIN)) if span.text]
+
 
 TAIL_LINES: Final = 3
 """Lines under a running call."""
@@ -57,20 +253,20 @@ def tool_block(view: ToolView, width: int, *, is_open: bool, action: str = "", n
     output = "" if _hands_in(view) else output_of(view).rstrip()
     right = _right(view, _lines_of(view, output), is_open, now)
     mark = RUNS_ON if _job(view) else _mark(view.status)
-    lines = [row(mark, view.label, _title(view), right, width, action=action, is_path=view.name in OF_PATHS)]
+    lines = [draw_row(mark, view.label, _title(view), right, width, action=action, is_path=view.name in OF_PATHS)]
     if view.is_own and view.status is ToolStatus.RUNNING and _is_screen(view, output):
         return ToolBlock([*lines, *running_rows(view, width, OWN_TAIL), *screen_rows(view, width)])
     if view.is_own and output:
         return _own_block(view, lines, output, width, is_open=is_open)
     if is_open and (output or _is_silent(view)):
-        return ToolBlock(lines, rows=barred_whole(output or SILENT, width, PLAIN if output else QUIET))
+        return ToolBlock(lines, rows=bar_whole(output or SILENT, width, PLAIN if output else QUIET))
     if view.status is ToolStatus.RUNNING:
-        return ToolBlock(lines + barred(output_lines(output)[-TAIL_LINES:], width))
+        return ToolBlock(lines + bar_lines(output_lines(output)[-TAIL_LINES:], width))
     if view.status is ToolStatus.ERROR and not view.is_own:
         output = output.removeprefix(f"{view.name}: ")
         if "\n" not in output:
-            return ToolBlock([*lines, *barred_sentence(output, width, SENTENCE_ROWS)])
-    return ToolBlock(lines + barred(_excerpt(output_lines(output), _head(view)), width))
+            return ToolBlock([*lines, *bar_sentence(output, width, SENTENCE_ROWS)])
+    return ToolBlock(lines + bar_lines(_excerpt(output_lines(output), _head(view)), width))
 
 
 def _is_screen(view: ToolView, output: str) -> bool:
@@ -82,8 +278,8 @@ def _own_block(view: ToolView, lines: list[StyledLine], output: str, width: int,
     """A line of the user: its output is what it was run for, so it is shown with its colours."""
     runs = view.display.runs if isinstance(view.display, TerminalDisplay) else ()
     if is_open:
-        return ToolBlock(lines, rows=coloured_whole(output, runs, width))
-    return ToolBlock(lines + coloured_rows(output, runs, width, head=OWN_HEAD))
+        return ToolBlock(lines, rows=colour_whole(output, runs, width))
+    return ToolBlock(lines + colour_rows(output, runs, width, head=OWN_HEAD))
 
 
 def _lines_of(view: ToolView, output: str) -> int:
@@ -114,9 +310,9 @@ def _agents_block(view: ToolView, backs: Sequence[AgentEnd], width: int, *, is_o
     """A spawn call whose sub-agents have ended: one row each, all their text only where it is opened."""
     right = duration_text(view.duration) if view.duration > 0 else ""
     mark = _mark(view.status) if view.status is not ToolStatus.SUCCESS else success_of(backs)
-    lines = [row(mark, view.label, succeeded(backs), right, width, action=action)]
+    lines = [draw_row(mark, view.label, count_successes(backs), right, width, action=action)]
     if is_open and (said := view.text.rstrip()):
-        return ToolBlock(lines, rows=barred_whole(said, width))
+        return ToolBlock(lines, rows=bar_whole(said, width))
     return ToolBlock(lines if is_open else lines + back_rows(backs, width))
 
 
@@ -125,7 +321,7 @@ def reads_line(views: Sequence[ToolView], width: int, action: str) -> StyledLine
     names = [view.summary for view in views]
     shown = ", ".join(names[:3]) + (f" +{len(names) - 3}" if len(names) > 3 else "")
     seconds = sum(view.duration for view in views)
-    return row(_mark(ToolStatus.SUCCESS), views[0].label, shown, duration_text(seconds), width, action=action)
+    return draw_row(_mark(ToolStatus.SUCCESS), views[0].label, shown, duration_text(seconds), width, action=action)
 
 
 def output_of(view: ToolView) -> str:
@@ -140,11 +336,11 @@ def _display_text(display: Display | None, text: str) -> str:
         case None:
             return text
         case TerminalDisplay():
-            return clean(shortened(display.output))
+            return clean(shorten(display.output))
         case PlainDisplay():
-            return clean(shortened(display.text))
+            return clean(shorten(display.text))
         case DiffDisplay():
-            return clean(shortened(display.diff))
+            return clean(shorten(display.diff))
         case ImageDisplay():
             return ""
         case AgentsDisplay():
@@ -209,7 +405,7 @@ def _status_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
             return ["asks"]
         case ToolStatus.SUCCESS:
             hidden = _hidden_words(view, lines, is_open)
-            if (found := _found(view)) and not is_open:
+            if (found := _count_found(view)) and not is_open:
                 return [found]
             return [*hidden, f"in background ({job})"] if (job := _job(view)) else hidden
         case ToolStatus.ERROR:
@@ -226,7 +422,7 @@ def _status_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
             assert_never(view.status)
 
 
-def _found(view: ToolView) -> str:
+def _count_found(view: ToolView) -> str:
     """Number of results of a search of the web, in place of that of its lines."""
     if view.name != WEB_SEARCH or not isinstance(view.display, PlainDisplay):
         return ""

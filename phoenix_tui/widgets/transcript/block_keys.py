@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from textual.widget import Widget
 
-from phoenix_tui.widgets.blocks.agent_cell import agents_of
+from phoenix_tui.widgets.blocks.tool_row import agents_of
 from phoenix_tui.widgets.transcript import signals
+from phoenix_tui.widgets.transcript.block_cursor import is_human
 from phoenix_tui.widgets.transcript.canvas import Canvas
-from phoenix_tui.widgets.transcript.runs import opened_runs
+from phoenix_tui.widgets.transcript.model import find_opened_runs
 from phoenix_tui.widgets.transcript.scroller import Scroller
-from phoenix_tui.widgets.transcript.stops import is_human
 
 if TYPE_CHECKING:
     from phoenix_tui.widgets.transcript.targets import Target
@@ -131,7 +131,7 @@ class BlockKeys:
             return
         key = chosen.part.key
         if not (chosen.part.foldable and stack.is_open(key)):
-            key = next(iter(opened_runs(stack.model, chosen.slot + 1, stack.opened)), "")
+            key = next(iter(find_opened_runs(stack.model, chosen.slot + 1, stack.opened)), "")
         if key:
             self._fold(key)
 

@@ -11,14 +11,12 @@ from msgspec import Struct
 from engine.records import StoredMessage, ToolCallRecord
 from phoenix_tui.markdown.code import CodeJob
 from phoenix_tui.markdown.lines import StyledLine, cells
-from phoenix_tui.widgets.blocks.diff_colours import DiffJob
+from phoenix_tui.widgets.blocks.diff import DiffJob
 from phoenix_tui.widgets.transcript.block_cursor import BlockCursor
-from phoenix_tui.widgets.transcript.drawing import fold_action
+from phoenix_tui.widgets.transcript.drawing import Part, fold_action
 from phoenix_tui.widgets.transcript.marks import Marks
 from phoenix_tui.widgets.transcript.model import TranscriptModel
-from phoenix_tui.widgets.transcript.parts import Part
-from phoenix_tui.widgets.transcript.stack import Stack
-from phoenix_tui.widgets.transcript.viewport import Viewport
+from phoenix_tui.widgets.transcript.stack import Stack, Viewport
 
 _COLOURED_AT_ONCE: Final = 40
 """Source lines coloured in one slice, about 5 ms."""

@@ -1,29 +1,149 @@
-"""Messages -> parts: the blocks of each part, and rows that share one line."""
+"""Messages as parts: the blocks of each part, their lines, and the strips of those that were on the screen."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
 from itertools import groupby
-from typing import Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
+from textual.strip import Strip
 
 from engine.machine.messages import Block, ImageBlock, Origin, Role, TextBlock, ThinkingBlock, ToolUseBlock, attached_in
 from engine.machine.texts import without_keys
 from engine.records import StoredMessage
-from phoenix_tui.images.boxes import box_of
-from phoenix_tui.markdown.lines import MARGIN, Span, StyledLine
-from phoenix_tui.markdown.plain import LongText
-from phoenix_tui.text.agent_text import handed_in
-from phoenix_tui.text.message_marks import marks
+from phoenix_tui.images.source import box_of
+from phoenix_tui.markdown.code import LongText
+from phoenix_tui.markdown.lines import BLANK, MARGIN, Span, StyledLine
+from phoenix_tui.text.agent_text import marks, read_submission
 from phoenix_tui.widgets.blocks import speech
-from phoenix_tui.widgets.blocks.agent_cell import completion_words
-from phoenix_tui.widgets.blocks.tool_row import reads_line, tool_block
-from phoenix_tui.widgets.blocks.tool_view import ToolView
-from phoenix_tui.widgets.transcript.model import TranscriptModel, shows_nothing, text_of
-from phoenix_tui.widgets.transcript.parts import Part, PartKind
-from phoenix_tui.widgets.transcript.runs import reads_of, run_of
+from phoenix_tui.widgets.blocks.rows import ToolView
+from phoenix_tui.widgets.blocks.tool_row import completion_words, reads_line, tool_block
+from phoenix_tui.widgets.transcript.model import TranscriptModel, reads_of, run_of, shows_nothing, text_of
 from tools.wording import counted
+
+if TYPE_CHECKING:
+    from phoenix_tui.images.source import Box
+    from phoenix_tui.markdown.code import CodeBlock
+    from phoenix_tui.markdown.stream import MarkdownStream
+    from phoenix_tui.widgets.blocks.diff import DiffColours
+
+
+class PartKind(StrEnum):
+    """Kind of a part; parts of kind `TOOL` follow each other without a blank row."""
+
+    PROMPT = "prompt"
+    ANSWER = "answer"
+    THINKING = "thinking"
+    TOOL = "tool"
+    NOTE = "note"
+    IMAGE = "image"
+
+
+IN_RUNS: Final = frozenset({PartKind.TOOL, PartKind.NOTE})
+"""Kinds whose rows belong together."""
+ENDS: Final = frozenset({"stopped", "error"})
+"""Keys of the parts about the end of a turn."""
+
+
+class Part(Struct):
+    """One block of a message, drawn for one width."""
+
+    key: str
+    """Names the part within the conversation: fold states and redrawing go by it."""
+    kind: PartKind
+    lines: list[StyledLine]
+    foldable: bool = False
+    dim: bool = False
+    """Painted in quiet throughout: text that was not saved."""
+    stream: MarkdownStream | LongText | None = None
+    """Source of its lines, while code in it is still to be coloured or text to come."""
+    colours: DiffColours | None = None
+    """Uncoloured rest of a diff."""
+    codes: Sequence[CodeBlock] = ()
+    """The pieces of code in it, top down."""
+    picture: Box | None = None
+    """The stored image it shows, a row of cells for each of its lines."""
+    gap: int = 0
+    """Blank rows above it."""
+    strips: list[Strip | None] = field(default_factory=list[Strip | None])
+
+    @property
+    def plain(self) -> MarkdownStream | LongText | DiffColours | None:
+        """Owner of code in it that is still to be coloured."""
+        painting = self.stream or self.colours
+        return painting if painting is not None and painting.jobs else None
+
+    def height(self) -> int:
+        """Rows, the gap included."""
+        return len(self.lines) + self.gap
+
+
+class Drawn(Struct):
+    """One message, drawn."""
+
+    parts: list[Part]
+
+    @property
+    def height(self) -> int:
+        """Rows of all parts."""
+        return sum(part.height() for part in self.parts)
+
+    def locate(self, row: int) -> tuple[Part, int] | None:
+        """The part that holds a row and the line within it, -1 for its gap."""
+        for part in self.parts:
+            height = part.height()
+            if row < height:
+                return part, row - part.gap
+            row -= height
+        return None
+
+    def line(self, row: int) -> StyledLine:
+        """The line at a row."""
+        found = self.locate(row)
+        if found is None or found[1] < 0 or found[1] >= len(found[0].lines):
+            return BLANK
+        return found[0].lines[found[1]]
+
+    def top_of(self, key: str) -> int | None:
+        """The row at which a part begins, its gap left out."""
+        row = 0
+        for part in self.parts:
+            if part.key == key:
+                return row + part.gap
+            row += part.height()
+        return None
+
+
+def locate_rows(rows: Iterable[tuple[int, int, Drawn | None]]) -> Iterator[tuple[Part, int] | None]:
+    """`locate` for rows in their order, which passes over each part once."""
+    before: Drawn | None = None
+    number = top = 0
+    for _, row, drawn in rows:
+        if drawn is None:
+            yield None
+            continue
+        if drawn is not before:
+            before, number, top = drawn, 0, 0
+        while number < len(drawn.parts) and row >= top + drawn.parts[number].height():
+            top += drawn.parts[number].height()
+            number += 1
+        part = drawn.parts[number] if number < len(drawn.parts) else None
+        yield None if part is None else (part, row - top - part.gap)
+
+
+def with_gaps(parts: list[Part], before: PartKind | None) -> Drawn:
+    """Parts with blank rows between them, none in a run of tool rows or of notes and above images.
+
+    `before` is the kind above. The end of a turn is set apart.
+    """
+    for part in parts:
+        goes_on = before is part.kind and part.kind in IN_RUNS and part.key not in ENDS
+        part.gap = 0 if before is None or part.kind is PartKind.IMAGE or goes_on else 1
+        before = part.kind
+    return Drawn(parts)
+
 
 _INDENT = Span(" " * MARGIN)
 _AUTHORS = {Origin.HUMAN: "you", Origin.LLM: "answer", Origin.TOOL: "result"}
@@ -75,7 +195,7 @@ class Drawing(Struct, frozen=True):
             rows = speech.bare_rows(_AUTHORS.get(message.origin, "note"), message.blocks, self.width)
             return [_long_part(f"message:{message.seq}", PartKind.NOTE, rows)]
         if message.role is Role.ASSISTANT:
-            shared = self._shared_reads(message)
+            shared = self._draw_shared_reads(message)
             return list(self._assistant_parts(message)) if shared is None else shared
         texts = text_of(message)
         key = f"message:{message.seq}"
@@ -139,7 +259,7 @@ class Drawing(Struct, frozen=True):
         if live.stopped is not None:
             stored = self.model.stop_notice
             words = text_of(stored) if stored is not None else ""
-            yield Part("stopped", PartKind.NOTE, speech.stopped_lines(live.stopped, self.width, words))
+            yield Part("stopped", PartKind.NOTE, speech.draw_stop(live.stopped, self.width, words))
         if self.model.error is not None:
             yield Part("error", PartKind.NOTE, speech.error_lines(self.model.error, self.width))
 
@@ -184,7 +304,7 @@ class Drawing(Struct, frozen=True):
         box = box_of(image.attachment_id, (image.width, image.height), room, self.aspect, large=large)
         return Part(key, PartKind.IMAGE, [StyledLine((bar,), margin=MARGIN)] * box.rows, foldable=True, picture=box)
 
-    def _shared_reads(self, message: StoredMessage) -> list[Part] | None:
+    def _draw_shared_reads(self, message: StoredMessage) -> list[Part] | None:
         """The parts of a message whose reads share a row with its neighbours'; None when they do not."""
         run = run_of(self.model, message.seq)
         if len(run) == 1:
@@ -203,7 +323,7 @@ class Drawing(Struct, frozen=True):
             key = f"{message.seq}:{position}"
             if isinstance(block, ToolUseBlock):
                 calls.append(block)
-                if result := handed_in(block):
+                if result := read_submission(block):
                     yield from self._call_parts(calls)
                     calls = []
                     yield self.stack.finished_answer(f"answer:{key}", result)
@@ -245,7 +365,7 @@ def last_kind(message: StoredMessage) -> PartKind | None:
         return PartKind.NOTE if message.origin in _REPORTS else PartKind.PROMPT
     for block in reversed(message.blocks):
         if isinstance(block, ToolUseBlock):
-            return PartKind.ANSWER if handed_in(block) else PartKind.TOOL
+            return PartKind.ANSWER if read_submission(block) else PartKind.TOOL
         if isinstance(block, TextBlock | ThinkingBlock) and block.text.strip():
             answer = PartKind.NOTE if message.role is Role.SYSTEM else PartKind.ANSWER
             return answer if isinstance(block, TextBlock) else PartKind.THINKING

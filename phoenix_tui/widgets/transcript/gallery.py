@@ -9,16 +9,14 @@ from rich.style import Style
 from textual.strip import Strip
 from textual.widget import Widget
 
-from phoenix_tui.markdown.lines import QUIET, Span
-from phoenix_tui.markdown.wrap import ellipsize
+from phoenix_tui.markdown.lines import QUIET, Span, ellipsize
 from phoenix_tui.widgets.transcript.canvas import Canvas
+from phoenix_tui.widgets.transcript.drawing import Part
 from phoenix_tui.widgets.transcript.painter import HERE, Painter
-from phoenix_tui.widgets.transcript.parts import Part
 from tools.contract import ImageRejected
 
 if TYPE_CHECKING:
-    from phoenix_tui.images.boxes import Box
-    from phoenix_tui.images.pictures import Picture
+    from phoenix_tui.images.source import Box, Picture
 
 MOST_ROWS: Final = 400
 

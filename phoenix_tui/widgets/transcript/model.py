@@ -1,10 +1,10 @@
-"""Data of a transcript: a window of messages, its tool calls, and the current reply."""
+"""Data of a transcript: a window of messages, its tool calls, runs of quick reads, and the current reply."""
 
 from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct, field
@@ -12,11 +12,13 @@ from msgspec.structs import replace
 
 from engine.machine.messages import (
     Block,
+    ImageBlock,
     Origin,
     Role,
     TextBlock,
     ToolCall,
     ToolResult,
+    ToolResultBlock,
     ToolStatus,
     ToolUseBlock,
     is_own_call,
@@ -33,13 +35,165 @@ from engine.machine.states import (
     is_busy,
 )
 from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
-from engine.updates import Snapshot
-from phoenix_tui.text.agent_text import handed_in
+from engine.updates import RunningCall, Snapshot
+from phoenix_tui.text.agent_text import read_submission
+from phoenix_tui.widgets.blocks.rows import (
+    ToolView,
+    append_output,
+    display_of,
+    summary_of,
+    view_queued_call,
+    view_stored_call,
+)
 from phoenix_tui.widgets.blocks.speech import StopNotice, is_stop_notice
-from phoenix_tui.widgets.transcript.call_book import CallBook
-from tools.clean import clean_line
+from tools.call_titles import SERVER_TOOL
+from tools.clean import clean, clean_line
 from tools.clock import SYSTEM_CLOCK, Clock
-from tools.contract import Progress, ToolRequest
+from tools.contract import (
+    OutputChunk,
+    OutputSoFar,
+    ProcessesEnded,
+    ProcessStarted,
+    ProgramEnded,
+    Progress,
+    TerminalDisplay,
+    ToolRequest,
+)
+from tools.shell_output import all_lines, readable
+from tools.terminal.values import TerminalRows
+
+_UNSETTLED: Final = frozenset({ToolStatus.QUEUED, ToolStatus.AWAITING_APPROVAL, ToolStatus.RUNNING})
+
+
+class CallBook:
+    """Calls by id; `changed` collects the ids of those that look different since it was last emptied."""
+
+    def __init__(self) -> None:
+        self._views: dict[str, ToolView] = {}
+        self._slots: dict[str, int] = {}
+        self._running: dict[str, None] = {}
+        self._images: dict[str, tuple[ImageBlock, ...]] = {}
+        self.changed: set[str] = set()
+        self.grown: set[str] = set()
+        """Calls whose images came: their message has more parts than before."""
+
+    def view(self, block: ToolUseBlock) -> ToolView:
+        """View of a block's call."""
+        return self._views.get(block.id) or view_queued_call(ToolCall(block.id, block.name, block.input_json))
+
+    def get(self, call_id: str) -> ToolView | None:
+        """A call by its id, None when its message is not in memory."""
+        return self._views.get(call_id)
+
+    def images(self, call_id: str) -> tuple[ImageBlock, ...]:
+        """The images a call gave the model."""
+        return self._images.get(call_id, ())
+
+    def slot(self, call_id: str) -> int | None:
+        """The slot of the message that made it."""
+        return self._slots.get(call_id)
+
+    @property
+    def running(self) -> Iterable[str]:
+        """The ids of calls that run."""
+        return tuple(self._running)
+
+    def add(self, message: StoredMessage, stored: Mapping[str, ToolCallRecord]) -> None:
+        """Add the calls of a message, of which `stored` has some; known calls stay."""
+        for block in message.blocks:
+            if isinstance(block, ToolResultBlock):
+                self._add_images(block)
+            if isinstance(block, ToolUseBlock):
+                self._slots[block.id] = message.seq - 1
+                if block.id not in self._views:
+                    record = stored.get(block.id)
+                    self._put(self.view(block) if record is None else view_stored_call(record))
+
+    def _add_images(self, result: ToolResultBlock) -> None:
+        images = tuple(block for block in result.content if isinstance(block, ImageBlock))
+        if images and result.tool_use_id not in self._images:
+            self._images[result.tool_use_id] = images
+            self.grown.add(result.tool_use_id)
+
+    def forget(self, message: StoredMessage) -> None:
+        """Drop the calls of a message that leaves memory."""
+        for block in message.blocks:
+            if isinstance(block, ToolUseBlock):
+                self._views.pop(block.id, None)
+                self._slots.pop(block.id, None)
+                self._running.pop(block.id, None)
+                self._images.pop(block.id, None)
+
+    def clear(self) -> None:
+        """Drop all of them."""
+        self._views.clear()
+        self._slots.clear()
+        self._running.clear()
+        self._images.clear()
+        self.changed.clear()
+        self.grown.clear()
+
+    def start(self, call: ToolCall, request: ToolRequest | None, now: float) -> None:
+        """A call is about to run."""
+        view = self._views.get(call.id) or view_queued_call(call)
+        told = "" if request is None or call.name.startswith(SERVER_TOOL) else request.summary
+        summary = told or summary_of(call.input_json, call.name)
+        self._put(replace(view, summary=summary, status=ToolStatus.RUNNING, since=now, tail=""))
+
+    def mark(self, call_id: str, status: ToolStatus, since: float) -> None:
+        """Mark an unsettled call as running or waiting; its clock restarts."""
+        view = self._views.get(call_id)
+        if view is not None and view.status is not status and view.status in _UNSETTLED:
+            self._put(replace(view, status=status, since=since))
+
+    def resume(self, running: RunningCall) -> None:
+        """A call that ran before anyone looked: its clock and its newest output."""
+        view = self._views.get(running.call_id)
+        if view is not None:
+            view = replace(view, status=ToolStatus.RUNNING, since=running.started, tail=clean(running.tail))
+            self._put(replace(view, wants_screen=running.wants_screen))
+
+    def progress(self, call_id: str, progress: Progress) -> None:
+        """Add output of a running call."""
+        view = self._views.get(call_id)
+        if view is None:
+            return
+        match progress:
+            case OutputChunk(text=text):
+                self._put(replace(view, tail=append_output(view, text)))
+            case TerminalRows(text=text, runs=runs, folder=folder, cursor=cursor):
+                view = replace(view, tail=text, runs=runs, folder=folder, cursor=cursor)
+                self._put(replace(view, wants_screen=progress.wants_screen, reads_keys=progress.reads_keys))
+            case ProcessesEnded(count=count):
+                self._put(replace(view, ended_processes=count))
+            case ProgramEnded(captured=captured, exit_code=code, seconds=seconds):
+                status = ToolStatus.ERROR if code else ToolStatus.SUCCESS
+                display = TerminalDisplay(readable(captured), code, lines=all_lines(captured))
+                self._put(replace(view, status=status, display=display, duration=seconds))
+            case ProcessStarted() | OutputSoFar():
+                pass
+
+    def end(self, result: ToolResult, duration: float, ended_processes: int) -> None:
+        """A call is settled."""
+        view = self._views.get(result.call_id)
+        if view is None:
+            return
+        ended = replace(view, status=result.status, text=clean(result.text), display=display_of(result))
+        processes = ended_processes or view.ended_processes
+        self._put(replace(ended, duration=duration, ended_processes=processes))
+
+    def touch_running(self) -> None:
+        """Time passed: running calls look different."""
+        self.changed.update(self._running)
+
+    def _put(self, view: ToolView) -> None:
+        self._views[view.id] = view
+        self.changed.add(view.id)
+        if view.status is ToolStatus.RUNNING:
+            self._running[view.id] = None
+        else:
+            self._running.pop(view.id, None)
+
 
 KEPT_MESSAGES: Final = 1_000
 """Messages held in memory; others are loaded again when they come into view (docs/decisions/textual.md)."""
@@ -118,7 +272,7 @@ def _words(block: Block) -> str:
     """Text of a part of an answer; the call that ends a sub-agent has its result."""
     if isinstance(block, TextBlock):
         return block.text
-    return handed_in(block) if isinstance(block, ToolUseBlock) else ""
+    return read_submission(block) if isinstance(block, ToolUseBlock) else ""
 
 
 class TranscriptModel:
@@ -294,3 +448,55 @@ class TranscriptModel:
         if self.live.stopped is not None:
             self.live = LiveReply()
             self.dirty.update((self.count - 1, self.count))
+
+
+LONGEST: Final = 40
+"""Messages looked through in either direction."""
+
+
+def reads_of(model: TranscriptModel, seq: int) -> list[ToolView]:
+    """The calls of a message that holds nothing but quick good reads of one name; else none."""
+    message = model.messages.get(seq)
+    if message is None or message.silent or model.plain:
+        return []
+    views: list[ToolView] = []
+    for block in message.blocks:
+        if not isinstance(block, ToolUseBlock):
+            return []
+        view = model.calls.view(block)
+        if not view.folds_with_others or (views and view.name != views[0].name):
+            return []
+        views.append(view)
+    return views
+
+
+def run_of(model: TranscriptModel, seq: int) -> list[int]:
+    """The messages that share one row with message `seq`, oldest first; itself alone when it shares none."""
+    reads = reads_of(model, seq)
+    if not reads:
+        return [seq]
+    name = reads[0].name
+    before = _neighbours(model, range(seq - 1, seq - LONGEST, -1), name)
+    return [*reversed(before), seq, *_neighbours(model, range(seq + 1, seq + LONGEST), name)]
+
+
+def _neighbours(model: TranscriptModel, seqs: range, name: str) -> list[int]:
+    found: list[int] = []
+    for seq in seqs:
+        message = model.messages.get(seq)
+        if message is not None and message.origin is Origin.TOOL:
+            continue
+        reads = reads_of(model, seq)
+        if not reads or reads[0].name != name:
+            break
+        found.append(seq)
+    return found
+
+
+def find_opened_runs(model: TranscriptModel, seq: int, opened: Collection[str]) -> Iterator[str]:
+    """The keys of opened rows of reads that message `seq` has a part in."""
+    slots = {other - 1 for other in run_of(model, seq)}
+    for key in opened:
+        kind, _, call_id = key.partition(":")
+        if kind == "reads" and model.calls.slot(call_id) in slots:
+            yield key

@@ -1,18 +1,77 @@
-"""Lines -> strips in the colours of a theme."""
+"""Lines as strips, in the colours of the theme and of programs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, cast
 
 from msgspec import Struct
+from rich.color import Color as RichColor
 from rich.segment import Segment
 from rich.style import Style
+from textual.app import App
 from textual.color import Color
 from textual.strip import Strip
+from textual.widget import Widget
 
 from phoenix_tui.markdown.lines import Span, StyledLine, Surface, TextStyle, TextTone, spans_width
-from phoenix_tui.widgets.transcript.program_colours import ProgramColours
+from phoenix_tui.styles.themes import has_palette
+from tools.terminal.look import look_of
+
+LEAST_CONTRAST = 0.2
+"""Difference of brightness below which a text is hard to read; it gets black or white then."""
+LEAST_ON_A_COLOUR = 0.3
+"""The same on a ground that the program chose: the theme's colours are pale, and white on its red is hard to read."""
+_COLOURS = 8
+_EXACT = 16
+"""Colours of the palette from this one on are the same everywhere."""
+
+
+class ProgramColours(Struct, frozen=True):
+    """The eight colours of programs, black to white, and those of the theme's text."""
+
+    eight: tuple[Color, ...]
+    text: Color
+    background: Color
+
+    def style(self, code: str) -> Style:
+        """The style of SGR parameters."""
+        look = look_of(code)
+        ground = self._colour(look.ground[1:] if look.ground.startswith("10") else look.ground) or self.background
+        colour = self._colour(look.colour) or self.text
+        if look.reverse:
+            colour, ground = ground, colour
+        least = LEAST_CONTRAST if ground == self.background else LEAST_ON_A_COLOUR
+        return Style(
+            color=_readable(colour, ground, least).rich_color,
+            bgcolor=ground.rich_color,
+            bold=look.bold or None,
+            dim=look.dim or None,
+            italic=look.italic or None,
+            strike=look.strike or None,
+            underline=look.underline or None,
+        )
+
+    def _colour(self, code: str) -> Color | None:
+        """The colour of parameters such as `31`, `38;5;208` or `48;2;1;2;3`; None for none."""
+        if not code:
+            return None
+        kind, *rest = (int(number) for number in code.split(";"))
+        if rest and rest[0] == 2:
+            red, green, blue = rest[1:]
+            return Color(red, green, blue)
+        number = rest[1] if rest else kind % 10 + (_COLOURS if kind >= 90 or kind < 10 else 0)
+        if number < _EXACT:
+            return self.eight[number % _COLOURS]
+        return Color.from_rich_color(RichColor.from_ansi(number))
+
+
+def _readable(colour: Color, ground: Color, least: float) -> Color:
+    if colour.ansi is not None or ground.ansi is not None:
+        return colour  # of the terminal itself: its brightness is not known
+    near = abs(colour.brightness - ground.brightness) < least
+    return ground.get_contrast_text(1.0) if near else colour
+
 
 HERE: Final = Style(meta={"@click": "here"})
 """Style of clickable cells in a line: the view looks up the action of a click there.
@@ -92,7 +151,7 @@ class Painter:
 
     def spans_strip(self, spans: Sequence[Span], *, dim: bool = False) -> Strip:
         """Spans outside any part as one row of the full width; a click runs their action."""
-        return self._row(spans, (self._named(span, dim) for span in spans))
+        return self._row(spans, (self._link_style(span, dim) for span in spans))
 
     def _row(self, spans: Sequence[Span], styles: Iterable[Style]) -> Strip:
         segments = [Segment(span.text, style) for span, style in zip(spans, styles, strict=True) if span.text]
@@ -111,7 +170,7 @@ class Painter:
             found = self._clickable[look] = self.style(look) + HERE
         return found
 
-    def _named(self, span: Span, dim: bool) -> Style:
+    def _link_style(self, span: Span, dim: bool) -> Style:
         style = self._look(span, dim)
         return style + Style(meta={"@click": span.action}) if span.action else style
 
@@ -163,3 +222,59 @@ def _programs(colours: Colours) -> ProgramColours:
 def _blend(start: Color, end: Color, share: float) -> Color:
     """A colour between two; the terminal's own colours cannot be mixed."""
     return start if start.ansi is not None or end.ansi is not None else start.blend(end, share, 1.0)
+
+
+CSS: Final = """
+WIDGET > .transcript--surface { background: $surface; }
+WIDGET > .transcript--text { color: $foreground; }
+WIDGET > .transcript--quiet { color: $text-muted; }
+WIDGET > .transcript--you { color: $accent; }
+WIDGET > .transcript--work { color: $primary; }
+WIDGET > .transcript--needs-you { color: $warning; }
+WIDGET > .transcript--good { color: $success; }
+WIDGET > .transcript--bad { color: $error; }
+WIDGET > .transcript--selection { background: $screen-selection-background; }
+"""
+COMPONENTS: Final = frozenset({
+    "transcript--surface",
+    "transcript--text",
+    "transcript--quiet",
+    "transcript--you",
+    "transcript--work",
+    "transcript--needs-you",
+    "transcript--good",
+    "transcript--bad",
+    "transcript--selection",
+})
+"""Names for the COMPONENT_CLASSES of such a widget."""
+
+
+def css_of(widget: str) -> str:
+    """The rules of a widget's own DEFAULT_CSS, by the name of its class."""
+    return CSS.replace("WIDGET", widget)
+
+
+def colours_of(widget: Widget) -> Colours:
+    """The colours that these rules give the widget now."""
+
+    def foreground(name: str) -> Color:
+        colour = widget.get_component_rich_style(f"transcript--{name}").color
+        return widget.colors[3] if colour is None else Color.from_rich_color(colour)
+
+    def background(name: str) -> Color:
+        colour = widget.get_component_rich_style(f"transcript--{name}").bgcolor
+        return widget.background_colors[1] if colour is None else Color.from_rich_color(colour)
+
+    return Colours(
+        background=widget.background_colors[1],
+        surface=background("surface"),
+        text=foreground("text"),
+        quiet=foreground("quiet"),
+        you=foreground("you"),
+        work=foreground("work"),
+        needs_you=foreground("needs-you"),
+        good=foreground("good"),
+        bad=foreground("bad"),
+        selection=background("selection"),
+        few=has_palette(cast("App[object]", widget.app)),  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
+    )

@@ -1,20 +1,131 @@
-"""All messages one below the other: their drawn parts, and the height of each."""
+"""All messages one below the other, the live answer, and the row at the top, kept while heights change."""
 
 from __future__ import annotations
 
+from array import array
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
 
 from engine.machine.messages import Origin
 from engine.records import StoredMessage
-from phoenix_tui.widgets.transcript.drawing import Drawing, last_kind
-from phoenix_tui.widgets.transcript.heights import Heights
-from phoenix_tui.widgets.transcript.live_answer import LiveAnswer
-from phoenix_tui.widgets.transcript.model import TranscriptModel
-from phoenix_tui.widgets.transcript.parts import Drawn, Part, PartKind, with_gaps
-from phoenix_tui.widgets.transcript.runs import run_of
+from phoenix_tui.widgets.transcript.drawing import Drawing, Drawn, Part, PartKind, last_kind, with_gaps
+from phoenix_tui.widgets.transcript.model import LiveReply, TranscriptModel, run_of
 from tools.shedding import SheddingOrder, shedding
+
+if TYPE_CHECKING:
+    from phoenix_tui.markdown.stream import MarkdownStream
+
+
+_CHUNK: Final = 512
+
+
+class Heights:
+    """A row count per slot; unseen ones hold an estimate."""
+
+    def __init__(self, count: int, estimate: int) -> None:
+        self._heights = array("l", [estimate]) * count
+        self._sums = [min(_CHUNK, count - start) * estimate for start in range(0, count, _CHUNK)]
+        self.total = count * estimate
+        """All rows."""
+
+    def __len__(self) -> int:
+        return len(self._heights)
+
+    def __getitem__(self, slot: int) -> int:
+        return self._heights[slot]
+
+    def set(self, slot: int, height: int) -> int:
+        """Correct one height; returns by how much it grew."""
+        growth = height - self._heights[slot]
+        if growth:
+            self._heights[slot] = height
+            self._sums[slot // _CHUNK] += growth
+            self.total += growth
+        return growth
+
+    def append(self, height: int) -> None:
+        """Add a slot at the end."""
+        if len(self._heights) % _CHUNK == 0:
+            self._sums.append(0)
+        self._heights.append(height)
+        self._sums[-1] += height
+        self.total += height
+
+    def top(self, slot: int) -> int:
+        """The first row of a slot."""
+        chunk = slot // _CHUNK
+        return sum(self._sums[:chunk]) + sum(self._heights[chunk * _CHUNK : slot])
+
+    def find(self, row: int) -> tuple[int, int]:
+        """The slot that holds `row` and the row within it; the last one for rows beyond the end."""
+        last = len(self._heights) - 1
+        if row >= self.total:
+            return last, max(self._heights[last] - 1, 0)
+        row = max(row, 0)
+        chunk = 0
+        while row >= self._sums[chunk]:
+            row -= self._sums[chunk]
+            chunk += 1
+        slot = chunk * _CHUNK
+        while row >= self._heights[slot]:
+            row -= self._heights[slot]
+            slot += 1
+        return slot, row
+
+
+class LiveAnswer:
+    """One part fed with the pieces of one reply; another reply starts another part."""
+
+    def __init__(self) -> None:
+        self._part: Part | None = None
+        self._stream: MarkdownStream | None = None
+        """Source of its lines."""
+        self._reply: LiveReply | None = None
+        self._fed = 0
+        self.first_changed = -1
+        """The first line that the last call of `part` changed, -1 for none."""
+
+    def drop(self) -> None:
+        """Forget the part: another width, another conversation."""
+        self._part = self._stream = None
+
+    def part(self, live: LiveReply, width: int) -> Part:
+        """The part with all that has streamed so far."""
+        from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - 21 ms (docs/decisions/libraries.md)
+
+        part, stream, self.first_changed = self._part, self._stream, -1
+        if part is None or stream is None or self._reply is not live:
+            stream = self._stream = MarkdownStream(width)
+            part = self._part = Part("answer:live", PartKind.ANSWER, stream.lines, stream=stream, codes=stream.codes)
+            self._reply, self._fed = live, 0
+        if self._fed < len(live.pieces):
+            self.first_changed = stream.add("".join(live.pieces[self._fed :]))
+            self._fed = len(live.pieces)
+            del part.strips[self.first_changed :]
+        if part.dim is not (live.stopped is not None):
+            part.dim, self.first_changed = live.stopped is not None, 0
+            part.strips.clear()
+        return part
+
+    def finished(self, key: str, text: str, width: int, live: LiveReply) -> Part:
+        """A stored answer; the one that just streamed, and is not `live` any more, keeps its lines and strips."""
+        from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - 21 ms (docs/decisions/libraries.md)
+
+        part, growing = self._part, self._stream
+        has_ended = self._reply is not live  # stopped text stays, and may begin like an earlier answer
+        if has_ended and part is not None and growing is not None and text.startswith(growing.source):
+            stream, strips = growing, part.strips
+            del strips[stream.end(text[len(stream.source) :]) :]
+            if part.dim:
+                strips.clear()
+            self._part = self._stream = None
+        else:
+            stream, strips = MarkdownStream(width), []
+            stream.begin(text)
+        waiting = stream if stream.jobs or stream.waiting else None
+        return Part(key, PartKind.ANSWER, stream.lines, stream=waiting, codes=stream.codes, strips=strips)
+
 
 ESTIMATE: Final = 4
 """Rows a message is taken for until it was drawn."""
@@ -121,7 +232,7 @@ class Stack:
         if top is None or view.folds_with_others:
             return self.forget_run(slot), 0
         try:
-            part = self._drawing().call_part(view)
+            part = self._make_drawing().call_part(view)
         except Exception as error:  # noqa: BLE001 - any fault of a block
             self.show_plainly(slot, error)
             return slot, 0
@@ -169,7 +280,7 @@ class Stack:
         """A finished answer as a part."""
         return self._answer.finished(key, text, self.width, self.model.live)
 
-    def _drawing(self) -> Drawing:
+    def _make_drawing(self) -> Drawing:
         return Drawing(self.model, self.width, self, self.aspect)
 
     def show_plainly(self, slot: int, error: Exception) -> None:
@@ -190,11 +301,11 @@ class Stack:
                 return self._draw_live() if message is None else self._draw_stored(slot, message)
         except Exception as error:  # noqa: BLE001 - any fault of a block
             self.show_plainly(slot, error)
-        parts = self._drawing().plain_parts(message)
+        parts = self._make_drawing().plain_parts(message)
         return with_gaps(parts, self._kind_above(slot))
 
     def _draw_stored(self, slot: int, message: StoredMessage) -> Drawn:
-        return with_gaps(self._drawing().message_parts(message), self._kind_above(slot))
+        return with_gaps(self._make_drawing().message_parts(message), self._kind_above(slot))
 
     def _kind_above(self, slot: int) -> PartKind | None:
         """The kind of the part above a slot; None above the first."""
@@ -208,7 +319,7 @@ class Stack:
         return PartKind.NOTE if slot > 4 else None
 
     def _draw_live(self) -> Drawn:
-        drawing, live = self._drawing(), self.model.live
+        drawing, live = self._make_drawing(), self.model.live
         parts: list[Part] = []
         if self.model.count == 0 and not live.pieces and not live.thinking.pieces:
             parts.extend(part for part in [drawing.welcome()] if part is not None)
@@ -249,3 +360,106 @@ class Stack:
                     self.show_plainly(slot, error)
                 return True
         return False
+
+
+ABOVE: Final = 2
+"""Rows kept in sight above a block that is brought there: the prompt that stays on top and a blank."""
+
+
+class Viewport:
+    """A window of `height` rows on a stack; it follows the end or holds its place."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+        self.following = True
+        """True while the end stays visible as it grows."""
+        self.height = 0
+        self.slot = 0
+        """The message at the top."""
+        self.row = 0
+        """First visible row of it."""
+        self.missing: set[int] = set()
+        """Slots near the window that are not in memory, as of the last `place`."""
+
+    def hold(self) -> tuple[int, int]:
+        """The place, for telling later whether it moved."""
+        return self.slot, self.row
+
+    def move_to(self, y: int) -> None:
+        """Go to a row of all rows."""
+        heights = self._stack.heights
+        self.following = y >= heights.total - self.height
+        self.slot, self.row = heights.find(y)
+
+    def stand_at(self, slot: int, row: int = 0) -> None:
+        """Put a row of a message at the top, wherever it is: the next `place` measures it."""
+        self.following = False
+        self.slot, self.row = max(min(slot, self._stack.last), 0), row
+
+    def reveal(self, slot: int, first: int, after: int) -> None:
+        """Bring rows of a message into sight with as little movement as will do; a tall block shows its beginning."""
+        heights = self._stack.heights
+        top, here = heights.top(slot), heights.top(self.slot) + self.row
+        begin, end = top + first, top + after
+        if begin - ABOVE < here or end - begin > self.height - ABOVE:
+            self.move_to(max(begin - ABOVE, 0))
+        elif end > here + self.height:
+            self.move_to(end - self.height)
+
+    def place(self) -> int:
+        """Measure the visible messages and a page above; returns the top row's index among all rows."""
+        self.missing.clear()
+        heights = self._stack.heights
+        if not self.following:
+            self._measure_up(self.slot - 1, self.height)
+            shown = self._measure_down(self.slot, self.height + self.row)
+            self.row = max(min(self.row, heights[self.slot] - 1), 0)
+            if shown - self.row >= self.height:
+                return heights.top(self.slot) + self.row
+        self._measure_up(len(heights) - 1, 2 * self.height)
+        y = max(0, heights.total - self.height)
+        if not self.following:
+            y = min(y, heights.top(self.slot) + self.row)
+        self.slot, self.row = heights.find(y)
+        return y
+
+    @property
+    def has_gap(self) -> bool:
+        """True when a visible row belongs to a message that is not in memory, as of the last `place`."""
+        heights, slot, left = self._stack.heights, self.slot, self.height + self.row
+        while self.missing and left > 0 and slot < len(heights):
+            if slot in self.missing:
+                return True
+            left -= heights[slot]
+            slot += 1
+        return False
+
+    def rows(self) -> Iterator[tuple[int, int, Drawn | None]]:
+        """Slot, row and drawing of every row in sight, top down."""
+        heights, slot, row = self._stack.heights, self.slot, self.row
+        left = self.height
+        while left > 0 and slot < len(heights):
+            drawn = self._stack.drawn(slot)
+            while row < heights[slot] and left > 0:
+                yield slot, row, drawn
+                row, left = row + 1, left - 1
+            slot, row = slot + 1, 0
+
+    def _measure_up(self, slot: int, rows: int) -> None:
+        while slot >= 0 and rows > 0:
+            self._measure(slot)
+            rows -= self._stack.heights[slot]
+            slot -= 1
+
+    def _measure_down(self, slot: int, rows: int) -> int:
+        """Measure from `slot` on until `rows` rows are known; returns how many there are."""
+        known = 0
+        while slot < len(self._stack.heights) and known < rows:
+            self._measure(slot)
+            known += self._stack.heights[slot]
+            slot += 1
+        return known
+
+    def _measure(self, slot: int) -> None:
+        if self._stack.drawn(slot) is None:
+            self.missing.add(slot)

@@ -1,4 +1,4 @@
-"""Actions on the block under the cursor: the text to copy, the file and the image it names."""
+"""Actions on the block under the cursor: the text to copy, the file or image it names, and the row of its keys."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.machine.messages import ImageBlock, TextBlock, ThinkingBlock, ToolUseBlock
-from phoenix_tui.text.agent_text import handed_in
+from phoenix_tui.keys.active_keys import keys
+from phoenix_tui.keys.keymap import KEYS_BY_ID
+from phoenix_tui.markdown.lines import QUIET, Span, TextStyle, TextTone, cells
+from phoenix_tui.text.agent_text import read_submission
 from phoenix_tui.widgets.blocks.diff_rows import diff_rows
 from phoenix_tui.widgets.blocks.tool_row import output_of
-from phoenix_tui.widgets.transcript.block_cursor import ChosenBlock
+from phoenix_tui.widgets.transcript.block_cursor import ChosenBlock, is_prompt
+from phoenix_tui.widgets.transcript.drawing import Part, PartKind
 from phoenix_tui.widgets.transcript.model import TranscriptModel, shows_nothing, text_of
-from phoenix_tui.widgets.transcript.parts import Part, PartKind
-from phoenix_tui.widgets.transcript.stops import is_prompt
+from phoenix_tui.widgets.transcript.stack import Stack
 from tools.contract import DiffDisplay, JsonValue
 
 _PATHS: Final = ("path", "file_path", "file")
@@ -142,7 +145,7 @@ def _text(model: TranscriptModel, chosen: ChosenBlock) -> str:
         seq, _, position = name.partition(":")
         block = model.messages[int(seq)].blocks[int(position)]
         if isinstance(block, ToolUseBlock):
-            return handed_in(block)
+            return read_submission(block)
         return block.text if isinstance(block, TextBlock | ThinkingBlock) else ""
     if kind == "message":
         message = model.messages[int(name)]
@@ -171,10 +174,10 @@ def _file(model: TranscriptModel, chosen: ChosenBlock) -> tuple[str, int]:
         return view.display.path, next(changed, 1)
     message = model.messages.get(chosen.slot + 1)
     calls = () if message is None else (one for one in message.blocks if isinstance(one, ToolUseBlock))
-    return next((_named_file(one.input_json) for one in calls if one.id == call_id), ("", 0))
+    return next((_read_named_file(one.input_json) for one in calls if one.id == call_id), ("", 0))
 
 
-def _named_file(input_json: str) -> tuple[str, int]:
+def _read_named_file(input_json: str) -> tuple[str, int]:
     try:
         arguments: JsonValue = json.loads(input_json or "{}")
     except (ValueError, RecursionError):
@@ -185,3 +188,69 @@ def _named_file(input_json: str) -> tuple[str, int]:
     line = arguments.get("offset", arguments.get("line", 1))
     first = line if isinstance(line, int) and line > 0 else 1
     return (path, first) if path else ("", 0)
+
+
+KEY_OF: Final[dict[BlockAction, str]] = {
+    BlockAction.TOGGLE: "block_open",
+    BlockAction.COPY: "block_copy",
+    BlockAction.EDIT: "block_edit",
+    BlockAction.OPEN_FILE: "block_file",
+    BlockAction.OPEN_IMAGE: "block_file",
+    BlockAction.FORK: "block_fork",
+}
+"""The key that asks for an action; a click on its words does the same."""
+
+
+class KeyRow:
+    """The row, built again only when another or a redrawn block is under the cursor."""
+
+    def __init__(self) -> None:
+        self._of: tuple[Part, int, bool, int] | None = None
+        self._spans: tuple[Span, ...] = ()
+
+    def spans(self, stack: Stack, chosen: ChosenBlock | None, width: int) -> tuple[Span, ...]:
+        """Words of the row."""
+        if chosen is None:
+            return key_row(stack, None, width)
+        of, seen = (chosen.part, chosen.code, stack.is_open(chosen.part.key), width), self._of
+        if seen is None or seen[0] is not of[0] or seen[1:] != of[1:]:
+            self._of, self._spans = of, key_row(stack, chosen, width)
+        return self._spans
+
+
+def key_row(stack: Stack, chosen: ChosenBlock | None, width: int) -> tuple[Span, ...]:
+    """The words of the row; those without room are left out from the right."""
+    if chosen is None:
+        return (Span(" ▌", TextStyle(TextTone.YOU, bold=True)),)
+    target = target_of(stack.model, chosen)
+    spans = [Span(" ▌", TextStyle(TextTone.YOU, bold=True)), Span(target.name, TextStyle(bold=True))]
+    entries = [_entry(KEY_OF[action], _words(action, stack, chosen)) for action in target.actions]
+    if chosen.code < 0 and chosen.part.codes:
+        entries.insert(1, _entry("block_down", "its code"))
+    entries.append((keys("block_prompt_up", "block_prompt_down"), "prompts", ""))
+    room = width - sum(cells(span.text) for span in spans)
+    gap = "  "
+    for key, words, action in entries:
+        if not key:
+            continue
+        need = cells(gap) + cells(key) + cells(words) + 1
+        if need > room:
+            break
+        room -= need
+        spans += [Span(gap, QUIET), Span(key, TextStyle(TextTone.YOU), action), Span(f" {words}", QUIET, action)]
+        gap = " · "
+    return tuple(spans)
+
+
+def _entry(key: str, words: str) -> tuple[str, str, str]:
+    """The user's keys, their meaning, and the action of a click."""
+    return keys(key), words, KEYS_BY_ID[key].action
+
+
+def _words(action: BlockAction, stack: Stack, chosen: ChosenBlock) -> str:
+    if action is not BlockAction.TOGGLE:
+        return action.value
+    is_open = stack.is_open(chosen.part.key)
+    if chosen.part.picture is not None:
+        return "smaller" if is_open else "larger"
+    return "fold" if is_open else action.value

@@ -1,14 +1,11 @@
-"""The transcript of one conversation as a single widget (docs/decisions/textual.md).
-
-The methods that Textual calls pass to the owned objects: `canvas` what is drawn, `scroller` the position of the window,
-`blocks` the block cursor, `history` older messages, `gallery` pictures, `frames` when to draw.
-"""
+"""The transcript of one conversation as a single widget, and its work between frames (docs/decisions/textual.md)."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import ClassVar, Final
+from typing import ClassVar, Final, assert_never
 
 from textual import events
 from textual.binding import Binding, BindingType
@@ -16,28 +13,219 @@ from textual.geometry import Region
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
+from textual.widget import Widget
 
-from engine.updates import MessageSaved, RunEnded, Snapshot, TextArrived, ThinkingArrived, Update
-from phoenix_tui.keys.keymap import bindings
-from phoenix_tui.keys.scopes import Scope
+from engine.updates import (
+    AgentsChanged,
+    AnswerEnded,
+    ApprovalAsked,
+    BackgroundSummary,
+    CallEnded,
+    ContextChanged,
+    ConversationChanged,
+    HookEnded,
+    HookStarted,
+    JobsChanged,
+    LiveTextDropped,
+    MessageSaved,
+    Noticed,
+    Paced,
+    QueueChanged,
+    RetryScheduled,
+    Routed,
+    RunEnded,
+    Snapshot,
+    StateChanged,
+    TasksChanged,
+    TextArrived,
+    ThinkingArrived,
+    ToolDrafted,
+    ToolEnded,
+    ToolProgressed,
+    ToolStarted,
+    Update,
+    ViewersLeft,
+)
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.lifecycle.containment import goes_on_after
+from phoenix_tui.markdown.code import CodeJob
+from phoenix_tui.widgets.bases import Ticker
+from phoenix_tui.widgets.blocks.diff import DiffJob
 from phoenix_tui.widgets.transcript import signals
-from phoenix_tui.widgets.transcript.bar import TranscriptBar
 from phoenix_tui.widgets.transcript.block_keys import BlockKeys
 from phoenix_tui.widgets.transcript.canvas import Canvas
-from phoenix_tui.widgets.transcript.follow import follow
-from phoenix_tui.widgets.transcript.frames import Frames
 from phoenix_tui.widgets.transcript.gallery import Gallery
-from phoenix_tui.widgets.transcript.history import HistoryReader
-from phoenix_tui.widgets.transcript.kept_rows import KeptRows
+from phoenix_tui.widgets.transcript.marks import block_selection, read_selection
 from phoenix_tui.widgets.transcript.model import TranscriptModel, is_own, shows_nothing
-from phoenix_tui.widgets.transcript.painted_rows import PaintedRows
-from phoenix_tui.widgets.transcript.scroll_places import ScrollPlaces
-from phoenix_tui.widgets.transcript.scroller import Scroller
-from phoenix_tui.widgets.transcript.selecting import block_selection, selected_text
-from phoenix_tui.widgets.transcript.theme_colours import COMPONENTS, css_of
-from phoenix_tui.widgets.transcript.timers import TranscriptTimers
-from phoenix_tui.widgets.transcript.visible_rows import VisibleRows
+from phoenix_tui.widgets.transcript.painted_rows import HistoryReader, KeptRows, PaintedRows, VisibleRows
+from phoenix_tui.widgets.transcript.painter import COMPONENTS, css_of
+from phoenix_tui.widgets.transcript.scroller import Scroller, ScrollPlaces, TranscriptBar
+from tools.clock import SYSTEM_CLOCK, Clock
+
+FRAME_SECONDS: Final = 1 / 16
+COST_FACTOR: Final = 8
+"""Frames may take about an eighth of the time, whatever a model writes."""
+SLOWEST_SECONDS: Final = 0.4
+"""Longest wait of a frame, however much the last one had to lay out."""
+
+
+class Frames:
+    """Calls `draw` soon after each request, never for every one of them."""
+
+    def __init__(self, draw: Callable[[], None], clock: Clock = SYSTEM_CLOCK) -> None:
+        self._draw = draw
+        self._clock = clock
+        self._ended = float("-inf")
+        self._cost = 0.0
+        self._handle: asyncio.TimerHandle | None = None
+
+    @property
+    def waiting(self) -> bool:
+        """True while a frame is still to come."""
+        return self._handle is not None
+
+    def request(self, not_before: float = 0.0) -> None:
+        """Schedule a frame, in `not_before` seconds at the earliest."""
+        if self._handle is not None:
+            return
+        rest = min(max(FRAME_SECONDS, COST_FACTOR * self._cost), SLOWEST_SECONDS)
+        wait = max(self._ended + rest - self._clock.monotonic(), not_before)
+        if wait <= 0:
+            self.flush()
+        else:
+            self._handle = asyncio.get_running_loop().call_later(wait, self.flush)
+
+    def flush(self) -> None:
+        """Draw now."""
+        self.stop()
+        began = self._clock.monotonic()
+        self._draw()
+        self._ended = self._clock.monotonic()
+        self._cost = self._ended - began
+
+    def catch_up(self) -> None:
+        """Draw a pending frame now: another paint happens at this moment anyway."""
+        if self.waiting:
+            self.flush()
+
+    def stop(self) -> None:
+        """Forget a frame that is still to come."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+
+def has_more(canvas: Canvas) -> bool:
+    """True when a visible text is not completely laid out."""
+    return any(part.stream is not None and bool(part.stream.waiting) for part in canvas.visible_parts())
+
+
+def lay_more(canvas: Canvas) -> bool:
+    """Lay out a slice of a visible text; False when there is none."""
+    return any(drawn is not None and canvas.stack.lay_slice(slot, drawn) for slot, _, drawn in canvas.viewport.rows())
+
+
+TICK_SECONDS: Final = 1.0
+"""Seconds between the ticks of a running call's clock."""
+COLOUR_SECONDS: Final = 0.02
+"""Rest between two slices of code that are coloured."""
+
+
+class TranscriptTimers:
+    """Timers of one transcript; nothing of it runs while there is nothing to do."""
+
+    def __init__(self, view: Widget, canvas: Canvas, scroller: Scroller, frames: Frames) -> None:
+        self._view = view
+        self._canvas = canvas
+        self._scroller = scroller
+        self._frames = frames
+        self._clock = Ticker(view, TICK_SECONDS, self._tick)
+        self._colouring = False
+
+    def see_to(self) -> None:
+        """Start the needed work, stop the rest."""
+        if not self._view.is_mounted:
+            return
+        self._clock.run(bool(self._canvas.model.calls.running))
+        if not self._colouring and (self._canvas.has_plain_code() or has_more(self._canvas)):
+            self._colouring = True
+            self._view.set_timer(COLOUR_SECONDS, self._colour)
+
+    def _tick(self) -> None:
+        self._canvas.model.calls.touch_running()
+        self._frames.request()
+
+    def _colour(self) -> None:
+        job = self._canvas.job_to_lex()
+        if job is not None:
+            self._view.run_worker(self._colour_later(job), group="colour")
+            return
+        self._colouring = False
+        if lay_more(self._canvas):
+            self._scroller.place_again()
+            return
+        first = self._canvas.colour()
+        if first is not None:
+            self._scroller.paint_from(first)
+            self.see_to()
+
+    async def _colour_later(self, job: CodeJob | DiffJob) -> None:
+        """Colour later, so that no key waits for the lexing process."""
+        await asyncio.to_thread(job.lex)
+        self._colour()
+
+
+def follow(update: Update, model: TranscriptModel) -> None:  # noqa: C901, PLR0912 - one case per update, no logic
+    """Update `model`; updates without a visible effect change nothing."""
+    match update:
+        case Snapshot():
+            model.show(update)
+        case MessageSaved(message=message):
+            model.save(message)
+        case TextArrived(text=text):
+            model.add_text(text)
+        case ThinkingArrived(text=text):
+            model.add_thinking(text)
+        case ToolDrafted(name=name, characters=characters):
+            model.draft_call(name, characters)
+        case LiveTextDropped(cancelled=cancelled):
+            model.drop_live(cancelled=cancelled)
+        case ToolStarted(call=call, request=request):
+            model.start_call(call, request)
+        case ToolProgressed(call_id=call_id, progress=progress):
+            model.progress(call_id, progress)
+        case ToolEnded(result=result, duration=duration, ended_processes=ended_processes):
+            model.end_call(result, duration, ended_processes)
+        case StateChanged(state=state, since=since):
+            model.change_state(state, since)
+        case RunEnded(status=status):
+            model.end_run(status)
+        case Noticed(text=text):
+            model.add_notice(text)
+        case ConversationChanged(conversation=conversation):
+            model.conversation = conversation
+            model.dirty.add(model.count)
+        case (
+            ApprovalAsked()
+            | ContextChanged()
+            | CallEnded()
+            | RetryScheduled()
+            | Paced()
+            | JobsChanged()
+            | QueueChanged()
+            | AgentsChanged()
+            | Routed()
+            | AnswerEnded()
+            | BackgroundSummary()
+            | TasksChanged()
+            | HookStarted()
+            | HookEnded()
+            | ViewersLeft()
+        ):
+            pass  # status line, meter, question, queue and the rows of sub-agents show these
+        case _:
+            assert_never(update)
+
 
 REQUEST_FIRST: Final = 0.006
 """Seconds until one's own message is drawn: painting it takes 10 ms, by which the request would be later."""
@@ -204,7 +392,7 @@ class TranscriptView(ScrollView, can_focus=True):
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """Selected text as it is copied."""
-        return selected_text(self.canvas.stack, selection), "\n"
+        return read_selection(self.canvas.stack, selection), "\n"
 
     def text_select_all(self) -> None:
         """Select the block that was clicked: all of a conversation is never meant by a double click."""

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from engine.machine.states import AgentOutcome, AgentStatus, AwaitingLlm, Idle, Requesting, RetryWait, State
 from engine.updates import AgentView
 from phoenix_tui.linear.agents import row as row_in_words
-from phoenix_tui.widgets.agent_figures import elapsed
-from phoenix_tui.widgets.agent_rows import agent_rows, rows_each
+from phoenix_tui.widgets.agent_panel import agent_rows, elapsed, rows_each
 from tests.support.fake_agents import ASKS, RUN, RUNS, agent
 
 NOW: Final = 1_000.0

@@ -12,9 +12,9 @@ from engine.engine import Activity
 from engine.machine.messages import ToolCall
 from engine.machine.states import AwaitingApproval, AwaitingLlm, Errored, Idle, Requesting, State, ToolRound
 from engine.summaries import summary_of
-from phoenix_tui.terminal.attention.attention import Attention, AttentionSettings
-from phoenix_tui.terminal.attention.background import is_light, remember, remembered_light
-from phoenix_tui.terminal.attention.signals import (
+from phoenix_tui.terminal.attention import (
+    Attention,
+    AttentionSettings,
     Notifying,
     Skills,
     TaskbarProgress,
@@ -23,8 +23,8 @@ from phoenix_tui.terminal.attention.signals import (
     skills_of,
     title,
 )
-from phoenix_tui.widgets.status_line import Status
-from phoenix_tui.widgets.title_row import Heading
+from phoenix_tui.terminal.background import is_light, remember, remembered_light
+from phoenix_tui.widgets.status_line import Heading, Status
 from tests.support.fake_engine import RUN, FakeEngine
 
 WORKING = AwaitingLlm(1, RUN, Requesting())

@@ -9,8 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.terminal.clipboard import Clipboard, ClipboardImage, ClipboardText, ClipboardTrouble, osc_52
-from phoenix_tui.terminal.clipboard_backends import MAC, NO_DISPLAY, OVER_SSH, WAYLAND, X11, choose
+from phoenix_tui.terminal.clipboard import (
+    MAC,
+    NO_DISPLAY,
+    OVER_SSH,
+    WAYLAND,
+    X11,
+    Clipboard,
+    ClipboardImage,
+    ClipboardText,
+    ClipboardTrouble,
+    choose,
+    osc_52,
+)
 from tools.contract import Captured, Command, Finished
 
 PNG = b"\x89PNG\r\n\x1a\nrest"

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from engine.machine.states import AwaitingLlm, Idle, Requesting, Run
 from engine.records import ConversationSummary
 from engine.records.totals import Totals
-from phoenix_tui.widgets.list_model import ListModel
-from phoenix_tui.widgets.roster import Live, names
+from phoenix_tui.widgets.roster import ListModel, Live, names
 from tests.support.clocks import SteppedClock
 
 WORKS = Live(AwaitingLlm(1, Run("r", 5), Requesting()), 0.0, began=1.0)

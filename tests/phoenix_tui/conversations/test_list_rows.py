@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from phoenix_tui.text.labels import AGENTS, ASKING, DONE, FAILED, READY, RUNNING, STOPPED, THINKING, UNREAD, Label
-from phoenix_tui.widgets.list_rows import Ink, Signs, pieces, shorten, shown_columns, tail_of
+from phoenix_tui.widgets.conversation_list import Ink, Signs, pieces, shorten, shown_columns, tail_of
 from phoenix_tui.widgets.roster import RosterRow
 
 SIGNS = Signs(" ", Ink.TEXT, "○")

@@ -1,11 +1,12 @@
-"""Keys and pastes as the bytes that a terminal sends."""
+"""Keys as bytes for a program, and the key that takes the terminal back."""
 
 from __future__ import annotations
 
 import pytest
 from textual import events
 
-from phoenix_tui.keys.key_bytes import key_bytes, paste_bytes
+from phoenix_tui.keys.key_bytes import TWICE_WITHIN, ReturnKey, key_bytes, paste_bytes
+from tests.support.clocks import SteppedClock
 from tools.terminal.values import TerminalModes
 
 USUAL, OTHER = TerminalModes(), TerminalModes(application_keys=True, brackets_pastes=True)
@@ -52,3 +53,37 @@ def test_a_paste_cannot_leave_its_brackets_or_act() -> None:
     text = "one\ntwo\r\nthree\tx\x1b[201~rm\x03\x9b"
     assert paste_bytes(text, USUAL) == b"one\rtwo\rthree\tx[201~rm"
     assert paste_bytes(text, OTHER) == b"\x1b[200~one\rtwo\rthree\tx[201~rm\x1b[201~"
+
+
+PRESS = b"\x1d"
+
+
+@pytest.mark.parametrize("press", [PRESS, b"\x1b[93;5u", b"\x1b[27;5;93~"])
+@pytest.mark.parametrize("apart", [True, False])
+def test_two_presses_in_a_row_return_and_are_no_keys_of_the_program(press: bytes, apart: bool) -> None:
+    key = ReturnKey(SteppedClock())
+    if apart:
+        assert key.feed(b"ab" + press) == (b"ab", False)
+        assert key.feed(press + b"later") == (b"", True)
+    else:
+        assert key.feed(b"ab" + press + press + b"later") == (b"ab", True)
+
+
+def test_one_press_is_the_programs_with_the_next_key_or_after_a_while() -> None:
+    clock = SteppedClock()
+    key = ReturnKey(clock)
+    assert key.feed(PRESS) == (b"", False)
+    assert key.feed(b"x" + PRESS) == (PRESS + b"x", False)
+    assert (key.holds, key.take_late()) == (True, b"")
+    clock.seconds += TWICE_WITHIN
+    assert (key.take_late(), key.holds) == (PRESS, False)
+    assert key.feed(PRESS) == (b"", False)
+    clock.seconds += TWICE_WITHIN + 0.1
+    assert key.feed(PRESS) == (PRESS, False)
+    assert key.feed(PRESS) == (b"", True)
+
+
+def test_presses_with_a_key_between_do_not_return() -> None:
+    key = ReturnKey(SteppedClock())
+    assert key.feed(PRESS + b"x" + PRESS + b"y") == (PRESS + b"x" + PRESS + b"y", False)
+    assert key.feed(PRESS + b"x" + PRESS + PRESS) == (PRESS + b"x", True)

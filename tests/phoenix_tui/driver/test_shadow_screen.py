@@ -15,9 +15,8 @@ from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.geometry import Region, Size
 from textual.strip import Strip
 
-from phoenix_tui.terminal.cells import cells_of
+from phoenix_tui.terminal.cells import blank_code, cells_of, change_of_style, code_of, look_of
 from phoenix_tui.terminal.output import drawing_only, with_overlays
-from phoenix_tui.terminal.sgr import blank_code, change_of_style, code_of, look_of
 from phoenix_tui.terminal.shadow import ShadowScreen, is_capable
 
 COLUMNS, ROWS = 40, 12

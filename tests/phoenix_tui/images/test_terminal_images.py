@@ -13,10 +13,8 @@ from textual.color import Color
 
 from engine.ports import StorageError
 from engine.records import Attachment
-from phoenix_tui.images.boxes import LARGE, SMALL, Box, box_of
 from phoenix_tui.images.graphics import CellSize, GraphicsProtocol, known_way, protocol_of
-from phoenix_tui.images.pictures import MARKS, BlocksPicture
-from phoenix_tui.images.source import KEPT, ImageSource, kitty_image
+from phoenix_tui.images.source import KEPT, LARGE, MARKS, SMALL, BlocksPicture, Box, ImageSource, box_of, kitty_image
 from phoenix_tui.terminal.input import InputFilter
 from phoenix_tui.terminal.output import PLACEHOLDER, drawing_only, with_overlays
 from tests.support.plain_runner import PlainRunner

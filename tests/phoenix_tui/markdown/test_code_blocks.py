@@ -56,7 +56,7 @@ def test_code_that_is_still_being_written_is_no_piece_yet() -> None:
 
 
 def test_getting_ready_for_markdown_loads_no_language() -> None:
-    script = "import sys; from phoenix_tui.markdown.warm import warm; warm(); print(*sys.modules)"
+    script = "import sys; from phoenix_tui.markdown.stream import warm; warm(); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     assert loaded >= {"markdown_it"}

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phoenix_tui.markdown import stream as stream_module
+from phoenix_tui.markdown.layout import DECIDING
 from phoenix_tui.markdown.stream import MarkdownStream
-from phoenix_tui.markdown.table import DECIDING
 from tests.support.whole_markdown import markdown_lines
 
 HEAD = "| name | count |\n|---|---:|\n"

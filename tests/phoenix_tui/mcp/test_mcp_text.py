@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.ports.mcp import ServerDefinition, ServerOrigin, confinement
-from phoenix_tui.text.mcp_text import details, origin_words, sandbox_words, shown_origin
+from phoenix_tui.text.server_text import details, origin_words, sandbox_words, show_origin
 from tests.support.fake_mcp import a_server
 from tools.contract import Enforcement, SandboxMode
 
@@ -19,7 +19,7 @@ def test_a_screen_shows_the_home_folder_of_a_file_as_a_tilde_and_json_its_path(m
     monkeypatch.setenv("HOME", "/home/robin")
     path = str(Path("/home/robin/.config/phoenix/config.toml"))
     server = replace(a_server(), source=path)
-    assert shown_origin(server) == "~/.config/phoenix/config.toml"
+    assert show_origin(server) == "~/.config/phoenix/config.toml"
     assert "defined in   ~/.config/phoenix/config.toml" in details(server)
     assert origin_words(server) == path
 

@@ -9,7 +9,7 @@ import pytest
 
 from engine.ports import ConversationChanges, StorageError
 from phoenix_tui.commands.blocks import edit_again
-from phoenix_tui.widgets.completing import Chosen
+from phoenix_tui.widgets.completer import Chosen
 from phoenix_tui.widgets.transcript.targets import Target
 from phoenix_tui.workspace.actions import LOST_DRAFT, Actions
 from phoenix_tui.workspace.external_editor import with_changes

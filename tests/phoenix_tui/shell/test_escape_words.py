@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from engine.machine.states import Cancelling, Completed, Errored, Failed, State, is_busy
-from phoenix_tui.keys.esc_hint import state_hint
+from phoenix_tui.keys.active_keys import state_hint
 from phoenix_tui.text.labels import AgentCounts
 from phoenix_tui.workspace.escape import EscAction, EscContext, escape_action
 from tests.phoenix_tui.shell.test_shell_labels import CASES

@@ -27,7 +27,7 @@ from phoenix_tui.modals.jobs_sheet import JobsSheet
 from phoenix_tui.modals.line_sheet import LineSheet
 from phoenix_tui.modals.side_question_sheet import SideQuestionSheet
 from phoenix_tui.modals.sign_in_sheet import SignInSheet
-from phoenix_tui.widgets.image_chips import ImageChips
+from phoenix_tui.widgets.dock import ImageChips
 from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.phoenix_tui.shell.test_handlers import pumps
 from tests.snapshots.booth import Booth

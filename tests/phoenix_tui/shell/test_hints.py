@@ -16,7 +16,7 @@ import phoenix_tui
 from engine.records import Attachment, QueuedMessage
 from engine.summaries import summary_of
 from phoenix_tui.keys import active_keys
-from phoenix_tui.keys.esc_hint import BACK, CLOSES
+from phoenix_tui.keys.active_keys import BACK, CLOSES
 from phoenix_tui.keys.keymap import KEYS, key_names
 from phoenix_tui.keys.keymap_file import read_keymap
 from phoenix_tui.modals.agents_sheet import AgentsSheet
@@ -26,7 +26,7 @@ from phoenix_tui.modals.history_sheet import HistorySheet
 from phoenix_tui.modals.hit_sheet import HitSheet
 from phoenix_tui.modals.image_sheet import ImageSheet
 from phoenix_tui.modals.peek_sheet import PeekSheet
-from phoenix_tui.widgets.image_chips import ImageChips
+from phoenix_tui.widgets.dock import ImageChips
 from tests.phoenix_tui.shell.test_shell_rewind import HERS, prepare, two_turns
 from tests.phoenix_tui.shell.test_sub_agents import rows
 from tests.support.clocks import SteppedClock

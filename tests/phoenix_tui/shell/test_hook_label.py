@@ -7,7 +7,7 @@ import pytest
 from engine.machine.states import AwaitingLlm, Idle, Requesting, Run, State
 from engine.ports.hooks import HookEvent
 from engine.updates import HookEnded, HookStarted
-from phoenix_tui.text.hook_label import HookInView, hook_in_view, hook_label
+from phoenix_tui.text.labels import HookInView, hook_in_view, hook_label
 
 RUNS: State = AwaitingLlm(1, Run("run", 1), Requesting())
 

@@ -11,7 +11,7 @@ from engine.machine.messages import Role
 from phoenix_tui.lifecycle.opening_notes import PLAIN_FROM, OpeningNotes
 from phoenix_tui.markdown.stream import MarkdownStream
 from phoenix_tui.modals.peek_sheet import PeekSheet
-from phoenix_tui.widgets.flowing import Flowing
+from phoenix_tui.widgets.bases import Flowing
 from phoenix_tui.workspace.conversation_view import HUNG
 from tests.support.fake_engine import FakeConversation, FakeEngine
 

@@ -16,8 +16,7 @@ from engine.records.runs import ModelUsage, RunAgents, RunRecord
 from engine.records.totals import Totals
 from engine.routes import AnswerAlone, Route, RouteAgent, RouteCard, StartAgents
 from phoenix_tui.modals.edit_sheet import EditSheet
-from phoenix_tui.widgets.route_panel import RoutePanel
-from phoenix_tui.widgets.route_rows import as_text, from_text
+from phoenix_tui.widgets.route_panel import RoutePanel, as_text, from_text
 from phoenix_tui.widgets.status_line import StatusLine
 from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.support.clocks import SteppedClock

@@ -13,9 +13,8 @@ from textual.dom import DOMNode
 
 import phoenix_tui
 from engine.summaries import summary_of
-from phoenix_tui.keys.keymap import KEYS, bindings, help_rows
+from phoenix_tui.keys.keymap import KEYS, Scope, bindings, help_rows
 from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
-from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.context_sheet import ContextSheet
 from phoenix_tui.modals.peek_sheet import PeekSheet
 from phoenix_tui.modals.picker_sheet import PickerSheet

@@ -11,7 +11,7 @@ from engine.machine.states import State, ToolExecuting, ToolRound
 from engine.updates import StateChanged
 from phoenix_tui.keys import active_keys
 from phoenix_tui.keys.keymap import to_textual
-from phoenix_tui.text.job_text import leaving_question
+from phoenix_tui.text.agent_text import leaving_question
 from tests.support.fake_engine import RUN, FakeConversation
 from tools.contract import JobInfo
 

@@ -15,7 +15,7 @@ from engine.machine.views import EarlierView, OmissionKind
 from engine.updates import ContextChanged
 from phoenix_tui.modals.context_sheet import ContextSheet
 from phoenix_tui.widgets.context_bar import bar, headline, legend, ruler, share_of, share_rows
-from phoenix_tui.widgets.meter_click import covers
+from phoenix_tui.widgets.status_line import covers
 from tests.support.fake_context import PARTS, REPORT
 
 HOSTILE = "\x1b]52;c;aGk=\x07[/]x\u202e"

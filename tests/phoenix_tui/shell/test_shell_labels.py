@@ -28,7 +28,7 @@ from engine.machine.states import (
     ToolRound,
 )
 from phoenix_tui.text.labels import StatusDetails, age, clock, invitation, label, money, short_state, tokens
-from phoenix_tui.widgets.context_meter import ContextUse, crossing, short_meter, wide_meter
+from phoenix_tui.widgets.status_line import ContextUse, short_meter, warn_crossing, wide_meter
 
 RUN = Run("r", 50)
 BASH = ToolCall("1", "bash", "{}")
@@ -132,8 +132,8 @@ def test_the_meter_names_an_estimate_and_an_unknown_window() -> None:
 
 def test_a_crossing_is_told_once_upwards_and_again_after_the_way_down() -> None:
     low, high, full = (ContextUse(percent * 1000, 100_000) for percent in (60, 80, 95))
-    assert "80 %" in crossing(low, high)
-    assert crossing(high, high) == ""
-    assert "95 %" in crossing(high, full)
-    assert crossing(full, low) == ""
-    assert "80 %" in crossing(low, high)
+    assert "80 %" in warn_crossing(low, high)
+    assert warn_crossing(high, high) == ""
+    assert "95 %" in warn_crossing(high, full)
+    assert warn_crossing(full, low) == ""
+    assert "80 %" in warn_crossing(low, high)

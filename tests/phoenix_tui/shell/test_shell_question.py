@@ -19,9 +19,7 @@ from engine.updates import MessageSaved
 from phoenix_tui.widgets.answer_gate import GRACE
 from phoenix_tui.widgets.answer_keys import TYPING_PAUSE
 from phoenix_tui.widgets.blocks.diff_rows import MOST_ROWS, DiffRow
-from phoenix_tui.widgets.question_colours import coloured_change
-from phoenix_tui.widgets.question_text import answer_rows
-from phoenix_tui.widgets.request_text import request_rows
+from phoenix_tui.widgets.question_text import answer_rows, colour_change, request_rows
 from tests.support.clocks import SteppedClock
 from tests.support.fake_engine import question
 from tools.contract import DiffDisplay, ToolRequest
@@ -487,9 +485,9 @@ async def test_a_change_that_asks_has_the_colours_of_its_code_and_the_same_rows(
 
 
 def test_a_long_change_that_asks_stays_plain() -> None:
-    rows = coloured_change([DiffRow(number, "+", "x = 1") for number in range(MOST_ROWS + 1)], "a.py")
+    rows = colour_change([DiffRow(number, "+", "x = 1") for number in range(MOST_ROWS + 1)], "a.py")
     assert rows == ()
-    assert coloured_change([DiffRow(1, "+", "x = 1")], "a.txt") == ()
+    assert colour_change([DiffRow(1, "+", "x = 1")], "a.txt") == ()
 
 
 @pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40)])

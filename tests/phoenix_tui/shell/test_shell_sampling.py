@@ -8,7 +8,7 @@ from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.machine.messages import ToolCall
 from engine.updates import Question
 from phoenix_tui.linear.question_lines import question_lines
-from phoenix_tui.text.ask_form import quick_answer, written_answer
+from phoenix_tui.text.request_text import quick_answer, written_answer
 from tests.phoenix_tui.shell.test_shell_question import asked
 from tools.contract import ToolClass, ToolRequest
 from tools.mcp_host.protocol import raw

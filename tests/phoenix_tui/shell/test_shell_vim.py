@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from phoenix_tui.widgets.vim_state import Mode
+from phoenix_tui.widgets.vim import Mode
 
 ROOT = Path(__file__).parents[3]
 

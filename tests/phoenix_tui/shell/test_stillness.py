@@ -11,7 +11,7 @@ from textual import events
 
 from phoenix_tui.app import PhoenixApp
 from phoenix_tui.lifecycle.launch import Services
-from phoenix_tui.widgets.title_row import Heading
+from phoenix_tui.widgets.status_line import Heading
 from phoenix_tui.workspace import paint_pause
 from phoenix_tui.workspace.screen import WorkspaceScreen
 from tests.support.fake_engine import launch

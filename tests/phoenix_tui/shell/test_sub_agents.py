@@ -20,7 +20,7 @@ from phoenix_tui.modals.agents_sheet import AgentsSheet
 from phoenix_tui.modals.approvals_sheet import ApprovalsSheet
 from phoenix_tui.widgets.answer_gate import GRACE
 from phoenix_tui.widgets.question_panel import QuestionPanel
-from phoenix_tui.widgets.title_row import Heading
+from phoenix_tui.widgets.status_line import Heading
 from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.snapshots.told import Teller, call
 from tests.support.clocks import SteppedClock

@@ -11,9 +11,8 @@ from engine.machine import agent_texts
 from engine.machine.messages import ToolResult, ToolStatus
 from engine.machine.states import AgentOutcome, AgentStatus, AgentTask
 from phoenix_tui.text.agent_text import first_line
-from phoenix_tui.widgets.blocks.agent_cell import agents_of, completion_words
-from phoenix_tui.widgets.blocks.tool_row import tool_block
-from phoenix_tui.widgets.blocks.tool_view import ToolView, display_of, summary_of
+from phoenix_tui.widgets.blocks.rows import ToolView, display_of, summary_of
+from phoenix_tui.widgets.blocks.tool_row import agents_of, completion_words, tool_block
 from tools.contract import Display
 
 TASKS = (AgentTask("a1", "find tests"), AgentTask("a2", "read — the [docs]"), AgentTask("a3", "check"))

@@ -9,12 +9,10 @@ import pytest
 
 from engine.codec import encode_display
 from engine.machine.messages import ToolStatus, ToolUseBlock
-from phoenix_tui.keys.keymap import KEYS
-from phoenix_tui.keys.scopes import Scope
-from phoenix_tui.widgets.transcript.bar import TranscriptBar
+from phoenix_tui.keys.keymap import KEYS, Scope
 from phoenix_tui.widgets.transcript.block_keys import BlockKeys
 from phoenix_tui.widgets.transcript.canvas import Canvas
-from phoenix_tui.widgets.transcript.scroller import Scroller
+from phoenix_tui.widgets.transcript.scroller import Scroller, TranscriptBar
 from phoenix_tui.widgets.transcript.signals import (
     BlockRequest,
     BlockSignal,

@@ -12,9 +12,7 @@ from textual.geometry import Region
 from engine.codec import encode_display
 from engine.machine.messages import ToolStatus, ToolUseBlock
 from phoenix_tui.markdown.lines import StyledLine, Surface, TextTone
-from phoenix_tui.widgets.blocks.diff import diff_block
-from phoenix_tui.widgets.blocks.diff_colours import MOST_COLOURED, language_of
-from phoenix_tui.widgets.blocks.diff_layout import SPLIT_FROM
+from phoenix_tui.widgets.blocks.diff import MOST_COLOURED, SPLIT_FROM, diff_block, language_of
 from tests.support.screens import TranscriptApp, answered, call_record, said, snapshot
 from tests.support.waiting import poll
 from tools.contract import DiffDisplay

@@ -1,4 +1,4 @@
-"""Changed files: pairs of lines with marked words, one below or beside the other, long and huge ones."""
+"""Diffs in a transcript, and the problems below them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.codec import encode_display
+from engine.codec import decode_display, encode_display
 from engine.machine.messages import ToolStatus, ToolUseBlock
-from phoenix_tui.markdown.lines import StyledLine, Surface, spans_width
-from phoenix_tui.widgets.blocks.diff import diff_block
-from phoenix_tui.widgets.blocks.diff_folding import folded
-from phoenix_tui.widgets.blocks.diff_layout import SPLIT_FROM
-from phoenix_tui.widgets.blocks.diff_rows import GAP, MOST_ROWS, MOST_STEPS, compared, diff_rows, runs
+from phoenix_tui.markdown.lines import StyledLine, Surface, TextTone, spans_width
+from phoenix_tui.widgets.blocks.diff import SPLIT_FROM, check_rows, diff_block
+from phoenix_tui.widgets.blocks.diff_rows import GAP, MOST_ROWS, MOST_STEPS, compare_lines, diff_rows, folded, runs
 from tests.support.screens import TranscriptApp, answered, call_record, said, snapshot
 from tools.comparing import Steps
 from tools.contract import DiffDisplay
+from tools.edit_checks import CodeProblem, EditCheck
 
 DIFF = """\
 @@ -7,3 +7,3 @@
@@ -90,9 +89,9 @@ def test_a_huge_diff_stays_folded_and_even_open_never_lays_out_more_than_its_lim
 
 
 def test_lines_with_little_in_common_are_not_marked() -> None:
-    assert compared("return base", "for x in range(9): print(x)", Steps(MOST_STEPS)) is None
-    assert compared("", "new", Steps(MOST_STEPS)) is None
-    assert compared("a" * 5_000, "a" * 5_001, Steps(MOST_STEPS)) is None
+    assert compare_lines("return base", "for x in range(9): print(x)", Steps(MOST_STEPS)) is None
+    assert compare_lines("", "new", Steps(MOST_STEPS)) is None
+    assert compare_lines("a" * 5_000, "a" * 5_001, Steps(MOST_STEPS)) is None
 
 
 @settings(max_examples=150, deadline=None)
@@ -105,7 +104,7 @@ def test_every_line_of_a_diff_is_shown_once_with_all_its_text(old: list[str], ne
     assert [row for before, after in runs(rows) for row in (*before, *after)] == rows
     assert [row.text for row in rows if row.sign == "+"] == [line[1:] for line in diff.split("\n") if line[:1] == "+"]
     for row in rows:
-        pieces = compared(row.text, row.text + " b", Steps(MOST_STEPS))
+        pieces = compare_lines(row.text, row.text + " b", Steps(MOST_STEPS))
         if pieces is not None:
             assert "".join(piece.text for piece in pieces[0]) == row.text
             assert "".join(piece.text for piece in pieces[1]) == row.text + " b"
@@ -172,3 +171,67 @@ def test_a_folded_diff_is_a_part_of_the_whole_with_the_first_change_in_it(rows: 
     assert not changed or any(row is changed[0] for row in shown)
     if len(changed) <= 5:  # with a sign between each two they have room
         assert all(any(row is one for row in shown) for one in changed)
+
+
+PROBLEMS = tuple(CodeProblem(number, 5, f"name{number} is not defined", "Ruff", "F821") for number in range(1, 11))
+FAILED = EditCheck("ruff", "a.py", PROBLEMS, 12, 1)
+
+
+def rows(*checks: EditCheck, width: int = 80, is_open: bool = False) -> list[StyledLine]:
+    return list(check_rows(checks, width, is_open=is_open))
+
+
+def test_new_errors_are_red_and_the_first_three_are_shown() -> None:
+    shown = rows(FAILED)
+    assert texts(shown) == [
+        "  ✗ ruff: 12 new errors, 1 new warning",
+        "  │ 1:5 name1 is not defined [F821]",
+        "  │ 2:5 name2 is not defined [F821]",
+        "  │ 3:5 name3 is not defined [F821]",
+        "    … +9 errors",
+    ]
+    assert {span.look.tone for span in shown[0].spans if span.text.strip()} == {TextTone.BAD}
+
+
+def test_an_open_diff_shows_all_that_the_model_read_with_nothing_cut() -> None:
+    long = CodeProblem(3, 1, "x" * 150)
+    shown = texts(rows(EditCheck("ruff", "a.py", (long, *PROBLEMS), 11), is_open=True))
+    assert sum(line.count("x") for line in shown) == 150
+    assert shown[-1] == "  │ 10:5 name10 is not defined [F821]"
+
+
+def test_servers_without_new_errors_share_one_quiet_row_and_notes_have_theirs() -> None:
+    shown = rows(
+        EditCheck("pyright", "a.py"),
+        EditCheck("mine", "a.py", note="it has ended: no licence found"),
+        EditCheck("ruff", "a.py", warnings=2),
+    )
+    assert texts(shown) == [
+        "  ✓ pyright, ruff: no new errors, 2 new warnings",
+        "  · mine: it has ended: no licence found",
+    ]
+    assert {span.look.tone for line in shown for span in line.spans if span.text.strip()} == {TextTone.QUIET}
+
+
+def test_a_check_of_an_earlier_edit_names_its_file() -> None:
+    late = EditCheck("ruff", "b\n.py", PROBLEMS[:1], 1, is_late=True)
+    assert texts(rows(late))[0] == "  ✗ ruff about an earlier edit of b␊.py: 1 new error"
+
+
+def test_hostile_words_neither_act_nor_leave_their_row() -> None:
+    wild = EditCheck("x\x1b[2J", "a", (CodeProblem(1, 1, "a\nb\x1b]0;t\x07" + "長" * 300, code="\u202e"),), 1)
+    for is_open in (False, True):
+        shown = rows(wild, width=40, is_open=is_open)
+        assert not {"\x1b", "\n", "\x07", "\u202e"} & set("".join(texts(shown)))
+        assert all(spans_width(line.spans) <= 40 for line in shown)
+
+
+def test_the_rows_stand_below_the_diff_and_survive_the_database() -> None:
+    display = DiffDisplay("a.py", "@@ -1 +1 @@\n-a\n+b", 1, 1, checks=(EditCheck("ruff", "a.py"),))
+    assert decode_display(encode_display(display)) == display
+    assert texts(diff_block(display, 80, is_open=False).lines) == [
+        "  ± a.py  +1 -1",
+        "  1 - a",
+        "  1 + b",
+        "  ✓ ruff: no new errors",
+    ]

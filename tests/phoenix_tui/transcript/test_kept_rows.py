@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from engine.records import StoredMessage, ToolCallRecord
-from phoenix_tui.widgets.transcript import history, kept_rows
+from phoenix_tui.widgets.transcript import painted_rows
 from tests.support.screens import TranscriptApp, said, snapshot
 from tests.support.waiting import poll
 
@@ -53,7 +53,7 @@ def shows(app: TranscriptApp, seq: int) -> bool:
 
 
 async def test_the_rows_of_before_stay_until_those_of_a_far_place_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_rows, "PATIENCE", 3_600.0)
+    monkeypatch.setattr(painted_rows, "PATIENCE", 3_600.0)
     app, store = TranscriptApp(), Slow()
     async with app.run_test(size=(60, 12)) as pilot:
         opened(app, store)
@@ -70,7 +70,7 @@ async def test_the_rows_of_before_stay_until_those_of_a_far_place_are_read(monke
 
 
 async def test_reading_that_takes_long_is_said_in_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_rows, "PATIENCE", 0.001)
+    monkeypatch.setattr(painted_rows, "PATIENCE", 0.001)
     app, store = TranscriptApp(), Slow()
     async with app.run_test(size=(60, 12)) as pilot:
         opened(app, store)
@@ -83,7 +83,7 @@ async def test_reading_that_takes_long_is_said_in_one_row(monkeypatch: pytest.Mo
 
 
 async def test_a_way_back_before_anything_was_read_shows_what_was_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_rows, "PATIENCE", 0.001)
+    monkeypatch.setattr(painted_rows, "PATIENCE", 0.001)
     app, store = TranscriptApp(), Slow()
     async with app.run_test(size=(60, 12)) as pilot:
         opened(app, store)
@@ -96,7 +96,7 @@ async def test_a_way_back_before_anything_was_read_shows_what_was_there(monkeypa
 
 
 async def test_rows_of_one_conversation_never_stand_for_those_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_rows, "PATIENCE", 3_600.0)
+    monkeypatch.setattr(painted_rows, "PATIENCE", 3_600.0)
     app, store = TranscriptApp(), Slow()
     async with app.run_test(size=(60, 12)) as pilot:
         opened(app, store)
@@ -109,7 +109,7 @@ async def test_rows_of_one_conversation_never_stand_for_those_of_another(monkeyp
 
 
 async def test_rows_that_cannot_be_read_are_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(painted_rows, "AGAIN_SECONDS", 0.01)
     app, store = TranscriptApp(), Failing()
     async with app.run_test(size=(60, 12)) as pilot:
         app.view.history.use(store)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from phoenix_tui.markdown.stream import LONGEST, SLICE, MarkdownStream
-from phoenix_tui.widgets.transcript.long_texts import has_more
 from phoenix_tui.widgets.transcript.marks import Goal
+from phoenix_tui.widgets.transcript.view import has_more
 from tests.support.screens import TranscriptApp, answered, said, snapshot
 from tests.support.waiting import poll
 

@@ -1,4 +1,4 @@
-"""Search results are marked in the transcript and scrolled into view, wherever they are."""
+"""Matches of a search in a transcript."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import pytest
 
 from engine.machine.messages import ToolStatus, ToolUseBlock
 from engine.records import StoredMessage
-from phoenix_tui.widgets.transcript.history import History
+from phoenix_tui.widgets.blocks.rows import ToolView
+from phoenix_tui.widgets.blocks.tool_row import tool_block
 from phoenix_tui.widgets.transcript.marks import Goal
+from phoenix_tui.widgets.transcript.painted_rows import History
 from tests.support.screens import TranscriptApp, answered, call_record, said, snapshot
 from tests.support.waiting import poll
+from tools.contract import PlainDisplay
 
 BASH = ToolUseBlock("t1", "bash", '{"command":"make test"}')
 
@@ -128,3 +131,34 @@ async def test_a_place_far_from_what_is_in_memory_is_loaded_and_stays(seq: int) 
         await pilot.pause()
         assert not app.view.canvas.viewport.missing
         assert any(f"answer {seq}" in row for row in app.shown())
+
+
+SHOWN = PlainDisplay("2 results\nFirst  https://a.example/\nSecond  https://b.example/")
+
+
+def drawn(display: PlainDisplay | None, status: ToolStatus = ToolStatus.SUCCESS, *, is_open: bool = False) -> list[str]:
+    view = ToolView("c", "web_search", "new things", status, text="failed", display=display, duration=2.0)
+    block = tool_block(view, 60, is_open=is_open)
+    return [line.text.rstrip() for line in (*block.lines, *block.rows)]
+
+
+def test_a_closed_row_has_the_words_and_the_number_of_results() -> None:
+    (row,) = drawn(SHOWN)
+    assert row.strip().startswith("✓ web_search  new things")
+    assert row.endswith("2 results · 2.0s")
+
+
+def test_an_open_row_lists_them() -> None:
+    head, *lines = drawn(SHOWN, is_open=True)
+    assert "results" not in head
+    assert [line.strip("│ ") for line in lines] == SHOWN.text.split("\n")
+
+
+def test_hostile_numbers_are_short_and_clean() -> None:
+    (row,) = drawn(PlainDisplay("\x1b[2J" + "9" * 500))
+    assert "\x1b" not in row
+    assert len(row) <= 60
+
+
+def test_a_failed_search_shows_its_reason() -> None:
+    assert any("failed" in line for line in drawn(None, ToolStatus.ERROR))

@@ -13,9 +13,9 @@ from engine.machine.states import AwaitingLlm, Requesting, Run
 from phoenix_tui.text.labels import StatusDetails
 from phoenix_tui.widgets.status_line import Status, StatusLine
 from phoenix_tui.widgets.transcript.canvas import Canvas
-from phoenix_tui.widgets.transcript.frames import Frames
+from phoenix_tui.widgets.transcript.drawing import Part, locate_rows
 from phoenix_tui.widgets.transcript.model import TranscriptModel
-from phoenix_tui.widgets.transcript.parts import Part, located
+from phoenix_tui.widgets.transcript.view import Frames
 from tests.support.clocks import SteppedClock
 from tests.support.screens import answered, said, snapshot
 
@@ -52,7 +52,7 @@ async def test_what_waits_is_painted_along_with_a_tick_that_paints() -> None:
         app.line.beside = lambda: caught_up.append(True)
         app.line.status = Status(state=WORKING, details=StatusDetails(writing=True))
         await pilot.pause()
-        app.line._drawn = app.line._shown(app.line._label())
+        app.line._drawn = app.line._format_state(app.line._label())
         app.line._turn -= 1
         app.line._tick()
         assert not caught_up
@@ -102,4 +102,4 @@ def test_the_parts_in_sight_are_those_that_have_a_row_in_the_window(seed: int) -
         canvas.place()
         assert keys(canvas.visible_parts()) == keys(by_rows(canvas))
         rows = list(canvas.viewport.rows())
-        assert list(located(rows)) == [None if drawn is None else drawn.locate(row) for _, row, drawn in rows]
+        assert list(locate_rows(rows)) == [None if drawn is None else drawn.locate(row) for _, row, drawn in rows]

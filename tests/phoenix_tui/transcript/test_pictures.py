@@ -16,8 +16,7 @@ from engine.machine.messages import (
 )
 from engine.records import StoredMessage
 from engine.updates import MessageSaved, ToolEnded
-from phoenix_tui.images.boxes import Box
-from phoenix_tui.images.pictures import BlocksPicture, Picture
+from phoenix_tui.images.source import BlocksPicture, Box, Picture
 from tests.support.screens import TranscriptApp, answered, message, said, snapshot
 from tests.support.waiting import poll
 from tools.contract import ImageRejected

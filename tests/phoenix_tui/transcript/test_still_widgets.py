@@ -13,7 +13,7 @@ from textual.widget import Widget
 
 from phoenix_tui.markdown import code
 from phoenix_tui.styles.themes import THEMES
-from phoenix_tui.widgets.still import Still, StillColumn
+from phoenix_tui.widgets.bases import Still, StillColumn
 from tests.support.screens import TranscriptApp, answered, said, snapshot
 from tests.support.waiting import poll
 

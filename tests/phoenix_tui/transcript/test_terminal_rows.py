@@ -1,4 +1,4 @@
-"""Rows of a shell line: the colours of its program, its cursor, and its folder."""
+"""Rows of tool calls: terminals, failures, summaries."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 from textual.color import Color
 
-from engine.machine.messages import OWN_CALL, ToolStatus
+from engine.machine import texts
+from engine.machine.messages import OWN_CALL, Origin, Role, TextBlock, ToolCall, ToolStatus
 from phoenix_tui.markdown.lines import StyledLine
-from phoenix_tui.widgets.blocks.terminal_rows import coloured_rows, coloured_whole
-from phoenix_tui.widgets.blocks.tool_row import tool_block
-from phoenix_tui.widgets.blocks.tool_view import ToolView
-from phoenix_tui.widgets.transcript.program_colours import ProgramColours
+from phoenix_tui.widgets.blocks.rows import ToolView, view_queued_call
+from phoenix_tui.widgets.blocks.speech import is_summary_notice
+from phoenix_tui.widgets.blocks.tool_row import colour_rows, colour_whole, tool_block
+from phoenix_tui.widgets.transcript.painter import ProgramColours
+from tests.support.screens import TranscriptApp, message, said, snapshot
+from tests.support.waiting import poll
 from tools.contract import TerminalDisplay
 from tools.terminal.values import TextRun
 
@@ -27,16 +30,16 @@ def looks(line: StyledLine) -> list[tuple[str, str]]:
 
 def test_a_piece_has_its_colour_where_it_is_wrapped_and_where_it_is_cut() -> None:
     text, runs = "ab" * 20 + "\nnext", (TextRun(0, 10, 14, RED), TextRun(1, 0, 2, "1"))
-    cut = coloured_rows(text, runs, 24, head=12)
+    cut = colour_rows(text, runs, 24, head=12)
     assert looks(cut[0]) == [("ab" * 5, ""), ("abab", RED), ("ababa…", "")]
-    wrapped = list(coloured_whole(text, runs, 16))
+    wrapped = list(colour_whole(text, runs, 16))
     assert [looks(line) for line in wrapped[:2]] == [[("ab" * 5, ""), ("ab", RED)], [("ab", RED), ("ab" * 5, "")]]
     assert looks(wrapped[-1]) == [("ne", "1"), ("xt", "")]
 
 
 def test_the_middle_is_left_out_with_its_colours() -> None:
     text = "\n".join(str(number) for number in range(20))
-    rows = coloured_rows(text, (TextRun(19, 0, 2, RED),), 80, head=3)
+    rows = colour_rows(text, (TextRun(19, 0, 2, RED),), 80, head=3)
     assert [looks(row) for row in rows] == [[("0", "")], [("1", "")], [("2", "")], [("⋯", "")], [("19", RED)]]
 
 
@@ -96,3 +99,67 @@ def test_a_stopped_command_of_a_model_shows_the_ends_of_its_output_and_how_much_
     head, *rows = ("".join(span.text for span in line.spans) for line in tool_block(view, 80, is_open=False).lines)
     assert "+7 lines · stopped" in head
     assert [row.split("│ ")[1] for row in rows] == ["0", "1", "⋯", "[stopped by the user after 3 s]"]
+
+
+WIDE = 60
+
+
+def rows(view: ToolView) -> list[str]:
+    return [line.text.rstrip() for line in tool_block(view, WIDE, is_open=False).lines]
+
+
+def test_a_call_of_a_server_is_named_once_with_its_arguments() -> None:
+    view = view_queued_call(ToolCall("c", "mcp__tracker__create_issue", '{"repo": "a/b", "title": "Say it once"}'))
+    assert rows(view) == ['  · tracker: create_issue  repo=a/b title="Say it o…  queued']
+
+
+def test_a_reason_in_one_line_is_wrapped_and_does_not_name_the_tool_again() -> None:
+    reason = "src/a.py exists and was not read in this conversation; read it with read_file first."
+    view = ToolView("c", "write_file", "src/a.py", ToolStatus.ERROR, text=f"write_file: {reason}")
+    assert rows(view)[1:] == [
+        "  │ src/a.py exists and was not read in this conversation;",
+        "  │ read it with read_file first.",
+    ]
+
+
+def test_a_very_long_reason_keeps_three_rows() -> None:
+    view = ToolView("c", "bash", "x", ToolStatus.ERROR, text="word " * 20_000)
+    first, *said = rows(view)
+    assert len(said) == 3
+    assert said[-1].endswith("…")
+    assert max(map(len, [first, *said])) <= WIDE
+
+
+def test_a_long_path_keeps_its_end() -> None:
+    path = "src/services/payment_gateway/adapters/legacy/reconciler.py"
+    (row,) = rows(ToolView("c", "read_file", path, ToolStatus.SUCCESS))
+    assert "…" in row
+    assert row.endswith("legacy/reconciler.py")
+
+
+SUMMARY = "## Under way\nthe queue of each peer \x1b[31m[/red]\n\nThe user's own words, newest first:\n- one queue"
+ROW = texts.summarized(62, 26, "150k → ~40k tokens", SUMMARY)
+
+
+async def test_a_summary_is_folded_under_its_row_and_opens() -> None:
+    notice = message(2, Role.SYSTEM, Origin.NOTICE, TextBlock(ROW))
+    app = TranscriptApp()
+    async with app.run_test(size=(90, 20)) as pilot:
+        app.view.show(snapshot([said(1, "go on"), notice]))
+        assert await poll(lambda: "Summarized" in "\n".join(app.shown()))
+        [row] = [line for line in app.shown() if "Summarized" in line]
+        assert " ".join(row.split()) == "· Summarized 62 messages, kept 26 · 150k → ~40k tokens +5 lines"
+        assert not any("the queue" in line for line in app.shown())
+        app.view.action_view("details")
+        await pilot.pause()
+        assert await poll(lambda: "the queue of each peer" in "\n".join(app.shown()))
+        shown = "\n".join(app.shown())
+        assert "- one queue" in shown
+        assert "\x1b" not in shown
+        assert "+5 lines" not in shown
+
+
+def test_only_the_row_of_a_compaction_is_one() -> None:
+    assert is_summary_notice(ROW)
+    assert not is_summary_notice("Shortened 3 old tool results for the model · 150k → ~40k tokens")
+    assert not is_summary_notice("Summarized nothing")

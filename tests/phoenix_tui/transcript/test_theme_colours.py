@@ -1,4 +1,4 @@
-"""The themes: five hues that differ, and a quiet colour that can be read (docs/decisions/looks.md)."""
+"""Colours of a transcript: of the theme, of programs, and of terminals with few."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import math
 from itertools import combinations
 
 import pytest
+from rich.color import Color as RichColor
+from rich.color import ColorSystem
 from textual.color import Color
 from textual.theme import Theme
 
 from phoenix_tui.markdown.lines import Surface, TextStyle, TextTone
-from phoenix_tui.styles.known_themes import KNOWN_THEMES, known_theme
-from phoenix_tui.styles.themes import COLOUR_BLIND, DARK, THEMES
-from phoenix_tui.widgets.question_colours import code_styles
-from phoenix_tui.widgets.transcript.painter import Colours, Painter
+from phoenix_tui.styles.themes import COLOUR_BLIND, DARK, HIGH_CONTRAST, LIGHT, THEMES, grey, in_palette
+from phoenix_tui.styles.user_themes import KNOWN_THEMES, known_theme
+from phoenix_tui.widgets.question_text import code_styles
+from phoenix_tui.widgets.transcript.painter import Colours, Painter, ProgramColours
 
 ALL = (*THEMES, *KNOWN_THEMES)
 READABLE = 4.5
@@ -157,3 +159,60 @@ def test_the_colour_blind_tell_the_five_meanings_apart(kind: tuple[tuple[float, 
     assert min(math.dist(found[one], found[other]) for one, other in combinations(roles, 2)) >= TOLD_APART
     good, bad = (seen(colour(DARK, role), DEUTERANOPIA) for role in ("success", "error"))
     assert math.dist(good, bad) < TOLD_APART, "what this theme is for"
+
+
+EIGHT = ("#1d2127", "#ff7b81", "#83cd86", "#ecb65c", "#6cb2ff", "#c5a3ff", "#6fd3d3", "#d5d9e0")
+COLOURS = ProgramColours(tuple(map(Color.parse, EIGHT)), Color.parse("#d5d9e0"), Color.parse("#101317"))
+
+
+@pytest.mark.parametrize("code", ["41;97", "42;37", "7;31;47", "43;97"])
+def test_light_text_on_a_pale_colour_of_the_theme_becomes_dark(code: str) -> None:
+    colour = COLOURS.style(code).color
+    assert colour is not None
+    assert Color.from_rich_color(colour).brightness < 0.1
+
+
+@pytest.mark.parametrize(("code", "expected"), [("31", "#ff7b81"), ("38;2;255;0;0", "#ff0000"), ("44;30", "#1d2127")])
+def test_text_that_can_be_read_keeps_its_colour(code: str, expected: str) -> None:
+    colour = COLOURS.style(code).color
+    assert colour is not None
+    assert Color.from_rich_color(colour).hex.lower() == expected
+
+
+TINTS = (Surface.ADDED, Surface.REMOVED, Surface.ADDED_WORDS, Surface.REMOVED_WORDS)
+
+
+def number(colour: str) -> int | None:
+    """The colour of the palette that Rich writes for it."""
+    return RichColor.parse(colour).downgrade(ColorSystem.EIGHT_BIT).number
+
+
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+def test_background_surface_and_panel_are_three_colours_of_the_palette(theme: Theme) -> None:
+    made = in_palette(theme)
+    numbers = {number(made.background or ""), number(made.surface or ""), number(made.panel or "")}
+    assert len(numbers) == 3
+    assert made.foreground == theme.foreground
+
+
+def test_dark_surfaces_come_from_the_grey_ramp() -> None:
+    shown = [
+        (number(made.background or ""), number(made.surface or ""), number(made.panel or ""))
+        for made in map(in_palette, (DARK, COLOUR_BLIND, HIGH_CONTRAST))
+    ]
+    assert shown == [(233, 234, 235), (233, 234, 235), (16, 234, 235)]
+    assert in_palette(LIGHT) is LIGHT
+
+
+@pytest.mark.parametrize("colour", ["ansi_blue", "#000000", "#ffffff"])
+def test_what_is_no_tinted_grey_stays(colour: str) -> None:
+    assert grey(colour) == colour
+
+
+@pytest.mark.parametrize(("theme", "numbers"), [(DARK, [22, 52, 23, 88]), (LIGHT, [194, 224, 157, 217])])
+def test_changed_rows_and_words_have_a_tint_of_the_palette(theme: Theme, numbers: list[int]) -> None:
+    background, text = Color.parse(theme.background or ""), Color.parse(theme.foreground or "")
+    colours = Colours(background, background, text, text, text, text, text, text, text, text, few=True)
+    painter = Painter(colours, 80)
+    shown = [painter.style(TextStyle(surface=tint)).bgcolor for tint in TINTS]
+    assert [one.downgrade(ColorSystem.EIGHT_BIT).number for one in shown if one is not None] == numbers

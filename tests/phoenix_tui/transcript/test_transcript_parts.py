@@ -10,12 +10,11 @@ from textual.app import App, ComposeResult
 from textual.geometry import Region
 from textual.widgets import Static, TextArea
 
-from phoenix_tui.widgets.blocks.rows import duration_text
-from phoenix_tui.widgets.blocks.tool_view import summary_of
-from phoenix_tui.widgets.still import Still
-from phoenix_tui.widgets.transcript.frames import Frames
-from phoenix_tui.widgets.transcript.heights import Heights
-from phoenix_tui.widgets.transcript.history import window_for
+from phoenix_tui.widgets.bases import Still
+from phoenix_tui.widgets.blocks.rows import duration_text, summary_of
+from phoenix_tui.widgets.transcript.painted_rows import window_for
+from phoenix_tui.widgets.transcript.stack import Heights
+from phoenix_tui.widgets.transcript.view import Frames
 from tests.support.clocks import SteppedClock
 from tests.support.waiting import PATIENCE
 

@@ -16,16 +16,14 @@ from textual.reactive import Reactive
 from textual.widgets import TextArea
 
 from phoenix_tui.features.prompt_history import PromptHistory
-from phoenix_tui.keys.keymap import KEYS
-from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.keys.keymap import KEYS, Scope
 from phoenix_tui.widgets import composer_messages as messages
 from phoenix_tui.widgets.answer_keys import TYPING_PAUSE, Answering, NoHost
-from phoenix_tui.widgets.composer_keys import ComposerKeys, VimMode
-from phoenix_tui.widgets.draft_text import DraftText
-from phoenix_tui.widgets.paste_marks import PasteMarks
+from phoenix_tui.widgets.composer import ComposerKeys, VimMode
 from phoenix_tui.widgets.pasting import Pasted, PastedImages, PastedKey, PasteStore, paste_of
+from phoenix_tui.widgets.readline import DraftText, PasteMarks
+from phoenix_tui.widgets.vim import Mode
 from phoenix_tui.widgets.vim_keys import VimKeys
-from phoenix_tui.widgets.vim_state import Mode
 from tests.support.clocks import SteppedClock
 
 LONG = "\n".join(f"line {number}" for number in range(100))

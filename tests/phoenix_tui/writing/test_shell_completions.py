@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phoenix_tui.text.shell_words import ShellWord, quoted, word_at
-from phoenix_tui.widgets.shell_completions import HINT, ProgramNames, shell_completions
+from phoenix_tui.text.shell_words import ShellWord, quote_name, word_at
+from phoenix_tui.widgets.completions import HINT, ProgramNames, shell_completions
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_the_word_is_the_one_that_bash_would_read(line: str, word: ShellWord) ->
 
 @given(name=st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=12))
 def test_a_quoted_name_is_one_word_of_bash(name: str) -> None:
-    word = quoted(f"x{name}")
+    word = quote_name(f"x{name}")
     ran = subprocess.run(["/bin/bash", "-c", f"printf %s {word}"], capture_output=True, check=True)
     assert ran.stdout.decode() == f"x{name}"
     assert word_at(f"!ls {word}", len(word) + 4).text == f"x{name}"
@@ -96,7 +96,7 @@ def test_earlier_lines_come_first_and_end_the_line(folder: Path) -> None:
 
 
 def test_a_large_folder_costs_a_bounded_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("phoenix_tui.widgets.shell_completions.MOST_LOOKED_AT", 10)
+    monkeypatch.setattr("phoenix_tui.widgets.completions.MOST_LOOKED_AT", 10)
     for number in range(30):
         (tmp_path / f"file{number}").touch()
     assert len(offered("!ls f", tmp_path)) == 10

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phoenix_tui.widgets.vim import press
-from phoenix_tui.widgets.vim_state import Draft, Mode, VimState, VimStep
+from phoenix_tui.widgets.vim import Draft, Mode, VimState, VimStep, press
 
 NORMAL = VimState(Mode.NORMAL)
 

@@ -1,14 +1,17 @@
-"""Words about MCP servers for screens, lines and commands."""
+"""Words about MCP servers, language servers and a busy database, for screens, lines and commands."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from engine.ports.mcp import SandboxReason, ServerOrigin, ServerState, ServerView
-from phoenix_tui.text.shown_paths import short_path
+from phoenix_tui.text.labels import short_path
 from tools.clean import clean, clean_line, reveal_name
+from tools.lsp.contract import LanguageServerState, LanguageServerView
 from tools.redaction import without_keys
 from tools.sandbox_mode import SandboxMode
 from tools.wording import counted
@@ -67,12 +70,12 @@ def share_words(views: Sequence[ServerView]) -> str:
     having = sorted((view for view in views if view.tools and view.is_on), key=lambda view: (-view.tokens, view.name))
     if not having:
         return ""
-    parts = [f"{clean_line(view.name)} ~{view.tokens:,}{_named_only(view)}" for view in having[:MOST_SHARES]]
+    parts = [f"{clean_line(view.name)} ~{view.tokens:,}{_count_named_only(view)}" for view in having[:MOST_SHARES]]
     more = [f"and {len(having) - MOST_SHARES} more"] if len(having) > MOST_SHARES else []
     return f"MCP servers in each request: {', '.join((*parts, *more))}"
 
 
-def _named_only(view: ServerView) -> str:
+def _count_named_only(view: ServerView) -> str:
     return f" ({counted(view.deferred, 'tool')} named only)" if view.deferred else ""
 
 
@@ -83,7 +86,7 @@ def origin_words(view: ServerView) -> str:
     return view.source
 
 
-def shown_origin(view: ServerView) -> str:
+def show_origin(view: ServerView) -> str:
     """The same for a screen, with the home folder as `~`."""
     return origin_words(view) if view.origin is ServerOrigin.FLAG else short_path(Path(view.source))
 
@@ -111,7 +114,7 @@ def details(view: ServerView) -> str:
     lines = [
         state_words(view),
         "",
-        f"defined in   {shown_origin(view)}",
+        f"defined in   {show_origin(view)}",
         f"{'command' if view.transport == 'stdio' else 'address'}      {command_words(view)}",
         f"transport    {view.transport}",
     ]
@@ -128,17 +131,94 @@ def details(view: ServerView) -> str:
         lines.append("required     phoenix -p fails without it")
     if view.samples:
         lines.append("sampling     asks you before a model answers it")
-    lines += _listed("Tools", view.tools)
-    lines += _listed("Not offered", view.left_out)
-    lines += _listed("Prompts", view.prompts)
+    lines += _list_entries("Tools", view.tools)
+    lines += _list_entries("Not offered", view.left_out)
+    lines += _list_entries("Prompts", view.prompts)
     if view.instructions:
         lines += ["", "Instructions, in the words of the server:", clean(view.instructions)]
-    lines += _listed("Log", view.log)
+    lines += _list_entries("Log", view.log)
     return "\n".join(lines)
 
 
-def _listed(heading: str, entries: Sequence[str]) -> list[str]:
+def _list_entries(heading: str, entries: Sequence[str]) -> list[str]:
     if not entries:
         return []
     more = [f"  … and {len(entries) - LISTED} more"] if len(entries) > LISTED else []
     return ["", f"{heading} ({len(entries)}):", *(f"  {clean_line(entry)}" for entry in entries[:LISTED]), *more]
+
+
+OFF: Final = "Language servers are switched off (language_servers = false in config.toml)."
+ALLOW: Final = "Let servers run what this folder contains"
+FORBID: Final = "No longer let servers run what this folder contains"
+ALLOWED: Final = (
+    "Language servers may run what {folder} contains: build scripts, plug-ins, programs of its own. "
+    "They have the limits of the conversation."
+)
+FORBIDDEN: Final = "Language servers run nothing of {folder} any more: they only read it, without the network."
+WARNING: Final = (
+    "Some language servers run what a project contains: build scripts, compiler plug-ins, programs in .venv or "
+    "node_modules. A yes lets them do that in {folder}, in the sandbox of the conversation if it has one. Say yes only "
+    "where you would run its tests."
+)
+_SHOWN_AS_MISSING: Final = frozenset({LanguageServerState.MISSING, LanguageServerState.OFF})
+
+
+def is_there(view: LanguageServerView) -> bool:
+    """True for a server that is installed and not switched off."""
+    return view.state not in _SHOWN_AS_MISSING
+
+
+def state_of(view: LanguageServerView) -> str:
+    """State of a server, with its cause."""
+    return f"{view.state.value}: {clean_line(view.text)}" if view.text else view.state.value
+
+
+def server_details(view: LanguageServerView) -> str:
+    """Details of a server, with its log."""
+    lines = [state_of(view), "", f"files      {clean_line(view.files)}"]
+    if view.program:
+        lines.append(f"program    {reveal_name(view.program)}")
+    if view.pid:
+        lines += [f"root       {reveal_name(view.root)}", f"process    {view.pid}", f"sandbox    {view.sandbox}"]
+    if view.log:
+        lines += ["", "Log:", *(f"  {clean_line(row)}" for row in view.log)]
+    return "\n".join(lines)
+
+
+def summary(views: Sequence[LanguageServerView]) -> str:
+    """The installed servers in one line, for the doctor."""
+    there = [view for view in views if is_there(view)]
+    if not there:
+        return "none of the known ones is installed"
+    names = ", ".join(
+        clean_line(view.name) + (" (needs your yes: /lsp)" if view.state is LanguageServerState.NEEDS_YES else "")
+        for view in there
+    )
+    return f"{counted(len(there), 'server')} installed: {names}"
+
+
+WAITING: Final = "Waiting for the database, which another program is using."
+
+
+def on_this_loop(tell: Callable[[float], object]) -> Callable[[float], None]:
+    """Wrap a listener of `DatabaseWaits`, which is called in another thread, for a callee in this loop."""
+    loop = asyncio.get_running_loop()
+
+    def report_wait(seconds: float) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(tell, seconds)
+
+    return report_wait
+
+
+def say_once(tell: Callable[[str], object], words: str) -> Callable[[float], None]:
+    """A listener that says `words` as a wait begins to be long, once a wait."""
+    waiting = False
+
+    def report_wait(seconds: float) -> None:
+        nonlocal waiting
+        if seconds and not waiting:
+            tell(words)
+        waiting = bool(seconds)
+
+    return report_wait

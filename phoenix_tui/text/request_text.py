@@ -1,14 +1,21 @@
-"""Answers to questions of the model while they are chosen: one question is in view at a time."""
+"""Questions to the user for both front ends: the request, a rule on one line, answers while they are chosen."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import Enum, auto
-from typing import Final
+from itertools import groupby
+from typing import Final, assert_never
 
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
+from engine.records import PermissionMode
 from engine.updates import Question
+from phoenix_tui.text.labels import MODE_MEANINGS
 from tools.asked_questions import Answers, AskedQuestion
+from tools.clean import reveal
+from tools.contract import AgentsDisplay, DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
+from tools.look_alikes import remarks
 
 NO_ROW: Final = -1
 """The selected row where none is."""
@@ -209,3 +216,87 @@ def written_answer(question: Question, text: str) -> ApprovalAnswer:
     form = AskForm(question.request.questions)
     form.write(text)
     return form.answer
+
+
+MOST_BLANK: Final = 3
+"""Consecutive blank lines that stay unchanged."""
+LONGEST: Final = 32_000
+"""Characters of a command that are laid out, its beginning and its end: a quarter of a shell's limit."""
+END: Final = 4
+"""The share of the laid-out part, as a divisor, that is taken from the end."""
+_NOTHING: Final = re.compile(r"[\s␠␉␍␋␌]*+")
+_REPEATED: Final = re.compile(r"([␠␉␍␋␌]|⟨U\+[0-9A-F]{4,6}⟩)\1{39,}+")
+
+
+def describe_request(question: Question) -> str:
+    """The command, or another description in words, unchanged."""
+    request = question.request
+    return _text_of(request.preview) if request.preview else request.command or request.summary
+
+
+def odd_in(question: Question) -> list[str]:
+    """Warnings about the letters of a command, or of the name of a file."""
+    preview = question.request.preview
+    return remarks(preview.path if isinstance(preview, DiffDisplay) else describe_request(question)[:LONGEST])
+
+
+def fold_blanks(text: str) -> str:
+    """Revealed text whose blank lines and repeated blanks are counted where they would push the rest out of sight."""
+    text = _REPEATED.sub(lambda run: f"{run[1]}⟨{len(run[0]) // len(run[1]):,} times⟩", text)
+    out: list[str] = []
+    for blank, lines in groupby(text.split("\n"), key=lambda line: _NOTHING.fullmatch(line) is not None):
+        run = list(lines)
+        out += [f"⟨{len(run):,} blank lines⟩"] if blank and len(run) > MOST_BLANK else run
+    return "\n".join(out)
+
+
+def both_ends(text: str, most: int) -> tuple[str, int]:
+    """The beginning and the end of a text, and how many characters between them are left out."""
+    left_out = len(text) - most
+    if left_out <= 0:
+        return text, 0
+    end = most // END
+    return f"{text[: most - end]}⟨and {left_out:,} more⟩{text[-end:]}", left_out
+
+
+def _text_of(preview: Display) -> str:
+    match preview:
+        case PlainDisplay(text=text):
+            return text
+        case TerminalDisplay(output=output):
+            return output
+        case DiffDisplay(diff=diff):
+            return diff
+        case ImageDisplay(name=name, width=width, height=height):
+            return f"{name} {width}×{height}"
+        case AgentsDisplay(agents=agents):
+            return "\n".join(agent.task for agent in agents)
+        case _:
+            assert_never(preview)
+
+
+RULES_COUNT: Final = frozenset({PermissionMode.ASK, PermissionMode.ACCEPT_EDITS, PermissionMode.AUTO})
+"""Modes in which every rule is looked at; the others refuse what most rules could allow."""
+
+
+def no_rule_counts(mode: PermissionMode) -> str:
+    """Reason why no rule counts in this mode; empty where they do."""
+    if mode in RULES_COUNT:
+        return ""
+    which = "only rules of web tools apply" if mode is PermissionMode.PLAN else "no rule applies"
+    return f"In mode {mode.value} {which}: {MODE_MEANINGS[mode]}."
+
+
+def one_line(text: str) -> str:
+    """All of a text on one row: hidden characters spelled out, line ends as a sign."""
+    return reveal(text).replace("\n", "↵")
+
+
+def rule_grant(question: Question) -> str:
+    """Effect of the suggested rule, in a few words on one line; empty where none is suggested."""
+    from engine.permissions.rules import grant, parse_rule  # noqa: PLC0415 - 1.5 ms of the first frame
+
+    rule = parse_rule(question.rule)
+    if rule is None:
+        return ""
+    return grant(rule, question.tool_class, has_paths=bool(question.request.paths))
