@@ -5,22 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final, cast
 
 from acp.exceptions import RequestError
-from acp.schema import PermissionOption, ToolCallUpdate
+from acp.schema import ElicitationSchema, PermissionOption, ToolCallUpdate
 
 from engine.api.conversation import ConversationApi
 from engine.api.errors import ENGINE_ERRORS
 from engine.executor.approving import answer_note
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice, NeedsYes, Refused
 from engine.updates import Question
-from phoenix_tui.acp.client import Client
-from phoenix_tui.acp.forms import answers_by_form, answers_by_options
-from phoenix_tui.acp.pump import UpdatePump
+from phoenix_tui.acp.connection import Client
 from phoenix_tui.acp.tool_calls import (
     Content,
     code_part,
+    edited_file,
     file_of,
     input_of,
     kind_of,
@@ -29,13 +28,88 @@ from phoenix_tui.acp.tool_calls import (
     text_part,
     title_of,
 )
-from phoenix_tui.acp.translator import progress
-from phoenix_tui.acp.whole_diffs import edited_file
+from phoenix_tui.acp.translator import UpdatePump, progress
 from phoenix_tui.features.asking_run import run_behind
 from phoenix_tui.features.custom_commands import question as question_of
 from phoenix_tui.text.labels import plan_answer
-from tools.clean import clean_line, reveal
+from tools.asked_questions import AskedQuestion, lines_of
+from tools.clean import clean, clean_line, reveal
 from tools.contract import DiffDisplay
+
+DECLINE: Final = "decline"
+OTHER: Final = "other"
+
+
+async def answers_by_form(client: Client, session_id: str, question: Question) -> ApprovalAnswer:
+    """Ask all questions in one form; its fields are named q1, q2 …, own words q1_other. Raises as `Client.permit`."""
+    asked = question.request.questions
+    message = "\n".join(one.question for one in asked)
+    content = await client.elicit(session_id, question.call.id, message, form_of(asked))
+    if content is None:
+        return ApprovalAnswer(ApprovalChoice.DENY)
+    return ApprovalAnswer(ApprovalChoice.ONCE, answers=answers_in(asked, content))
+
+
+async def answers_by_options(client: Client, session_id: str, question: Question) -> ApprovalAnswer | None:
+    """Ask each question as a choice of one of its options; None cancels. Raises as `Client.permit`."""
+    answers: list[tuple[str, ...]] = []
+    for place, asked in enumerate(question.request.questions):
+        call = ToolCallUpdate(
+            tool_call_id=question.call.id,
+            title=asked.question,
+            kind="other",
+            status="pending",
+            content=[text_part("\n".join(lines_of([asked])))],
+        )
+        options = [
+            PermissionOption(option_id=f"{place}.{number}", name=option.label, kind="allow_once")
+            for number, option in enumerate(asked.options)
+        ]
+        decline = PermissionOption(option_id=DECLINE, name="Decline to answer", kind="reject_once")
+        chosen = await client.permit(session_id, call, [*options, decline])
+        if chosen is None:
+            return None
+        labels = {one.option_id: one.name for one in options}
+        if chosen not in labels:
+            return ApprovalAnswer(ApprovalChoice.DENY)
+        answers.append((labels[chosen],))
+    return ApprovalAnswer(ApprovalChoice.ONCE, answers=tuple(answers))
+
+
+def form_of(asked: tuple[AskedQuestion, ...]) -> ElicitationSchema:
+    """A form with a choice, and a line for own words, for each question."""
+    fields: dict[str, Any] = {}
+    for number, one in enumerate(asked, 1):
+        choices = [{"const": option.label, "title": _title(option.label, option.description)} for option in one.options]
+        facts = {"title": one.header, "description": one.question}
+        if one.multi:
+            fields[f"q{number}"] = facts | {"type": "array", "items": {"anyOf": choices}}
+        else:
+            fields[f"q{number}"] = facts | {"type": "string", "oneOf": choices}
+        own = {"type": "string", "title": f"{one.header}: in your own words"}
+        fields[f"q{number}_{OTHER}"] = own
+    return ElicitationSchema.model_validate({"type": "object", "properties": fields})
+
+
+def answers_in(asked: tuple[AskedQuestion, ...], content: dict[str, Any]) -> tuple[tuple[str, ...], ...]:
+    """The answers of a form; own words count where there are any, with several choices beside them."""
+    answers: list[tuple[str, ...]] = []
+    for number, one in enumerate(asked, 1):
+        given = content.get(f"q{number}")
+        labels = tuple(label for label in one.labels if _is_chosen(label, given))
+        own = content.get(f"q{number}_{OTHER}")
+        words = (clean(own).strip(),) if isinstance(own, str) and own.strip() else ()
+        answers.append((*labels, *words) if one.multi else words or labels[:1])
+    return tuple(answers)
+
+
+def _is_chosen(label: str, given: object) -> bool:
+    return label in cast("list[object]", given) if isinstance(given, list) else label == given
+
+
+def _title(label: str, description: str) -> str:
+    return f"{label}: {description}" if description else label
+
 
 log = logging.getLogger(__name__)
 

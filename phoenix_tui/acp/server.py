@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from acp import schema
+from acp.connection import Connection
 from acp.exceptions import RequestError
+from acp.schema import (
+    AgentCapabilities,
+    AuthEnvVar,
+    EnvVarAuthMethod,
+    Implementation,
+    InitializeResponse,
+    McpCapabilities,
+    PromptCapabilities,
+    SessionAdditionalDirectoriesCapabilities,
+    SessionCapabilities,
+    SessionCloseCapabilities,
+    SessionDeleteCapabilities,
+    SessionForkCapabilities,
+    SessionListCapabilities,
+    SessionResumeCapabilities,
+)
 from msgspec import Struct
 
 from engine.api.conversation import ConversationApi
@@ -20,16 +38,60 @@ from engine.ports import ConversationChanges, NoConversation, StorageError
 from engine.records import AgentFacts, ConversationQuery, ConversationRecord
 from engine.records.forks import moved_place
 from engine.updates import Update
-from phoenix_tui.acp.capabilities import answer_to_initialize, is_method
-from phoenix_tui.acp.client import Client
-from phoenix_tui.acp.dispatch import INTERNAL, NOT_FOUND, Dispatcher, Route, invalid
-from phoenix_tui.acp.lines import fields_of
-from phoenix_tui.acp.options import ModelList, change_of, modes_of
-from phoenix_tui.acp.prompts import read_prompt
-from phoenix_tui.acp.replay import replay
-from phoenix_tui.acp.services import AcpServices
+from phoenix_tui.acp.connection import INTERNAL, NOT_FOUND, Client, Dispatcher, LineTransport, Route, fields_of, invalid
+from phoenix_tui.acp.parameters import ModelList, change_of, modes_of, read_prompt
+from phoenix_tui.acp.services import AcpServices, UnsavedTexts
 from phoenix_tui.acp.session import AcpSession
+from phoenix_tui.acp.translator import replay
+from phoenix_tui.cli.names import VERSION
+from phoenix_tui.lifecycle.stop_signals import SIGNAL_EXIT, listen
 from tools.clean import clean_line, reveal_name
+
+PROTOCOL: Final = 1
+"""The version that is spoken; a client that asks for another one decides whether that is enough."""
+KEYS: Final = {
+    "anthropic": ("ANTHROPIC_API_KEY", "Anthropic"),
+    "openai": ("OPENAI_API_KEY", "OpenAI"),
+}
+"""Environment variable and name of each authentication method."""
+
+
+def is_method(method_id: str) -> bool:
+    """True for a known authentication method."""
+    return method_id in KEYS
+
+
+def answer_to_initialize() -> InitializeResponse:
+    """The answer to `initialize`."""
+    return InitializeResponse(
+        protocol_version=PROTOCOL,
+        agent_info=Implementation(name="phoenix", title="Phoenix", version=VERSION),
+        auth_methods=[_method(name, *facts) for name, facts in KEYS.items()],
+        agent_capabilities=AgentCapabilities(
+            load_session=True,
+            prompt_capabilities=PromptCapabilities(image=True, audio=False, embedded_context=True),
+            mcp_capabilities=McpCapabilities(http=True, sse=True),
+            session_capabilities=SessionCapabilities(
+                list=SessionListCapabilities(),
+                additional_directories=SessionAdditionalDirectoriesCapabilities(),
+                resume=SessionResumeCapabilities(),
+                close=SessionCloseCapabilities(),
+                delete=SessionDeleteCapabilities(),
+                fork=SessionForkCapabilities(),
+            ),
+        ),
+    )
+
+
+def _method(name: str, variable: str, title: str) -> EnvVarAuthMethod:
+    return EnvVarAuthMethod(
+        type="env_var",
+        id=name,
+        name=f"{title} API key",
+        description=f"Set {variable}, or enter the key once in Phoenix itself.",
+        vars=[AuthEnvVar(name=variable, label=f"{title} API key", secret=True)],
+    )
+
 
 PAGE: Final = 50
 """Sessions of one list."""
@@ -308,3 +370,35 @@ def absolute(cwd: str) -> Path:
     if not path.is_absolute() or "\0" in cwd:
         raise invalid(f"cwd is {reveal_name(cwd)[:200] or 'empty'}: give an absolute path.")
     return path
+
+
+SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+
+
+async def serve(
+    reading: int, writing: int, open_services: Callable[[], Awaitable[AcpServices]], unsaved: UnsavedTexts
+) -> int:
+    """Serve one client until its input ends, or a signal comes; the exit code."""
+    loop = asyncio.get_running_loop()
+    transport = LineTransport(reading, writing)
+    stopped_by: list[signal.Signals] = []
+
+    def stop(number: signal.Signals) -> None:
+        stopped_by.append(number)
+        transport.end()
+
+    listen(loop, SIGNALS, stop)
+    opening = asyncio.ensure_future(open_services())
+    client = Client()
+    server = AcpServer(client, opening)
+    unsaved.editor, unsaved.session_of = client, server.session_of
+    connection = Connection(server.dispatcher(), transport, listening=False)
+    client.connect(connection)
+    try:
+        await connection.main_loop()
+    finally:
+        await server.close()
+        await connection.close()
+        with suppress(Exception):  # why nothing could be opened is in the answers
+            await (await opening).close()
+    return SIGNAL_EXIT + stopped_by[0] if stopped_by else 0

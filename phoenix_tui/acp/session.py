@@ -3,31 +3,185 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Literal
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal, Protocol
 
 from acp.exceptions import RequestError
-from acp.schema import AvailableCommand, AvailableCommandsUpdate, PromptResponse
+from acp.schema import (
+    AvailableCommand,
+    AvailableCommandInput,
+    AvailableCommandsUpdate,
+    PromptResponse,
+    UnstructuredCommandInput,
+)
+from msgspec import Struct, field
 from msgspec.structs import replace
 from pydantic import BaseModel
 
 from engine.api.conversation import ConversationApi, Unsubscribe
+from engine.api.engine import EngineApi
 from engine.executor.requests import NeedsYes, Receipt, Refused, RunCaps
+from engine.machine.messages import Role, text_in
 from engine.machine.states import is_busy
-from engine.records import Delivery
-from engine.updates import ApprovalAsked, RunEnded, StateChanged, Update
-from phoenix_tui.acp.agents_in_session import AgentsInSession
+from engine.records import AgentFacts, Delivery
+from engine.updates import ApprovalAsked, MessageSaved, RunEnded, StateChanged, ToolStarted, Update
 from phoenix_tui.acp.approvals import Approvals
-from phoenix_tui.acp.client import Client
-from phoenix_tui.acp.commands import CommandFacts, available, command_of, run_command
-from phoenix_tui.acp.dispatch import INTERNAL
-from phoenix_tui.acp.options import OptionsOf
-from phoenix_tui.acp.prompts import Prompt
-from phoenix_tui.acp.pump import UpdatePump
-from phoenix_tui.acp.servers import tables_of
+from phoenix_tui.acp.connection import INTERNAL, Client
+from phoenix_tui.acp.parameters import OptionsOf, Prompt, change_of, tables_of
 from phoenix_tui.acp.services import AcpServices
-from phoenix_tui.acp.translator import Translator
+from phoenix_tui.acp.tool_calls import text_part
+from phoenix_tui.acp.translator import Translator, UpdatePump, progress
+from phoenix_tui.features.custom_commands import CustomCommand
+from phoenix_tui.features.init import request_text
+from tools.call_titles import tool_label
+from tools.clean import clean, clean_line
 from tools.contract import ImageRejected
+
+LONGEST_NOTE: Final = 2_000
+"""Characters of a sub-agent's newest words."""
+
+
+class _Row(Struct):
+    task: str
+    doing: str = "begins"
+    said: str = ""
+
+
+class AgentsInSession(Struct):
+    """The sub-agents of one session by the call that started them."""
+
+    pump: UpdatePump
+    translator: Translator
+    approvals: Approvals
+    _rows: dict[str, dict[str, _Row]] = field(default_factory=dict[str, dict[str, _Row]])
+
+    def follow(self, agent: ConversationApi, facts: AgentFacts, update: Update) -> None:
+        """Take in an update of a sub-agent."""
+        if isinstance(update, ApprovalAsked):
+            self.approvals.follow(agent, update.question)
+            return
+        rows = self._rows.setdefault(facts.call_id, {})
+        row = rows.setdefault(agent.id, _Row(clean_line(facts.task)))
+        match update:
+            case ToolStarted(call, request):
+                row.doing = clean_line(request.summary if request is not None else tool_label(call.name))
+            case MessageSaved(message) if message.role is Role.ASSISTANT and not message.silent:
+                row.said = clean(text_in(message.blocks, "\n\n"))[:LONGEST_NOTE] or row.said
+            case RunEnded(status=status):
+                row.doing = f"ended: {status}"
+            case _:
+                return
+        self._show(facts.call_id, rows)
+
+    def _show(self, call_id: str, rows: dict[str, _Row]) -> None:
+        if call_id not in self.translator.calls:  # it has ended, and shows the outcome
+            self._rows.pop(call_id, None)
+            return
+        content = [text_part(f"**{row.task}**: {row.doing}\n\n{row.said}".rstrip()) for row in rows.values()]
+        self.pump.put(progress(call_id, content=content, field_meta={"phoenix": {"agents": list(rows)}}))
+
+
+COMMANDS: Final = {
+    "compact": ("Summarize older messages to make room", "what matters most"),
+    "context": ("Show what fills the context window", ""),
+    "init": ("Write or improve AGENTS.md for this project", ""),
+    "model": ("Show or choose the model", "PROVIDER/MODEL"),
+    "cost": ("Show tokens and cost of this conversation", ""),
+}
+"""Description and hint of each command."""
+
+
+class CommandFacts(Protocol):
+    """Facts that commands name."""
+
+    @property
+    def engine(self) -> EngineApi:
+        """The engine, for its rules."""
+        ...
+
+    async def custom_commands(self, cwd: Path) -> Sequence[CustomCommand]:
+        """Skills and command files of a folder."""
+        ...
+
+    async def cost(self, conversation: ConversationApi) -> list[str]:
+        """Lines about usage and cost. Raises StorageError."""
+        ...
+
+
+class CommandSession(Protocol):
+    """The session of a command."""
+
+    conversation: ConversationApi
+    pump: UpdatePump
+    facts: CommandFacts
+
+    async def until_rest(self) -> None:
+        """Wait until nothing runs."""
+        ...
+
+
+def available(custom: Sequence[CustomCommand]) -> list[AvailableCommand]:
+    """The commands as the protocol lists them, those of skills and command files behind the built-in ones."""
+    listed = [(name, description, hint) for name, (description, hint) in COMMANDS.items()]
+    listed += [(one.name, one.meaning, one.hint) for one in custom if one.name not in COMMANDS]
+    return [AvailableCommand(name=name, description=said, input=_input(hint)) for name, said, hint in listed]
+
+
+def command_of(text: str) -> tuple[str, str] | None:
+    """Name and rest of a command; None for a message."""
+    name, _, rest = text.strip().partition(" ")
+    return (name[1:], rest.strip()) if name.startswith("/") and name[1:] in COMMANDS else None
+
+
+async def run_command(session: CommandSession, name: str, rest: str) -> str | None:
+    """Run a command; the result is the message to send for it, None where there is none. Raises EngineError."""
+    match name:
+        case "compact":
+            await _compact(session, rest)
+        case "context":
+            session.pump.say(await _context(session))
+        case "init":
+            return await _init(session)
+        case "model":
+            await _model(session, rest)
+        case _:
+            session.pump.say("\n".join(f"- {line}" for line in await session.facts.cost(session.conversation)))
+    return None
+
+
+async def _compact(session: CommandSession, focus: str) -> None:
+    receipt = await session.conversation.context.compact(focus)
+    if isinstance(receipt, Refused):
+        raise RequestError(INTERNAL, receipt.reason)
+    await session.until_rest()
+
+
+async def _context(session: CommandSession) -> str:
+    report = await session.conversation.context.report()
+    window = f" of {report.window:,}" if report.window else ""
+    about = "about " if report.estimated else ""
+    model = clean_line(session.conversation.record.model)
+    lines = [f"{about}{report.tokens:,}{window} tokens are in the context of {model}."]
+    if report.summarizable:
+        lines.append(f"/compact would summarize {report.summarizable:,} older messages.")
+    return "\n\n".join(lines)
+
+
+async def _init(session: CommandSession) -> str:
+    folder = session.conversation.record.cwd
+    return await request_text(folder, session.facts.engine.rules.closed(folder))
+
+
+async def _model(session: CommandSession, reference: str) -> None:
+    if reference:
+        await session.conversation.change(change_of("model", reference))
+    session.pump.say(f"The model is {clean_line(session.conversation.record.model)}.")
+
+
+def _input(hint: str) -> AvailableCommandInput | None:
+    return AvailableCommandInput(root=UnstructuredCommandInput(hint=hint)) if hint else None
+
 
 StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
 STOPS: Final[dict[str, StopReason]] = {

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from acp.schema import (
+    AgentMessageChunk,
     AgentPlanUpdate,
+    AgentThoughtChunk,
     ConfigOptionUpdate,
     Cost,
     CurrentModeUpdate,
     PlanEntry,
     SessionInfoUpdate,
+    TextContentBlock,
     ToolCallProgress,
     ToolCallStart,
     UsageUpdate,
+    UserMessageChunk,
 )
 from msgspec import Struct, field
 from pydantic import BaseModel
 
+from engine.api.conversation import ConversationApi
 from engine.machine.messages import (
+    ImageBlock,
     Origin,
     Role,
     TextBlock,
@@ -30,7 +38,7 @@ from engine.machine.messages import (
     ToolUseBlock,
     text_in,
 )
-from engine.records import ConversationRecord, StoredMessage
+from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.updates import (
     ContextChanged,
     ConversationChanged,
@@ -46,13 +54,16 @@ from engine.updates import (
     ToolStarted,
     Update,
 )
-from phoenix_tui.acp.options import OptionsOf
-from phoenix_tui.acp.pump import UpdatePump, thought
+from phoenix_tui.acp.connection import fields_of
+from phoenix_tui.acp.parameters import OptionsOf
 from phoenix_tui.acp.tool_calls import (
     HIDDEN,
     TAIL,
+    Content,
+    changed_parts,
     code_part,
     display_of,
+    edited_file,
     file_of,
     input_of,
     kind_of,
@@ -60,12 +71,120 @@ from phoenix_tui.acp.tool_calls import (
     output_of,
     shown,
     status_of,
+    text_content,
     title_of,
 )
-from phoenix_tui.acp.whole_diffs import edited_file
 from tools.clean import clean, clean_line
 from tools.contract import DiffDisplay, OutputChunk
 from tools.todo_items import TodoItem, TodoStatus
+
+APART: Final = 0.05
+"""Seconds between two bursts: clients draw every update."""
+LONGEST_CHUNK: Final = 256 * 1024
+"""Characters of merged text in one update."""
+
+Send = Callable[[BaseModel], Awaitable[None]]
+Later = Callable[[], Awaitable[BaseModel | None]]
+"""An update that is made when its turn comes; None: there is nothing to say."""
+
+
+class UpdatePump:
+    """Sends updates from a task of its own, so that a slow client never holds up a conversation."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._waiting: list[BaseModel | Later] = []
+        self._wake = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._hurry = asyncio.Event()
+        self._is_closed = False
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def put(self, update: BaseModel | Later) -> None:
+        """Add an update; text and the newest output of a call are merged with what waits."""
+        if self._is_closed:
+            return
+        if not self._merged(update):
+            self._waiting.append(update)
+        self._empty.clear()
+        self._wake.set()
+
+    def say(self, text: str) -> None:
+        """Add text of the agent."""
+        if text:
+            self.put(spoken(text))
+
+    async def flush(self) -> None:
+        """Wait until everything so far is sent."""
+        self._hurry.set()
+        try:
+            await self._empty.wait()
+        finally:
+            self._hurry.clear()
+
+    async def close(self) -> None:
+        """Send nothing more."""
+        self._is_closed = True
+        self._task.cancel()
+        self._empty.set()
+        with suppress(asyncio.CancelledError):
+            await self._task
+
+    def _merged(self, update: BaseModel | Later) -> bool:
+        last = self._waiting[-1] if self._waiting else None
+        if last is None or callable(last) or type(last) is not type(update):
+            return False
+        whole: BaseModel | None = None
+        if isinstance(update, AgentMessageChunk | AgentThoughtChunk):
+            whole = _joined(last, update)
+        elif isinstance(update, ToolCallProgress) and isinstance(last, ToolCallProgress):
+            same = last.tool_call_id == update.tool_call_id
+            whole = last.model_copy(update=_given(update)) if same else None
+        if whole is not None:
+            self._waiting[-1] = whole
+        return whole is not None
+
+    async def _run(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            burst, self._waiting = self._waiting, []
+            for one in burst:
+                update = await one() if callable(one) else one
+                if update is not None:
+                    with suppress(ConnectionError):  # the end of the input says it
+                        await self._send(update)
+            if not self._waiting:
+                self._empty.set()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(APART):
+                    await self._hurry.wait()
+
+
+def spoken(text: str) -> AgentMessageChunk:
+    """A part of the agent's answer."""
+    return AgentMessageChunk(session_update="agent_message_chunk", content=text_content(text))
+
+
+def thought(text: str) -> AgentThoughtChunk:
+    """A part of the agent's reasoning."""
+    return AgentThoughtChunk(session_update="agent_thought_chunk", content=text_content(text))
+
+
+def _joined(last: Any, update: AgentMessageChunk | AgentThoughtChunk) -> BaseModel | None:
+    before, after = last.content, update.content
+    if not isinstance(before, TextContentBlock) or not isinstance(after, TextContentBlock):
+        return None
+    if len(before.text) + len(after.text) > LONGEST_CHUNK:
+        return None
+    return update.model_copy(update={"content": text_content(before.text + after.text)})
+
+
+def _given(update: ToolCallProgress) -> dict[str, Any]:
+    fields: dict[str, Any] = {name: getattr(update, name) for name in update.model_fields_set}
+    return fields
+
 
 ASKED_AGAIN: Final = "The reply broke off and is asked for again."
 STATUSES: Final = {
@@ -254,3 +373,77 @@ def plan_of(items: Sequence[TodoItem]) -> AgentPlanUpdate:
         if item.status in STATUSES
     ]
     return AgentPlanUpdate(session_update="plan", entries=entries)
+
+
+PAGE: Final = 100
+"""Messages read at once."""
+
+
+async def replay(conversation: ConversationApi, translator: Translator) -> None:
+    """Send the whole history, oldest first. Raises StorageError."""
+    newest = conversation.record.message_count
+    for first in range(1, newest + 1, PAGE):
+        page = await conversation.history(first + PAGE, PAGE)
+        calls = {call.tool_use_id: call for call in page.tool_calls}
+        for message in page.messages:
+            if message.seq >= first:
+                _message(message, calls, translator)
+        await translator.pump.flush()
+    if conversation.record.todos.items:
+        translator.pump.put(plan_of(conversation.record.todos.items))
+    await translator.pump.flush()
+
+
+def _message(message: StoredMessage, calls: Mapping[str, ToolCallRecord], translator: Translator) -> None:
+    pump = translator.pump
+    if message.silent:
+        return
+    match message.role:
+        case Role.USER if message.origin is Origin.HUMAN:
+            text = clean(text_in(message.blocks, "\n\n"))
+            images = sum(isinstance(block, ImageBlock) for block in message.blocks)
+            text += f"\n\n[{images} image{'s' if images > 1 else ''}]" if images else ""
+            if text:
+                pump.put(UserMessageChunk(session_update="user_message_chunk", content=text_content(text)))
+        case Role.ASSISTANT:
+            for block in message.blocks:
+                match block:
+                    case ThinkingBlock(text=text) if text:
+                        pump.put(thought(clean(text)))
+                    case TextBlock(text=text):
+                        pump.say(f"{clean(text)}\n\n")
+                    case ToolUseBlock(id=call_id, name=name) if name not in HIDDEN:
+                        pump.put(_call(block, calls.get(call_id), translator))
+                    case _:
+                        pass
+        case Role.SYSTEM if message.origin is Origin.NOTICE:
+            translator.notice(text_in(message.blocks, " "))
+        case _:
+            pass
+
+
+def _call(block: ToolUseBlock, call: ToolCallRecord | None, translator: Translator) -> ToolCallStart:
+    """A settled call; of a diff the changed parts, since the file has changed since."""
+    content: list[Content] = []
+    if call is not None:
+        display = display_of(call.display_json)
+        content += shown(display, "" if isinstance(display, DiffDisplay) else call.output_text)
+        if isinstance(display, DiffDisplay):
+            content.append(changed_parts(file_of(display, (), translator.record.cwd), display))
+    given = input_of(block.input_json)
+    return ToolCallStart(
+        session_update="tool_call",
+        tool_call_id=block.id,
+        title=_title(block.name, given),
+        kind=kind_of(block.name),
+        status=status_of(call.status) if call is not None else "failed",
+        content=content,
+        raw_input=given,
+    )
+
+
+def _title(name: str, given: object) -> str:
+    """The command, path or pattern of a stored call, or else its name."""
+    fields = fields_of(given)
+    words = next((str(fields[one]) for one in ("command", "path", "pattern", "url") if fields.get(one)), "")
+    return clean_line(words)[:500] or clean_line(name)

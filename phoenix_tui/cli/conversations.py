@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
+import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import islice
 from pathlib import Path
+from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from engine.agents.views import view_of
@@ -15,21 +21,164 @@ from engine.machine.messages import ToolResultBlock
 from engine.machine.states import BUSY, STATE_NAMES
 from engine.ports import ConversationChanges, ImportRefused, ImportTerms, Library, OwnedElsewhere, Store
 from engine.ports.agent_store import AgentStore
-from engine.records import ConversationQuery, ConversationRecord, ConversationSummary, StoredMessage, ToolCallRecord
+from engine.records import (
+    ConversationQuery,
+    ConversationRecord,
+    ConversationSummary,
+    SearchHit,
+    StoredMessage,
+    ToolCallRecord,
+)
 from engine.records.turns import TurnSummary
+from engine.search import SearchQuery, SearchSyntaxError, occurrences, parse_search
 from engine.updates import AgentView
-from phoenix_tui.cli.agent_reports import agent_object
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.blocks import block_object, encode
 from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.export import agent_markdown, interrupted_markdown, markdown, write_new
 from phoenix_tui.cli.finding import SHORT_ID, find_one
-from phoenix_tui.cli.import_file import read_document
-from phoenix_tui.cli.markdown_export import agent_markdown, interrupted_markdown, markdown
-from phoenix_tui.cli.new_file import write_new
-from phoenix_tui.cli.output import write_document, write_json, write_line, write_table
-from phoenix_tui.cli.searching import SearchCommand
-from phoenix_tui.cli.times import local_time, utc_time
+from phoenix_tui.cli.outcome import agent_object
+from phoenix_tui.cli.output import local_time, utc_time, write_document, write_json, write_line, write_table
 from tools.contract import JsonObject, JsonValue
+from tools.files.own_files import read_given
+
+RANKED: Final = 300
+"""Hits ranked together, of which the best are printed."""
+PATIENCE: Final = 3600.0
+"""Seconds one search may take: a script wants all results."""
+
+
+class SearchCommand(Struct, frozen=True):
+    """One search over a whole store."""
+
+    library: Library
+    arguments: CommandArguments
+
+    async def run(self) -> None:
+        """Print the results, the best first.
+
+        Raises:
+            CommandError: the search is invalid.
+        """
+        query = self._query()
+        await self._index_all()
+        hits, limit = list[SearchHit](), self.arguments.limit
+        below: int | None = None
+        while len(hits) < limit:
+            answer = await self.library.search(query, limit=max(RANKED, limit), below=below, seconds=PATIENCE)
+            hits += answer.hits
+            below = answer.next
+            if below is None:
+                break
+        del hits[limit:]
+        if self.arguments.json:
+            write_json([_hit_object(hit, query) for hit in hits])
+        elif hits:
+            write_table(("ID", "WHEN", "TITLE", "WHO", "TEXT"), [_hit_row(hit) for hit in hits])
+        else:
+            write_line("No matches.")
+
+    def _query(self) -> SearchQuery:
+        text = self.arguments.text
+        try:
+            query = parse_search(text, cwd=Path.cwd())
+        except SearchSyntaxError as error:
+            mark = f"{' ' * error.start}{'^' * max(error.end - error.start, 1)}"
+            raise CommandError(str(error), below=(text, mark)) from error
+        if query.is_empty:
+            raise CommandError('Give something to search for: a word, a "phrase", or a filter such as role:user.')
+        return query
+
+    async def _index_all(self) -> None:
+        """Index older messages first, so that the search is complete."""
+        said = -1
+        while (progress := await self.library.index_older()).done < progress.total:
+            percent = 100 * progress.done // progress.total
+            if percent != said and os.isatty(sys.stderr.fileno()):
+                said = percent
+                sys.stderr.write(f"\rIndexing older messages (once): {percent} %")
+                sys.stderr.flush()
+        if said >= 0:
+            sys.stderr.write("\r\033[K")
+
+
+def _hit_object(hit: SearchHit, query: SearchQuery) -> JsonObject:
+    return {
+        "session_id": hit.conversation_id,
+        "title": hit.title,
+        "cwd": str(hit.cwd),
+        "archived": hit.archived,
+        "left_behind": hit.left_behind,
+        "seq": hit.seq,
+        "role": hit.speaker.value,
+        "tool_use_id": hit.call_id or None,
+        "snippet": hit.snippet,
+        "marks": [list(span) for span in occurrences(hit.snippet, query.words)],
+        "created_at": utc_time(hit.created_at),
+    }
+
+
+def _hit_row(hit: SearchHit) -> tuple[str, ...]:
+    marks = [word for word, holds in (("archived", hit.archived), ("old branch", hit.left_behind)) if holds]
+    title = f"{hit.title} ({', '.join(marks)})" if marks else hit.title
+    return hit.conversation_id[:SHORT_ID], local_time(hit.created_at), title, hit.speaker.value, hit.snippet
+
+
+MOST_BYTES: Final = 256 * 1024 * 1024
+"""Bytes of the file; 50,000 messages with 100 images come to 150 MB."""
+MOST_VALUES: Final = 4_000_000
+"""Number of its JSON values: each costs up to 200 bytes of memory, however short it is."""
+MOST_NESTED: Final = 8
+"""Levels; an export has six."""
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.?[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
+_NOT_SHAPE: Final = bytes(set(range(256)) - set(b"{}[],"))
+
+
+def read_document(name: str) -> JsonObject:
+    """Read the JSON object in the file `name`, or from stdin for `-`.
+
+    Raises:
+        CommandError: one sentence that says what is wrong with it.
+    """
+    try:
+        data = sys.stdin.buffer.read(MOST_BYTES + 1) if name == "-" else read_given(Path(name), MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not a valid file name"
+        raise CommandError(f"{name} cannot be read: {reason}.") from error
+    if len(data) > MOST_BYTES:
+        raise CommandError(f"{name} is larger than {MOST_BYTES // 2**20} MB, the limit for an import.")
+    _check_shape(name, data)
+    try:
+        document: JsonValue = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise CommandError(f"{name} is not JSON: {str(error).rstrip('.')}.") from error
+    if not isinstance(document, dict):
+        raise CommandError(f"{name} was not written by `phoenix conversations export --format json`.")
+    return document
+
+
+def _check_shape(name: str, data: bytes) -> None:
+    """Refuse a document that would take too much memory or stack, before it is parsed."""
+    shape = _without_strings(data).translate(None, _NOT_SHAPE)
+    if shape.count(b",") + shape.count(b"{") + shape.count(b"[") > MOST_VALUES:
+        raise CommandError(f"{name} holds more than {MOST_VALUES:,} values, the limit for an import.")
+    flat = shape.replace(b",", b"").replace(b"{", b"[").replace(b"}", b"]")
+    for _ in range(MOST_NESTED):
+        flat = flat.replace(b"[]", b"")
+    if b"[[" in flat or b"[]" in flat:
+        raise CommandError(
+            f"{name} is nested too deeply; `phoenix conversations export --format json` never writes that."
+        )
+
+
+def _without_strings(data: bytes) -> bytes:
+    """Text between the strings; of too many strings only enough for the count to show it."""
+    outside, position = bytearray(), 0
+    for match in islice(_STRING.finditer(data), MOST_VALUES):
+        outside += data[position : match.start()]
+        position = match.end()
+    return bytes(outside) + data[position:]
+
 
 READING = frozenset({"show", "export"})
 """Actions that change nothing: a part of a title will do."""
@@ -71,7 +220,7 @@ class ConversationCommands(Struct, frozen=True):
 
     async def _list(self) -> None:
         arguments = self.arguments
-        cwd = await asyncio.to_thread(_folder, arguments.cwd)
+        cwd = await asyncio.to_thread(_resolve_folder, arguments.cwd)
         query = ConversationQuery(cwd, arguments.archived, arguments.deleted, limit=arguments.limit)
         found = await self.store.conversations(query)
         if arguments.json:
@@ -88,7 +237,7 @@ class ConversationCommands(Struct, frozen=True):
         messages = await self.store.messages(record.id)
         if not self.arguments.json:
             text = (await self._markdown(record, messages)).rstrip("\n")
-            left = await self._left(record, messages) if is_interrupted(found) else ()
+            left = await self._find_unanswered(record, messages) if is_interrupted(found) else ()
             write_line("\n".join((text, *interrupted_markdown(record, left))) if is_interrupted(found) else text)
             return
         shown: list[JsonValue] = []
@@ -105,7 +254,7 @@ class ConversationCommands(Struct, frozen=True):
         whole = _record_object(record) | {"slug": found.slug, "state": found.state_name}
         whole["interrupted"] = is_interrupted(found)
         whole["messages"] = shown
-        whole["unanswered_calls"] = [_call_object(call) for call in await self._left(record, messages)]
+        whole["unanswered_calls"] = [_call_object(call) for call in await self._find_unanswered(record, messages)]
         whole["agents"] = [agent_object(view) for view in await self._agents(record.id)]
         whole["turns"] = [_turn_object(turn) for turn in await self.library.turns(record.id)]
         write_json(whole)
@@ -179,7 +328,9 @@ class ConversationCommands(Struct, frozen=True):
         partly = self.arguments.action in READING
         return await find_one(self.store, self.arguments.reference, deleted=True, partly=partly)
 
-    async def _left(self, record: ConversationRecord, messages: Sequence[StoredMessage]) -> tuple[ToolCallRecord, ...]:
+    async def _find_unanswered(
+        self, record: ConversationRecord, messages: Sequence[StoredMessage]
+    ) -> tuple[ToolCallRecord, ...]:
         """Calls of the last round whose results are in no message yet: they are stored as each ends."""
         answered = {block.tool_use_id for one in messages for block in one.blocks if isinstance(block, ToolResultBlock)}
         calls = await self.store.tool_calls(record.id, [message.id for message in messages[-1:]])
@@ -288,5 +439,5 @@ def _turn_object(turn: TurnSummary) -> JsonObject:
     }
 
 
-def _folder(name: str | None) -> Path | None:
+def _resolve_folder(name: str | None) -> Path | None:
     return Path(name).expanduser().resolve() if name is not None else None

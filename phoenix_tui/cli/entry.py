@@ -33,7 +33,7 @@ def _dispatch(argv: list[str]) -> int:
     if argv and argv[0] in COMMANDS:
         parsed = command_parser().parse_args(argv)
         if parsed.command in {"completion", "man"}:
-            from phoenix_tui.cli.completion.command import run_completion  # noqa: PLC0415 - `--help` needs none of it
+            from phoenix_tui.cli.completion.scripts import run_completion  # noqa: PLC0415 - `--help` needs none of it
 
             return run_completion(parsed)
         from phoenix_tui.cli.commands import run_command  # noqa: PLC0415 - `--help` needs none of it

@@ -42,7 +42,7 @@ async def find_one(store: Store, reference: str, *, deleted: bool = False, partl
     if len(found) > 1:
         raise CommandError(
             f"'{reference}' matches {len(found)} conversations; give more of the title, or one of these:",
-            below=_listed(found[:MOST_SHOWN]),
+            below=_list_found(found[:MOST_SHOWN]),
         )
     return found[0]
 
@@ -57,6 +57,6 @@ async def find_conversation_id(store: Store, reference: str) -> str:
     return reference if exact is not None else (await find_one(store, reference, deleted=True, partly=True)).id
 
 
-def _listed(found: Sequence[ConversationSummary]) -> list[str]:
+def _list_found(found: Sequence[ConversationSummary]) -> list[str]:
     """Id, slug and title of each; without columns, since runs of blanks are spelled out in lines with a title."""
     return [f"{one.id[:SHORT_ID]}  {one.slug}  {one_line(clean_line(one.title), TITLE) or 'Untitled'}" for one in found]

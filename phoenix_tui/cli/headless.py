@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import signal
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,19 +19,90 @@ from engine.engine import Engine
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice, PlanChoice, Receipt, Refused, RunCaps
 from engine.machine.states import is_busy
 from engine.machine.stop_cause import StopCause
+from engine.ports.extensions import ExtensionPrompt
 from engine.records import ConversationRecord, PermissionMode
 from engine.updates import ApprovalAsked, CallEnded, Question, RunEnded, Update
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.outcome import RunOutcome
 from phoenix_tui.cli.output import behind_the_loop, write_progress
 from phoenix_tui.cli.reporters import Reporter
-from phoenix_tui.cli.structured import StructuredAnswer
 from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
 from phoenix_tui.lifecycle.memory_limit import NO_LIMIT, MemoryLimit
 from phoenix_tui.lifecycle.stop_signals import listen
 from phoenix_tui.text.agent_text import count_agents, task_words
-from tools.contract import ImageRejected, SandboxMode, ToolClass
+from tools.contract import ImageRejected, JsonObject, SandboxMode, Tool, ToolClass
+from tools.json_schema import SchemaError
 from tools.process.link import ZygoteLink
+from tools.submit_structured import LARGEST, NAME, REMINDER, SubmitStructured, usable_schema
+
+
+class StructuredAnswer:
+    """A source of the one tool, and the state of the answer in this turn."""
+
+    def __init__(self, text: str | None) -> None:
+        """Raise CommandError where `text` is no schema that can be checked; None: no answer of a shape is wanted."""
+        self._tool = SubmitStructured(schema_of(text)) if text is not None else None
+        self._reminded = False
+
+    @property
+    def is_wanted(self) -> bool:
+        """True where there is a schema."""
+        return self._tool is not None
+
+    def use(self, schema: JsonObject) -> None:
+        """Want an answer of this schema, which `usable_schema` gave."""
+        self._tool = SubmitStructured(schema)
+
+    def tools(self, record: ConversationRecord) -> Mapping[str, Tool]:
+        """The tool, for the conversation itself and not for sub-agents."""
+        return {NAME: self._tool} if self._tool is not None and record.agent is None else {}
+
+    def prompts(self, record: ConversationRecord) -> Sequence[ExtensionPrompt]:
+        """A sentence about the last act of a run."""
+        if self._tool is None or record.agent is not None:
+            return ()
+        return (
+            ExtensionPrompt("Final answer", f"When the work is done, call {NAME} with the answer.", "--json-schema"),
+        )
+
+    async def prepare(self, record: ConversationRecord) -> None:
+        """Return at once."""
+
+    def begin(self) -> None:
+        """A turn begins: there is no answer yet."""
+        self._reminded = False
+        if self._tool is not None:
+            self._tool.answer = None
+
+    def reminder(self) -> str:
+        """The next message for a run that ended without an answer: once in a turn, empty otherwise."""
+        if self._tool is None or self._tool.answer is not None or self._reminded:
+            return ""
+        self._reminded = True
+        return REMINDER
+
+    def settle(self, outcome: RunOutcome) -> None:
+        """Put the answer into the outcome of the run."""
+        outcome.structured = self._tool.answer if self._tool is not None else None
+
+
+def schema_of(text: str) -> JsonObject:
+    """The schema of `--json-schema`, which is JSON or the path of a file with it.
+
+    Raises:
+        CommandError: it cannot be read, or is no schema that can be checked.
+    """
+    try:
+        content = text if text.lstrip().startswith("{") else Path(text).read_text("utf-8-sig")
+        if len(content) > LARGEST:
+            raise CommandError(f"The schema of --json-schema is longer than {LARGEST:,} characters.")
+        return usable_schema(json.loads(content))
+    except SchemaError as error:
+        raise CommandError(f"--json-schema: {error}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise CommandError(f"--json-schema needs a JSON schema, or a file with one: {reason}.") from error
+
 
 NOBODY_ASKED = "this run cannot ask; use --permission-mode accept-edits or auto"
 NOBODY_ASKED_IN_SANDBOX = (
@@ -93,7 +165,7 @@ class HeadlessRun:
         with self._signals(), behind_the_loop(lost) as written:
             await self._run(prompt, image_ids, caps)
             self.reporter.end(self.outcome)
-            await self._read(written)
+            await self._wait_for_reader(written)
         return self.outcome.exit_code
 
     async def _run(self, prompt: str, image_ids: list[str], caps: RunCaps) -> None:
@@ -101,7 +173,7 @@ class HeadlessRun:
         self.reporter.begin()
         leave_agents = self.engine.follow_agents(self._follow_agent)
         unsubscribe = await self.conversation.subscribe(self._follow)
-        self.conversation.agents.wake_caps = lambda: self._left(caps)
+        self.conversation.agents.wake_caps = lambda: self._subtract_spent(caps)
         try:
             answer = await self.conversation.say(prompt, image_ids, caps)
             if isinstance(answer, Refused):
@@ -109,7 +181,7 @@ class HeadlessRun:
             else:
                 await self._over.wait()
                 await self._remind(caps)
-                await self._background(started + caps.timeout if caps.timeout else None)
+                await self._wait_for_background(started + caps.timeout if caps.timeout else None)
                 self.outcome.settle(await self.conversation.wait_idle())
         finally:
             unsubscribe()
@@ -122,14 +194,14 @@ class HeadlessRun:
         if self.structured is None or self.outcome.exit_code is not Exit.OK or self.outcome.deferred is not None:
             return
         self.outcome.settle(await self.conversation.wait_idle())
-        reminder, left = self.structured.reminder(), self._left(caps)
+        reminder, left = self.structured.reminder(), self._subtract_spent(caps)
         if reminder and left is not None:
             self._over.clear()
             if not isinstance(await self.conversation.say(reminder, (), left), Refused):
                 await self._over.wait()
         self.structured.settle(self.outcome)
 
-    async def _read(self, written: Callable[[], Awaitable[None]]) -> None:
+    async def _wait_for_reader(self, written: Callable[[], Awaitable[None]]) -> None:
         """Wait until the result is read; a signal ends that, the result is stored."""
         self._reading = asyncio.ensure_future(written())
         if self.outcome.stopped_by is not None:
@@ -137,7 +209,7 @@ class HeadlessRun:
         with contextlib.suppress(asyncio.CancelledError):
             await self._reading
 
-    async def _background(self, deadline: float | None) -> None:
+    async def _wait_for_background(self, deadline: float | None) -> None:
         """Wait for sub-agents in the background and the turns they wake, until `deadline`; then end the rest.
 
         Those of a run that did not end well are not waited for.
@@ -153,7 +225,7 @@ class HeadlessRun:
                 self.outcome.capped = "timeout"
         await self._end_agents(sub_agents)
 
-    def _left(self, caps: RunCaps) -> RunCaps | None:
+    def _subtract_spent(self, caps: RunCaps) -> RunCaps | None:
         """Remaining limits for a turn that a sub-agent wakes; None where a limit is used up. Time is kept here."""
         turns = caps.max_turns - self.outcome.turns
         budget = caps.max_budget_usd - (self.outcome.cost or 0.0)

@@ -11,8 +11,7 @@ from engine.permissions.projects import project_of
 from engine.ports.note_index import NoteFile
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import CommandError, Exit
-from phoenix_tui.cli.output import write_json, write_line, write_table
-from phoenix_tui.cli.times import utc_time
+from phoenix_tui.cli.output import utc_time, write_json, write_line, write_table
 from phoenix_tui.config.paths import Paths
 from tools.clean import clean_line
 from tools.contract import JsonObject

@@ -1,34 +1,293 @@
-"""Outcome of a headless run: collected from updates, reported as a result object and an exit code (CONTRACT 2, 3)."""
+"""Outcome of a run without a screen: collected from updates, reported as an object and an exit code (CONTRACT 2, 3).
+
+The fields and names by which hosts that speak with `claude -p` read it were measured with the parser of
+`claude-agent-sdk` 0.2.187 (Python) and the types of `@anthropic-ai/claude-agent-sdk` 0.3.330 (npm); `make sdk-parsers`
+repeats it (docs/sdk-parsers.md).
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Final, TypeAlias, cast
+
+from msgspec import Struct
 
 from engine.executor.deferring import CODE as TOOL_DEFERRED
 from engine.executor.requests import Refused
 from engine.executor.spending import UNKNOWN_PRICE
-from engine.machine.messages import Origin, Role, ToolCall, text_in
-from engine.machine.states import Errored, Idle, State
+from engine.machine.messages import Origin, Role, ToolCall, ToolResult, ToolStatus, Usage, text_in
+from engine.machine.states import AwaitingApproval, Cancelling, Errored, Idle, State, ToolExecuting
 from engine.machine.texts import CUT_OFF
+from engine.ports import ModelInfo
+from engine.ports.invocables import Catalogue, Invocable
 from engine.records import StoredMessage
-from engine.records.model_calls import CallPurpose, ModelCall
+from engine.records.model_calls import CallPurpose, CallStatus, ModelCall
+from engine.records.totals import total_cost
 from engine.updates import (
+    AgentsChanged,
+    AgentView,
+    ApprovalAsked,
     CallEnded,
     ContextChanged,
     MessageSaved,
     RunEnded,
     Snapshot,
     StateChanged,
+    ToolEnded,
     ToolStarted,
     Update,
 )
-from phoenix_tui.cli.agent_reports import AgentReports, Denials, Used
-from phoenix_tui.cli.agent_sdk import DescribeModel, framed, model_usage, nothing_known, terminal_reason
 from phoenix_tui.cli.blocks import encode, usage_object
 from phoenix_tui.cli.exits import CommandError, Exit
 from tools.contract import JsonObject, JsonValue
+from tools.fresh_ids import fresh_id
+
+DENIED = ("Permission mode '", "User denied permission")
+"""Prefixes of the result of a denied call."""
+MOST_DENIED: Final = 262_144
+"""Characters of refused inputs in a result: readers of lines, such as Claude's SDKs, take one of at most 1 MiB."""
+
+
+def is_denial(result: ToolResult) -> bool:
+    """True when a call was not allowed, and so never ran."""
+    return result.status is ToolStatus.ERROR and result.text.startswith(DENIED)
+
+
+@dataclass(slots=True)
+class Denials:
+    """Calls that were refused, of a conversation or of its sub-agents, in order."""
+
+    found: list[JsonValue] = field(default_factory=list["JsonValue"])
+    by_hooks: int = 0
+    """Number of those that a hook wanted to be asked about: no mode allows them."""
+    _size: int = 0
+    """Characters of all their inputs."""
+    _calls: dict[tuple[str, str], ToolCall] = field(default_factory=dict[tuple[str, str], ToolCall])
+
+    def follow(self, update: Update, agent_id: str = "") -> None:
+        """Take in an update of the conversation, or of one of its sub-agents."""
+        match update:
+            case ToolStarted(call):
+                self._calls[agent_id, call.id] = call
+            case ApprovalAsked(question) if question is not None:
+                self._calls[agent_id, question.call.id] = question.call
+                self.by_hooks += question.by_hook
+            case ToolEnded(result) if is_denial(result):
+                self._deny(self._calls.get((agent_id, result.call_id)))
+            case _:
+                pass  # no call
+
+    def _deny(self, call: ToolCall | None) -> None:
+        if call is None:
+            return
+        self._size += len(call.input_json)
+        fits = self._size <= MOST_DENIED
+        tool_input: JsonValue = json.loads(call.input_json) if fits else {"left_out": len(call.input_json)}
+        self.found.append({"tool_name": call.name, "tool_use_id": call.id, "tool_input": tool_input})
+
+
+class ModelTotal(Struct, frozen=True):
+    """Usage of one model; `cost_usd` is None where its price is unknown."""
+
+    provider: str
+    usage: Usage = Usage()
+    cost_usd: float | None = 0.0
+
+
+@dataclass(slots=True)
+class Used:
+    """The model calls of a conversation during a run, and their usage."""
+
+    turns: int = 0
+    usage: Usage = field(default_factory=Usage)
+    by_model: dict[str, ModelTotal] = field(default_factory=dict[str, "ModelTotal"])
+    api_ms: int = 0
+    """Time that servers took, of all calls together; calls beside each other count each."""
+
+    def count(self, call: ModelCall) -> None:
+        """Take in a call; only whole replies count as turns."""
+        self.turns += call.purpose is CallPurpose.REPLY and call.status is CallStatus.OK
+        self.api_ms += call.duration_ms
+        if call.usage != Usage():
+            self._add(call.model, ModelTotal(call.provider, call.usage, call.cost_usd))
+
+    def add(self, other: Used) -> None:
+        """Add the usage of another conversation."""
+        self.turns += other.turns
+        self.api_ms += other.api_ms
+        for model, total in other.by_model.items():
+            self._add(model, total)
+
+    def _add(self, model: str, total: ModelTotal) -> None:
+        self.usage += total.usage
+        before = self.by_model.get(model, ModelTotal(total.provider))
+        cost = total_cost(before.cost_usd, total.cost_usd)
+        self.by_model[model] = ModelTotal(total.provider, before.usage + total.usage, cost)
+
+    def models(self) -> JsonObject:
+        """Usage of each model."""
+        return {model: usage_object(total.usage) for model, total in self.by_model.items()}
+
+
+@dataclass(slots=True)
+class AgentReports:
+    """The sub-agents that worked during a run, oldest first."""
+
+    used: dict[str, Used] = field(default_factory=dict[str, Used])
+    """Usage by the ids of sub-agents, of this run alone."""
+    _before: dict[str, float] = field(default_factory=dict[str, float])
+    """Start of the last run of earlier sub-agents."""
+    _views: tuple[AgentView, ...] = ()
+
+    def follow(self, update: Update) -> None:
+        """Take in an update of the conversation."""
+        match update:
+            case Snapshot():
+                self._before = {view.id: view.started for view in update.agents}
+            case AgentsChanged(agents=views):
+                self._views = tuple(view for view in views if self._before.get(view.id) != view.started)
+            case _:
+                pass  # no update of sub-agents
+
+    def follow_agent(self, agent_id: str, update: Update) -> None:
+        """Take in an update of one of them."""
+        if isinstance(update, CallEnded):
+            self.used.setdefault(agent_id, Used()).count(update.call)
+
+    def objects(self) -> list[JsonValue]:
+        """One object each."""
+        return [self._object(one) for one in self._views]
+
+    def _object(self, view: AgentView) -> JsonObject:
+        usage: JsonObject = {"usage": usage_object(self._usage(view.id))}
+        return agent_object(view) | usage
+
+    def _usage(self, agent_id: str) -> Usage:
+        return self.used[agent_id].usage if agent_id in self.used else Usage()
+
+
+def agent_object(view: AgentView) -> JsonObject:
+    """A sub-agent for scripts."""
+    outcome = view.outcome
+    return {
+        "id": view.id,
+        "task": view.task,
+        "profile": view.profile,
+        "model": view.model,
+        "status": outcome.status.value if outcome is not None else "running",
+        "error": outcome.reason if outcome is not None else "",
+        "turns": view.turn,
+        "cost_usd": view.cost_usd,
+        "duration_ms": max(0, round((view.ended - view.started) * 1000)) if view.ended and view.started else 0,
+    }
+
+
+DescribeModel: TypeAlias = Callable[[str], ModelInfo | None]
+"""Look up a model by its reference; None where no provider knows it."""
+COMPATIBLE_VERSION: Final = "2.1.330"
+"""Version of the program whose output these lines follow: its SDK warns where none is named."""
+MODES: Final = {"ask": "default", "accept-edits": "acceptEdits", "auto": "bypassPermissions", "deny": "dontAsk"}
+"""Permission modes under the other program's names; `plan` is the same word."""
+_REASONS: Final = {
+    "success": "completed",
+    "error_max_turns": "max_turns",
+    "error_max_budget_usd": "budget_exhausted",
+    "error_during_execution": "api_error",
+}
+
+
+def framed(line: JsonObject) -> JsonObject:
+    """A line with an id of its own, which parsers demand."""
+    return line | {"uuid": fresh_id()}
+
+
+def session_fields(permission_mode: str) -> JsonObject:
+    """Fields of an init line besides the run's own settings, as they are without extensions."""
+    nothing: list[JsonValue] = []
+    return {
+        "permissionMode": MODES.get(permission_mode, permission_mode),
+        "apiKeySource": "none",
+        "slash_commands": nothing,
+        "agents": nothing,
+        "skills": nothing,
+        "plugins": nothing,
+        "output_style": "default",
+        "claude_code_version": COMPATIBLE_VERSION,
+    }
+
+
+def model_usage(used: Used, describe: DescribeModel) -> JsonObject:
+    """Usage of each model; `costUSD` is null where a price is unknown."""
+    return {model: _of_model(model, total, describe) for model, total in used.by_model.items()}
+
+
+def terminal_reason(subtype: str, state: State | None) -> str:
+    """Reason of a run's end; `state` is the last one in which it worked, or the error in which it ended."""
+    if subtype == "error_during_execution" and not isinstance(state, Errored):
+        return "model_error"
+    in_tools = isinstance(state, ToolExecuting | AwaitingApproval | Cancelling)
+    stopped = "aborted_tools" if in_tools else "aborted_streaming"
+    return _REASONS.get(subtype, stopped)
+
+
+def _of_model(model: str, total: ModelTotal, describe: DescribeModel) -> JsonObject:
+    known = describe(f"{total.provider}/{model}")
+    return {
+        "inputTokens": total.usage.input_tokens,
+        "outputTokens": total.usage.output_tokens,
+        "cacheReadInputTokens": total.usage.cache_read_tokens,
+        "cacheCreationInputTokens": total.usage.cache_creation_tokens,
+        "webSearchRequests": total.usage.web_searches,
+        "costUSD": total.cost_usd,
+        "contextWindow": known.context_window if known is not None else 0,
+        "maxOutputTokens": known.max_output if known is not None else 0,
+    }
+
+
+def nothing_known(reference: str) -> ModelInfo | None:
+    """Describes no model."""
+    del reference
+    return None
+
+
+class HostCommands(Struct, frozen=True):
+    """A part of the handshake; the files are looked at before the first turn."""
+
+    catalogue: Callable[[], Catalogue]
+    """The newest catalogue, from memory."""
+    offered: Callable[[], Catalogue]
+    """The same with the skills that models are offered."""
+    look: Callable[[], Awaitable[None]]
+    """Looks at the files again, within its own bound."""
+
+    def begin(self, request: JsonObject) -> None:
+        """Take nothing: a host defines no commands."""
+
+    async def ready(self) -> None:
+        """Look at the files."""
+        await self.look()
+
+    def init_fields(self) -> JsonObject:
+        """Names of what a user may call, and of the skills that models are offered."""
+        calls: list[JsonValue] = [one.name for one in _called(self.catalogue())]
+        skills: list[JsonValue] = [skill.name for skill in self.offered().skills]
+        return {"slash_commands": calls, "skills": skills}
+
+    def objects(self) -> list[JsonValue]:
+        """The commands as the answer to the handshake lists them."""
+        return [
+            {"name": one.name, "description": one.description, "argumentHint": one.argument_hint}
+            for one in _called(self.catalogue())
+        ]
+
+
+def _called(catalogue: Catalogue) -> list[Invocable]:
+    """All that a user may call by its plain name."""
+    found = (*catalogue.commands, *catalogue.skills)
+    return [one for one in found if one.for_users and catalogue.called(one.name) is one]
+
 
 CAPS = {
     "iteration_limit": "error_max_turns",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Awaitable, Callable, Generator, Sequence
+from datetime import UTC, datetime
 
 from phoenix_tui.cli.blocks import encode
 from phoenix_tui.cli.exits import StdoutLost
@@ -128,3 +129,13 @@ def _as_lost() -> Generator[None]:
         raise
     except OSError as error:
         raise StdoutLost(error.errno, error.strerror) from error
+
+
+def local_time(seconds: float) -> str:
+    """Seconds since the epoch as local date and time, to the minute."""
+    return datetime.fromtimestamp(seconds, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def utc_time(seconds: float) -> str:
+    """Seconds since the epoch as ISO 8601 in UTC."""
+    return datetime.fromtimestamp(seconds, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,11 +1,10 @@
-"""The argument parser. Imports nothing but argparse, so that `--help` costs no more (docs/decisions/budgets.md)."""
+"""Argument parsers. Imports nothing but argparse, so that `--help` costs no more (docs/decisions/budgets.md)."""
 
 from __future__ import annotations
 
 import argparse
 
 from phoenix_tui.cli.exits import CommandError
-from phoenix_tui.cli.mcp_parser import add_flags, add_servers
 from phoenix_tui.config.choices import EFFORTS, OUTPUT_FORMATS, PERMISSION_MODES, SANDBOXES, SHELLS
 
 TYPE_CHECKING = False  # importing typing would cost `--help` a third of its time
@@ -158,7 +157,14 @@ def _add_limits(parser: Parser) -> None:
         metavar="LIST",
         help="tools and rules that are denied in every mode; repeatable",
     )
-    add_flags(group)
+    group.add_argument(
+        "--mcp-config",
+        action="append",
+        default=[],
+        metavar="FILE|JSON",
+        help="MCP servers of this run, before all others; repeatable",
+    )
+    group.add_argument("--strict-mcp-config", action="store_true", help="use no MCP servers but those of --mcp-config")
     group.add_argument("--trust", action="store_true", help="trust the Phoenix files of this folder as they are now")
     group.add_argument("--max-turns", type=_count, metavar="N", help="limit the model replies of one run")
     group.add_argument("--max-budget-usd", type=_amount, metavar="X", help="limit the cost of one run")
@@ -184,7 +190,7 @@ def command_parser() -> Parser:
     listing.add_argument("--refresh", action="store_true", help="ask services whose lists are kept for a day")
     _add_model(commands)
     _add_memory(commands)
-    add_servers(_actions(commands, "mcp", "tools from other programs"), _leaf)
+    _add_servers(commands)
     _add_runs(commands)
     _add_events(commands)
     _add_stats(commands)
@@ -273,6 +279,34 @@ def _add_memory(commands: Commands) -> None:
     _leaf(actions, "show", "print one note, named as in the list", "path")
     deleting = _leaf(actions, "delete", "delete one note", "path")
     deleting.add_argument("--permanently", action="store_true", help="delete it permanently; this cannot be undone")
+
+
+def _add_servers(commands: Commands) -> None:
+    actions = _actions(commands, "mcp", "tools from other programs")
+    _leaf(actions, "list", "list the servers that this folder uses")
+    _leaf(actions, "get", "show one server", "name")
+    testing = _leaf(actions, "test", "connect to one server, or to all, and count the tools; exit 1 where one fails")
+    testing.add_argument("name", metavar="NAME", nargs="?", default="", help="server (default: all)")
+    _leaf(actions, "login", "sign in to a server over HTTP; exit 1 where that fails", "name")
+    _leaf(actions, "logout", "delete the tokens of a server", "name")
+    adding = _leaf(actions, "add", "define a server")
+    adding.add_argument("-t", "--transport", choices=("stdio", "http", "sse"), default="", help="default: by COMMAND")
+    adding.add_argument("-e", "--env", action="append", default=[], metavar="NAME=VALUE", help="variable; repeatable")
+    adding.add_argument("-H", "--header", action="append", default=[], metavar="NAME:VALUE", help="HTTP header")
+    adding.add_argument(
+        "--sandbox",
+        choices=("off", "workspace", "read-only"),
+        default="",
+        help="sandbox of the server (default: that of the conversation)",
+    )
+    adding.add_argument("name", metavar="NAME")
+    adding.add_argument("rest", nargs="+", metavar="COMMAND|URL", help="-- COMMAND ARGUMENT…, or an address")
+    adding_json = _leaf(actions, "add-json", 'define a server by JSON such as \'{"command": "npx"}\'', "name")
+    adding_json.add_argument("text", metavar="JSON")
+    removing = _leaf(actions, "remove", "remove a definition", "name")
+    where = "config.toml (default), or .mcp.json here"
+    for one in (adding, adding_json, removing):
+        one.add_argument("-s", "--scope", choices=("user", "project"), default="user", help=where)
 
 
 def _add_runs(commands: Commands) -> None:

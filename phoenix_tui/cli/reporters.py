@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
 from msgspec import Struct, field
 
 from engine.executor.hook_notes import REFUSED_BY_HOOK
-from engine.machine.messages import Origin, Role, ToolStatus, attached_in, text_in
+from engine.machine.messages import Origin, Role, ToolStatus, ToolUseBlock, attached_in, text_in
 from engine.machine.states import RETRIES, AwaitingSubagents, Completed, Failed
 from engine.machine.texts import SUMMARIZED, without_keys
+from engine.ports.hooks import HookOutcome
+from engine.ports.mcp import ServerOrigin, ServerState, ServerView
 from engine.records import AgentFacts, ConversationRecord, StoredMessage
 from engine.updates import (
     ContextChanged,
     HookEnded,
+    HookStarted,
     LiveTextDropped,
     MessageSaved,
     Noticed,
@@ -29,18 +33,143 @@ from engine.updates import (
     ToolStarted,
     Update,
 )
-from phoenix_tui.cli.agent_reports import is_denial
-from phoenix_tui.cli.agent_sdk import framed, session_fields
-from phoenix_tui.cli.blocks import assistant_object, encode, user_object
+from phoenix_tui.cli.blocks import assistant_object, encode, usage_object, user_object
 from phoenix_tui.cli.exits import Exit
-from phoenix_tui.cli.hook_events import hook_line, hook_objects
-from phoenix_tui.cli.outcome import RunOutcome
+from phoenix_tui.cli.outcome import RunOutcome, framed, is_denial, session_fields
 from phoenix_tui.cli.output import write_json_line, write_line, write_progress
-from phoenix_tui.cli.partials import Partials
 from phoenix_tui.text.agent_text import marks, route_line, route_object, task_words
 from tools.call_titles import call_title
 from tools.contract import JsonObject, JsonValue
-from tools.wording import counted
+from tools.fresh_ids import fresh_id
+from tools.wording import counted, one_line
+
+
+@dataclass(slots=True)
+class Partials:
+    """Remembers which message and block are open; every method gives the events to print."""
+
+    model: str
+    _open_message: bool = False
+    _open_block: str = ""
+    _index: int = 0
+
+    def text(self, text: str) -> Iterator[JsonObject]:
+        """Lines for further text of the answer."""
+        yield from self._switch("text", {"type": "text", "text": ""})
+        yield self._delta({"type": "text_delta", "text": text})
+
+    def thinking(self, text: str) -> Iterator[JsonObject]:
+        """Lines for further reasoning."""
+        yield from self._switch("thinking", {"type": "thinking", "thinking": "", "signature": ""})
+        yield self._delta({"type": "thinking_delta", "thinking": text})
+
+    def saved(self, message: StoredMessage) -> Iterator[JsonObject]:
+        """The reply is whole: its tool calls, then its end."""
+        calls = [block for block in message.blocks if isinstance(block, ToolUseBlock)]
+        for call in calls:
+            yield from self._close_block()
+            yield from self._switch(call.id, {"type": "tool_use", "id": call.id, "name": call.name, "input": {}})
+            yield self._delta({"type": "input_json_delta", "partial_json": call.input_json})
+        if not self._open_message:
+            return
+        yield from self._close_block()
+        reason = None if message.cut else "tool_use" if calls else "end_turn"
+        delta: JsonObject = {"stop_reason": reason, "stop_sequence": None}
+        yield {"type": "message_delta", "delta": delta, "usage": usage_object(message.usage)}
+        yield from self._close_message()
+
+    def dropped(self) -> Iterator[JsonObject]:
+        """The reply under way is not going to be finished."""
+        yield from self._close_block()
+        if self._open_message:
+            yield from self._close_message()
+
+    def _switch(self, kind: str, block: JsonObject) -> Iterator[JsonObject]:
+        if self._open_block == kind:
+            return
+        yield from self._close_block()
+        if not self._open_message:
+            self._open_message = True
+            yield {"type": "message_start", "message": self._begun()}
+        self._open_block = kind
+        yield {"type": "content_block_start", "index": self._index, "content_block": block}
+
+    def _begun(self) -> JsonObject:
+        """The message as the API begins one; its row in the database, and so its lasting id, does not exist yet."""
+        return {
+            "id": f"msg_{fresh_id().replace('-', '')}",
+            "type": "message",
+            "role": "assistant",
+            "model": self.model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": usage_object(None),
+        }
+
+    def _delta(self, delta: JsonObject) -> JsonObject:
+        return {"type": "content_block_delta", "index": self._index, "delta": delta}
+
+    def _close_block(self) -> Iterator[JsonObject]:
+        if self._open_block:
+            yield {"type": "content_block_stop", "index": self._index}
+            self._open_block = ""
+            self._index += 1
+
+    def _close_message(self) -> Iterator[JsonObject]:
+        yield {"type": "message_stop"}
+        self._open_message = False
+        self._index = 0
+
+
+LONGEST: Final = 300
+"""Characters of a hook's words on a line."""
+_FAILED: Final = frozenset({HookOutcome.FAILED, HookOutcome.TIMED_OUT})
+
+
+def hook_objects(update: Update, *, wanted: bool) -> Iterator[JsonObject]:
+    """The object of a hook's beginning or end; none for other updates."""
+    if wanted and isinstance(update, HookStarted | HookEnded):
+        yield _object(update)
+
+
+def hook_line(update: HookEnded) -> str:
+    """Line on stderr about a hook of a call that failed, or has words for the user; empty for others.
+
+    What hooks of other events say is a notice of its own.
+    """
+    reply = update.reply
+    if reply is None or not update.call_id:
+        return ""
+    if reply.verdict.warning or reply.outcome in _FAILED:
+        event = f" ({update.event.value})" if update.event is not None else ""
+        late = f"no answer within {reply.seconds:.0f} s" if reply.outcome is HookOutcome.TIMED_OUT else "it failed"
+        return f"• hook {reply.name}{event}: {one_line(reply.verdict.warning, LONGEST) or late}"
+    if reply.verdict.message:
+        return f"• hook {reply.name}: {one_line(reply.verdict.message, LONGEST)}"
+    return ""
+
+
+def _object(update: HookStarted | HookEnded) -> JsonObject:
+    """A `system` object: `hook_started`, or `hook_response` with the output; one that was stopped is `cancelled`."""
+    subtype = "hook_started" if isinstance(update, HookStarted) else "hook_response"
+    found: JsonObject = {"type": "system", "subtype": subtype, "hook_id": update.hook_id}
+    if update.event is not None:
+        event = update.event.value
+        found |= {"hook_name": f"{event}:{update.subject}" if update.subject else event, "hook_event": event}
+    if isinstance(update, HookStarted):
+        return found
+    reply = update.reply
+    if reply is None:
+        return found | {"outcome": "cancelled"}
+    return found | {
+        "output": reply.stdout + reply.stderr,
+        "stdout": reply.stdout,
+        "stderr": reply.stderr,
+        "exit_code": reply.exit_code,
+        "outcome": reply.outcome.value,
+    }
+
 
 EDITS: Final = frozenset({"patch", "write_file"})
 """Tools that mode `accept-edits` allows."""
@@ -326,3 +455,19 @@ def summarized(message: StoredMessage) -> str:
     text = text_in(message.blocks)
     is_row = message.origin is Origin.NOTICE and text.startswith(SUMMARIZED)
     return text.partition("\n")[0] if is_row else ""
+
+
+STATUS: Final = {
+    ServerState.CONNECTED: "connected",
+    ServerState.CONNECTING: "pending",
+    ServerState.WAITING: "pending",
+    ServerState.NEEDS_AUTH: "needs-auth",
+    ServerState.FAILED: "failed",
+    ServerState.OFF: "disabled",
+}
+
+
+def server_frame(view: ServerView) -> JsonObject:
+    """Entry of a server in the first line of stream-json."""
+    source = view.source if view.origin is not ServerOrigin.FLAG or view.source else "--mcp-config"
+    return {"name": view.name, "status": STATUS[view.state], "source": source}

@@ -1,23 +1,34 @@
-"""`phoenix runs`: list, show, wait for and cancel runs, also those of another Phoenix (CONTRACT 2)."""
+"""`phoenix runs`, `phoenix events` and `phoenix trace`: runs of this and of other processes, for scripts and people."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import signal
+import stat
+import sys
 import time
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from typing import Any, Final, cast
 
+import msgspec
 from msgspec import Struct
 
 from engine.ports import Store
+from engine.ports.event_log import EventLog, follow
 from engine.ports.run_store import QUEUED, RunOverview, RunStore
+from engine.ports.traces import Traces
+from engine.records.events import EventSnapshot, StoredEvent
+from engine.records.traces import Trace, TraceSpan
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.blocks import usage_object
 from phoenix_tui.cli.exits import CommandError, Exit
-from phoenix_tui.cli.finding import SHORT_ID, find_conversation_id
+from phoenix_tui.cli.finding import SHORT_ID, find_conversation_id, find_one
 from phoenix_tui.cli.outcome import CAPS
-from phoenix_tui.cli.output import write_json, write_line, write_table
-from phoenix_tui.cli.times import local_time, utc_time
+from phoenix_tui.cli.output import local_time, utc_time, write_json, write_json_line, write_line, write_table
+from phoenix_tui.terminal.size import terminal_size
+from phoenix_tui.text.trace_bars import trace_lines
 from tools.clean import clean_line
 from tools.contract import JsonObject
 from tools.wording import one_line
@@ -227,3 +238,238 @@ def _named(one: RunOverview) -> str:
     if one.record.status == QUEUED or not one.record.id:
         return f"Sub-agent {one.conversation_id[:SHORT_ID]}"
     return f"Run {one.record.id[:SHORT_ID]}"
+
+
+WORDS: Final = 100
+"""Characters of a payload in a readable line."""
+
+
+class EventsCommand(Struct, frozen=True):
+    """The command over one open store."""
+
+    store: Store
+    events: EventLog
+    arguments: CommandArguments
+
+    async def run(self) -> Exit:
+        """Print what is stored, then, with --follow, what comes, until a signal or the end of the reader.
+
+        Raises:
+            CommandError: there is no such conversation.
+            StorageError: the database cannot be read.
+        """
+        wanted = await self._wanted()
+        printing = asyncio.ensure_future(self._follow(wanted) if self.arguments.follow else self._stored(wanted))
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, printing.cancel)
+        try:
+            with _reader_watched(loop, printing):
+                await printing
+        except asyncio.CancelledError:
+            return Exit.OK  # the end of a stream that has none
+        except BrokenPipeError:
+            if not self.arguments.follow:
+                raise
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+        return Exit.OK
+
+    async def _wanted(self) -> str:
+        reference = self.arguments.conversation
+        return await find_conversation_id(self.store, reference) if reference is not None else ""
+
+    async def _stored(self, conversation_id: str) -> None:
+        async for event in self._pages(self.arguments.since or 0, conversation_id):
+            self._print(event)
+
+    async def _pages(self, seq: int, conversation_id: str) -> AsyncGenerator[StoredEvent]:
+        while page := await self.events.after(seq, conversation_id):
+            for event in page:
+                yield event
+            seq = page[-1].seq
+
+    async def _follow(self, conversation_id: str) -> None:
+        """Print new events; ahead of them, without a number to begin at, a snapshot."""
+        since = self.arguments.since
+        if since is None:
+            snapshot = await self.events.snapshot(conversation_id)
+            self._print_snapshot(snapshot)
+            since = snapshot.seq
+        async with contextlib.aclosing(follow(self.events, since, conversation_id)) as stream:
+            async for event in stream:
+                self._print(event)
+
+    def _print(self, event: StoredEvent) -> None:
+        if self.arguments.json:
+            write_json_line(event_object(event))
+        else:
+            write_line(event_line(event))
+
+    def _print_snapshot(self, snapshot: EventSnapshot) -> None:
+        if self.arguments.json:
+            write_json_line(snapshot_object(snapshot))
+            return
+        write_line(f"{snapshot.seq:>8}  now")
+        for one in snapshot.conversations:
+            run = f", run {one.run_id[:SHORT_ID]}" if one.run_id else ""
+            write_line(f"{'':>8}  conversation {one.conversation_id[:SHORT_ID]}: {one.state}{run}")
+
+
+@contextlib.contextmanager
+def _reader_watched(loop: asyncio.AbstractEventLoop, printing: asyncio.Future[None]) -> Generator[None]:
+    """End with the reader of a pipe, also while there is nothing to print: an open end reports it as an error."""
+    output = 1
+    if not stat.S_ISFIFO(os.fstat(output).st_mode):
+        yield
+        return
+    loop.add_reader(output, printing.cancel)
+    try:
+        yield
+    finally:
+        loop.remove_reader(output)
+
+
+def event_object(event: StoredEvent) -> JsonObject:
+    """An event with the field names of SPEC SDK-21; ids are null where there is none."""
+    return {
+        "seq": event.seq,
+        "eventId": event.id,
+        "type": event.type,
+        "timestamp": utc_time(event.at),
+        "conversationId": event.conversation_id or None,
+        "messageId": event.message_id or None,
+        "taskId": event.run_id or None,
+        "agentId": event.agent_id or None,
+        "payload": payload_of(event),
+    }
+
+
+def snapshot_object(snapshot: EventSnapshot) -> JsonObject:
+    """The line ahead of followed events."""
+    return {
+        "seq": snapshot.seq,
+        "type": "snapshot",
+        "conversations": [
+            {"conversationId": one.conversation_id, "state": one.state, "taskId": one.run_id or None}
+            for one in snapshot.conversations
+        ],
+    }
+
+
+def payload_of(event: StoredEvent) -> JsonObject:
+    """The payload; an unreadable one as text."""
+    try:
+        return cast("JsonObject", msgspec.json.decode(event.payload_json, type=dict[str, Any]))
+    except (msgspec.DecodeError, RecursionError):
+        return {"unreadable": event.payload_json[:WORDS]}
+
+
+def event_line(event: StoredEvent) -> str:
+    """An event as a line for people."""
+    whose = (event.agent_id or event.conversation_id)[:SHORT_ID]
+    words = one_line(clean_line(_words_of(event.type, payload_of(event))), WORDS)
+    return f"{event.seq:>8}  {local_time(event.at)}  {whose:8}  {clean_line(event.type):28}  {words}".rstrip()
+
+
+def _words_of(kind: str, payload: JsonObject) -> str:
+    """The part of a payload that a person looks for."""
+    match payload:
+        case {"from": before, "to": now}:
+            return f"{before} > {now}"
+        case {"tool": tool, "input": given}:
+            return f"{tool} {given}"
+        case {"tool": tool, "output": output, "success": success}:
+            return f"{tool} {'ok' if success else 'failed'}: {output}"
+        case {"tokens": tokens, "window": window}:
+            return f"{tokens} of {window} tokens"
+        case {"role": role, "origin": origin, "seq": seq}:
+            return f"{seq} {role} ({origin})"
+        case {"attempt": attempt, "maxAttempts": most, "error": error}:
+            return f"attempt {attempt} of {most}: {error}"
+        case _:
+            names = ("message", "error", "result", "prompt", "content", "tool", "status")
+            return next((str(payload[name]) for name in names if payload.get(name)), "") if kind else ""
+
+
+WIDTH = 120
+"""Columns where stdout is no terminal, and the most on one."""
+LEAST_WIDTH = 60
+
+
+async def show_trace(store: Store, traces: Traces, arguments: CommandArguments) -> Exit:
+    """Print the run that the reference names, or the newest one of the conversation it names.
+
+    Raises:
+        CommandError: it names neither, or the conversation has no run.
+    """
+    trace = await _found(store, traces, arguments.reference)
+    if arguments.json:
+        write_json(_object(trace))
+        return Exit.OK
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    width = terminal_size()[0] if sys.stdout.isatty() else WIDTH
+    for line in trace_lines(trace, min(max(width, LEAST_WIDTH), WIDTH), plain=encoding != "utf8"):
+        write_line(line.rstrip())
+    return Exit.OK
+
+
+async def _found(store: Store, traces: Traces, reference: str) -> Trace:
+    run_id = await traces.run_named(reference)
+    if not run_id:
+        summary = await find_one(store, reference, deleted=True, partly=True)
+        runs = await traces.of_conversation(summary.id, 1)
+        if not runs:
+            raise CommandError("This conversation has no run with a trace yet.")
+        run_id = runs[0].run_id
+    trace = await traces.of_run(run_id)
+    if trace is None:
+        raise CommandError("This run was removed meanwhile.")
+    return trace
+
+
+def _object(trace: Trace) -> JsonObject:
+    root = trace.root
+    return {
+        "run_id": root.run_id,
+        "conversation_id": root.conversation_id,
+        "status": root.outcome,
+        "left_out": trace.left_out,
+        "spans": [_span(span) for span in trace.spans],
+    }
+
+
+def _span(span: TraceSpan) -> JsonObject:
+    used = span.usage
+    return {
+        "id": span.id,
+        "parent_id": span.parent_id or None,
+        "depth": span.depth,
+        "kind": span.kind.value,
+        "name": span.name,
+        "status": span.status.value,
+        "outcome": span.outcome,
+        "conversation_id": span.conversation_id,
+        "run_id": span.run_id or None,
+        "started_at": utc_time(span.started_at),
+        "duration_ms": round(span.seconds * 1000),
+        "usage": None
+        if used is None
+        else {
+            "input_tokens": used.input_tokens,
+            "output_tokens": used.output_tokens,
+            "cache_creation_input_tokens": used.cache_creation_tokens,
+            "cache_read_input_tokens": used.cache_read_tokens,
+        },
+        "cost_usd": span.cost_usd,
+        "estimated": span.estimated,
+        "provider": span.provider,
+        "model": span.model,
+        "iteration": span.iteration,
+        "attempt": span.attempt,
+        "error": span.error,
+        "output": span.output,
+        "tool_use_id": span.tool_use_id,
+        "message_seq": span.message_seq or None,
+    }

@@ -141,20 +141,22 @@ def prepare(arguments: RunArguments, environment: Mapping[str, str], setting_sou
     Raises:
         CommandError: the folder is unusable or a setting is wrong.
     """
-    folder = checked_folder(arguments.folder())
+    folder = check_folder(arguments.folder())
     try:
-        paths = _made(find_paths(environment))
-        files = file_sources(setting_sources, _passing_folder(paths.state)) if setting_sources is not None else None
+        paths = _make_folders(find_paths(environment))
+        files = (
+            file_sources(setting_sources, _make_passing_folder(paths.state)) if setting_sources is not None else None
+        )
         project = find_project(folder)
         if files is not None:
             paths = replace(paths, trust_of_run=files.folder / "trust.json")
             project = project if files.projects else Project(project.folder)
         trust = _trust(paths, project, give=arguments.trust or files is not None)
-        asked = (environment_layer(environment), flag_layer(_flags(arguments)))
+        asked = (environment_layer(environment), flag_layer(_list_flags(arguments)))
         narrowing = _project_layer(project) if trust.trust is Trust.GIVEN else Layer()
         _narrow_mode(narrowing, project.folder, files)
         agents = partial(_agents, paths, files, arguments.trust)
-        settings_now = partial(_merged, paths, project.folder, narrowing, asked, agents)
+        settings_now = partial(_merge_settings, paths, project.folder, narrowing, asked, agents)
         settings = settings_now()
         credentials = load_credentials(paths.credentials_file, environment)
     except ConfigError as error:
@@ -181,7 +183,7 @@ def prepare(arguments: RunArguments, environment: Mapping[str, str], setting_sou
     )
 
 
-def _merged(
+def _merge_settings(
     paths: Paths,
     own: Path,
     narrowing: Layer,
@@ -208,7 +210,7 @@ def _agents(paths: Paths, files: FileSources | None, gives_trust: bool, folder: 
     return StartAgents(users, home, trust, files.trusts, files.counts).of(folder)
 
 
-def _merged_for_command(
+def _merge_for_command(
     paths: Paths, environment: Layer, profile: str | None = None, cwd: Path | None = None
 ) -> Settings:
     """A sub-command begins no conversation, so no profile counts."""
@@ -224,7 +226,7 @@ def prepare_command(environment: Mapping[str, str]) -> Setup:
     try:
         paths = find_paths(environment)
         paths.make()
-        settings_now = partial(_merged_for_command, paths, environment_layer(environment))
+        settings_now = partial(_merge_for_command, paths, environment_layer(environment))
         settings = settings_now()
         credentials = load_credentials(paths.credentials_file, environment)
     except ConfigError as error:
@@ -234,20 +236,20 @@ def prepare_command(environment: Mapping[str, str]) -> Setup:
     return Setup(paths, settings, credentials, Project(Path.cwd()), TrustStatus(Trust.NOT_NEEDED), settings_now)
 
 
-def checked_folder(folder: Path) -> Path:
+def check_folder(folder: Path) -> Path:
     """`folder` as a real path (SPEC SDK-25).
 
     Raises:
         CommandError: it does not exist, is no folder or cannot be read; the sentence names it.
     """
     try:
-        return _checked(folder)
+        return _resolve_folder(folder)
     except OSError as error:
         name, why = reveal_name(folder)[:LONGEST_NAMED], error.strerror or "it cannot be reached"
         raise CommandError(f"The folder {name} cannot be used: {why}; choose another one with --cwd.") from error
 
 
-def _checked(folder: Path) -> Path:
+def _resolve_folder(folder: Path) -> Path:
     """The real path. Raises CommandError, OSError."""
     if not folder.exists():
         raise CommandError(f"The folder {folder} does not exist; create it or choose another one with --cwd.")
@@ -260,7 +262,7 @@ def _checked(folder: Path) -> Path:
     return folder.resolve()
 
 
-def _flags(arguments: RunArguments) -> dict[str, SettingValue | None]:
+def _list_flags(arguments: RunArguments) -> dict[str, SettingValue | None]:
     return {
         "model": arguments.model,
         "effort": arguments.effort,
@@ -308,7 +310,7 @@ def _narrow_mode(layer: Layer, folder: Path, files: FileSources | None) -> None:
         layer.values[name], layer.sources[name] = mode, f"{path}: permissions.{MODE}"
 
 
-def _made(paths: Paths) -> Paths:
+def _make_folders(paths: Paths) -> Paths:
     """Create the folders; if none can be written, the files of a session go into a temporary folder.
 
     The store then keeps its conversations in memory, and says so.
@@ -318,10 +320,10 @@ def _made(paths: Paths) -> Paths:
     except OSError as error:
         if error.errno not in {errno.EACCES, errno.EPERM, errno.EROFS}:
             raise
-    return paths if os.access(paths.state, os.W_OK) else replace(paths, state=_passing_folder())
+    return paths if os.access(paths.state, os.W_OK) else replace(paths, state=_make_passing_folder())
 
 
-def _passing_folder(within: Path | None = None) -> Path:
+def _make_passing_folder(within: Path | None = None) -> Path:
     import atexit  # noqa: PLC0415 - rare
     import shutil  # noqa: PLC0415 - as above
     import tempfile  # noqa: PLC0415 - as above

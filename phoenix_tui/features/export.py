@@ -9,8 +9,7 @@ from typing import Final
 from engine.api.conversation import ConversationApi
 from phoenix_tui.cli.blocks import encode
 from phoenix_tui.cli.exits import CommandError
-from phoenix_tui.cli.markdown_export import agent_markdown, markdown
-from phoenix_tui.cli.new_file import write_new
+from phoenix_tui.cli.export import agent_markdown, markdown, write_new
 from phoenix_tui.features.sub_agents import views_of
 from phoenix_tui.lifecycle.launch import Services
 

@@ -1,19 +1,22 @@
-"""The export in the background: takes ended spans from the queue and delivers each batch once."""
+"""The export in the background: the collector's address, and the delivery of ended spans, each batch once."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import Enum
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
+from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
 from engine.ports import StorageError
 from engine.ports.trace_export import TraceQueue
 from engine.records.trace_export import RejectedSpans, TraceBatch
+from phoenix_tui.config.settings import Settings
+from tools.secret_fields import SecretFields
 
 log = logging.getLogger(__name__)
 
@@ -113,23 +116,23 @@ class TraceExporter:
             return LOOK if batch is None else await self._deliver(batch)
         except StorageError as error:
             log.warning("the queue of traces cannot be read: %s", error)
-            return self._longer(0.0)
+            return self._lengthen_wait(0.0)
 
     async def _deliver(self, batch: TraceBatch) -> float:
         """Send a claimed batch; the claim ends in any case."""
         settled = False
         try:
-            delivery = await self._sent(batch)
+            delivery = await self._send(batch)
             if delivery.verdict is not Verdict.LATER:
-                await self._queue.settle(batch, _rejected(delivery, len(batch.spans)))
+                await self._queue.settle(batch, _count_rejected(delivery, len(batch.spans)))
                 settled = True
         finally:
             if not settled:
                 with suppress(StorageError):
                     await self._queue.give_back()
-        return self._next(delivery, len(batch.spans))
+        return self._settle_delivery(delivery, len(batch.spans))
 
-    async def _sent(self, batch: TraceBatch) -> Delivery:
+    async def _send(self, batch: TraceBatch) -> Delivery:
         if not batch.spans:  # their conversation was removed
             return Delivery(Verdict.DELIVERED)
         try:
@@ -138,18 +141,18 @@ class TraceExporter:
             return Delivery(Verdict.REFUSED, "they cannot be encoded")
         return await self._sender.send(body)
 
-    def _next(self, delivery: Delivery, count: int) -> float:
+    def _settle_delivery(self, delivery: Delivery, count: int) -> float:
         match delivery.verdict:
             case Verdict.DELIVERED:
                 if self._wait:
                     log.info("the collector takes traces again")
-                self._say_answer(_rejected(delivery, count), count, delivery.why)
+                self._say_answer(_count_rejected(delivery, count), count, delivery.why)
             case Verdict.REFUSED:
                 log.warning("the collector refused %d spans for good: %s", count, delivery.why)
             case Verdict.LATER:
                 if not self._wait:
                     log.warning("traces wait, the collector does not take them: %s", delivery.why)
-                return self._longer(delivery.wait)
+                return self._lengthen_wait(delivery.wait)
         self._wait = 0.0
         return 0.0
 
@@ -161,13 +164,79 @@ class TraceExporter:
             log.warning("the collector took all spans and warns: %s", why)
         self._warned = why
 
-    def _longer(self, asked: float) -> float:
+    def _lengthen_wait(self, asked: float) -> float:
         self._wait = min(max(self._wait * 2, FIRST_WAIT), MOST_WAIT)
         return min(max(self._wait, asked), MOST_WAIT)
 
 
-def _rejected(delivery: Delivery, count: int) -> RejectedSpans:
+def _count_rejected(delivery: Delivery, count: int) -> RejectedSpans:
     """Spans of `count` that are lost; a collector may claim any number."""
     if delivery.verdict is Verdict.REFUSED:
         return RejectedSpans(count, delivery.why)
     return RejectedSpans(min(max(delivery.rejected, 0), count), delivery.why)
+
+
+PATH: Final = "/v1/traces"
+TRACES: Final = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+BASE: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
+HEADERS: Final = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
+NO_ADDRESS: Final = f"Traces are not exported: set otel_endpoint in config.toml, or {BASE}."
+NO_PACKAGE: Final = "Traces are not exported: install phoenix-tui[otel]."
+
+
+class Collector(SecretFields, Struct, frozen=True):
+    """One OTLP/HTTP receiver."""
+
+    HIDDEN: ClassVar[frozenset[str]] = frozenset({"headers", "url"})
+
+    url: str
+    headers: Mapping[str, str]
+    content: bool
+    """True when prompts, inputs and outputs are sent too."""
+
+
+def collector_of(settings: Settings, environment: Mapping[str, str]) -> Collector | str | None:
+    """The collector; None while the export is off, a sentence where it cannot work.
+
+    `otel_endpoint` switches it on by itself; a variable alone does not, since it may be meant for other programs.
+    """
+    chosen = settings.text("otel_endpoint").strip()
+    if not chosen and not settings.flag("otel"):
+        return None
+    given = environment.get(TRACES, "").strip()
+    base = environment.get(BASE, "").strip()
+    address = _add_path(chosen) if chosen else given or (_add_path(base) if base else "")
+    if not address:
+        return NO_ADDRESS
+    if not _is_address(address):
+        source = "otel_endpoint" if chosen else TRACES if given else BASE
+        return f"Traces are not exported: {source} must be an address such as http://localhost:4318."
+    # A key for the address of the variables is for no other address.
+    headers = {} if chosen and (given or base) else _read_headers(environment)
+    return Collector(address, headers, settings.flag("otel_content"))
+
+
+def _add_path(base: str) -> str:
+    address, mark, query = base.partition("?")
+    address = address.rstrip("/")
+    return f"{address if address.endswith(PATH) else address + PATH}{mark}{query}"
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and bool(parts.hostname) and not any(c.isspace() for c in text)
+
+
+def _read_headers(environment: Mapping[str, str]) -> dict[str, str]:
+    """Headers as OpenTelemetry writes them: name=value pairs, percent-encoded, between commas."""
+    found: dict[str, str] = {}
+    for variable in HEADERS:
+        for pair in environment.get(variable, "").split(","):
+            name, separator, value = pair.partition("=")
+            if separator and name.strip():
+                found[name.strip().lower()] = unquote(value.strip())
+    return found

@@ -22,8 +22,7 @@ from engine.ports import ModelInfo, ProviderError
 from engine.ports.mcp import ServerOrigin, ServerState, ServerView
 from engine.records import ConversationRecord, PermissionMode
 from engine.updates import Update
-from phoenix_tui.acp.services import AcpServices, AgentFollower, NewSession
-from phoenix_tui.acp.unsaved import UnsavedTexts
+from phoenix_tui.acp.services import AcpServices, AgentFollower, NewSession, UnsavedTexts
 from phoenix_tui.cli.arguments import RunArguments, run_arguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.faults import end_quietly
@@ -68,7 +67,7 @@ def run_acp(parsed: Namespace) -> int:
         from phoenix_tui.acp.quick_schema import load_schema  # noqa: PLC0415 - an extra, imported only here
 
         load_schema()
-        from phoenix_tui.acp.serving import serve  # noqa: PLC0415 - as above
+        from phoenix_tui.acp.server import serve  # noqa: PLC0415 - as above
     except ImportError as error:
         raise CommandError(MISSING) from error
 

@@ -40,7 +40,7 @@ async def runs(setup: Setup, arguments: CommandArguments) -> Exit:
 
 async def events(setup: Setup, arguments: CommandArguments) -> Exit:
     """`phoenix events`."""
-    from phoenix_tui.cli.events_command import EventsCommand
+    from phoenix_tui.cli.runs_command import EventsCommand
 
     async with _opened(setup) as store:
         return await EventsCommand(store, store.events, arguments).run()
@@ -48,7 +48,7 @@ async def events(setup: Setup, arguments: CommandArguments) -> Exit:
 
 async def tasks(setup: Setup, arguments: CommandArguments) -> Exit:
     """`phoenix tasks`."""
-    from phoenix_tui.cli.tasks_command import show_tasks
+    from phoenix_tui.cli.stats_command import show_tasks
     from phoenix_tui.wiring.backend import tracks_tasks
 
     async with _opened(setup) as store:
@@ -57,7 +57,7 @@ async def tasks(setup: Setup, arguments: CommandArguments) -> Exit:
 
 async def trace(setup: Setup, arguments: CommandArguments) -> Exit:
     """`phoenix trace`."""
-    from phoenix_tui.cli.trace_command import show_trace
+    from phoenix_tui.cli.runs_command import show_trace
 
     async with _opened(setup) as store:
         return await show_trace(store, store.library.traces, arguments)

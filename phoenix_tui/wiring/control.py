@@ -13,51 +13,28 @@ from msgspec.structs import replace
 
 from engine.conversation import Conversation
 from engine.executor.equipment import is_left_out
-from engine.executor.requests import RunCaps
 from engine.permissions.rules import RuleBook
 from engine.ports import ConversationChanges, OwnedElsewhere
 from engine.ports.extensions import ExtensionSource
 from engine.records import ConversationRecord, PermissionMode
 from phoenix_tui.cli.arguments import RunArguments
-from phoenix_tui.cli.control.approvals import HostApprovals
-from phoenix_tui.cli.control.connection import Connection, FrameWriter
-from phoenix_tui.cli.control.fallback import Fallback
-from phoenix_tui.cli.control.flags import SERVED, STDIO, ControlFlags
-from phoenix_tui.cli.control.handshake import handshake_of
-from phoenix_tui.cli.control.host import Host
-from phoenix_tui.cli.control.host_agents import HostAgents
-from phoenix_tui.cli.control.host_commands import HostCommands
-from phoenix_tui.cli.control.host_hooks import HostHooks
-from phoenix_tui.cli.control.host_plugins import HostPlugins
-from phoenix_tui.cli.control.host_questions import HostQuestions
-from phoenix_tui.cli.control.host_rules import HostRules, is_whole
-from phoenix_tui.cli.control.host_schema import HostSchema
-from phoenix_tui.cli.control.host_servers import HostServers
-from phoenix_tui.cli.control.host_skills import HostSkills
-from phoenix_tui.cli.control.inspection import Inspection
-from phoenix_tui.cli.control.lines import EndOfInput, HostLines
-from phoenix_tui.cli.control.model_finder import ModelFinder
-from phoenix_tui.cli.control.names import native_tools
-from phoenix_tui.cli.control.permission_updates import PermissionUpdates
-from phoenix_tui.cli.control.prompt_tool import PromptTool
-from phoenix_tui.cli.control.reader_watch import reader_watched
-from phoenix_tui.cli.control.reporter import ControlReporter
-from phoenix_tui.cli.control.requests import HostRequests
-from phoenix_tui.cli.control.server_requests import ServerRequests
-from phoenix_tui.cli.control.session import ControlSession, InitPart
-from phoenix_tui.cli.control.session_requests import SessionRequests
-from phoenix_tui.cli.control.session_store import store_notice
-from phoenix_tui.cli.control.tool_use_results import ToolUseResults
-from phoenix_tui.cli.control.turn_settings import TurnSettings
-from phoenix_tui.cli.control.turns import Turns
+from phoenix_tui.cli.control.approvals import HostApprovals, HostRules, PermissionUpdates, PromptTool, is_whole
+from phoenix_tui.cli.control.connection import Connection, FrameWriter, HostLines, watch_reader
+from phoenix_tui.cli.control.extensions import HostAgents, HostHooks, HostPlugins, HostSchema, HostSkills
+from phoenix_tui.cli.control.frames import EndOfInput
+from phoenix_tui.cli.control.options import SERVED, STDIO, HostOptions, add_handshake
+from phoenix_tui.cli.control.reporter import ControlReporter, ToolUseResults, native_tools
+from phoenix_tui.cli.control.requests import Host, HostRequests
+from phoenix_tui.cli.control.servers import HostQuestions, HostServers
+from phoenix_tui.cli.control.session import ControlSession, InitPart, Inspection, ServerRequests, SessionRequests
+from phoenix_tui.cli.control.turns import Fallback, Turns
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.faults import end_quietly
-from phoenix_tui.cli.outcome import RunOutcome
+from phoenix_tui.cli.headless import StructuredAnswer
+from phoenix_tui.cli.outcome import HostCommands, RunOutcome
 from phoenix_tui.cli.output import behind_the_loop, write_progress
-from phoenix_tui.cli.partials import Partials
-from phoenix_tui.cli.reporters import StreamReporter
+from phoenix_tui.cli.reporters import Partials, StreamReporter
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.cli.structured import StructuredAnswer
 from phoenix_tui.config.added_folders import folder_rules
 from phoenix_tui.config.flag_rules import listed
 from phoenix_tui.lifecycle.stop_signals import listen
@@ -80,7 +57,7 @@ PLAIN_PROMPT = "You are a helpful agent. You work in the folder {cwd} on {system
 """System prompt of a host that asks for none."""
 
 
-async def run_control(flags: ControlFlags, setup: Setup, plugins: HostPlugins) -> Exit:
+async def run_control(options: HostOptions, setup: Setup, plugins: HostPlugins) -> Exit:
     """Serve one host until it closes stdin.
 
     Raises:
@@ -91,11 +68,11 @@ async def run_control(flags: ControlFlags, setup: Setup, plugins: HostPlugins) -
     host = Host(writer)
     connection = Connection(host)
     loop = asyncio.get_running_loop()
-    served = ControlRun(flags, setup, plugins, host, connection, writer)
+    served = ControlRun(options, setup, plugins, host, connection, writer)
     writer.lost = served.lost
     with behind_the_loop(lambda: loop.call_soon_threadsafe(served.lost)) as written:
-        HostLines(connection.take, ahead=flags.ahead)
-        with reader_watched(served.lost):
+        HostLines(connection.take, ahead=options.ahead)
+        with watch_reader(served.lost):
             code = await served.perform()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS if served.is_stopped else None):
@@ -108,14 +85,14 @@ class ControlRun:
 
     def __init__(
         self,
-        flags: ControlFlags,
+        options: HostOptions,
         setup: Setup,
         plugins: HostPlugins,
         host: Host,
         connection: Connection,
         writer: FrameWriter,
     ) -> None:
-        self._flags = flags
+        self._options = options
         self._plugins = plugins
         self._setup = setup
         self._host = host
@@ -124,10 +101,10 @@ class ControlRun:
         self._rules: HostRules | None = None
         self._stopped_by: Exit | None = None
         """The signal that came before the first turn could, as its exit code."""
-        self._structured = StructuredAnswer(flags.run.json_schema)
+        self._structured = StructuredAnswer(options.run.json_schema)
         self._hooks = HostHooks(host)
         self._agents = HostAgents(plugins.agents)
-        self._servers = HostServers(host, flags.in_host)
+        self._servers = HostServers(host, options.in_host)
         self._turns: Turns | None = None
 
     @property
@@ -162,10 +139,10 @@ class ControlRun:
             self._sources,
             (self._hooks,),
             self._agents.over,
-            attended=self._flags.prompt_tool == STDIO,
+            attended=self._options.prompt_tool == STDIO,
             rules_over=self._rules_over,
             leaves_out=self._leaves_out,
-            left_out=left_out(self._flags),
+            left_out=left_out(self._options),
         )
         backend = await open_backend(
             setup, os.environ, strict_guide=True, waits=waits_on_stderr(setup), outside=outside
@@ -182,44 +159,42 @@ class ControlRun:
 
     async def _chosen(self) -> tuple[RunArguments, Setup]:
         """The command line and the settings, with what the handshake says about a new conversation."""
-        arguments, setup = self._flags.run, self._setup
-        if not arguments.resumes:
-            told = handshake_of(await self._connection.first())
-            arguments, setup = told.over(arguments), replace(setup, settings=told.added_to(setup.settings))
-        prompt = arguments.system_prompt
+        options, setup = self._options, self._setup
+        if not options.run.resumes:
+            options = add_handshake(options, await self._connection.first())
+            setup = replace(setup, settings=options.append_prompts(setup.settings))
+        prompt = options.run.system_prompt
         if prompt == "":
-            prompt = PLAIN_PROMPT.format(cwd=self._setup.cwd, system=os.uname().sysname)
-        return replace(arguments, system_prompt=prompt), setup
+            prompt = PLAIN_PROMPT.format(cwd=setup.cwd, system=os.uname().sysname)
+        return replace(options.run, system_prompt=prompt), setup
 
     async def _assemble(self, backend: Backend, conversation: Conversation) -> Turns:
-        flags, record = self._flags, conversation.record
+        options, record = self._options, conversation.record
         caps = await limits_of_runs(backend, self._setup, record)
-        if not flags.run.permission_mode and not flags.run.resumes and record.permission_mode is PermissionMode.DENY:
-            await conversation.change(ConversationChanges(permission_mode=PermissionMode.ASK))
-        asks = bool(flags.prompt_tool)
-        tool = PromptTool(flags.prompt_tool, conversation, backend.mcp, self._servers)
+        await self._ask_by_default(conversation)
+        asks = bool(options.prompt_tool)
+        tool = PromptTool(options.prompt_tool, conversation, backend.mcp, self._servers)
         turns: Turns
-
-        async def change_mode(mode: PermissionMode) -> None:
-            await session.change_mode(mode)
-
         approvals = HostApprovals(
             conversation,
-            self._host if flags.prompt_tool == STDIO else tool,
-            PermissionUpdates(self._own_rules, change_mode, write_progress, record.cwd),
+            self._host if options.prompt_tool == STDIO else tool,
+            PermissionUpdates(self._own_rules, lambda mode: session.change_mode(mode), write_progress, record.cwd),
             lambda waits: turns.tell_waiting(waits),
-            asks and not flags.unasked,
+            asks and not options.unasked,
         )
         find_model = partial(full_reference, providers=backend.providers)
-        settings = self._turn_settings(caps, record, find_model)
         turns = Turns(
             backend.engine,
             conversation,
             self._reporter(record),
             approvals,
             RunOutcome(record.id, record.model, describe=backend.providers.describe),
-            settings,
+            options,
+            caps,
+            self._structured,
+            Fallback(options.fallback_model, find_model, write_progress),
             lambda: session.init_frame(),
+            lambda: _ready(session, tool),
         )
         servers, commands = self._server_requests(backend, conversation), _commands(backend, record)
         session = ControlSession(
@@ -232,22 +207,21 @@ class ControlRun:
             commands,
             self._agents,
             (*self._parts(backend), servers),
-            unasked=flags.unasked,
+            unasked=options.unasked,
             asks=asks,
             launch=self._launch,
         )
-        settings.ready, self._agents.cwd = partial(_ready, session, tool), record.cwd
+        self._agents.cwd = record.cwd
         self._servers.images, self._turns = backend.engine.ports.images, turns
         backend.mcp.asks.host = HostQuestions(self._host, backend.engine, turns.tell_waiting)
         self._open(session, Inspection(backend.engine, turns, self._agents), SessionRequests(turns, commands))
         return turns
 
-    def _turn_settings(self, caps: RunCaps, record: ConversationRecord, find_model: ModelFinder) -> TurnSettings:
-        flags = self._flags
-        settings = TurnSettings(caps, flags.replay, flags.run.wait_agents, self._structured)
-        settings.notices = (store_notice(record.id),) if flags.mirrors else ()
-        settings.fallback = Fallback(flags.fallback_model, find_model, write_progress)
-        return settings
+    async def _ask_by_default(self, conversation: Conversation) -> None:
+        """Let a new conversation ask where neither a flag nor the settings of the host choose a mode."""
+        run = self._options.run
+        if not (run.permission_mode or run.resumes) and conversation.record.permission_mode is PermissionMode.DENY:
+            await conversation.change(ConversationChanges(permission_mode=PermissionMode.ASK))
 
     def _open(self, session: ControlSession, *more: Inspection | SessionRequests) -> None:
         """Answer the host's requests from now on."""
@@ -262,7 +236,7 @@ class ControlRun:
     @property
     def _launch(self) -> JsonObject:
         """Fields of the handshake that counted at the launch; plugins only where each was found."""
-        launch = self._flags.launch
+        launch = self._options.launch
         return {name: launch[name] for name in launch if name != "plugins" or not self._plugins.errors}
 
     @property
@@ -271,7 +245,7 @@ class ControlRun:
         return self._rules
 
     def _reporter(self, record: ConversationRecord) -> ControlReporter:
-        run = self._flags.run
+        run = self._options.run
         partials = Partials(record.model) if run.include_partial_messages else None
         stream = StreamReporter(record.id, record.cwd, record.model, "", record.sandbox.value, (), partials)
         stream = replace(stream, hook_events=run.include_hook_events)
@@ -290,18 +264,18 @@ class ControlRun:
         """Names of the tools that the model is offered."""
         offers: tuple[ExtensionSource, ...] = (backend.invocables, backend.mcp, *self._sources)
         served = (name for one in offers for name in one.tools(conversation.record))
-        gone = left_out(self._flags)
+        gone = left_out(self._options)
         return [*conversation.tool_names(), *(name for name in served if not is_left_out(name, gone))]
 
     def _rules_over(self, book: RuleBook) -> RuleBook:
         self._rules = HostRules(book)
-        for text in self._flags.allowed:
+        for text in self._options.allowed:
             self._rules.allow(text)
-        for text in self._flags.disallowed:
+        for text in self._options.disallowed:
             self._rules.deny(text)
-        for text in self._flags.asked:
+        for text in self._options.asked:
             self._rules.ask(text)
-        for folder in self._flags.add_dirs:
+        for folder in self._options.add_dirs:
             try:
                 texts = folder_rules(folder, self._setup.cwd)
             except ValueError as error:
@@ -312,12 +286,12 @@ class ControlRun:
         return self._rules
 
     def _leaves_out(self, tool: str) -> bool:
-        flags = self._flags
-        if any(is_whole(name) and tool in native_tools(name) for name in flags.disallowed):
+        options = self._options
+        if any(is_whole(name) and tool in native_tools(name) for name in options.disallowed):
             return True
-        if flags.tools is None or flags.tools == "default":
+        if options.tools is None or options.tools == "default":
             return False
-        return not any(tool in native_tools(name) for name in listed(flags.tools))
+        return not any(tool in native_tools(name) for name in listed(options.tools))
 
     @contextlib.contextmanager
     def _signals(self) -> Generator[None]:
@@ -342,10 +316,10 @@ async def _ready(session: ControlSession, tool: PromptTool) -> str:
     return await session.ready() or await tool.ready()
 
 
-def left_out(flags: ControlFlags) -> tuple[str, ...]:
+def left_out(options: HostOptions) -> tuple[str, ...]:
     """Tools of servers that no model is offered: those that are denied whole, and the one that is asked about calls."""
-    denied = (name.strip() for name in flags.disallowed if name.startswith(SERVED) and is_whole(name))
-    return (*denied, *((flags.prompt_tool,) if flags.prompt_tool.startswith(SERVED) else ()))
+    denied = (name.strip() for name in options.disallowed if name.startswith(SERVED) and is_whole(name))
+    return (*denied, *((options.prompt_tool,) if options.prompt_tool.startswith(SERVED) else ()))
 
 
 def _commands(backend: Backend, record: ConversationRecord) -> HostCommands:

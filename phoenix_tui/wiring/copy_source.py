@@ -14,7 +14,7 @@ from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.faults import end_quietly
 from phoenix_tui.cli.finding import find_one
-from phoenix_tui.cli.setup import Setup, checked_folder, prepare_command
+from phoenix_tui.cli.setup import Setup, check_folder, prepare_command
 from phoenix_tui.features.worktree import existing_folder
 from phoenix_tui.wiring.store import open_the_store
 from tools.clean import reveal_name
@@ -65,7 +65,7 @@ async def source_of_copy(arguments: RunArguments, folder: Path) -> tuple[RunArgu
             if not latest:
                 raise CommandError(f"There is no conversation in {folder} yet; leave -c out to start one.")
             found = latest[0]
-        source = checked_folder(await existing_folder(found.cwd))
+        source = check_folder(await existing_folder(found.cwd))
         return replace(arguments, resume=found.id, continue_last=False), source
     finally:
         await end_quietly(store.close())

@@ -63,7 +63,7 @@ _CONVERSATIONS = "SELECT count(*) FROM conversations WHERE kind <> 'subagent'"
 async def doctor(setup: Setup, arguments: CommandArguments) -> Exit:
     """`phoenix doctor`."""
     if arguments.bundle is not None:
-        from phoenix_tui.cli.bundle import bundle_parts, write_bundle  # noqa: PLC0415 - seldom asked for
+        from phoenix_tui.cli.doctor import bundle_parts, write_bundle  # noqa: PLC0415 - seldom asked for
 
         parts = bundle_parts(await findings(setup), setup.settings, diagnostics_of(setup))
         return write_bundle(parts, arguments)

@@ -20,14 +20,11 @@ from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.faults import end_quietly, fault_of
 from phoenix_tui.cli.finding import find_one
-from phoenix_tui.cli.headless import HeadlessRun, ImageFiles
+from phoenix_tui.cli.headless import HeadlessRun, ImageFiles, StructuredAnswer
 from phoenix_tui.cli.outcome import RunOutcome
 from phoenix_tui.cli.output import write_json_line, write_progress
-from phoenix_tui.cli.partials import Partials
-from phoenix_tui.cli.reporters import JsonReporter, Reporter, StreamReporter, TextReporter
-from phoenix_tui.cli.server_status import server_frame
+from phoenix_tui.cli.reporters import JsonReporter, Partials, Reporter, StreamReporter, TextReporter, server_frame
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.cli.structured import StructuredAnswer
 from phoenix_tui.config.flag_rules import without_effect
 from phoenix_tui.config.sources.report import report_of
 from phoenix_tui.lifecycle.memory_limit import MemoryLimit

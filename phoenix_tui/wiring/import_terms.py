@@ -10,7 +10,7 @@ from engine.ports import ImportTerms, ProviderError
 from engine.records import PermissionMode
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import CommandError, Exit
-from phoenix_tui.cli.setup import Setup, checked_folder
+from phoenix_tui.cli.setup import Setup, check_folder
 from phoenix_tui.wiring.backend import (
     model_files,
 )
@@ -22,7 +22,7 @@ from tools.contract import SandboxMode
 
 async def import_terms(setup: Setup, arguments: CommandArguments) -> ImportTerms:
     """The requested folder, else this one, and the settings of a new conversation of this user."""
-    cwd = await asyncio.to_thread(checked_folder, Path(arguments.cwd or "."))
+    cwd = await asyncio.to_thread(check_folder, Path(arguments.cwd or "."))
     mode = PermissionMode(setup.settings.text("permission_mode") or PermissionMode.ASK)
     async with command_processes(setup) as processes:
         files = model_files(setup.paths, processes.runner, os.environ)

@@ -16,8 +16,7 @@ from engine.records.unstored import unstored_record
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.findings import Finding, Health
-from phoenix_tui.cli.mcp_command import show_servers
-from phoenix_tui.cli.mcp_sign_in import SIGNING, change_access
+from phoenix_tui.cli.mcp_command import SIGNING, change_access, show_servers
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.credentials import KEYRING
 from phoenix_tui.text.server_text import sandbox_words

@@ -8,7 +8,7 @@ from typing import Final
 
 from engine.conversation import Conversation
 from engine.ports.extensions import ExtensionSource
-from phoenix_tui.cli.control.host_commands import HostCommands
+from phoenix_tui.cli.outcome import HostCommands
 from phoenix_tui.cli.output import write_progress
 from phoenix_tui.config.sources.kinds import SourceKind
 from phoenix_tui.config.sources.source_trust import TrustedSources

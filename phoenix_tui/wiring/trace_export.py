@@ -22,8 +22,7 @@ from engine.store.opening import BUSY_AT_OPENING, open_for_reading
 from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.names import VERSION
 from phoenix_tui.config.settings import Settings
-from phoenix_tui.telemetry.collector import NO_PACKAGE, Collector, collector_of
-from phoenix_tui.telemetry.exporter import Delivery, TraceExporter, Verdict
+from phoenix_tui.telemetry.exporter import NO_PACKAGE, Collector, Delivery, TraceExporter, Verdict, collector_of
 from tools.wording import counted
 
 SECONDS: Final = 10.0
@@ -90,7 +89,7 @@ class _Encoder:
         self._content = content
 
     def __call__(self, batch: TraceBatch) -> bytes:
-        module = import_module("phoenix_tui.telemetry.encode")
+        module = import_module("phoenix_tui.telemetry.otlp")
         body: bytes = module.encoded(batch.spans, content=self._content, version=VERSION)
         return body
 
@@ -129,7 +128,7 @@ class CollectorClient:
             return Delivery(Verdict.REFUSED if status in NEVER else Verdict.LATER, f"status {status}", wait)
         if not body or not answer.headers.get("content-type", "").startswith(TYPE):
             return Delivery(Verdict.DELIVERED)
-        module = await asyncio.to_thread(import_module, "phoenix_tui.telemetry.answers")
+        module = await asyncio.to_thread(import_module, "phoenix_tui.telemetry.otlp")
         rejected, why = module.partial_success(body, self._collector.headers.values())
         return Delivery(Verdict.DELIVERED, why, rejected=rejected)
 

@@ -20,15 +20,18 @@ from phoenix_tui.cli.names import VERSION
 from phoenix_tui.cli.output import write_json, write_line
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.settings import Settings
-from phoenix_tui.updates.installation import Installation, find_installation
-from phoenix_tui.updates.package_index import ConfigurationPlaces, PackageIndex, find_index
 from phoenix_tui.updates.update_check import (
     CheckFailed,
+    ConfigurationPlaces,
+    Installation,
+    PackageIndex,
     ask_index,
     claim,
-    known_release,
+    find_index,
+    find_installation,
+    find_opt_out,
     newer_sentence,
-    opted_out,
+    read_known_release,
 )
 
 log = logging.getLogger(__name__)
@@ -61,7 +64,7 @@ def update_source(settings: Settings, environment: Mapping[str, str]) -> UpdateS
 
 async def watch_for_update(setup: Setup, environment: Mapping[str, str], engine: Engine, after: float = AFTER) -> None:
     """Ask the index once nothing runs, unless it was asked within a day; a failure goes to the log alone."""
-    if opted_out(environment) or setup.ephemeral:
+    if find_opt_out(environment) or setup.ephemeral:
         return
     await asyncio.sleep(after)
     await _nothing_runs(engine)
@@ -92,9 +95,9 @@ async def _nothing_runs(engine: Engine) -> None:
 
 def update_notice(setup: Setup, environment: Mapping[str, str]) -> str:
     """The line after the screen has closed about a newer release that is known; empty without one."""
-    if not setup.settings.flag("update_check") or opted_out(environment) or setup.ephemeral:
+    if not setup.settings.flag("update_check") or find_opt_out(environment) or setup.ephemeral:
         return ""
-    known = known_release(setup.paths.state)
+    known = read_known_release(setup.paths.state)
     if not newer_sentence(known.newest, Installation("", "any")):
         return ""
     return newer_sentence(known.newest, update_source(setup.settings, environment).installation)
@@ -104,7 +107,7 @@ def update_findings(settings: Settings, environment: Mapping[str, str]) -> list[
     """Describe the look for a newer Phoenix: switched off, impossible, or where."""
     if not settings.flag("update_check"):
         return [Finding(TOPIC, Health.OK, "no look for a newer Phoenix; `phoenix update` looks once")]
-    if variable := opted_out(environment):
+    if variable := find_opt_out(environment):
         return [Finding(TOPIC, Health.OK, f"no look for a newer Phoenix: {variable} is set")]
     source = update_source(settings, environment)
     if source.why_not:

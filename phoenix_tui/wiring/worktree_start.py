@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError
-from phoenix_tui.cli.setup import checked_folder
+from phoenix_tui.cli.setup import check_folder
 from phoenix_tui.features.fork_worktree import fork_place
 from phoenix_tui.features.worktree import worktree_at_start
 from phoenix_tui.wiring.copy_source import source_of_copy
@@ -25,7 +25,7 @@ def in_worktree(arguments: RunArguments) -> tuple[RunArguments, tuple[str, ...]]
     Raises:
         CommandError: it cannot be made; nothing is left of it.
     """
-    folder = checked_folder(arguments.folder())
+    folder = check_folder(arguments.folder())
     if arguments.fork:
         arguments, folder = asyncio.run(source_of_copy(arguments, folder))
     try:

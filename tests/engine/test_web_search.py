@@ -18,7 +18,7 @@ from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.providers.prices import SEARCH, price
 from engine.records import PermissionMode
 from engine.records.trace_export import ExportSpan
-from phoenix_tui.telemetry.encode import encoded
+from phoenix_tui.telemetry.otlp import encoded
 from tests.support.engine import EngineHarness, StubTool, until
 from tests.support.loopback import Seen, Talk, serve
 from tests.support.loopback_anthropic import plays, recording, refuses, start, text

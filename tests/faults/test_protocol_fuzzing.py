@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.phoenix_tui.cli.test_control_every_request import SENT_BY_SDKS
+from tests.phoenix_tui.cli.test_control_handshake import SENT_BY_SDKS
 from tests.support.cli import Phoenix, Ran, phoenix_in
 from tests.support.control_host import FLAGS
 from tests.support.mutated import broken_lines, mutated

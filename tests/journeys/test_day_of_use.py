@@ -16,9 +16,8 @@ from pathlib import Path
 from engine.executor.engine_settings import EngineSettings
 from engine.records.statistics import CallGroup, Statistics, StatisticsGroup, StatisticsQuery
 from engine.records.traces import SpanKind, SpanStatus, Trace
-from phoenix_tui.telemetry.collector import Collector
-from phoenix_tui.telemetry.encode import encoded
-from phoenix_tui.telemetry.exporter import TraceExporter
+from phoenix_tui.telemetry.exporter import Collector, TraceExporter
+from phoenix_tui.telemetry.otlp import encoded
 from phoenix_tui.wiring.trace_export import CollectorClient
 from tests.support.collector import collect
 from tests.support.day_of_use import AGENT, CALLS, DAY, MODEL, DayModel, Kind, Talked, price, talk

@@ -27,8 +27,8 @@ from engine.ports import ModelMessage, ModelReply, ModelRequest
 from engine.rewind.snapshots.contents import Contents
 from engine.store.locks import InstanceLock
 from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.cli.export import write_new
 from phoenix_tui.cli.logs import start_log
-from phoenix_tui.cli.new_file import write_new
 from phoenix_tui.commands.palette import Recent
 from phoenix_tui.config.credentials import save_key
 from phoenix_tui.config.project import find_project

@@ -26,8 +26,8 @@ from engine.machine.states import Completed, Idle
 from engine.ports import ImportRefused, ImportTerms
 from engine.records import AgentFacts, ConversationQuery, PermissionMode, SpawnMode
 from engine.store import SqliteStore, StorePaths, open_store
+from phoenix_tui.cli.conversations import MOST_NESTED, MOST_VALUES, read_document
 from phoenix_tui.cli.exits import CommandError
-from phoenix_tui.cli.import_file import MOST_NESTED, MOST_VALUES, read_document
 from tests.support.cli import phoenix_in
 from tests.support.storage import ROOT, asks_for_tools, move, new_conversation, query, reply, say, start_run, used
 from tools.contract import JsonObject, PreparedImage, SandboxMode
@@ -395,7 +395,7 @@ def test_a_hostile_file_is_refused_in_a_sentence(tmp_path: Path, name: str) -> N
 MEMORY = """
 import resource, sys
 from phoenix_tui.cli.exits import CommandError
-from phoenix_tui.cli.import_file import read_document
+from phoenix_tui.cli.conversations import read_document
 resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000, 1_500_000_000))
 try:
     read_document(sys.argv[1])

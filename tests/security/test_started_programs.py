@@ -437,7 +437,7 @@ DOORS = {
     "tools/process/desktop.py": "foreground_environment, in /",
     "phoenix_tui/workspace/external_editor.py": "foreground_start, behind a look",
     "phoenix_tui/cli/config_command.py": "foreground_start, in a Phoenix that runs no command",
-    "phoenix_tui/terminal/serving/tabs.py": "Python by its path; the tab leaves out the folder itself",
+    "phoenix_tui/terminal/serving/server.py": "Python by its path; the tab leaves out the folder itself",
 }
 DECIDING = {"desktop.py": "foreground_environment", "external_editor.py": "foreground_start"}
 DECIDING |= {"config_command.py": "foreground_start"}

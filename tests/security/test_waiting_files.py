@@ -19,9 +19,9 @@ from engine.providers.local.server import objection_to
 from engine.rewind.snapshots.contents import Contents
 from engine.store import StorePaths, open_store
 from engine.store.locks import forget, is_held
+from phoenix_tui.cli.conversations import read_document
 from phoenix_tui.cli.exits import CommandError
-from phoenix_tui.cli.import_file import read_document
-from phoenix_tui.cli.new_file import write_new
+from phoenix_tui.cli.export import write_new
 from phoenix_tui.cli.prompt import read_images
 from phoenix_tui.commands.palette import Recent
 from phoenix_tui.config.credentials import load_credentials

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from phoenix_tui.__main__ import main
-from phoenix_tui.acp.serving import serve
-from phoenix_tui.acp.unsaved import UnsavedTexts
+from phoenix_tui.acp.server import serve
+from phoenix_tui.acp.services import UnsavedTexts
 from phoenix_tui.cli.faults import end_quietly, fault_of
 from phoenix_tui.cli.parser import command_parser
 from phoenix_tui.cli.setup import Setup, prepare_command

@@ -13,8 +13,15 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from phoenix_tui.cli.completion.kinds import CONVERSATIONS, MODELS, PROFILES
 from phoenix_tui.config.paths import Paths, find_paths
+
+MODELS = "models"
+CONVERSATIONS = "conversations"
+PROFILES = "profiles"
+"""Looked up by `phoenix __complete KIND`, as the two above."""
+FILES = "files"
+FOLDERS = "folders"
+
 
 MOST = 200
 """Values of one kind."""
@@ -48,22 +55,22 @@ def print_values(kind: str) -> None:
 
 def _values(kind: str, paths: Paths) -> Iterator[tuple[str, str]]:
     if kind == CONVERSATIONS:
-        yield from _stored(paths.database, _CONVERSATIONS)
+        yield from _query(paths.database, _CONVERSATIONS)
     elif kind == MODELS:
-        yield from _configured(paths.config_file)
-        yield from _stored(paths.database, _MODELS)
+        yield from _read_configured(paths.config_file)
+        yield from _query(paths.database, _MODELS)
     elif kind == PROFILES:
-        yield from sorted((path.stem, "") for path in _names(paths.profiles) if path.suffix == ".md")
+        yield from sorted((path.stem, "") for path in _list_names(paths.profiles) if path.suffix == ".md")
 
 
-def _names(folder: Path) -> list[Path]:
+def _list_names(folder: Path) -> list[Path]:
     try:
         return list(folder.iterdir())
     except OSError:
         return []
 
 
-def _stored(database: Path, query: str) -> list[tuple[str, str]]:
+def _query(database: Path, query: str) -> list[tuple[str, str]]:
     """Rows of the database, opened for reading alone; none where it is missing, busy or of another version."""
     try:
         connection = sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=PATIENCE)
@@ -76,7 +83,7 @@ def _stored(database: Path, query: str) -> list[tuple[str, str]]:
     return [(str(value), str(remark)) for value, remark in rows]
 
 
-def _configured(path: Path) -> Iterator[tuple[str, str]]:
+def _read_configured(path: Path) -> Iterator[tuple[str, str]]:
     """Models that the user's settings name."""
     try:
         with path.open("rb") as file:

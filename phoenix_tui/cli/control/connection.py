@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+import os
+import select
+import stat
+import threading
+from collections.abc import Callable, Generator
 from typing import Final
 
-from phoenix_tui.cli.control.frames import fitting
-from phoenix_tui.cli.control.handshake import decides
-from phoenix_tui.cli.control.host import Host
-from phoenix_tui.cli.control.lines import EndOfInput, HostLine, LineFault
-from phoenix_tui.cli.control.requests import HostRequests
+from phoenix_tui.cli.control.frames import (
+    PIECE,
+    EndOfInput,
+    HostLine,
+    LineFault,
+    encode_frame,
+    parse_line,
+    read_message,
+    split_lines,
+)
+from phoenix_tui.cli.control.requests import Host, HostRequests
 from phoenix_tui.cli.control.turns import Turns
-from phoenix_tui.cli.control.user_message import host_message
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.output import output_waits, write_progress, write_raw_line
 from tools.contract import JsonObject
 
 FEW: Final = 4 << 20
 """Bytes of output that may wait before pieces of replies are dropped."""
+AHEAD: Final = 64
+"""Lines that may wait for the loop; the pipe holds the rest."""
 DROPPED: Final = "phoenix: The host reads too slowly; pieces of replies are left out until it has caught up."
 
 
@@ -47,7 +59,47 @@ class FrameWriter:
                 self._has_dropped = True
                 write_progress(DROPPED)
             return
-        write_raw_line(fitting(frame))
+        write_raw_line(encode_frame(frame))
+
+
+class HostLines:
+    """Hands every line to `deliver`, in the loop, in order; at last `EndOfInput`, or a fault and nothing more."""
+
+    def __init__(self, deliver: Callable[[HostLine], None], descriptor: int = 0, ahead: bytes = b"") -> None:
+        """`ahead` was read of the descriptor before."""
+        self._deliver = deliver
+        self._descriptor, self._ahead = descriptor, ahead
+        self._loop = asyncio.get_running_loop()
+        self._room = threading.Semaphore(AHEAD)
+        threading.Thread(target=self._run, name="host lines", daemon=True).start()
+
+    def _run(self) -> None:
+        for line in split_lines(self._read):
+            found = line if isinstance(line, LineFault) else parse_line(line)
+            if found is None:
+                continue
+            self._hand_on(found)
+            if isinstance(found, LineFault):
+                return
+        self._hand_on(EndOfInput())
+
+    def _read(self) -> bytes:
+        if self._ahead:
+            ahead, self._ahead = self._ahead, b""
+            return ahead
+        try:
+            return os.read(self._descriptor, PIECE)
+        except OSError:
+            return b""
+
+    def _hand_on(self, line: HostLine) -> None:
+        self._room.acquire()
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._take, line)
+
+    def _take(self, line: HostLine) -> None:
+        self._room.release()
+        self._deliver(line)
 
 
 class Connection:
@@ -78,7 +130,8 @@ class Connection:
         if self._early is not None or self._requests is None or self._turns is None:
             assert self._early is not None, "lines wait until the connection is open"
             self._early.append(line)
-            if not self._first.done() and decides(line):
+            begins = isinstance(line, LineFault | EndOfInput) or line.get("type") in {"control_request", "user"}
+            if begins and not self._first.done():
                 self._first.set_result(line)
             return
         if self.faults:
@@ -100,7 +153,7 @@ class Connection:
             case "control_cancel_request":
                 requests.withdraw(line)
             case "user":
-                message = host_message(line)
+                message = read_message(line)
                 if message is None:
                     self._give_up("a user message on stdin has no content")
                 elif why := turns.add(message):
@@ -115,3 +168,28 @@ class Connection:
         self.host.leave()
         if self._turns is not None:
             self._turns.stop(Exit.FAILED)
+
+
+@contextlib.contextmanager
+def watch_reader(gone: Callable[[], object], descriptor: int = 1) -> Generator[None]:
+    """Call `gone` in the loop once the other end of a pipe or socket is closed; other outputs are not watched."""
+    loop = asyncio.get_running_loop()
+
+    def look() -> None:
+        loop.remove_reader(descriptor)  # also for bytes that a host writes into its own end
+        if _has_hung_up(descriptor):
+            gone()
+
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+        loop.add_reader(descriptor, look)
+    try:
+        yield
+    finally:
+        loop.remove_reader(descriptor)
+
+
+def _has_hung_up(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(found & (select.POLLERR | select.POLLHUP) for _, found in poll.poll(0))

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from phoenix_tui.cli.control.flags import control_flags
-from phoenix_tui.cli.control.given_settings import with_settings
-from phoenix_tui.cli.control.host_plugins import host_plugins
+from phoenix_tui.cli.control.options import add_launch_fields, add_settings, read_first_line, read_flags
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.faults import fault_of
 from phoenix_tui.cli.output import write_json_line, write_progress
@@ -26,39 +24,39 @@ def start_control(argv: Sequence[str]) -> int:
     Raises:
         CommandError: it cannot begin; a result says so to the host.
     """
-    flags = control_flags(argv)
-    if flags.awaits_initialize:
-        from phoenix_tui.cli.control.launch_fields import first_line, launched  # noqa: PLC0415 - asyncio, 30 ms
+    options = read_flags(argv)
+    if options.awaits_initialize:
+        options = add_launch_fields(options, read_first_line())
+    options = add_settings(options)
+    os.environ.update(options.variables)
+    if options.run.model:
+        options = replace(options, run=replace(options.run, model=known_model(options.run.model)))
+    harden(debuggable=options.run.allow_debugger)
+    setup = prepare(options.run, os.environ, options.setting_sources)
+    from phoenix_tui.cli.control.extensions import find_plugins  # noqa: PLC0415 - 100 ms, not for a wrong command line
 
-        flags = launched(flags, first_line())
-    flags = with_settings(flags)
-    os.environ.update(flags.variables)
-    if flags.run.model:
-        flags = replace(flags, run=replace(flags.run, model=known_model(flags.run.model)))
-    harden(debuggable=flags.run.allow_debugger)
-    setup = prepare(flags.run, os.environ, flags.setting_sources)
-    plugins = host_plugins(flags.plugin_dirs, setup.cwd, flags.plugin_dirs_no_mcp)
-    setup = replace(setup, plugins=plugins.found, hooks=flags.hooks)
+    plugins = find_plugins(options.plugin_dirs, setup.cwd, options.plugin_dirs_no_mcp)
+    setup = replace(setup, plugins=plugins.found, hooks=options.hooks)
 
-    from phoenix_tui.cli.control.session_store import explained  # noqa: PLC0415 - as above
+    from phoenix_tui.cli.control.reporter import explain_unknown  # noqa: PLC0415 - as above
     from phoenix_tui.cli.logs import start_log  # noqa: PLC0415 - as above
     from phoenix_tui.lifecycle.threads import run_loop  # noqa: PLC0415 - as above
     from phoenix_tui.wiring.control import run_control  # noqa: PLC0415 - as above
 
     start_log(setup.paths.log_file, setup.credentials.secrets(), debug=setup.settings.flag("debug"))
-    for notice in (*flags.notices, *plugins.notices, *setup.notices()):
+    for notice in (*options.notices, *plugins.notices, *setup.notices()):
         write_progress(f"phoenix: {notice}")
     try:
-        return run_loop(run_control(flags, setup, plugins))
+        return run_loop(run_control(options, setup, plugins))
     except BrokenPipeError:
         raise
     except Exception as error:  # the edge of a host's run: it reads a result, whatever happened
-        fault = explained(fault_of(error), mirrors=flags.mirrors)
-        write_json_line(refusal(fault, flags.run.session_id or flags.run.resume or fresh_id()))
+        fault = explain_unknown(fault_of(error), mirrors=options.mirrors)
+        write_json_line(make_refusal(fault, options.run.session_id or options.run.resume or fresh_id()))
         raise fault from error
 
 
-def refusal(error: CommandError, session_id: str) -> JsonObject:
+def make_refusal(error: CommandError, session_id: str) -> JsonObject:
     """The result of a run that could not begin."""
     errors: list[JsonValue] = [error.sentence]
     nothing: list[JsonValue] = []

@@ -4,37 +4,181 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Final
+from typing import Final, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.conversation import Conversation
 from engine.engine import Engine
 from engine.executor.requests import Refused, RunCaps
 from engine.machine.messages import Origin
-from engine.machine.states import is_busy
+from engine.machine.states import Errored, is_busy
 from engine.machine.stop_cause import StopCause
-from engine.ports import DatabaseBusy, StorageError
+from engine.ports import ConversationChanges, DatabaseBusy, ProviderError, StorageError
+from engine.records import Delivery
 from engine.updates import ApprovalAsked, CallEnded, MessageSaved, RunEnded, Snapshot, StateChanged, Update
-from phoenix_tui.cli.agent_reports import Used
 from phoenix_tui.cli.control.approvals import HostApprovals
-from phoenix_tui.cli.control.reporter import INTERRUPTED, INTERRUPTED_TOOL, ControlReporter
-from phoenix_tui.cli.control.results import (
+from phoenix_tui.cli.control.frames import HostMessage
+from phoenix_tui.cli.control.options import HostOptions
+from phoenix_tui.cli.control.reporter import (
+    INTERRUPTED,
+    INTERRUPTED_TOOL,
+    ControlReporter,
     deferred_fields,
-    failure_kind,
-    interrupted_in_a_tool,
     is_api_failure,
+    is_stopped_in_tool,
+    name_failure,
     result_frame,
+    store_notice,
 )
-from phoenix_tui.cli.control.steering import SteeredMessages
-from phoenix_tui.cli.control.turn_settings import TurnSettings, TurnStart
-from phoenix_tui.cli.control.user_message import HostMessage
 from phoenix_tui.cli.exits import Exit
-from phoenix_tui.cli.outcome import RunOutcome
+from phoenix_tui.cli.headless import StructuredAnswer
+from phoenix_tui.cli.outcome import RunOutcome, Used
+from phoenix_tui.config.claude_words import known_model
 from tools.contract import ImageRejected, JsonObject
+
+ModelFinder: TypeAlias = Callable[[str], Awaitable[str]]
+"""Finds PROVIDER/MODEL of a reference. Raises ProviderError."""
+
+
+BUSY: Final = frozenset({"overloaded", "rate_limit", "server"})
+"""Kinds of failures after which another model is asked."""
+TOLD: Final = "phoenix: {model} failed ({kind}); {other} answers this turn."
+
+
+class Fallback(Struct, eq=False):
+    """The other model of one conversation."""
+
+    reference: str
+    """Value of the flag; empty: there is none."""
+    find_model: ModelFinder
+    say: Callable[[str], None]
+    """Writes a line for the user."""
+    _before: str = ""
+    """Model to go back to; empty while the conversation has its own."""
+
+    async def tries(self, conversation: Conversation, failed: Errored | None, caps: RunCaps) -> bool:
+        """Run a failed turn again with the other model; False where that is no way out."""
+        if not self.reference or self._before or failed is None or failed.kind not in BUSY:
+            return False
+        model = conversation.record.model
+        try:
+            other = await self.find_model(known_model(self.reference))
+        except ProviderError as error:
+            self.say(f"phoenix: --fallback-model cannot be used: {error.message}")
+            return False
+        if other == model:
+            return False
+        await conversation.change(ConversationChanges(model=other))
+        self._before = model
+        self.say(TOLD.format(model=model, kind=failed.kind, other=other))
+        return not isinstance(await conversation.retry(caps), Refused)
+
+    async def leave(self, conversation: Conversation) -> None:
+        """Go back to the model from before, unless the host has chosen one since."""
+        if self._before and conversation.record.model == await self.find_model(known_model(self.reference)):
+            await conversation.change(ConversationChanges(model=self._before))
+        self._before = ""
+
+
+@dataclass(slots=True)
+class TurnStart:
+    """The begin of a turn, which an interruption ends before there is a run to stop."""
+
+    interrupted: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set by an interruption of the present turn."""
+    _ready: asyncio.Future[str] | None = None
+
+    async def wait(self, ready: Callable[[], Awaitable[str]]) -> str:
+        """Reason why the turn cannot begin; empty where it can, or is interrupted.
+
+        What an interruption leaves unready goes on: the next turn waits for the same.
+        """
+        if self._ready is None or self._ready.done():
+            self._ready = asyncio.ensure_future(ready())
+        stopped = asyncio.ensure_future(self.interrupted.wait())
+        await asyncio.wait((self._ready, stopped), return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        return self._ready.result() if self._ready.done() else ""
+
+    def close(self) -> None:
+        """Wait for nothing any more."""
+        if self._ready is not None:
+            self._ready.cancel()
+
+
+@dataclass(slots=True)
+class SteeredMessages:
+    """Offers messages to the run of one conversation, and takes back what it has not read."""
+
+    conversation: Conversation
+    delivered: list[HostMessage] = field(default_factory=list[HostMessage])
+    """Messages that the present run has read, in order."""
+    _offered: dict[str, HostMessage] = field(default_factory=dict[str, HostMessage])
+    """Messages that it has not read yet, by their ids in the queue."""
+
+    @property
+    def waiting(self) -> list[HostMessage]:
+        """Messages that were offered and not read."""
+        return list(self._offered.values())
+
+    async def offer(self, message: HostMessage, text: str, image_ids: Sequence[str], caps: RunCaps) -> bool:
+        """Give a message to the run; False where it has to wait for a turn of its own."""
+        queue = self.conversation.queue
+        if not is_busy(self.conversation.state):
+            return False
+        before = {one.id for one in queue.waiting}
+        receipt = await queue.add(text, image_ids, caps, delivery=Delivery.TOOL)
+        if isinstance(receipt, Refused):
+            return False
+        added = next((one for one in queue.waiting if one.id not in before), None)
+        if added is None:
+            return True  # read already
+        self._offered[added.id] = message
+        self.hold_at_rest()  # the run may have ended meanwhile
+        if added.delivery is Delivery.TOOL and not queue.held:
+            return True
+        del self._offered[added.id]
+        await queue.remove(added.id)
+        return False
+
+    def saved(self) -> HostMessage | None:
+        """The message that the run has read now; None where it was none of these."""
+        if not self._offered:
+            return None
+        message = self._offered.pop(next(iter(self._offered)))
+        self.delivered.append(message)
+        return message
+
+    def hold_at_rest(self) -> None:
+        """Let a conversation at rest send none of them by itself: each gets a turn and a result of its own."""
+        if self._offered and not is_busy(self.conversation.state):
+            self.conversation.queue.hold()
+
+    async def drop(self, uuid: str) -> bool:
+        """Take one out of the queue for good; False where none of this id is in it."""
+        found = next((queued for queued, message in self._offered.items() if message.uuid == uuid), None)
+        if found is None:
+            return False
+        del self._offered[found]
+        await self.conversation.queue.remove(found)
+        return True
+
+    async def take_back(self) -> list[HostMessage]:
+        """Take out of the queue what the run has not read, in order."""
+        left, self._offered = self._offered, {}
+        for queued_id in left:
+            await self.conversation.queue.remove(queued_id)
+        return list(left.values())
+
+    def begin(self) -> None:
+        """Forget what the former run has read."""
+        self.delivered = []
+
 
 MOST_WAITING: Final = 1_000
 """Messages that may wait for their turn."""
@@ -56,9 +200,16 @@ class Turns:
     reporter: ControlReporter
     approvals: HostApprovals
     outcome: RunOutcome
-    settings: TurnSettings
+    options: HostOptions
+    caps: RunCaps
+    """Limits of each run; the budget is that of the connection."""
+    structured: StructuredAnswer
+    """The answer of `--json-schema`."""
+    fallback: Fallback
     init: Callable[[], JsonObject]
     """The init frame as it is now."""
+    ready: Callable[[], Awaitable[str]]
+    """Waits until a turn may begin; returns why it cannot."""
     stopped_by: Exit | None = None
     """The signal that ended it, as its exit code."""
     last: RunOutcome | None = None
@@ -145,7 +296,7 @@ class Turns:
             while True:
                 self._changed.clear()
                 if self._waiting:
-                    await self._turn(self._waiting.popleft())
+                    await self._perform_turn(self._waiting.popleft())
                 elif self._is_closed:
                     return self._exit_code()
                 else:
@@ -168,25 +319,24 @@ class Turns:
         if self._asked or self._state == "requires_action":
             self.tell_state("requires_action" if self._asked else "running")
 
-    async def _turn(self, message: HostMessage) -> None:
+    async def _perform_turn(self, message: HostMessage) -> None:
         self._bytes -= message.size
         if self.stopped_by is None:
             self._start.interrupted.clear()
         self.tell_state("running")
         self._begin((message.uuid,))
-        why_not = await self._start.wait(self.settings.ready)
-        for frame in (self.init(), *self.settings.notices):
-            self.reporter.tell(frame)
-        self.settings.notices = ()
+        why_not = await self._start.wait(self.ready)
+        self.reporter.tell(self.init())
+        if self.options.mirrors and self.last is None:
+            self.reporter.tell(store_notice(self.conversation.id))
         self._replay(message)
         try:
             await (self._refuse(Refused(why_not)) if why_not else self._say(message))
         except StorageError as error:  # of an image that cannot be kept; the next message may go through
             await self._refuse(Refused(str(error), is_busy=isinstance(error, DatabaseBusy)))
-        await self._owed()
-        if self.settings.fallback is not None:
-            await self.settings.fallback.leave(self.conversation)
-            self.reporter.model = self.conversation.record.model
+        await self._wait_for_agents()
+        await self.fallback.leave(self.conversation)
+        self.reporter.model = self.conversation.record.model
         if not self._waiting:
             self.tell_state("idle")
 
@@ -195,11 +345,11 @@ class Turns:
         await self._end()
 
     def _replay(self, message: HostMessage) -> None:
-        if self.settings.replay:
+        if self.options.replay:
             replayed: JsonObject = {"type": "user", "message": {"role": "user", "content": message.content}}
             self.reporter.tell(replayed | {"parent_tool_use_id": None, "isReplay": True}, message.uuid)
 
-    async def _attached(self, message: HostMessage) -> tuple[str, list[str]]:
+    async def _attach_images(self, message: HostMessage) -> tuple[str, list[str]]:
         """Text and ids of images of a message."""
         text, image_ids = message.text, list[str]()
         for image in message.images:
@@ -210,7 +360,7 @@ class Turns:
         return text, image_ids
 
     async def _say(self, message: HostMessage) -> None:
-        text, image_ids = await self._attached(message)
+        text, image_ids = await self._attach_images(message)
         caps = self._caps()
         if isinstance(caps, Refused) or not (text.strip() or image_ids):
             await self._refuse(caps if isinstance(caps, Refused) else Refused(EMPTY))
@@ -225,7 +375,7 @@ class Turns:
             if self._start.interrupted.is_set():  # while it was stored
                 self.conversation.cancel(self._cause)
             await self._run_over(caps)
-            while await self._falls_back(caps):
+            while await self._fall_back(caps):
                 await self._run_over(caps)
             text, image_ids = await self._next_text(), []
         await self._end()
@@ -248,19 +398,18 @@ class Turns:
         """Offer the messages that wait to the run, until one has to wait for a turn of its own."""
         while self._waiting and not self._over.is_set():
             message = self._waiting[0]
-            if not await self.steered.offer(message, *await self._attached(message), caps):
+            if not await self.steered.offer(message, *await self._attach_images(message), caps):
                 return
             if self._waiting and self._waiting[0] is message:  # else everything is being stopped
                 self._bytes -= self._waiting.popleft().size
 
-    async def _falls_back(self, caps: RunCaps) -> bool:
+    async def _fall_back(self, caps: RunCaps) -> bool:
         """Run again with the other model where the turn failed for want of this one."""
         self.outcome.settle(await self.conversation.wait_idle())
-        fallback = self.settings.fallback
-        if fallback is None or self.stopped_by is not None or self.outcome.exit_code is Exit.OK:
+        if self.stopped_by is not None or self.outcome.exit_code is Exit.OK:
             return False
         self._over.clear()
-        tries = await fallback.tries(self.conversation, self.outcome.failed, caps)
+        tries = await self.fallback.tries(self.conversation, self.outcome.failed, caps)
         self.reporter.model = self.conversation.record.model
         return tries
 
@@ -270,19 +419,18 @@ class Turns:
         is_good = self.outcome.exit_code is Exit.OK and self.outcome.deferred is None
         if not is_good or self.stopped_by is not None:
             return ""
-        structured = self.settings.structured
-        return structured.reminder() if structured is not None else ""
+        return self.structured.reminder()
 
-    async def _owed(self) -> None:
+    async def _wait_for_agents(self) -> None:
         """Wait for sub-agents in the background and the turns that they wake, until the host says more."""
         sub_agents = self.engine.sub_agents
         if sub_agents is None:
             return
         seen, is_settled = self._runs, False
         while not is_settled:
-            if not self.settings.waits_for_agents or self.stopped_by is not None:
+            if not self.options.run.wait_agents or self.stopped_by is not None:
                 sub_agents.stop_all(self.conversation.id)
-            settled = asyncio.ensure_future(self._settled())
+            settled = asyncio.ensure_future(self._wait_until_settled())
             changed = asyncio.ensure_future(self._changed.wait())
             await asyncio.wait((settled, changed), return_when=asyncio.FIRST_COMPLETED)
             is_settled = settled.done() and self._runs == seen
@@ -295,14 +443,14 @@ class Turns:
                 return
             self._changed.clear()
 
-    async def _settled(self) -> None:
+    async def _wait_until_settled(self) -> None:
         if self.engine.sub_agents is not None:
             await self.engine.sub_agents.finished(self.conversation.id)
         await self.conversation.wait_idle()
 
     def _caps(self) -> RunCaps | Refused:
         """The limits of the next run: what the connection has left of its budget."""
-        caps = self.settings.caps
+        caps = self.caps
         if not caps.max_budget_usd:
             return caps
         left = caps.max_budget_usd - (self._cost or 0.0)
@@ -313,23 +461,22 @@ class Turns:
     def _begin(self, uuids: tuple[str, ...]) -> None:
         self._uuids, self._started = uuids, monotonic()
         self.steered.begin()
-        if self.settings.structured is not None:
-            self.settings.structured.begin()
+        self.structured.begin()
 
     async def _end(self) -> None:
         """Report the result of what has happened since the last one."""
         outcome = self.outcome
         outcome.settle(await self.conversation.wait_idle())
         outcome.stopped_by = self.stopped_by
-        if self.settings.structured is not None and outcome.deferred is None:
-            self.settings.structured.settle(outcome)
+        if outcome.deferred is None:
+            self.structured.settle(outcome)
         outcome.duration_ms = round((monotonic() - self._started) * 1000)
         self._used.add(outcome.whole())
         self._cost = None if self._cost is None or outcome.cost is None else self._cost + outcome.cost
         if outcome.exit_code in {Exit.INTERRUPTED, Exit.TERMINATED}:
-            self.reporter.note(INTERRUPTED_TOOL if interrupted_in_a_tool(outcome) else INTERRUPTED)
+            self.reporter.note(INTERRUPTED_TOOL if is_stopped_in_tool(outcome) else INTERRUPTED)
         elif is_api_failure(outcome):
-            self.reporter.failure(outcome.error, failure_kind(outcome.failed))
+            self.reporter.failure(outcome.error, name_failure(outcome.failed))
         read = (message.uuid for message in self.steered.delivered)
         result = result_frame(outcome, self._used, self._cost, (*self._uuids, *read))
         if outcome.deferred is not None:
@@ -351,7 +498,7 @@ class Turns:
             case ApprovalAsked(question):
                 self.approvals.follow(self.conversation, question)
             case MessageSaved(message) if message.origin is Origin.HUMAN:
-                self._saved(message.seq)
+                self._note_saved(message.seq)
             case StateChanged():
                 self.steered.hold_at_rest()
             case RunEnded():
@@ -362,7 +509,7 @@ class Turns:
         if not isinstance(update, Snapshot):
             self.reporter.follow(update)
 
-    def _saved(self, seq: int) -> None:
+    def _note_saved(self, seq: int) -> None:
         """Note the place of a message of the host: of the one that began the run, later of one that steered it."""
         if own := [uuid for uuid in self._uuids if uuid not in self.seqs]:
             self.seqs |= dict.fromkeys(own, seq)
@@ -383,6 +530,6 @@ class Turns:
 
     def _check_price(self, update: Update) -> None:
         """Stop when a price that the budget needs turns out to be unknown."""
-        if self.settings.caps.max_budget_usd and isinstance(update, CallEnded) and update.call.cost_usd is None:
+        if self.caps.max_budget_usd and isinstance(update, CallEnded) and update.call.cost_usd is None:
             self.outcome.capped = "price"
             self.conversation.cancel()

@@ -35,7 +35,7 @@ class PageAddress(Struct, frozen=True):
     @property
     def url(self) -> str:
         """Address without the token."""
-        return self.public_url.rstrip("/") or f"http://{_bracketed(self.host)}:{self.port}"
+        return self.public_url.rstrip("/") or f"http://{_bracket(self.host)}:{self.port}"
 
     @property
     def invitation(self) -> str:
@@ -51,7 +51,7 @@ class PageAddress(Struct, frozen=True):
     @property
     def hosts(self) -> frozenset[str]:
         """Host headers that a browser, or the proxy before this server, may send."""
-        own = urlsplit(f"http://{_bracketed(self.host)}:{self.port}".lower())
+        own = urlsplit(f"http://{_bracket(self.host)}:{self.port}".lower())
         return frozenset({_authority(own), _authority(urlsplit(self.url.lower()))})
 
     @property
@@ -62,14 +62,14 @@ class PageAddress(Struct, frozen=True):
     @property
     def cookie(self) -> str:
         """Shows that its holder was invited; opens the page and nothing else."""
-        return self._derived("cookie")
+        return self._derive("cookie")
 
     @property
     def page_key(self) -> str:
         """Opens a tab. The page keeps it where a browser keeps ports apart, as it does not with a cookie."""
-        return self._derived("page")
+        return self._derive("page")
 
-    def _derived(self, purpose: str) -> str:
+    def _derive(self, purpose: str) -> str:
         return hmac.digest(self.token.encode(), f"{purpose} {self.port}".encode(), "sha256").hex()
 
 
@@ -110,8 +110,8 @@ def is_loopback(host: str) -> bool:
 def _authority(parts: SplitResult) -> str:
     port = parts.port
     shown = f":{port}" if port is not None and port != USUAL_PORTS.get(parts.scheme) else ""
-    return f"{_bracketed(parts.hostname or '')}{shown}"
+    return f"{_bracket(parts.hostname or '')}{shown}"
 
 
-def _bracketed(host: str) -> str:
+def _bracket(host: str) -> str:
     return f"[{host}]" if ":" in host else host

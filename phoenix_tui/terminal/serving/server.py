@@ -3,21 +3,135 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import signal
 import socket
+from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
-from aiohttp import web
+from aiohttp import WSMsgType, web
+from textual_serve.app_service import AppService
+from textual_serve.download_manager import DownloadManager
 from textual_serve.server import Server, to_int
 
 from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
 from phoenix_tui.lifecycle.memory_limit import NO_LIMIT, no_one
 from phoenix_tui.lifecycle.stop_signals import IN_A_TAB, listen
 from phoenix_tui.terminal.serving.doors import PageAddress, refusal, same
-from phoenix_tui.terminal.serving.tabs import LARGEST_MESSAGE, Tab, bounded, obey
+from phoenix_tui.terminal.serving.handover import hand_over, program, shown_environment
 from tools.process.link import ZygoteLink, spawn_zygote
+
+MOST_CELLS: Final = 1000
+"""Columns, and rows, of a tab; a page may ask for any number, and a screen takes memory for each cell."""
+TELLING: Final = 1.0
+"""Seconds in which a tab takes a word: it reads in a thread of its own."""
+END_SECONDS: Final = 4.0
+"""Seconds for a tab to end after a request; most take 0.2."""
+KILL_SECONDS: Final = 2.5
+"""Seconds after SIGTERM: a tab that does not take it is ended by its own watch after 1.6, by its zygote after 2."""
+LARGEST_MESSAGE: Final = 4 * 1024 * 1024
+"""Bytes of one message of a page: a long paste has less."""
+
+
+class Tab(AppService):
+    """A Phoenix of its own behind one websocket."""
+
+    def __init__(self, arguments: Sequence[str], websocket: web.WebSocketResponse, downloads: DownloadManager) -> None:
+        async def close() -> None:
+            await websocket.close()
+
+        super().__init__(
+            "",
+            write_bytes=websocket.send_bytes,
+            write_str=websocket.send_str,
+            close=close,
+            download_manager=downloads,
+        )
+        self._arguments = arguments
+
+    async def _open_app_process(self, width: int = 80, height: int = 24) -> Process:
+        """Start Phoenix; it gets its keys once it has closed itself to other processes."""
+        environment = self._build_environment(width=width, height=height)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = process = await asyncio.create_subprocess_exec(
+                *program(theirs.fileno(), self._arguments),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=shown_environment(environment),
+                pass_fds=(theirs.fileno(),),
+            )
+        self._telling = asyncio.create_task(asyncio.to_thread(hand_over, ours, environment))
+        assert process.stdin is not None
+        self._stdin = process.stdin
+        return process
+
+    async def stop(self) -> None:
+        """End Phoenix in order; one that cannot be reached, or does not end, gets a signal, then is killed."""
+        process, task = self._process, self._task
+        self._task = None
+        if process is None or task is None:
+            return
+        with suppress(TimeoutError, ConnectionError):
+            async with asyncio.timeout(TELLING):
+                await self._download_manager.cancel_app_downloads(app_service_id=self.app_service_id)
+                await self.send_meta({"type": "quit"})
+        for seconds, number in ((END_SECONDS, signal.SIGTERM), (KILL_SECONDS, signal.SIGKILL)):
+            done, _ = await asyncio.wait((task,), timeout=seconds)
+            if done:
+                break
+            with suppress(ProcessLookupError):
+                process.send_signal(number)
+        with suppress(TimeoutError, ConnectionError):  # an ended process has not closed its page
+            async with asyncio.timeout(TELLING):
+                await self.remote_close()
+        await asyncio.wait((task,), timeout=TELLING)
+        with suppress(TimeoutError):  # its pipes may close a moment before the process ends, and the loop with it
+            async with asyncio.timeout(TELLING):
+                await process.wait()
+
+    async def set_terminal_size(self, width: int, height: int) -> None:
+        """Set the new size, within bounds."""
+        await super().set_terminal_size(bound_cells(width), bound_cells(height))
+
+
+def bound_cells(cells: object) -> int:
+    """A number of columns or rows that can be drawn."""
+    return min(max(cells, 1), MOST_CELLS) if isinstance(cells, int) else 80
+
+
+async def obey(websocket: web.WebSocketResponse, tab: Tab) -> None:
+    """Carry out messages of the page until it is closed; one with invalid messages is closed."""
+    async for message in websocket:
+        if message.type is not WSMsgType.TEXT:
+            continue
+        try:
+            kind, *rest = json.loads(message.data)
+            await _carry_out(websocket, tab, str(kind), rest[0] if rest else None)
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            await websocket.close(code=1008, message=b"not understood")
+            return
+
+
+async def _carry_out(websocket: web.WebSocketResponse, tab: Tab, kind: str, value: Any) -> None:
+    match kind:
+        case "stdin":
+            await tab.send_bytes(value.encode("utf-8", "replace"))
+        case "resize":
+            await tab.set_terminal_size(value["width"], value["height"])
+        case "ping":
+            await websocket.send_json(["pong", str(value)[:100]])
+        case "blur":
+            await tab.blur()
+        case "focus":
+            await tab.focus()
+        case _:
+            pass
+
 
 SECONDS_TO_CLOSE: Final = 3.0
 CLOSING: Final = 1.0
@@ -74,7 +188,7 @@ class TokenServer(Server):
 
     async def on_startup(self, app: web.Application) -> None:
         """End by signals from now on, whatever the loop does, and say where it is."""
-        listen(asyncio.get_running_loop(), IN_A_TAB, self._told)  # replaces the handlers of aiohttp, which ignore HUP
+        listen(asyncio.get_running_loop(), IN_A_TAB, self._end)  # replaces the handlers of aiohttp, which ignore HUP
         self._link.arm(IN_A_TAB)
         self._watch = LoopWatch(self._link, NO_LIMIT, no_one)
         self._started()
@@ -88,7 +202,7 @@ class TokenServer(Server):
         if self._watch is not None:
             self._watch.stop()
 
-    def _told(self, _number: signal.Signals) -> None:
+    def _end(self, _number: signal.Signals) -> None:
         if self._watch is not None:
             self._watch.end_begins()
         raise web.GracefulExit
@@ -117,7 +231,7 @@ class TokenServer(Server):
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         token = request.query.get("token")
         if same(token or "", self._address.token):
-            return self._entered(request)
+            return self._enter(request)
         reason = refusal(self._address, request.path, request.headers)
         if reason:
             return web.Response(status=403, text=reason)
@@ -125,7 +239,7 @@ class TokenServer(Server):
             return web.Response(status=403, text=UNINVITED)
         return await handler(request)
 
-    def _entered(self, request: web.Request) -> web.StreamResponse:
+    def _enter(self, request: web.Request) -> web.StreamResponse:
         """Send the page without the token in its address; the key of a tab is behind `#`, which browsers never send."""
         if request.headers.get("Host", "").lower() not in self._address.hosts:
             return web.Response(status=403, text=f"This Phoenix is only served at {self._address.url}.")
@@ -161,7 +275,7 @@ class TokenServer(Server):
 
     async def _run_tab(self, request: web.Request) -> web.WebSocketResponse:
         websocket = web.WebSocketResponse(heartbeat=15, timeout=CLOSING, max_msg_size=LARGEST_MESSAGE)
-        width, height = (bounded(to_int(request.query.get(name, ""), 80)) for name in ("width", "height"))
+        width, height = (bound_cells(to_int(request.query.get(name, ""), 80)) for name in ("width", "height"))
         await websocket.prepare(request)
         tab = Tab(self._arguments, websocket, self.download_manager)
         self._running.add(tab)

@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from phoenix_tui.acp.lines import LONGEST_LINE, MOST_NESTED
+from phoenix_tui.acp.connection import LONGEST_LINE, MOST_NESTED
 from tests.support.acp_client import replies
 from tests.support.cli import Phoenix, phoenix_in, with_claude
 from tests.support.journeys import calls, says

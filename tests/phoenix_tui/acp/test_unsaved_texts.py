@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from acp import schema
 
-from phoenix_tui.acp.unsaved import LARGEST, MOST_SHOWN
+from phoenix_tui.acp.services import LARGEST, MOST_SHOWN
 from tests.support.acp_client import Editor, Opened, option, scripted
 from tests.support.loopback_agents import calls, says
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phoenix_tui.acp.whole_diffs import changed_parts, edited_file
+from phoenix_tui.acp.tool_calls import changed_parts, edited_file
 from tools.files.diff import diff_display
 
 TEXTS = st.lists(st.sampled_from(["a", "b", "same", "", "@@ -1 +1 @@", "-x", "\\ No newline", "ü\r"]), max_size=30).map(

@@ -118,7 +118,7 @@ async def test_nothing_that_is_there_is_replaced_or_written_through(phoenix: Pho
 FULL = """
 import resource, signal
 from phoenix_tui.cli.arguments import CommandArguments
-from phoenix_tui.cli.bundle import BundlePart, write_bundle
+from phoenix_tui.cli.doctor import BundlePart, write_bundle
 import os
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, 1_000))

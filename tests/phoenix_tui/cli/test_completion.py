@@ -13,11 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.cli.completion.bash import bash_script
-from phoenix_tui.cli.completion.fish import fish_script
-from phoenix_tui.cli.completion.man import escaped, manual_page
-from phoenix_tui.cli.completion.tables import CommandTable, Group, Option, command_tables
-from phoenix_tui.cli.completion.zsh import zsh_script
+from phoenix_tui.cli.completion.scripts import bash_script, fish_script, zsh_script
+from phoenix_tui.cli.completion.tables import CommandTable, Group, Option, command_tables, escape_roff, manual_page
 from phoenix_tui.cli.names import COMMANDS
 from tests.support.cli import ROOT, Phoenix, phoenix_in
 
@@ -251,8 +248,8 @@ def test_the_manual_page_in_the_repository_is_current() -> None:
 
 
 def test_roff_takes_no_text_for_a_request() -> None:
-    assert [escaped(text) for text in (".SH x", "'x", "a\\fB", "--x")] == ["\\&.SH x", "\\&'x", "a\\efB", "\\-\\-x"]
-    assert escaped("A… é") == "A\\[u2026] \\[u00E9]"
+    assert [escape_roff(text) for text in (".SH x", "'x", "a\\fB", "--x")] == ["\\&.SH x", "\\&'x", "a\\efB", "\\-\\-x"]
+    assert escape_roff("A… é") == "A\\[u2026] \\[u00E9]"
 
 
 def test_the_manual_page_is_formatted_without_a_warning(tmp_path: Path) -> None:

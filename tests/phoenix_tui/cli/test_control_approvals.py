@@ -1,4 +1,4 @@
-"""Questions about calls that a host answers: yes, with another input, no, not at all, and rules for later."""
+"""Questions about calls and plans, answered by a host or by `--permission-prompt-tool`, and rules for later."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from phoenix_tui.cli.control.options import read_flags
+from phoenix_tui.cli.exits import CommandError
+from tests.phoenix_tui.cli.test_control_servers import CONFIG, TOOL, bodies, server_with
 from tests.support.cli import Phoenix, with_claude
-from tests.support.control_host import ControlHost, Frame, hosted
+from tests.support.control_host import FLAGS, ControlHost, Frame, hosted
 from tests.support.loopback import Loopback, serve
 from tests.support.loopback_agents import by_last_message, calls, says, spawns
 from tests.support.sandboxes import needs_full_enforcement
@@ -303,3 +308,162 @@ async def test_what_a_command_made_of_files_that_were_there_is_kept_or_taken_bac
         assert frames[-1]["result"] == "Done."
         found = {one.name: (one.read_bytes(), one.stat().st_mode & 0o777) for one in phoenix.cwd.iterdir()}
         assert found == left
+
+
+APPROVE = {"name": "approve", "description": "Decides", "inputSchema": {"type": "object"}}
+ASKS_TOOL = ("--permission-prompt-tool", "mcp__calc__approve")
+RUNS_ECHO = calls("bash", {"command": "echo one > made.txt"})
+
+
+def told(text: str, **more: Any) -> Callable[[Frame], Frame]:
+    return lambda _: {"content": [{"type": "text", "text": text}]} | more
+
+
+async def test_a_tool_allows_a_call_with_another_input_and_no_model_is_offered_it(tmp_path: Path) -> None:
+    asked: list[Frame] = []
+
+    def allows(args: Frame) -> Frame:
+        asked.append(args)
+        verdict = {"behavior": "allow", "updatedInput": {"command": "echo two > made.txt"}}
+        return {"content": [{"type": "text", "text": json.dumps(verdict)}]}
+
+    async with serve(RUNS_ECHO, says("Done.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        answer = server_with(allows, (TOOL, APPROVE))
+        async with hosted(phoenix, *CONFIG, *ASKS_TOOL, mcp_message=answer) as host:
+            frames = await host.turn("Go")
+        offered = [one["name"] for one in bodies(server)[0]["tools"]]
+    assert asked == [{"tool_name": "Bash", "input": {"command": "echo one > made.txt"}, "tool_use_id": "toolu_1"}]
+    assert (phoenix.cwd / "made.txt").read_text() == "two\n"
+    assert [name for name in offered if name.startswith("mcp__")] == ["mcp__calc__add"]
+    assert [name for name in frames[0]["tools"] if name.startswith("mcp__")] == ["mcp__calc__add"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (told(json.dumps({"behavior": "deny", "message": "not on a Friday"})), "not on a Friday"),
+        (told(json.dumps({"result": json.dumps({"behavior": "deny", "message": "wrapped no"})})), "wrapped no"),
+        (told(json.dumps({"result": 7})), "gave no JSON with behavior allow or deny"),
+        (told("yes, go on"), "gave no JSON with behavior allow or deny"),
+        (told("[]"), "gave no JSON with behavior allow or deny"),
+        (told("[" * 100_000), "gave no JSON with behavior allow or deny"),
+        (told("out of order", isError=True), "failed: out of order"),
+    ],
+    ids=["no", "wrapped", "a number", "words", "a list", "deep", "an error"],
+)
+async def test_whatever_is_not_a_yes_denies_with_its_reason(tmp_path: Path, answer: Any, words: str) -> None:
+    async with serve(RUNS_ECHO, says("I see.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix, *CONFIG, *ASKS_TOOL, mcp_message=server_with(answer, (APPROVE,))) as host:
+            frames = await host.turn("Go")
+        assert words in json.dumps(bodies(server)[-1]["messages"])
+    assert not (phoenix.cwd / "made.txt").exists()
+    assert (frames[-1]["result"], len(frames[-1]["permission_denials"])) == ("I see.", 1)
+
+
+async def test_a_tool_that_is_not_there_refuses_the_turn_and_names_those_that_are(tmp_path: Path) -> None:
+    async with serve(says("never")) as server:
+        answer = server_with(told("{}"))
+        async with hosted(with_claude(tmp_path, server.url), *CONFIG, *ASKS_TOOL, mcp_message=answer) as host:
+            frames = await host.turn("Go")
+        assert bodies(server) == []
+    [error] = frames[-1]["errors"]
+    assert error == "There is no tool mcp__calc__approve for --permission-prompt-tool: there are mcp__calc__add."
+
+
+async def test_a_denied_server_is_not_offered_either(tmp_path: Path) -> None:
+    flags = (*CONFIG, "--disallowedTools", "mcp__calc")
+    async with serve(says("Hello.")) as server:
+        answer = server_with(told("{}"))
+        async with hosted(with_claude(tmp_path, server.url), *flags, mcp_message=answer) as host:
+            await host.turn("Go")
+        assert not [one for one in bodies(server)[0]["tools"] if one["name"].startswith("mcp__")]
+
+
+def test_another_value_is_a_wrong_usage() -> None:
+    with pytest.raises(CommandError, match="needs stdio, or the tool of an MCP server"):
+        read_flags([*FLAGS, "--permission-prompt-tool", "Bash"])
+
+
+PLANNING = (*STDIO, "--permission-mode", "plan")
+PLAN = calls("exit_plan", {"plan": "# Plan\n1. Write"})
+SESSION = {"destination": "session"}
+
+
+def mode(name: str) -> dict[str, Any]:
+    return {"type": "setMode", "mode": name} | SESSION
+
+
+def rules(kind: str, behavior: str, *names: str) -> dict[str, Any]:
+    return {"type": kind, "behavior": behavior, "rules": [{"toolName": name} for name in names]} | SESSION
+
+
+def yes(**more: Any) -> Callable[[Frame], Frame]:
+    return lambda request: {"behavior": "allow", "updatedInput": request["input"]} | more
+
+
+@pytest.mark.parametrize(
+    ("updates", "after"),
+    [
+        ([], "default"),
+        ([mode("acceptEdits")], "acceptEdits"),
+        ([mode("bypassPermissions")], "bypassPermissions"),
+        ([mode("acceptEdits"), {"type": "fly"}], "default"),
+    ],
+    ids=["none", "edits", "all", "rejected"],
+)
+async def test_a_plan_is_accepted_with_the_mode_that_the_host_sets(tmp_path: Path, updates: Any, after: str) -> None:
+    async with serve(PLAN, says("Done.")) as server, hosted(with_claude(tmp_path, server.url), *PLANNING) as host:
+        host.answers["can_use_tool"] = yes(updatedPermissions=updates)
+        frames = await host.turn("Plan it")
+        second = await host.turn("Which mode?")
+    [asked] = host.requests("can_use_tool")
+    assert asked["requires_user_interaction"] is True
+    told = [one["permissionMode"] for one in frames if one.get("subtype") == "status"]
+    assert (told[-1], second[0]["permissionMode"]) == (after, after)
+
+
+async def test_a_plan_that_the_host_changed_is_the_one_that_holds(tmp_path: Path) -> None:
+    async with serve(PLAN, says("Done.")) as server:
+        async with hosted(with_claude(tmp_path, server.url), *PLANNING) as host:
+            host.answers["can_use_tool"] = yes(updatedInput={"plan": "# Shorter"})
+            await host.turn("Plan it")
+        assert "The user changed it; this is what holds:\\n\\n# Shorter" in json.dumps(bodies(server)[-1]["messages"])
+
+
+async def test_a_changed_plan_that_is_none_is_sent_back_with_the_reason(tmp_path: Path) -> None:
+    async with serve(PLAN, says("Done.")) as server:
+        async with hosted(with_claude(tmp_path, server.url), *PLANNING) as host:
+            host.answers["can_use_tool"] = yes(updatedInput={"plan": " "})
+            await host.turn("Plan it")
+            second = await host.turn("Which mode?")
+        assert "The plan is empty" in json.dumps(bodies(server)[1]["messages"])
+    assert second[0]["permissionMode"] == "plan"
+
+
+async def test_rules_of_an_answer_replace_those_of_earlier_ones_and_not_those_of_flags(tmp_path: Path) -> None:
+    commands = {0: "true", 2: "true", 4: "ls"}
+    steps = [
+        calls("bash", {"command": commands[place]}, f"t{place}")
+        if place in commands
+        else calls("write_file", {"path": "a.txt", "content": str(place)}, f"t{place}")
+        for place in range(5)
+    ]
+    given = iter([[rules("addRules", "allow", "Bash")], [rules("replaceRules", "allow", "Write")], []])
+    flags = (*STDIO, "--allowedTools", "Bash(ls)")
+    async with serve(*steps, says("Done.")) as server, hosted(with_claude(tmp_path, server.url), *flags) as host:
+        host.answers["can_use_tool"] = lambda request: yes(updatedPermissions=next(given))(request)
+        await host.turn("Go")
+    assert [one["tool_name"] for one in host.requests("can_use_tool")] == ["Bash", "Write", "Bash"]
+
+
+async def test_removing_a_rule_that_allows_keeps_the_one_that_denies(tmp_path: Path) -> None:
+    updates = [rules("addRules", "deny", "Write"), rules("removeRules", "allow", "Write")]
+    writes = calls("write_file", {"path": "a.txt", "content": "one"}, "t2")
+    async with serve(calls("bash", {"command": "true"}), writes, says("Done.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix, *STDIO, can_use_tool=yes(updatedPermissions=updates)) as host:
+            await host.turn("Go")
+    assert [one["tool_name"] for one in host.requests("can_use_tool")] == ["Bash"]
+    assert not (phoenix.cwd / "a.txt").exists()

@@ -1,23 +1,26 @@
-"""Hosts that send nonsense, too much, too late, twice, or nothing at all, and hosts that do not read."""
+"""Hosts that write wrong lines, read nothing, or are gone."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
+import socket
 import sys
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
-from phoenix_tui.cli.control.frames import MOST, fitting
-from phoenix_tui.cli.control.lines import LONGEST, LineFault, parsed, split
+from phoenix_tui.cli.control.connection import watch_reader
+from phoenix_tui.cli.control.frames import LONGEST, MOST, LineFault, encode_frame, parse_line, split_lines
 from tests.support.cli import with_claude
 from tests.support.control_host import FLAGS, Frame, hosted
 from tests.support.loopback import Talk, serve
 from tests.support.loopback_agents import calls, never_ends, says
 from tests.support.loopback_anthropic import plays, recording, start, stop, text
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, poll
 from tools.contract import JsonObject, JsonValue
 
 USER = b'{"type":"user","message":{"role":"user","content":"Hi"}}\n'
@@ -186,7 +189,7 @@ def test_frames_are_cut_until_they_fit_and_keep_their_shape() -> None:
     for content in (blocks, many):
         frame: JsonObject = {"type": "assistant", "uuid": "u", "session_id": "s"}
         frame["message"] = {"role": "assistant", "model": "m", "content": content}
-        line = fitting(frame)
+        line = encode_frame(frame)
         found = json.loads(line)
         assert len(line.encode()) <= MOST
         assert (found["type"], found["uuid"], found["message"]["model"]) == ("assistant", "u", "m")
@@ -195,10 +198,59 @@ def test_frames_are_cut_until_they_fit_and_keep_their_shape() -> None:
 
 def test_lines_are_split_across_reads_and_bounded() -> None:
     pieces = iter([b'{"a"', b": 1}\n\n{", b'"b": 2}', b""])
-    found = list(split(lambda: next(pieces)))
-    assert [parsed(line) for line in found if isinstance(line, bytes)] == [{"a": 1}, None, {"b": 2}]
+    found = list(split_lines(lambda: next(pieces)))
+    assert [parse_line(line) for line in found if isinstance(line, bytes)] == [{"a": 1}, None, {"b": 2}]
     endless = iter([b"x" * 1_000_000] * 1_000)
-    [fault] = list(split(lambda: next(endless)))
+    [fault] = list(split_lines(lambda: next(endless)))
     assert isinstance(fault, LineFault)
     assert next(endless)  # the rest was not read
     assert LONGEST == 16 << 20
+
+
+MESSAGE = b'{"type":"user","message":{"role":"user","content":"Go"}}\n'
+
+
+async def test_a_host_that_is_gone_in_a_long_command_ends_it(tmp_path: Path) -> None:
+    works = calls("bash", {"command": "echo $$ > pid.txt; while :; do sleep 0.05; done", "timeout": 600})
+    async with serve(works, says("never")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        flags = (*FLAGS, "--permission-mode", "bypassPermissions")
+        process = await phoenix.start(*flags, stdin=asyncio.subprocess.PIPE)
+        assert process.stdin is not None
+        process.stdin.write(MESSAGE)
+        assert await poll(lambda: (phoenix.cwd / "pid.txt").exists() and (phoenix.cwd / "pid.txt").read_text().strip())
+        worker = int((phoenix.cwd / "pid.txt").read_text())
+        process._transport.get_pipe_transport(1).close()  # type: ignore[attr-defined]  # asyncio: no other way
+        process.stdin.close()
+        async with asyncio.timeout(PATIENCE):
+            code = await process.wait()
+        assert process.stderr is not None
+        err = await process.stderr.read()
+    assert (code, b"Traceback" in err) == (1, False)
+    assert await poll(lambda: not psutil.pid_exists(worker))
+
+
+async def test_the_end_of_a_pipe_or_socket_is_noticed_and_what_a_host_writes_there_is_not_one() -> None:
+    gone: list[str] = []
+    reader, writer = os.pipe()
+    ours, theirs = socket.socketpair()
+    other, chatty = socket.socketpair()
+    with (
+        watch_reader(lambda: gone.append("pipe"), writer),
+        watch_reader(lambda: gone.append("socket"), ours.fileno()),
+        watch_reader(lambda: gone.append("chatty"), other.fileno()),
+    ):
+        chatty.send(b"nonsense")
+        os.close(reader)
+        theirs.close()
+        assert await poll(lambda: len(gone) == 2)
+    assert sorted(gone) == ["pipe", "socket"]
+    os.close(writer)
+    for one in (ours, other, chatty):
+        one.close()
+
+
+async def test_a_file_is_not_watched(tmp_path: Path) -> None:
+    with (tmp_path / "out.jsonl").open("w") as file, watch_reader(lambda: None, file.fileno()):
+        file.write("a line")
+    assert (tmp_path / "out.jsonl").read_text() == "a line"

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from phoenix_tui.cli.control.flags import control_flags
-from phoenix_tui.cli.control.given_settings import with_settings
+from phoenix_tui.cli.control.options import add_settings, read_flags
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.config.claude_settings import whole_rule
 from tests.phoenix_tui.cli.test_control_servers import CONFIG, adds, server_with
@@ -142,8 +141,8 @@ async def test_a_background_agent_keeps_the_session_running_and_can_be_stopped(t
 
 def test_settings_of_the_host_add_rules_a_mode_and_a_model() -> None:
     given = {"permissions": {"allow": ["Read", 7], "deny": ["Bash(rm:*)"], "defaultMode": "plan"}, "model": "opus"}
-    flags = with_settings(
-        control_flags([*FLAGS, "--settings", json.dumps(given | {"outputStyle": "x", "sandbox": {"enabled": True}})])
+    flags = add_settings(
+        read_flags([*FLAGS, "--settings", json.dumps(given | {"outputStyle": "x", "sandbox": {"enabled": True}})])
     )
     assert (flags.allowed, flags.disallowed) == (("Read",), ("Bash(rm:*)",))
     assert (flags.run.permission_mode, flags.run.model, flags.run.sandbox) == ("plan", "opus", "workspace")
@@ -151,15 +150,15 @@ def test_settings_of_the_host_add_rules_a_mode_and_a_model() -> None:
         "--settings: permissions.allow has an entry that is no rule.",
         "--settings: without effect here: outputStyle (/profile has such texts).",
     )
-    chosen = with_settings(control_flags([*FLAGS, "--model", "haiku", "--settings", json.dumps(given)]))
+    chosen = add_settings(read_flags([*FLAGS, "--model", "haiku", "--settings", json.dumps(given)]))
     assert chosen.run.model == "haiku"
     for wrong in ("{", "/nowhere", '["a"]'):
         with pytest.raises(CommandError, match="--settings needs"):
-            with_settings(control_flags([*FLAGS, "--settings", wrong]))
+            add_settings(read_flags([*FLAGS, "--settings", wrong]))
 
 
 def test_flags_of_hosts_are_taken_and_unknown_ones_named() -> None:
-    flags = control_flags([
+    flags = read_flags([
         *FLAGS,
         "--resume=abc",
         "--effort",
@@ -174,10 +173,10 @@ def test_flags_of_hosts_are_taken_and_unknown_ones_named() -> None:
     assert (flags.run.resume, flags.run.effort, flags.run.permission_mode) == ("abc", "max", "ask")
     assert flags.run.system_prompt is None
     assert [one.partition(" ")[0] for one in flags.notices] == ["--betas", "--some-future", "--permission-mode"]
-    assert control_flags([*FLAGS, "--thinking", "disabled"]).run.effort == "off"
+    assert read_flags([*FLAGS, "--thinking", "disabled"]).run.effort == "off"
     for wrong in (("--permission-mode", "free"), ("--effort", "huge"), ("--max-turns", "x")):
         with pytest.raises(CommandError):
-            control_flags([*FLAGS, *wrong])
+            read_flags([*FLAGS, *wrong])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""MCP servers inside the host: their tools are offered, asked about, called, switched off, and may fail."""
+"""MCP servers inside a host and outside of it: tools, policies, requests about them, and their questions."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 
+from engine.extensions.mcp.server_asks import NoAnswerError
+from phoenix_tui.cli.control.servers import NO_POLICY, ServerPolicy, check_answer, elicitation, read_policy
 from tests.support.cli import with_claude
-from tests.support.control_host import Frame, hosted
+from tests.support.control_host import ControlHost, Frame, hosted
 from tests.support.loopback import Loopback, serve
 from tests.support.loopback_agents import calls, says
+from tests.support.mcp_phoenix import SERVER, servers_json
+from tools.mcp_form_fields import BadForm
 
 CONFIG = (
     "--mcp-config",
@@ -164,3 +168,281 @@ async def test_a_wrong_configuration_ends_with_a_sentence(tmp_path: Path, config
     assert code == 2
     assert b"--mcp-config" in host.err
     assert b"Traceback" not in host.err
+
+
+POLICY_FLAGS = (*ALLOWED, "--permission-mode", "bypassPermissions", "--permission-prompt-tool", "stdio")
+REMOVE = TOOL | {"name": "remove"}
+TOOLS = [
+    {"name": "add", "permission_policy": "always_ask"},
+    {"name": "remove", "permission_policy": "always_deny"},
+]
+
+
+def yes(request: Frame) -> Frame:
+    return {"behavior": "allow", "updatedInput": request["input"]}
+
+
+async def test_a_tool_asks_against_mode_and_rules_another_is_hidden_and_calls_have_their_time(tmp_path: Path) -> None:
+    answers = server_with(adds, (TOOL, REMOVE))
+    silent = False
+
+    def server_of_host(request: Frame) -> Any:
+        return None if silent and request["message"]["method"] == "tools/call" else answers(request)
+
+    async with serve(ADDS, says("Five."), ADDS, says("None.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix, *POLICY_FLAGS, mcp_message=server_of_host, can_use_tool=yes) as host:
+            policy = {"calc": {"timeout": 1_000, "tools": TOOLS}, "other": {"tools": TOOLS}}
+            await host.ask("initialize", sdkMcpServers=["calc"], sdkMcpServerConfigs=policy)
+            init = (await host.turn("Add"))[0]
+            silent = True
+            await host.turn("Add")
+        _, first, _, second = bodies(server)
+    assert [one for one in init["tools"] if one.startswith("mcp__")] == ["mcp__calc__add"]
+    [asked, _] = host.requests("can_use_tool")
+    assert (asked["tool_name"], asked["permission_suggestions"]) == ("mcp__calc__add", [])
+    assert asked["decision_reason"] == "the host wants to be asked about each call of this tool"
+    assert "sum 5" in json.dumps(first["messages"][-1])
+    assert "no answer within 1 s" in json.dumps(second["messages"][-1])
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (7, NO_POLICY),
+        ({"timeout": 999, "tools": {}}, NO_POLICY),
+        ({"timeout": True, "tools": [7, {"name": 7}, {"name": "a", "permission_policy": ["always_ask"]}]}, NO_POLICY),
+        ({"timeout": 2_500, "tools": [{"name": "a", "permission_policy": "always_allow"}]}, ServerPolicy(2.5)),
+    ],
+)
+def test_choices_of_another_shape_are_left_out(value: Any, expected: ServerPolicy) -> None:
+    assert read_policy(value) == expected
+
+
+BROKEN = {"command": "/no/such/program"}
+
+
+def given(**servers: Any) -> tuple[str, str]:
+    return "--mcp-config", servers_json(**servers)
+
+
+async def statuses(host: ControlHost) -> dict[str, str]:
+    answer = await host.ask("mcp_status")
+    servers: list[Frame] = answer["response"]["mcpServers"]
+    return {one["name"]: one["status"] for one in servers}
+
+
+async def test_connected_servers_stand_in_the_init_frame_beside_those_of_the_host(tmp_path: Path) -> None:
+    async with serve(says("Hi.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        flags = (*CONFIG, *given(kinds=SERVER, broken=BROKEN))
+        async with hosted(phoenix, *flags, mcp_message=server_with(adds)) as host:
+            init = (await host.turn("Hi"))[0]
+            status = await host.ask("mcp_status")
+    assert [(one["name"], one["status"]) for one in init["mcp_servers"]] == [
+        ("calc", "connected"),
+        ("broken", "failed"),
+        ("kinds", "connected"),
+    ]
+    assert {"mcp__calc__add", "mcp__kinds__echo"} <= set(init["tools"])
+    broken = next(one for one in status["response"]["mcpServers"] if one["name"] == "broken")
+    kinds = next(one for one in status["response"]["mcpServers"] if one["name"] == "kinds")
+    assert (broken["scope"], broken["config"], bool(broken["error"])) == (
+        "dynamic",
+        {"type": "stdio", "command": "/no/such/program"},
+        True,
+    )
+    assert "echo" in [tool["name"] for tool in kinds["tools"]]
+    assert b"MCP server 'broken' is left out" in bytes(host.err)
+
+
+async def test_a_connected_server_is_switched_off_and_on_again(tmp_path: Path) -> None:
+    async with serve(says("Hi.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix, *given(kinds=SERVER)) as host:
+            await host.turn("Hi")
+            off = await host.ask("mcp_toggle", serverName="kinds", enabled=False)
+            without, seen = await statuses(host), (await host.turn("Hi"))[0]
+            on = await host.ask("mcp_toggle", serverName="kinds", enabled=True)
+            again = await host.ask("mcp_reconnect", serverName="kinds")
+            after = await statuses(host)
+            nothing = [
+                (await host.ask(subtype, serverName="other", enabled=True))["error"]
+                for subtype in ("mcp_toggle", "mcp_reconnect")
+            ]
+    assert (off["subtype"], without, on["subtype"], again["subtype"], after) == (
+        "success",
+        {"kinds": "disabled"},
+        "success",
+        "success",
+        {"kinds": "connected"},
+    )
+    assert not [name for name in seen["tools"] if name.startswith("mcp__kinds__")]
+    assert nothing == ["There is no server other."] * 2
+
+
+async def test_a_host_sets_its_servers_anew(tmp_path: Path) -> None:
+    async with serve(says("Hi.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix, *CONFIG, mcp_message=server_with(adds)) as host:
+            await host.turn("Hi")
+            calc: Frame = {"type": "sdk", "name": "calc"}
+            more = await host.ask("mcp_set_servers", servers={"calc": calc, "kinds": SERVER, "broken": BROKEN})
+            init = (await host.turn("Hi"))[0]
+            fewer = await host.ask("mcp_set_servers", servers={})
+            after = await statuses(host)
+    told = more["response"]
+    assert (told["added"], told["removed"], list(told["errors"])) == (["broken", "kinds"], [], ["broken"])
+    assert {"mcp__calc__add", "mcp__kinds__echo"} <= set(init["tools"])
+    assert (fewer["response"], after) == ({"added": [], "removed": ["broken", "calc", "kinds"], "errors": {}}, {})
+
+
+async def test_servers_that_are_no_objects_are_refused_or_named(tmp_path: Path) -> None:
+    async with serve(says("Hi.")) as server, hosted(with_claude(tmp_path, server.url)) as host:
+        no_object = await host.ask("mcp_set_servers", servers=[1])
+        too_many = await host.ask("mcp_set_servers", servers={str(number): {} for number in range(65)})
+        odd = await host.ask("mcp_set_servers", servers={"a": 7, "b": {"type": "carrier pigeon"}})
+    assert no_object["error"] == too_many["error"] == "The request needs servers, an object of at most 64."
+    assert sorted(odd["response"]["errors"]) == ["a", "b"]
+
+
+async def test_a_required_server_that_fails_lets_no_turn_begin(tmp_path: Path) -> None:
+    async with serve(says("Hi.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix, *given(broken=BROKEN | {"required": True})) as host:
+            result = (await host.turn("Hi"))[-1]
+            code = await host.close()
+        assert server.requests == []
+    assert (result["is_error"], code) == (True, 1)
+    assert "MCP server 'broken' is required and failed" in json.dumps(result)
+
+
+ASKS = calls("mcp__kinds__form", {})
+FLAGS = ("--mcp-config", servers_json(kinds=SERVER), "--allowedTools", "mcp__kinds__form")
+FORM: Frame = {"type": "object", "properties": {"name": {"type": "string"}}}
+
+
+async def asked(host: ControlHost, start: int) -> Frame:
+    """The next request about a question, from frame number `start` on."""
+    return await host.wait(lambda one: one.get("request", {}).get("subtype") == "elicitation", start)
+
+
+def answer(host: ControlHost, request: Frame, **response: Any) -> None:
+    host.send({"type": "control_response", "response": {"request_id": request["request_id"]} | response})
+
+
+def result_of_call(frames: list[Frame]) -> str:
+    blocks = [block for one in frames if one["type"] == "user" for block in one["message"]["content"]]
+    return str(next(block["content"] for block in blocks if block["type"] == "tool_result"))
+
+
+def states(frames: list[Frame]) -> list[str]:
+    return [one["state"] for one in frames if one.get("subtype") == "session_state_changed"]
+
+
+async def test_the_answer_of_the_host_reaches_the_server_and_a_refused_question_is_cancelled(tmp_path: Path) -> None:
+    texts = []
+    async with (
+        serve(ASKS, says("One."), ASKS, says("Two.")) as server,
+        hosted(with_claude(tmp_path, server.url), *FLAGS) as host,
+    ):
+        for response in (
+            {"subtype": "success", "response": {"action": "accept", "content": {"name": "Ada"}}},
+            {"subtype": "error", "error": "Unsupported control request subtype: elicitation"},
+        ):
+            start = len(host.frames)
+            host.say("Go")
+            answer(host, await asked(host, start), **response)
+            await host.wait(lambda one: one.get("state") == "idle", start)
+            texts.append(result_of_call(host.frames[start:]))
+            assert states(host.frames[start:]) == ["running", "requires_action", "running", "idle"]
+        assert await host.close() == 0
+    assert ["accept {'name': 'Ada'}" in texts[0], "cancel None" in texts[1]] == [True, True]
+    (first, _) = host.requests("elicitation")
+    assert first == {
+        "subtype": "elicitation",
+        "mcp_server_name": "kinds",
+        "message": "Your name?",
+        "mode": "form",
+        "requested_schema": FORM,
+    }
+    assert not [one for one in host.frames if one["type"] == "control_cancel_request"], "both were answered"
+
+
+async def test_a_question_is_withdrawn_with_its_run_and_cancelled_once_the_host_is_gone(tmp_path: Path) -> None:
+    async with serve(ASKS, ASKS, says("Done.")) as server, hosted(with_claude(tmp_path, server.url), *FLAGS) as host:
+        host.say("Go")
+        request = await asked(host, 0)
+        await host.ask("interrupt")
+        withdrawn = await host.wait(lambda one: one["type"] == "control_cancel_request")
+        await host.wait(lambda one: one["type"] == "result")
+        start = len(host.frames)
+        host.say("Again")
+        await asked(host, start)
+        assert await host.close() == 0
+    assert withdrawn["request_id"] == request["request_id"]
+    assert "cancel None" in result_of_call(host.frames[start:])
+    assert host.messages()[-1]["result"] == "Done."
+
+
+def test_an_address_goes_with_its_id_and_a_schema_as_the_server_wrote_it() -> None:
+    link: Frame = {"message": "Sign\x1b[2J in", "url": "https://a.example/x", "elicitationId": "e1", "mode": "url"}
+    assert elicitation("kinds", "url", link) == {
+        "subtype": "elicitation",
+        "mcp_server_name": "kinds",
+        "message": "Sign in",
+        "mode": "url",
+        "url": "https://a.example/x",
+        "elicitation_id": "e1",
+    }
+    schema: Frame = {"properties": {str(number): {"type": "carrier pigeon"} for number in range(20)}}
+    assert elicitation("kinds", "form", {"message": 7, "requestedSchema": schema})["requested_schema"] == schema
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("kind", "params"),
+    [
+        ("url", {"url": "javascript:1"}),
+        ("url", {"url": 7}),
+        ("form", {"requestedSchema": []}),
+        ("form", {"requestedSchema": {"a": nested(100_000)}}),
+    ],
+)
+def test_what_no_host_should_show_is_declined(kind: str, params: Any) -> None:
+    with pytest.raises(BadForm):
+        elicitation("kinds", kind, {"message": "m"} | params)
+
+
+def test_the_action_decides_what_of_an_answer_counts() -> None:
+    content: Frame = {"a": "x", "b": 1.5, "c": True, "d": ["x"], "e": None}
+    assert check_answer("form", {"action": "accept", "content": content, "more": 1}) == {
+        "action": "accept",
+        "content": content,
+    }
+    assert check_answer("form", {"action": "accept"}) == {"action": "accept", "content": {}}
+    assert check_answer("url", {"action": "accept", "content": {"a": "x"}}) == {"action": "accept"}
+    assert check_answer("form", {"action": "decline", "content": {"a": "x"}}) == {"action": "decline"}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"action": ["accept"]},
+        {"action": "accept", "content": [1]},
+        {"action": "accept", "content": {"a": {"b": 1}}},
+        {"action": "accept", "content": {"a": [1]}},
+        {"action": "accept", "content": {"a": "\ud800"}},
+        {"action": "accept", "content": {"a": "x" * 70_000}},
+    ],
+)
+def test_an_answer_that_is_none_is_no_answer(given: Any) -> None:
+    with pytest.raises(NoAnswerError):
+        check_answer("form", given)

@@ -1,19 +1,28 @@
-"""Hosts on stdin: the handshake, messages and their results, interruptions, modes and models."""
+"""Messages of a host, alone and during a run, their results and interruptions."""
 
 from __future__ import annotations
 
 import base64
+import io
 import json
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
-from tests.support.cli import with_claude
-from tests.support.control_host import hosted
+import pytest
+from PIL import Image
+
+from tests.phoenix_tui.cli.test_control_servers import bodies
+from tests.support.cli import Phoenix, with_claude
+from tests.support.control_host import ControlHost, Frame, hosted
 from tests.support.journeys import rows
-from tests.support.loopback import serve
+from tests.support.loopback import Answer, serve
 from tests.support.loopback_agents import calls, never_ends, says
 from tests.support.loopback_anthropic import TINY_PNG, refuses
+from tests.support.waiting import poll
 
 TURN = ["system/init", "assistant", "result/success"]
 
@@ -242,3 +251,186 @@ async def test_sigterm_ends_the_run_and_the_program(tmp_path: Path) -> None:
     assert code == 143
     assert host.messages()[-1]["type"] == "result"
     assert rows(phoenix, "select status from runs") == [("interrupted",)], "the host did not stop it"
+
+
+FLAGS = ("--allowedTools", "Bash", "--replay-user-messages")
+
+
+def waits() -> Answer:
+    """A command that says that it runs, and goes on until the test lets it end."""
+    return calls("bash", {"command": "touch began; while [ ! -e go ]; do sleep 0.05; done; echo ended"})
+
+
+def results(host: ControlHost) -> list[Frame]:
+    return [one for one in host.frames if one["type"] == "result"]
+
+
+def replayed(host: ControlHost) -> list[str]:
+    return [one["uuid"] for one in host.frames if one.get("isReplay")]
+
+
+def queued(phoenix: Phoenix) -> int:
+    """Messages in the queue of the conversation."""
+    with closing(sqlite3.connect(next(phoenix.home.rglob("phoenix.db")))) as connection:
+        return int(connection.execute("SELECT count(*) FROM queued_messages").fetchone()[0])
+
+
+async def begins(host: ControlHost, phoenix: Phoenix) -> None:
+    """Send a message whose run stands in its command."""
+    host.say("Go", uuid="u-1")
+    assert await poll((phoenix.cwd / "began").exists)
+
+
+async def test_a_message_during_a_run_is_read_with_the_next_tool_results(tmp_path: Path) -> None:
+    async with serve(waits(), says("Both.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix, *FLAGS) as host:
+            await begins(host, phoenix)
+            host.say("Mind the tests", uuid="u-2")
+            host.say("And the docs", uuid="u-3")
+            assert await poll(lambda: queued(phoenix) == 2)
+            (phoenix.cwd / "go").touch()
+            assert await host.close() == 0
+        first, second = bodies(server)
+    sent = json.dumps(second["messages"])
+    assert "Mind the tests" not in json.dumps(first)
+    assert sent.index("ended") < sent.index("Mind the tests") < sent.index("And the docs")
+    [result] = results(host)
+    assert (result["result"], result["user_message_uuids"]) == ("Both.", ["u-1", "u-2", "u-3"])
+    assert replayed(host) == ["u-1", "u-2", "u-3"]
+    assert queued(phoenix) == 0
+
+
+async def test_a_message_that_the_run_does_not_read_gets_a_turn_of_its_own(tmp_path: Path) -> None:
+    async with serve(waits(), says("First."), says("Second.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix, *FLAGS) as host:
+            await begins(host, phoenix)
+            (phoenix.cwd / "go").touch()
+            await host.wait(lambda one: one["type"] == "assistant" and "First." in json.dumps(one))
+            host.say("And then?", uuid="u-2")
+            assert await host.close() == 0
+    assert [(one["result"], one["user_message_uuids"]) for one in results(host)] == [
+        ("First.", ["u-1"]),
+        ("Second.", ["u-2"]),
+    ]
+    assert queued(phoenix) == 0
+
+
+async def test_a_message_in_the_last_reply_waits_for_its_own_turn(tmp_path: Path) -> None:
+    async with serve(never_ends, says("Second.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix, *FLAGS, "--include-partial-messages") as host:
+            host.say("Go", uuid="u-1")
+            await host.wait(lambda one: one["type"] == "stream_event")
+            host.say("Stop, and do this", uuid="u-2")
+            assert await poll(lambda: queued(phoenix) == 1)
+            answer = await host.ask("interrupt")
+            assert await host.close() == 0
+        _, second = bodies(server)
+    assert answer["response"] == {"still_queued": ["u-2"]}
+    assert [(one["terminal_reason"], one["user_message_uuids"]) for one in results(host)] == [
+        ("aborted_streaming", ["u-1"]),
+        ("completed", ["u-2"]),
+    ]
+    assert "Stop, and do this" in json.dumps(second["messages"][-1])
+    assert queued(phoenix) == 0
+
+
+async def test_a_command_file_waits_for_its_own_turn(tmp_path: Path) -> None:
+    async with serve(waits(), says("First."), says("Second.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        (phoenix.home / "commands").mkdir()
+        (phoenix.home / "commands" / "check.md").write_text("Check all of it.")
+        async with hosted(phoenix, *FLAGS) as host:
+            await begins(host, phoenix)
+            host.say("/check", uuid="u-2")
+            host.say("And the docs", uuid="u-3")
+            (phoenix.cwd / "go").touch()
+            assert await host.close() == 0
+        _, second, third, *_ = bodies(server)
+    assert "Check all of it." not in json.dumps(second)
+    assert "Check all of it." in json.dumps(third)
+    assert results(host)[0]["user_message_uuids"] == ["u-1"]
+    assert sorted(uuid for one in results(host) for uuid in one["user_message_uuids"]) == ["u-1", "u-2", "u-3"]
+
+
+async def test_messages_beyond_the_queue_of_a_run_wait_and_none_is_lost(tmp_path: Path) -> None:
+    async with serve(waits(), says("Read.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix, *FLAGS) as host:
+            await begins(host, phoenix)
+            for number in range(102):
+                host.say(f"note {number}", uuid=f"n-{number}")
+            assert await poll(lambda: queued(phoenix) == 100)
+            (phoenix.cwd / "go").touch()
+            assert await host.close() == 0
+    read = [uuid for one in results(host) for uuid in one["user_message_uuids"]]
+    assert read == ["u-1", *(f"n-{number}" for number in range(102))]
+
+
+IN_HOST = ("--mcp-config", json.dumps({"mcpServers": {"calc": {"type": "sdk", "name": "calc"}}}))
+SILENT = {"UserPromptSubmit": [{"hookCallbackIds": ["never answered"]}]}
+
+
+async def interrupted(host: ControlHost) -> Frame:
+    """The result of an interruption of the turn that waits for the host."""
+    host.say("Go", uuid="u-1")
+    await host.wait(lambda one: one.get("state") == "running")
+    await host.wait(lambda one: one["type"] == "control_request")
+    await host.ask("interrupt")
+    result = await host.wait(lambda one: one["type"] == "result")
+    await host.wait(lambda one: one.get("state") == "idle")
+    return result
+
+
+@pytest.mark.parametrize(("flags", "hooks"), [(IN_HOST, None), ((), SILENT)], ids=["a server", "a hook"])
+async def test_an_interruption_ends_a_turn_that_waits_for_something_of_the_host(
+    tmp_path: Path, flags: tuple[str, ...], hooks: Any
+) -> None:
+    async with serve(says("never")) as server:
+        async with hosted(with_claude(tmp_path, server.url), *flags) as host:
+            await host.ask("initialize", hooks=hooks)
+            result = await interrupted(host)
+        assert bodies(server) == []
+    assert (result["subtype"], result["terminal_reason"]) == ("error_during_execution", "aborted_streaming")
+    assert result["user_message_uuids"] == ["u-1"]
+
+
+async def test_the_turn_behind_such_an_interruption_runs(tmp_path: Path) -> None:
+    def answer(request: Frame) -> Frame:
+        message = request["message"]
+        results = {"initialize": {"serverInfo": {"name": "calc", "version": "1"}}, "tools/list": {"tools": []}}
+        return {
+            "mcp_response": {"jsonrpc": "2.0", "id": message.get("id"), "result": results.get(message["method"], {})}
+        }
+
+    async with serve(says("Hello.")) as server, hosted(with_claude(tmp_path, server.url), *IN_HOST) as host:
+        await host.ask("initialize")
+        await interrupted(host)
+        asked = await host.wait(lambda one: one["type"] == "control_request")
+        response = {"subtype": "success", "request_id": asked["request_id"], "response": answer(asked["request"])}
+        host.answers["mcp_message"] = answer
+        host.send({"type": "control_response", "response": response})
+        frames = await host.turn("And now?")
+    assert frames[-1]["result"] == "Hello."
+
+
+async def test_a_message_of_an_image_alone_is_sent(tmp_path: Path) -> None:
+    held = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(held, "PNG")
+    source = {"type": "base64", "media_type": "image/png", "data": base64.b64encode(held.getvalue()).decode()}
+    async with serve(says("Seen.")) as server:
+        async with hosted(with_claude(tmp_path, server.url)) as host:
+            frames = await host.turn([{"type": "image", "source": source}])
+        [asked] = bodies(server)
+    assert asked["messages"][0]["content"][0]["type"] == "image"
+    assert frames[-1]["result"] == "Seen."
+
+
+@pytest.mark.parametrize("content", ["", " \n", []])
+async def test_an_empty_message_is_refused_with_its_reason(tmp_path: Path, content: Any) -> None:
+    async with serve(says("never")) as server, hosted(with_claude(tmp_path, server.url)) as host:
+        frames = await host.turn(content)
+        assert server.requests == []
+    assert frames[-1]["errors"] == ["The message is empty: send a text or an image."]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from phoenix_tui.cli import logs
-from phoenix_tui.cli.log_file import PrivateFile
+from phoenix_tui.cli.logs import PrivateFile
 
 
 @pytest.fixture

@@ -26,9 +26,8 @@ from engine.machine.messages import (
 )
 from engine.records import StoredMessage
 from phoenix_tui.cli.exits import CommandError
-from phoenix_tui.cli.markdown_export import agent_markdown, markdown
-from phoenix_tui.cli.new_file import write_new
-from phoenix_tui.cli.times import local_time
+from phoenix_tui.cli.export import agent_markdown, markdown, write_new
+from phoenix_tui.cli.output import local_time
 from tests.support.cli import phoenix_in
 from tests.support.fake_agents import agent
 from tests.support.screens import answered, call_record, conversation, message, said

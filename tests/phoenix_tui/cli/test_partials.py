@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.machine.messages import Origin, Role, TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from engine.records import StoredMessage
 from phoenix_tui.cli.blocks import encode
-from phoenix_tui.cli.partials import Partials
+from phoenix_tui.cli.reporters import Partials
 
 REPLY = StoredMessage(
     id="m1",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.cli.log_file import PrivateFile
+from phoenix_tui.cli.logs import PrivateFile
 from tests.support.cli import ROOT
 
 WRITER = """

@@ -17,7 +17,7 @@ from threading import Event
 import pyte
 import pytest
 
-from phoenix_tui.terminal.serving.packets import MOST_WAITING, PacketWriter
+from phoenix_tui.terminal.serving.web_driver import MOST_WAITING, PacketWriter
 from tests.support.cli import Phoenix, with_claude
 from tests.support.journeys import calls, rows, says
 from tests.support.loopback import serve

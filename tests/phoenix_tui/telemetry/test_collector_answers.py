@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from phoenix_tui.config.settings import Settings
-from phoenix_tui.telemetry.answers import LONGEST_REASON, partial_success
+from phoenix_tui.telemetry.otlp import LONGEST_REASON, partial_success
 from phoenix_tui.wiring.trace_export import export_findings
 from tests.phoenix_tui.telemetry.test_trace_export import counted, drain, exporting, talk_to
 from tests.support.cli import ROOT
@@ -138,8 +138,8 @@ DIES = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from engine.store import StorePaths, open_store
-from phoenix_tui.telemetry.collector import Collector
-from phoenix_tui.telemetry.encode import encoded
+from phoenix_tui.telemetry.exporter import Collector
+from phoenix_tui.telemetry.otlp import encoded
 from phoenix_tui.telemetry.exporter import TraceExporter
 from phoenix_tui.wiring.trace_export import CollectorClient
 

@@ -18,9 +18,8 @@ from engine.machine.messages import Usage
 from engine.ports import RecordSpan
 from engine.records.trace_export import TraceBatch
 from engine.store import SqliteStore, StorePaths, open_store
-from phoenix_tui.telemetry.collector import Collector
-from phoenix_tui.telemetry.encode import encoded, trace_id
-from phoenix_tui.telemetry.exporter import BATCH, LOOK, Delivery, TraceExporter, Verdict
+from phoenix_tui.telemetry.exporter import BATCH, LOOK, Collector, Delivery, TraceExporter, Verdict
+from phoenix_tui.telemetry.otlp import encoded, trace_id
 from phoenix_tui.wiring.trace_export import CollectorClient
 from tests.engine.agents.test_spawning import DONE, spawns, submits
 from tests.support.cli import ROOT, Phoenix, phoenix_in

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.updates.installation import FROM_FOLDER, UNKNOWN, Installation, find_installation
+from phoenix_tui.updates.update_check import FROM_FOLDER, UNKNOWN, Installation, find_installation
 
 
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **files: str) -> None:

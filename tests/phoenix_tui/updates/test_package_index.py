@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.updates.package_index import NONE, ConfigurationPlaces, PackageIndex, find_index
+from phoenix_tui.updates.update_check import NONE, ConfigurationPlaces, PackageIndex, find_index
 
 INDEX = "https://packages.example.com/simple"
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from phoenix_tui.updates.releases import is_newer, newest_in, release_of
+from phoenix_tui.updates.update_check import find_newest, is_newer, read_release
 
 
 def listed(*names: str, yanked: tuple[str, ...] = ()) -> bytes:
@@ -16,7 +16,7 @@ def listed(*names: str, yanked: tuple[str, ...] = ()) -> bytes:
 
 def test_the_newest_final_release_of_any_file_counts() -> None:
     names = ("phoenix_tui-0.2.0-py3-none-any.whl", "phoenix_tui-0.10.0.tar.gz", "phoenix-tui-0.9.tar.gz")
-    assert newest_in(listed(*names)) == "0.10.0"
+    assert find_newest(listed(*names)) == "0.10.0"
 
 
 def test_withdrawn_and_early_releases_and_other_projects_do_not_count() -> None:
@@ -29,7 +29,7 @@ def test_withdrawn_and_early_releases_and_other_projects_do_not_count() -> None:
         "evil-phoenix_tui-9.0.tar.gz",
         "phoenix_tui-9.0.exe",
     )
-    assert newest_in(listed(*names, yanked=("phoenix_tui-0.3.0.tar.gz",))) == "0.2.0"
+    assert find_newest(listed(*names, yanked=("phoenix_tui-0.3.0.tar.gz",))) == "0.2.0"
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_withdrawn_and_early_releases_and_other_projects_do_not_count() -> None:
      "phoenix_tui-" + "9." * 40 + "9.tar.gz", "phoenix_tui-\uff19.tar.gz", "", "phoenix_tui-.tar.gz"],
 )  # fmt: skip
 def test_hostile_versions_are_none(name: str) -> None:
-    assert newest_in(listed(name)) == ""
+    assert find_newest(listed(name)) == ""
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_hostile_versions_are_none(name: str) -> None:
 )
 def test_what_is_no_list_of_files_is_an_error(content: bytes) -> None:
     with pytest.raises(ValueError, match="no list of files"):
-        newest_in(content)
+        find_newest(content)
 
 
 @pytest.mark.parametrize(
@@ -67,4 +67,4 @@ def test_releases_are_compared_by_their_numbers(version: str, than: str, expecte
 
 
 def test_zeros_at_the_end_do_not_count() -> None:
-    assert release_of("1.0.0") == release_of("1")
+    assert read_release("1.0.0") == read_release("1")

@@ -10,18 +10,18 @@ import pytest
 
 from phoenix_tui.cli.names import VERSION
 from phoenix_tui.updates import update_check
-from phoenix_tui.updates.installation import Installation
-from phoenix_tui.updates.package_index import PackageIndex
 from phoenix_tui.updates.update_check import (
     DAY,
     STATE,
     CheckFailed,
+    Installation,
     KnownRelease,
+    PackageIndex,
     ask_index,
     claim,
-    known_release,
+    find_opt_out,
     newer_sentence,
-    opted_out,
+    read_known_release,
 )
 from tests.support.loopback import Answer, Loopback, Talk, serve
 
@@ -48,7 +48,7 @@ async def test_the_project_is_asked_for_in_the_json_form_and_its_newest_release_
     async with serve(sends(FILES, headers='etag: "one"\r\n')) as served:
         assert await ask_index(tmp_path, index(served), 5.0) == "9.0.0"
         (seen,) = served.requests
-        kept = known_release(tmp_path)
+        kept = read_known_release(tmp_path)
         assert kept == KnownRelease(5.0, f"{served.url}/simple", '"one"', "9.0.0")
     assert (seen.method, seen.path) == ("GET", "/simple/phoenix-tui/")
     assert seen.headers["accept"] == "application/vnd.pypi.simple.v1+json"
@@ -60,7 +60,7 @@ async def test_the_next_request_has_the_etag_and_an_unchanged_list_keeps_what_is
         await ask_index(tmp_path, index(served), 5.0)
         assert await ask_index(tmp_path, index(served), 6.0) == "9.0.0"
         assert served.requests[1].headers["if-none-match"] == '"one"'
-    assert known_release(tmp_path).checked_at == 6.0
+    assert read_known_release(tmp_path).checked_at == 6.0
 
 
 async def test_another_index_gets_no_etag_and_its_304_is_no_answer(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ async def test_an_answer_of_no_use_is_a_sentence_and_nothing_is_kept(
         with pytest.raises(CheckFailed, match=words):
             await ask_index(tmp_path, index(served), 5.0)
         assert len(served.requests) == 1
-    assert known_release(tmp_path) == KnownRelease()
+    assert read_known_release(tmp_path) == KnownRelease()
 
 
 async def test_html_is_not_read(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ async def test_an_index_that_does_not_answer_is_given_up(tmp_path: Path, monkeyp
 async def test_hostile_etags_are_not_kept(tmp_path: Path) -> None:
     async with serve(sends(FILES, headers=f"etag: {'x' * 500}\r\n")) as served:
         await ask_index(tmp_path, index(served), 5.0)
-    assert known_release(tmp_path).etag == ""
+    assert read_known_release(tmp_path).etag == ""
 
 
 def test_a_request_is_made_once_a_day_also_of_several_processes(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_request_is_made_once_a_day_also_of_several_processes(tmp_path: Path) 
 )
 def test_a_state_of_no_use_is_nothing(tmp_path: Path, content: bytes) -> None:
     (tmp_path / STATE).write_bytes(content)
-    assert known_release(tmp_path) == KnownRelease()
+    assert read_known_release(tmp_path) == KnownRelease()
 
 
 def test_only_a_newer_release_is_named_with_the_command_of_the_installer() -> None:
@@ -165,4 +165,4 @@ def test_only_a_newer_release_is_named_with_the_command_of_the_installer() -> No
     ],
 )
 def test_variables_by_which_users_want_no_look(environment: dict[str, str], name: str) -> None:
-    assert opted_out(environment) == name
+    assert find_opt_out(environment) == name

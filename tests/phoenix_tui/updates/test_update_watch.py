@@ -12,7 +12,7 @@ from engine.executor.engine_settings import EngineSettings
 from engine.machine.states import is_busy
 from phoenix_tui.cli.names import VERSION
 from phoenix_tui.cli.setup import Setup, prepare_command
-from phoenix_tui.updates.update_check import STATE, known_release
+from phoenix_tui.updates.update_check import STATE, read_known_release
 from phoenix_tui.wiring.update_watch import update_findings, update_notice, watch_for_update
 from tests.support.cli import ROOT, Phoenix, phoenix_in
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
@@ -121,7 +121,7 @@ async def test_it_waits_until_nothing_runs(tmp_path: Path) -> None:
         tool.release.set()
         await look
         assert len(served.requests) == 1
-    assert known_release(setup.paths.state).newest == "9.0.0"
+    assert read_known_release(setup.paths.state).newest == "9.0.0"
 
 
 @pytest.mark.usefixtures("installed")
@@ -129,7 +129,7 @@ async def test_a_failure_is_quiet_and_counts_as_the_look_of_the_day(tmp_path: Pa
     async with serve() as _, engine_harness(tmp_path) as harness:
         setup, environment = setup_in(tmp_path, None, PIP_INDEX_URL="http://127.0.0.1:9/simple")
         await looked(harness, setup, environment)
-    assert known_release(setup.paths.state).checked_at > 0
+    assert read_known_release(setup.paths.state).checked_at > 0
     assert update_notice(setup, environment) == ""
 
 
