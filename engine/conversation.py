@@ -11,40 +11,34 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from engine.executor.agent_mailbox import AgentMailbox
 from engine.executor.approving import answer_note, denials_of, keep_rule
-from engine.executor.asking import keep
-from engine.executor.background_jobs import BackgroundJobs
+from engine.executor.asking import keep, refused_spending
+from engine.executor.call_questions import ServerQuestions, take_answer
 from engine.executor.context_manager import ContextManager
-from engine.executor.effect_runner import EffectRunner
+from engine.executor.effect_runner import BackgroundJobs, EffectRunner
 from engine.executor.equipment import own_tool_names
+from engine.executor.event_hooks import end_session, nothing_waits
+from engine.executor.expanding import stop_expanding
 from engine.executor.history import MessageRange, read_history, read_last
-from engine.executor.idle_hooks import nothing_waits
 from engine.executor.loop import CLOSED, MoveLoop
 from engine.executor.message_queue import MessageQueue
-from engine.executor.plan_answers import plan_answered, refusal_of
-from engine.executor.prompt_hooks import end_session
-from engine.executor.publisher import Listener
 from engine.executor.question_answers import (
+    Reconsidering,
     answer_left_open,
     keeps_question,
     questions_answered,
     read_left_open,
+    run_as,
 )
 from engine.executor.question_answers import refusal_of as why_not_answered
-from engine.executor.reconsidering import Reconsidering
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Receipt, Refused, RunCaps
-from engine.executor.rewriting import run_as
 from engine.executor.routing import RoutingControl
-from engine.executor.server_questions import ServerQuestions, take_answer
 from engine.executor.session import Session
 from engine.executor.side_questions import SideQuestions
-from engine.executor.spending import refused_spending
 from engine.executor.spending_caps import SpendingCaps
-from engine.executor.stoppable import stop_expanding
-from engine.executor.todo_lists import TodoEdits
-from engine.executor.user_requests import ask, run_shell, send
-from engine.executor.user_terminal import UserTerminal
+from engine.executor.todo_lists import TodoEdits, plan_answered, refusal_of
+from engine.executor.tool_call import UserTerminal
+from engine.executor.user_requests import AgentMailbox, ask, run_shell, send
 from engine.executor.window import window_of
 from engine.machine.events import ApprovalAnswered, RetryAsked, Verdict
 from engine.machine.states import Idle, State, is_busy
@@ -52,7 +46,7 @@ from engine.machine.stop_cause import StopCause
 from engine.permissions.unreadable import closed_to_models
 from engine.ports import ConversationChanges, Provider, ProviderError, StorageError
 from engine.records import Attachment, ConversationRecord
-from engine.updates import ConversationChanged, Question, Snapshot
+from engine.updates import ConversationChanged, Listener, Question, Snapshot
 from tools.clean import reveal_name
 from tools.contract import ImageRejected
 

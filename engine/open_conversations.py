@@ -17,7 +17,6 @@ from engine.conversation import Conversation
 from engine.executor.effect_runner import EffectRunner
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.governor import Governor
-from engine.executor.publisher import Publisher
 from engine.executor.requests import EngineError, MemoryShort
 from engine.executor.session import AgentStopper, Ports, Session
 from engine.executor.spending_caps import caps_of
@@ -29,7 +28,7 @@ from engine.ports.extensions import ClosingSource
 from engine.ports.profiles import ASK_TOOL, OWN_TOOLS, Profile, ProfileError
 from engine.records import ConversationRecord, StoredConversation
 from engine.tracking.tracker import TaskTracker
-from engine.updates import Update, ViewersLeft
+from engine.updates import Publisher, Update, ViewersLeft
 from tools.contract import Tool
 from tools.garbage import garbage
 

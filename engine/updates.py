@@ -2,20 +2,80 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from engine.machine.messages import ToolCall, ToolResult
+from engine.machine.effects import Strategy
+from engine.machine.messages import Role, ToolCall, ToolResult
 from engine.machine.states import AgentOutcome, State
-from engine.records import ConversationRecord, QueuedMessage, StoredMessage, ToolCallRecord
+from engine.records import ConversationRecord, QueuedMessage, RunPriority, StoredMessage, ToolCallRecord
 from engine.records.model_calls import ModelCall
 from engine.records.tracked_tasks import TrackingStatus
-from engine.routes import RouteCard
 from tools.contract import JobInfo, Progress, ToolClass, ToolRequest
 
 if TYPE_CHECKING:
-    from engine.ports.hooks import HookEvent, HookReply  # the ports take too long for the first frame
+    from engine.ports.hooks import HookEvent, HookReply
+
+
+MOST_TASKS: Final = 10
+"""Tasks of one call (SPEC REQ-SA)."""
+PARALLEL, SEQUENTIAL = Strategy.PARALLEL.value, Strategy.SEQUENTIAL.value
+"""Orders in which the sub-agents of a call work."""
+
+
+class RouteAgent(Struct, frozen=True):
+    """One sub-agent of a decision."""
+
+    profile: str
+    task: str
+    priority: RunPriority = RunPriority.NORMAL
+
+
+class Route(Struct, frozen=True):
+    """A decision that makes sense (SPEC SDK-09); texts are a model's."""
+
+    strategy: Strategy = Strategy.SINGLE
+    agents: tuple[RouteAgent, ...] = ()
+    """Empty where the main model answers alone."""
+    reasoning: str = ""
+    confidence: float = 0.0
+    """0 to 1."""
+    fallback: str = ""
+    """Reason why the main model answers alone, when no other decision was possible; else empty."""
+
+
+class RouteCard(Struct, frozen=True):
+    """A decision that can be overruled; nothing has been started yet."""
+
+    id: str
+    route: Route
+    starts_at: float
+    """Monotonic time at which it starts by itself; 0: it waits for the user."""
+
+
+class StartAgents(Struct, frozen=True):
+    """Start these; empty: as they were decided."""
+
+    agents: tuple[RouteAgent, ...] = ()
+
+
+class AnswerAlone(Struct, frozen=True):
+    """The main model answers without them."""
+
+
+RouteVerdict: TypeAlias = StartAgents | AnswerAlone
+
+
+class RouteOffer(Struct, eq=False):
+    """A decision shown to the user."""
+
+    card: RouteCard
+    verdict: asyncio.Future[RouteVerdict]
+    timer: asyncio.TimerHandle | None = None
 
 
 class AgentView(Struct, frozen=True):
@@ -339,3 +399,72 @@ Update: TypeAlias = (
     | HookEnded
     | ViewersLeft
 )
+
+
+Listener = Callable[[Update], None]
+log = logging.getLogger(__name__)
+
+
+class Publisher(Struct, eq=False):
+    """The listeners of one conversation and the text that is streaming now."""
+
+    text: list[str] = field(default_factory=list[str])
+    thinking: list[str] = field(default_factory=list[str])
+    _listeners: list[Listener] = field(default_factory=list[Listener])
+    _watching: int = 0
+
+    def watch(self, listener: Listener) -> Callable[[], None]:
+        """Subscribe a viewer, in contrast to the engine's own parts; the result ends it."""
+        remove, here = self.add(listener), True
+        self._watching += 1
+
+        def leave() -> None:
+            nonlocal here
+            remove()
+            if here:
+                here = False
+                self._watching -= 1
+                if not self._watching:
+                    self.publish(ViewersLeft())
+
+        return leave
+
+    def add(self, listener: Listener) -> Callable[[], None]:
+        """Subscribe; the returned function ends it."""
+        self._listeners.append(listener)
+
+        def remove() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return remove
+
+    @property
+    def has_watchers(self) -> bool:
+        """True while there are viewers."""
+        return self._watching > 0
+
+    def publish(self, update: Update) -> None:
+        """Send the update to all listeners, and keep the live text for later subscribers."""
+        match update:
+            case TextArrived(text):
+                self.text.append(text)
+            case ThinkingArrived(text):
+                self.thinking.append(text)
+            case MessageSaved(message) if message.role is not Role.ASSISTANT:
+                pass
+            case MessageSaved() | LiveTextDropped():
+                self.text.clear()
+                self.thinking.clear()
+            case _:
+                pass  # other updates leave the live text unchanged
+        for listener in tuple(self._listeners):
+            self._tell(listener, update)
+
+    def _tell(self, listener: Listener, update: Update) -> None:
+        try:
+            listener(update)
+        except Exception:  # the app edge: a screen that fails must not stop a conversation
+            log.exception("a subscriber failed on %s and was dropped", type(update).__name__)
+            if listener in self._listeners:
+                self._listeners.remove(listener)

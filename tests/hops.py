@@ -128,11 +128,11 @@ AGENT_END: Final = Chain(
     "a sub-agent's end to its parent going on",
     (
         Step("engine/executor/loop.py", "MoveLoop._tell", "publish"),
-        Step("engine/executor/publisher.py", "Publisher.publish", ""),
+        Step("engine/updates.py", "Publisher.publish", ""),
         Step("engine/agents/manager.py", "SubAgents.follow", "_scheduler.heard"),
         Step("engine/agents/scheduler.py", "AgentScheduler._settle", "_results.outcome"),
         Step("engine/agents/results.py", "AgentResults.outcome", ""),
-        Step("engine/executor/agent_mailbox.py", "AgentMailbox.ended", "AgentFinished"),
+        Step("engine/executor/user_requests.py", "AgentMailbox.ended", "AgentFinished"),
         *LOOP,
         Step("engine/executor/effect_runner.py", "EffectRunner._start_asking", "call_model"),
         Step("engine/executor/model_call.py", "_stream", "provider.stream"),

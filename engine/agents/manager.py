@@ -14,7 +14,6 @@ from engine.agents.views import AgentBoard, view_of
 from engine.conversation import Conversation
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.guarding import refused_hint
-from engine.executor.publisher import Publisher
 from engine.executor.requests import EngineError
 from engine.executor.session import Ports
 from engine.executor.user_requests import log_read_on
@@ -23,7 +22,7 @@ from engine.machine.stop_cause import StopCause
 from engine.open_conversations import OpenConversations
 from engine.ports.agent_store import USER
 from engine.records import SpawnMode
-from engine.updates import AgentView, RunEnded, StateChanged, Update
+from engine.updates import AgentView, Publisher, RunEnded, StateChanged, Update
 from tools.contract import StartedAgent, ToolInputError
 
 NO_AGENT: Final = "This conversation is not a sub-agent; send it a message."

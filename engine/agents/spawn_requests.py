@@ -8,7 +8,7 @@ from typing import Final, cast
 from msgspec import Struct
 
 from engine.records import RunPriority
-from engine.routes import MOST_TASKS, PARALLEL, SEQUENTIAL
+from engine.updates import MOST_TASKS, PARALLEL, SEQUENTIAL
 from tools.arguments import Arguments
 from tools.contract import JsonObject, ToolInputError
 

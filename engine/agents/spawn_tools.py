@@ -16,7 +16,7 @@ from engine.agents.spawn_requests import (
 from engine.executor.session import Ports
 from engine.ports.profiles import FREEDOM, Profile, ProfileError, Profiles
 from engine.records import RunPriority
-from engine.routes import MOST_TASKS, PARALLEL, SEQUENTIAL
+from engine.updates import MOST_TASKS, PARALLEL, SEQUENTIAL
 from tools.arguments import object_schema
 from tools.clean import clean_line
 from tools.contract import (

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from engine.machine.states import State
     from engine.ports import ConversationChanges
     from engine.records import Attachment, ConversationRecord
-    from engine.routes import RouteCard, RouteVerdict
-    from engine.updates import Question, Update
+    from engine.updates import Question, RouteCard, RouteVerdict, Update
     from tools.contract import Captured, JobInfo
     from tools.job_board import LentTerminal
     from tools.terminal.values import TerminalModes, TerminalSize

@@ -9,12 +9,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from engine.conversation import Conversation
+from engine.executor.asking import summary_model
+from engine.executor.compacting import NotCompacted, select_older, summarize, summary_draft
 from engine.executor.inbox import InboxEntry, Priority
 from engine.executor.memory_flush import flush_memory
 from engine.executor.requests import Receipt
 from engine.executor.session import Session
-from engine.executor.side_prompts import may_ask
-from engine.executor.summarizing import NotCompacted, select_older, summarize, summary_draft, summary_model
+from engine.executor.side_questions import may_ask
 from engine.machine.events import OlderSummarized
 from engine.machine.messages import Role
 from engine.machine.states import AwaitingLlm, Compacting, CompactingContext, is_busy

@@ -9,7 +9,7 @@ from typing import Final
 from engine.conversation import Conversation
 from engine.executor.asking import keep
 from engine.executor.session import Session
-from engine.executor.side_prompts import ask, may_ask
+from engine.executor.side_questions import ask, may_ask
 from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.records.model_calls import CallPurpose
 from engine.records.turns import TurnDigest, TurnNote

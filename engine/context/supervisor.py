@@ -13,7 +13,7 @@ from engine.machine.effects import Strategy
 from engine.machine.messages import Origin, Role, Usage, text_in
 from engine.ports.profiles import Profile
 from engine.records import RunPriority, StoredMessage
-from engine.routes import MOST_TASKS, PARALLEL, SEQUENTIAL, Route, RouteAgent
+from engine.updates import MOST_TASKS, PARALLEL, SEQUENTIAL, Route, RouteAgent
 from tools.clean import clean_line
 from tools.wording import one_line
 

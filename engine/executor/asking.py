@@ -1,20 +1,21 @@
-"""One question to a model, without tools: its whole answer, and its cost."""
+"""Model calls of a conversation: model and effort, budgets, pacing by rate limits, records and diagnostics."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.context.estimate import message_tokens, rough_tokens, tools_tokens
+from engine.effort import Effort
 from engine.executor.call_log import UNPRICED, OpenCall
-from engine.executor.diagnosing import noted
-from engine.executor.pacing import Pacing, paced
+from engine.executor.governor import PacedCall
 from engine.executor.session import Session
-from engine.executor.spending import check_caps, count
+from engine.executor.spending_caps import dollars
 from engine.machine.effects import RequestLlm
 from engine.machine.messages import Role, TextBlock, Usage, text_in
 from engine.machine.states import run_of
@@ -30,7 +31,205 @@ from engine.ports import (
     StorageError,
     UsageTold,
 )
-from engine.records.model_calls import PREVIEW, CallPurpose, CallStatus
+from engine.ports.growing_values import GrowingValues
+from engine.records.model_calls import PREVIEW, CallPurpose, CallStatus, ModelCall
+from engine.records.totals import Totals, total_cost
+from engine.updates import CallEnded, Noticed, Paced
+from tools.clean import clean_line
+from tools.wording import one_line
+
+LEAST_TOLD: Final = 1.0
+"""Seconds of a wait before a call from which it is reported."""
+LOOK_AGAIN: Final = 1.0
+"""Seconds after which a wait is computed again: other calls end, or are stopped."""
+THROTTLED: Final = frozenset({"rate_limit", "overloaded"})
+
+
+class Pacing:
+    """One call passing through the governor."""
+
+    def __init__(self, session: Session, call: PacedCall) -> None:
+        self._session = session
+        self._call = call
+
+    def told(self, limits: LimitsTold) -> None:
+        """The head of the answer is there."""
+        session = self._session
+        session.governor.told(self._call.model, limits.limits, session.ports.clock.monotonic())
+
+    def answered(self, usage: Usage) -> None:
+        """The answer is whole."""
+        session = self._session
+        session.governor.succeeded(self._call.model)
+        session.governor.answered(self._call, usage, session.ports.clock.monotonic())
+
+
+@asynccontextmanager
+async def paced(
+    session: Session,
+    provider: Provider,
+    request: ModelRequest,
+    *,
+    cached: int = 0,
+    is_retry: bool = False,
+    shown: bool = True,
+    known: GrowingValues[int] | None = None,
+) -> AsyncGenerator[Pacing]:
+    """Enter once a call may begin; cancelling ends the wait. A `ProviderError` raised inside counts as its end.
+
+    `cached` tokens of its input may be in the provider's cache. `shown` is True where the run under way waits for it.
+    `known` has the tokens of the messages of the request before.
+    """
+    governor, clock, model = session.governor, session.ports.clock, f"{provider.name}/{request.model}"
+    governor.configured(model, provider.describe(request.model).limits)
+    call = governor.enter(model, request_tokens(request, known), cached, clock.monotonic(), is_retry=is_retry)
+    refused = False
+    try:
+        await _wait(session, call, shown=shown)
+        governor.begin(call, clock.monotonic())
+        yield Pacing(session, call)
+    except ProviderError as error:
+        refused = error.kind in THROTTLED
+        governor.told(model, error.limits, clock.monotonic(), by_refusal=True)
+        if refused:
+            governor.throttled(model, error.retry_after, clock.monotonic())
+        raise
+    finally:
+        governor.leave(call, clock.monotonic(), refused=refused)
+
+
+async def _wait(session: Session, call: PacedCall, *, shown: bool) -> None:
+    clock, publish, told_until = session.ports.clock, session.publisher.publish, 0.0
+    while (seconds := session.governor.wait(call, now := clock.monotonic())) > 0:
+        if shown and seconds >= LEAST_TOLD and abs(now + seconds - told_until) >= LEAST_TOLD:
+            told_until = now + seconds
+            publish(Paced(seconds))
+        await asyncio.sleep(min(seconds, LOOK_AGAIN))
+    if told_until > clock.monotonic():
+        publish(Paced(0.0))
+
+
+def request_tokens(request: ModelRequest, known: GrowingValues[int] | None = None) -> int:
+    """Input tokens of a request, guessed from its size."""
+    said = sum((known or GrowingValues(message_tokens)).of(request.messages))
+    return said + sum(map(rough_tokens, request.system)) + tools_tokens(request.tools)
+
+
+def note_reply(
+    session: Session,
+    request: ModelRequest,
+    reply: ModelReply,
+    duration_ms: int,
+    purpose: CallPurpose = CallPurpose.REPLY,
+) -> None:
+    """Keep a reply."""
+    diagnostics = session.settings.diagnostics
+    if diagnostics is not None:
+        session.background(asyncio.to_thread(diagnostics.replied, request, reply, duration_ms, purpose))
+
+
+def note_failure(
+    session: Session, request: ModelRequest, error: ProviderError, purpose: CallPurpose = CallPurpose.REPLY
+) -> None:
+    """Keep a failed request, unless it was refused for its rate."""
+    diagnostics = session.settings.diagnostics
+    if diagnostics is not None and error.kind not in THROTTLED:
+        session.background(asyncio.to_thread(diagnostics.failed, request, error, purpose))
+
+
+@contextmanager
+def noted(session: Session, request: ModelRequest, purpose: CallPurpose) -> Generator[Callable[[ModelReply], None]]:
+    """Keep the failure of a call inside the block, or the reply that is handed to the result."""
+    clock = session.ports.clock
+    started = clock.monotonic()
+
+    def replied(reply: ModelReply) -> None:
+        note_reply(session, request, reply, int((clock.monotonic() - started) * 1000), purpose)
+
+    try:
+        yield replied
+    except ProviderError as error:
+        note_failure(session, request, error, purpose)
+        raise
+
+
+BUDGET: Final = "budget"
+"""Kind of the failure of a call that a budget forbids."""
+UNKNOWN_PRICE = "the price of a model that this run used is unknown"
+
+
+def count(session: Session, calls: Iterable[ModelCall]) -> None:
+    """Count stored model calls, and publish the sums."""
+    above = session.above
+    for call in calls:
+        if session.spending is not None:
+            session.spending.calls_ended()
+        used = Totals.of(call.usage, call.cost_usd)
+        if call.run_id:
+            session.run.cost_usd = total_cost(session.run.cost_usd, call.cost_usd)
+        session.record = replace(session.record, totals=session.record.totals.plus(used))
+        session.publisher.publish(CallEnded(call))
+        session.tell_context()
+        if above is not None:
+            above.run.agents_cost_usd = total_cost(above.run.agents_cost_usd, call.cost_usd)
+            above.record = replace(above.record, agents_totals=above.record.agents_totals.plus(used))
+            above.tell_context()
+
+
+def check_budget(session: Session) -> None:
+    """Check the budgets before a model call: that of the run, sub-agents included, and that of one sub-agent.
+
+    A budget that an unknown price makes impossible to keep is reported once a run.
+
+    Raises:
+        ProviderError: it is used up.
+    """
+    run = (session.above or session).run
+    spent = total_cost(run.cost_usd, run.agents_cost_usd)
+    _check(run.caps.max_budget_usd, spent, "this run")
+    if run.caps.max_budget_usd and spent is None and not run.told_of_budget:
+        run.told_of_budget = True
+        text = f"The budget of {dollars(run.caps.max_budget_usd)} cannot be enforced: {UNKNOWN_PRICE}."
+        (session.above or session).publisher.publish(Noticed(text))
+    if session.record.agent is not None:
+        _check(session.settings.agent_budget_usd, session.run.cost_usd, "a sub-agent")
+
+
+def _check(limit: float, spent: float | None, whose: str) -> None:
+    if limit and spent is not None and spent >= limit:
+        text = f"The budget of {dollars(limit)} for {whose} is used up ({dollars(spent)} spent)."
+        raise ProviderError(text, kind=BUDGET, retryable=False)
+
+
+async def refused_spending(session: Session, *, for_first_request: bool = False) -> str:
+    """Reason why the caps of a day and of a project allow no model call here; empty when they do.
+
+    Raises:
+        StorageError: the sums cannot be read.
+    """
+    if session.spending is None:
+        return ""
+    return await session.spending.refusal(session.record.cwd, for_first_request=for_first_request)
+
+
+async def check_caps(session: Session, *, for_first_request: bool = False) -> None:
+    """Check those caps before a model call; calls without a known price are reported once a run.
+
+    The first request of a run takes the check of its message.
+
+    Raises:
+        ProviderError: one is used up.
+        StorageError: the sums cannot be read.
+    """
+    if session.spending is None:
+        return
+    if why := await refused_spending(session, for_first_request=for_first_request):
+        raise ProviderError(why, kind=BUDGET, retryable=False)
+    above = session.above or session
+    if not above.run.told_of_caps and (told := await session.spending.uncertainty(session.record.cwd)):
+        above.run.told_of_caps = True
+        above.publisher.publish(Noticed(told))
+
 
 OF_TOOLS: Final = frozenset({CallPurpose.WEB_SEARCH, CallPurpose.WEB_PAGE, CallPurpose.SAMPLING})
 """Purposes of a tool's calls: part of its run, and ended with the tool."""
@@ -201,3 +400,43 @@ async def keep(conversation: Changing, session: Session, changes: ConversationCh
 def broke_off(*, retryable: bool) -> ProviderError:
     """A stream that ended without a reply."""
     return ProviderError("the answer ended too early", kind="network", retryable=retryable)
+
+
+UNKNOWN: Final = "{label} asks for the model '{model}', which is not known here; {ours} answers."
+LONGEST_NAME: Final = 80
+
+
+def run_model(session: Session) -> str:
+    """Reference of the model that answers in the current run."""
+    return session.run.caps.model or session.record.model
+
+
+def run_effort(session: Session) -> Effort:
+    """Effort of the current run."""
+    wanted = session.run.caps.effort
+    return session.record.effort if wanted is Effort.DEFAULT else wanted
+
+
+def summary_model(session: Session) -> str:
+    """The model that summarizes this conversation."""
+    settings = session.settings
+    return settings.summary_model or settings.cheap_model or session.record.model
+
+
+def chosen_model(session: Session, wanted: str, label: str) -> tuple[str, str]:
+    """The reference of a model that a command asks for, and a sentence where it is not known.
+
+    A name without a provider is one of the conversation's own provider, and must have a known price: files written
+    for other programs name models by words such as `haiku`.
+    """
+    if not wanted:
+        return "", ""
+    ours = session.record.model
+    reference = wanted if "/" in wanted else f"{ours.partition('/')[0]}/{wanted}"
+    try:
+        session.ports.providers.resolve(reference)
+        if "/" in wanted or session.ports.providers.price(reference, Usage()) is not None:
+            return reference, ""
+    except ProviderError:
+        pass
+    return "", UNKNOWN.format(label=label, model=one_line(clean_line(wanted), LONGEST_NAME), ours=ours)

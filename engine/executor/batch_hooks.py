@@ -1,4 +1,4 @@
-"""Hooks behind all calls of one reply, before the model is asked again: they can end the run there."""
+"""Hooks after the calls of a reply, before the model reads their results; they can end the run."""
 
 from __future__ import annotations
 
@@ -7,20 +7,62 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, cast
 
-from engine.executor.agent_call_hooks import hear_agent_calls
-from engine.executor.call_hooks import stop_sentence
-from engine.executor.hooking import ask_hooks, wants_hooks
+from engine.executor.call_hooks import opinion_after, stop_sentence, subject_of
+from engine.executor.event_hooks import ask_hooks, wants_hooks
+from engine.executor.ready_calls import prepare
 from engine.executor.session import Session
+from engine.extensions.hooks.joining import JoinedVerdict
 from engine.machine.effects import RequestLlm
-from engine.machine.messages import Role, ToolResultBlock, ToolUseBlock, text_in
+from engine.machine.messages import Role, ToolCall, ToolResultBlock, ToolUseBlock, text_in
 from engine.machine.reply import HOOK_STOPPED
 from engine.ports import ProviderError
 from engine.ports.hooks import HookEvent
 from engine.records import StoredMessage
 from engine.updates import Noticed
 from tools.aliases import to_foreign
-from tools.contract import JsonObject, JsonValue, ToolInputError
+from tools.contract import JsonObject, JsonValue, ToolInputError, ToolOutput
 from tools.foreign_names import FOREIGN
+
+
+async def hear_agent_calls(session: Session, calls: Iterable[ToolUseBlock], texts: dict[str, str]) -> tuple[str, ...]:
+    """Ask the hooks about each call of a reply that started sub-agents; `texts` are the results by call. Returns what
+    they add for the model.
+
+    Raises:
+        ProviderError: one ends the run.
+    """
+    notes: list[str] = []
+    for block in calls:
+        started = session.run.agent_calls.pop(block.id, None)
+        if started is None or not session.ports.hooks:
+            continue
+        call = ToolCall(block.id, block.name, block.input_json)
+        try:
+            ready = await prepare(session, call)
+        except ToolInputError:  # its tool has gone meanwhile
+            continue
+        subject = subject_of(session, ready.tool.spec, ready.args, ready.request)
+        seconds = session.ports.clock.monotonic() - started
+        output = ToolOutput(texts.get(block.id, ""))
+        output, verdict, rows = await opinion_after(session, call, subject, output, seconds)
+        for row in rows:
+            session.publisher.publish(Noticed(row))
+        if verdict.stops:
+            raise ProviderError(stop_sentence(verdict), kind=HOOK_STOPPED, retryable=False)
+        notes += _notes(verdict, output)
+    return tuple(notes)
+
+
+def _notes(verdict: JoinedVerdict, output: ToolOutput) -> Iterable[str]:
+    """Text for the model beside the result, which is stored already."""
+    if verdict.updated_output is not None:
+        yield f"[In place of the results of the sub-agents, a hook gives this] {output.text}"
+        return
+    if verdict.blocks:
+        yield f"[A hook objects: {verdict.reason}]"
+    for context in verdict.context:
+        yield f"[From a hook: {context}]"
+
 
 BLOCKED: Final = "A hook stopped the run: {reason}"
 _CONTEXT: Final = "[From a hook: {text}]"

@@ -14,12 +14,12 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.executor.hook_notes import REFUSED_BY_HOOK
-from engine.executor.hooking import ask_hooks, wants_hooks
+from engine.executor.event_hooks import REFUSED_BY_HOOK, ask_hooks, wants_hooks
 from engine.executor.session import Session
 from engine.extensions.hooks.joining import JoinedVerdict
 from engine.extensions.hooks.tool_responses import tool_response
 from engine.machine.messages import ToolCall
+from engine.machine.states import ToolExecuting
 from engine.permissions.denials import DENY, Denials, DenyRule, parse_denial, verdict_on
 from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits
 from engine.permissions.rules import Rule, RuledCall
@@ -214,3 +214,29 @@ def _changed(session: Session, call: ToolCall, subject: CallSubject, verdict: Jo
 
 def _as_text(value: JsonValue) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+CODE: Final = "tool_deferred"
+"""Error code of a run that ended so."""
+ENDED: Final = "A hook put off the call of {name}{why}"
+RESULT: Final = (
+    "{name} has not run: a hook put this call off{why}. The run ends here. When the user goes on, make the same call "
+    "again."
+)
+
+
+def is_deferred(session: Session, opinion: CallOpinion | None) -> bool:
+    """True where hooks put a call off: in a program without a screen, and where its reply has no other call."""
+    state = session.state
+    if opinion is None or not session.settings.may_defer or session.record.agent is not None:
+        return False
+    verdict = opinion.verdict
+    is_alone = isinstance(state, ToolExecuting) and not state.round.queue and not state.round.results
+    return is_alone and verdict.permission is HookPermission.DEFER and not verdict.blocks and not verdict.stops
+
+
+def deferred(name: str, opinion: CallOpinion) -> tuple[Decision, str]:
+    """The refusal of a call that is put off, and the sentence for the user."""
+    reason = opinion.verdict.reason.strip().rstrip(".")
+    why = f": {reason}" if reason else ""
+    return Deny(RESULT.format(name=name, why=why)), ENDED.format(name=name, why=why)

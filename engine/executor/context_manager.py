@@ -11,12 +11,10 @@ from msgspec.structs import replace
 from engine.context import omissions
 from engine.context.compaction import select
 from engine.context.measure import Filling, Measured, MeasuredSection, WindowPart, measure, omission_of, scaled
-from engine.executor.pruning import facts_of
 from engine.executor.requests import Receipt, Refused, Review
 from engine.executor.session import NEVER, Session, with_view
-from engine.executor.token_count import count_window
 from engine.executor.user_requests import ask
-from engine.executor.window import prompt_facts, tokens_after
+from engine.executor.window import count_window, facts_of, prompt_facts, tokens_after
 from engine.machine.events import CompactAsked
 from engine.machine.messages import Usage
 from engine.machine.states import is_busy

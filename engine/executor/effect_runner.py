@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
-from typing import TypeAlias, assert_never
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Final, TypeAlias, assert_never
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from engine.codec import encode_display
+from engine.executor.call_questions import settle
 from engine.executor.compacting import cause_of, compact
-from engine.executor.current_run import RunFacts
-from engine.executor.hooking import stop_hooks
-from engine.executor.idle_hooks import nothing_waits
-from engine.executor.inbox import InboxEntry, Priority
+from engine.executor.event_hooks import agent_begins, decide_stop, nothing_waits, notify, stop_hooks
+from engine.executor.guarding import inspected_result
+from engine.executor.inbox import InboxEntry, Priority, RunFacts
 from engine.executor.model_call import call_model
-from engine.executor.prompt_hooks import agent_begins, notify
-from engine.executor.pruning import not_compacted
-from engine.executor.requests import RunCaps
+from engine.executor.requests import Accepted, Receipt, Refused, RunCaps
 from engine.executor.routing import route
 from engine.executor.session import Session
-from engine.executor.stop_hooks import decide_stop
-from engine.executor.stopped_output import stopped_output
 from engine.executor.tool_call import CallFacts, run_tool
+from engine.executor.window import not_compacted
+from engine.machine import texts
 from engine.machine.effects import (
     AbortLlm,
     Act,
@@ -49,18 +49,56 @@ from engine.machine.events import (
     RetryDue,
     RouteDecided,
     StopDecided,
+    StoppedOutput,
     StragglersEnded,
     ToolAborted,
     ToolFinished,
     UserCancelled,
 )
-from engine.machine.messages import ToolResult, ToolStatus
-from engine.machine.states import Cancelling, ToolExecuting
+from engine.machine.messages import ToolCall, ToolResult, ToolStatus
+from engine.machine.states import Cancelling, ToolExecuting, ToolOrigin
 from engine.machine.stop_cause import StopCause
 from engine.ports import SuppressWakes, Write
-from engine.updates import AnswerEnded, ApprovalAsked, Noticed, RetryScheduled, RunningCall
+from engine.updates import AnswerEnded, ApprovalAsked, JobsChanged, Noticed, RetryScheduled, RunningCall
 from tools.call_titles import tool_label
-from tools.contract import JobInfo
+from tools.contract import Captured, JobInfo, OutputSoFar, SelfStarting, TerminalDisplay
+from tools.shell_output import all_lines, readable, shown_runs
+
+
+def stopped_output(
+    session: Session, so_far: OutputSoFar | None, elapsed: float, ended: int = 0, survivors: tuple[int, ...] = ()
+) -> tuple[StoppedOutput | None, tuple[Write, ...]]:
+    """The output for the event that ends a stopped call, and the writes for its move; `elapsed` is in seconds.
+
+    None where no command had begun, or the call has ended already.
+    """
+    state = session.state
+    if so_far is None or not isinstance(state, Cancelling):
+        return None, ()
+    line = texts.stopped_command(int(elapsed), state.by, ended, survivors)
+    captured = so_far.captured
+    output = readable(captured)
+    body = output.rstrip()
+    runs = shown_runs(captured, output)
+    shown = f"{body}\n{line}" if body else line
+    display = TerminalDisplay(shown, None, lines=all_lines(captured), runs=runs, folder=so_far.folder)
+    text = "\n".join([body or "[no output]", *_place(so_far), line])
+    stopped = StoppedOutput(text, encode_display(display), truncated=captured.dropped > 0)
+    if state.round.origin is not ToolOrigin.USER:
+        return stopped, ()
+    return _inspected(session, state.round.current, stopped)
+
+
+def _place(so_far: OutputSoFar) -> list[str]:
+    return [f"[in {so_far.folder}]"] if so_far.folder else []
+
+
+def _inspected(session: Session, call: ToolCall, stopped: StoppedOutput) -> tuple[StoppedOutput, tuple[Write, ...]]:
+    """The same as the guard lets a model read it."""
+    result = ToolResult(call.id, stopped.text, ToolStatus.CANCELLED, display_json=stopped.display_json)
+    result, note, writes = inspected_result(session, call, result)
+    return replace(stopped, text=result.text, note=note), writes
+
 
 log = logging.getLogger(__name__)
 
@@ -308,3 +346,77 @@ def _suppress_wakes(session: Session) -> tuple[Write, ...]:
     """Writes for a stop by the user: later results of its sub-agents begin no turn."""
     has_any = session.sub_agents is not None and session.sub_agents.views(session.record.id)
     return (SuppressWakes(),) if has_any else ()
+
+
+NOTHING_RUNS: Final = "No running command can be sent to the background."
+
+
+class BackgroundJobs:
+    """Lists, reads and ends jobs. Stateless: the jobs are on the board, the running call in the machine."""
+
+    def __init__(self, session: Session, runner: EffectRunner) -> None:
+        self._session = session
+        self._runner = runner
+        self._leave: Callable[[], None] | None = None
+        self._settling: dict[str, asyncio.Task[None]] = {}
+        """Ended jobs that changed files which start by themselves, until these are kept or taken back."""
+        self._closing = False
+
+    def all(self) -> tuple[JobInfo, ...]:
+        """Oldest first, ended ones included."""
+        return self._session.ports.jobs.jobs(self._session.record.id)
+
+    def output(self, job_id: str) -> Captured:
+        """Output of a job so far. Raises KeyError for an unknown id."""
+        return self._session.ports.jobs.output(job_id)
+
+    async def kill(self, job_id: str) -> None:
+        """End one with everything it started. Raises KeyError for an unknown id."""
+        await self._session.ports.jobs.kill(job_id)
+
+    def background(self) -> Receipt:
+        """Turn the running command into a job: its call ends at once, and the run continues."""
+        session = self._session
+        job = None if session.read_only else self._runner.background()
+        return Accepted() if job is not None else Refused(session.read_only or NOTHING_RUNS)
+
+    def follow(self) -> None:
+        """Report the begin and end of jobs to the subscribers from now on."""
+        self._leave = self._session.ports.jobs.watch(self._changed)
+
+    async def end(self) -> None:
+        """End all of them: the conversation closes."""
+        self._withdraw()
+        self._closing = True  # a question would have no one to answer it
+        await self._session.ports.jobs.end_all(self._session.record.id)
+        await self._stop_following()
+
+    async def leave(self) -> None:
+        """Stop reporting and asking; outputs stay readable, and the temporary folder stays."""
+        self._withdraw()
+        await self._stop_following()
+
+    def _withdraw(self) -> None:
+        """Leave the questions that are open: the files are taken back."""
+        for task in self._settling.values():
+            task.cancel()
+
+    async def _stop_following(self) -> None:
+        await asyncio.gather(*self._settling.values(), return_exceptions=True)
+        await self._session.finish_background()
+        if self._leave is not None:
+            self._leave()
+            self._leave = None
+
+    def _changed(self, conversation_id: str) -> None:
+        if conversation_id != self._session.record.id:
+            return
+        self._session.publisher.publish(JobsChanged(self.all()))
+        for job in self.all():
+            if not job.running and job.id not in self._settling and (changed := self.output(job.id).changed):
+                self._settling[job.id] = asyncio.create_task(self._settle(job, changed))
+
+    async def _settle(self, job: JobInfo, changed: Sequence[SelfStarting]) -> None:
+        """Keep or take back what an ended job changed, as for a command that a call waits for."""
+        note = await settle(self._session, f"{job.id} ({job.command})", changed, asks=not self._closing)
+        self._session.ports.jobs.settle(job.id, note)

@@ -5,20 +5,23 @@ The message keeps what was typed, so lists, history and rewind show it; the mode
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import re
-from typing import Final
+import shlex
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.executor.approving import limits_of
-from engine.executor.loading import line_decisions, sandbox_of, why_asks_rules
+from engine.executor.asking import chosen_model
+from engine.executor.attaching import blocks_of
+from engine.executor.ready_calls import line_decisions, sandbox_of, why_asks_rules
 from engine.executor.requests import NeedsYes, Refused, RunCaps
-from engine.executor.run_model import chosen_model
 from engine.executor.session import Session
-from engine.executor.stoppable import until_stopped
 from engine.extensions.bodies import Body, asked_rules, body_of, with_outputs, wrapped
 from engine.extensions.calls import CALL, why_not_called
 from engine.machine.messages import Block, TextBlock
@@ -27,9 +30,42 @@ from engine.machine.texts import BUSY
 from engine.permissions.policy import Ask, Deny
 from engine.permissions.rules import Rule
 from engine.ports.invocables import Catalogue, Invocable, Invocables
+from engine.ports.server_texts import PromptField, ServerPrompt, ServerTextError, ServerTexts
 from engine.updates import Noticed
-from tools.contract import Sandbox, ToolInputError
+from tools.clean import clean_line
+from tools.contract import Sandbox, ToolInputError, ToolOutput
 from tools.wording import one_line
+
+Result = TypeVar("Result")
+
+STOPPED: Final = "Stopped before it was sent."
+
+
+async def until_stopped(session: Session, work: Coroutine[Any, Any, Result]) -> Result | Refused:
+    """The result of the work, or a refusal where the user stopped it; an error of the work is raised.
+
+    A caller that is cancelled itself cancels the work and waits for its end.
+    """
+    running: asyncio.Future[Result] = asyncio.ensure_future(work)
+    session.expanding = running
+    try:
+        await asyncio.wait((running,))
+        return running.result()
+    except asyncio.CancelledError:
+        if running.done():
+            return Refused(STOPPED)
+        running.cancel()
+        await asyncio.wait((running,))
+        raise
+    finally:
+        session.expanding = None
+
+
+def stop_expanding(session: Session) -> None:
+    """Stop the work that a message waits for; the message is not sent."""
+    if session.expanding is not None:
+        session.expanding.cancel()
+
 
 PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z:-]*")
 MOST_NAMED: Final = 100
@@ -160,3 +196,95 @@ def _key(body: Body, rules: tuple[str, ...]) -> str:
     """Identity of what a question shows: the file, its lines and rules."""
     parts = "\0".join((body.invocable.digest, *body.lines, "", *rules))
     return hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()
+
+
+PROMPT_CALL: Final = re.compile(r"/(?P<name>mcp__[A-Za-z0-9_-]{1,59})(?:\s+(?P<arguments>.*))?", re.DOTALL)
+MOST_CHARACTERS: Final = 100_000
+"""Characters of a prompt's text in a message."""
+LONGEST_VALUE: Final = 20_000
+"""Characters of one argument."""
+UNKNOWN_PROMPT: Final = "Not sent: no MCP server here has the prompt /{name}; /mcp lists the servers. {way_out}"
+WAY_OUT: Final = "A blank in front of the slash sends it as text."
+MISSING: Final = "Not sent: /{name} needs {fields}; type it as {usage}."
+LONG: Final = "Not sent: {field} of /{name} has more than {most:,} characters; shorten it."
+FAILED: Final = "Not sent: {why}"
+
+
+def calls_something(session: Session, text: str) -> bool:
+    """True for a text that calls a skill, a command, or a prompt of a server."""
+    return _call(session, text) is not None or calls(session, text)
+
+
+async def prompted(session: Session, text: str, caps: RunCaps) -> Expansion | Refused | None:
+    """The expansion of a message that calls a prompt; None for any other."""
+    call, servers = _call(session, text), session.ports.server_texts
+    if call is None or servers is None:
+        return None
+    if is_busy(session.state):
+        return Refused(BUSY)
+    fetching = _fetched(session, servers, call["name"], (call["arguments"] or "").strip())
+    try:
+        found = await until_stopped(session, fetching)
+    except ServerTextError as error:
+        return Refused(FAILED.format(why=error))
+    if isinstance(found, Refused):
+        return found
+    prompt, output = found
+    blocks = await blocks_of(session, output, _words(prompt), prompt.command, MOST_CHARACTERS)
+    return Expansion(blocks, "", caps)
+
+
+def _call(session: Session, text: str) -> re.Match[str] | None:
+    if session.ports.server_texts is None or session.record.agent is not None:
+        return None
+    return PROMPT_CALL.fullmatch(text) if text.startswith("/mcp__") else None
+
+
+async def _fetched(
+    session: Session, servers: ServerTexts, name: str, arguments: str
+) -> tuple[ServerPrompt, ToolOutput] | Refused:
+    prompt = await servers.prompt(session.record, name)
+    if prompt is None:
+        return Refused(UNKNOWN_PROMPT.format(name=name, way_out=WAY_OUT))
+    values = values_of(prompt.fields, arguments)
+    missing = [one.name for one in prompt.fields if one.required and not values.get(one.name)]
+    if missing:
+        usage = f"/{name} {prompt.hint}"
+        return Refused(MISSING.format(name=name, fields=" and ".join(missing), usage=usage))
+    for field, value in values.items():
+        if len(value) > LONGEST_VALUE:
+            return Refused(LONG.format(field=field, name=name, most=LONGEST_VALUE))
+    return prompt, await servers.render(session.record, prompt, values)
+
+
+def _words(prompt: ServerPrompt) -> str:
+    server, name = clean_line(prompt.server), one_line(clean_line(prompt.prompt))
+    return f"The user calls the prompt {name} of the MCP server {server}. The server wrote it"
+
+
+def values_of(fields: Sequence[PromptField], arguments: str) -> Mapping[str, str]:
+    """Values by argument: words in order, the last argument takes the rest; `NAME=VALUE` names its argument."""
+    named: dict[str, str] = {}
+    words: list[str] = []
+    known = {one.name for one in fields}
+    for word in _split(arguments):
+        name, sign, value = word.partition("=")
+        if sign and name in known:
+            named[name] = value
+        else:
+            words.append(word)
+    open_ones = [one.name for one in fields if one.name not in named]
+    found = dict(zip(open_ones, words, strict=False))
+    if open_ones and len(words) > len(open_ones):
+        found[open_ones[-1]] = " ".join(words[len(open_ones) - 1 :])
+    return {**found, **named}
+
+
+def _split(arguments: str) -> list[str]:
+    """Words as a shell splits them; at spaces where the quotation marks do not match."""
+    lexer = shlex.shlex(arguments, posix=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    try:
+        return list(lexer)
+    except ValueError:
+        return arguments.split()

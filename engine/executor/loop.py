@@ -10,17 +10,15 @@ from itertools import takewhile
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.executor.asking import OF_RUNS
+from engine.executor.asking import OF_RUNS, count
+from engine.executor.call_questions import end_question
 from engine.executor.effect_runner import FAILED_INSIDE, EffectRunner
+from engine.executor.event_hooks import agent_ended, run_is_over
 from engine.executor.history import mend
-from engine.executor.idle_hooks import run_is_over
 from engine.executor.inbox import UNWANTED, InboxEntry
-from engine.executor.prompt_hooks import agent_ended
 from engine.executor.question_answers import ends_question
 from engine.executor.requests import Accepted, Refused
-from engine.executor.server_questions import end_question
 from engine.executor.session import Session, with_view
-from engine.executor.spending import count
 from engine.executor.todo_lists import take_plan, with_finished_list
 from engine.executor.writes import saves_of, writes_of
 from engine.machine.effects import (

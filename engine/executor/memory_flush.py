@@ -10,19 +10,16 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
 from engine.context.no_reply import is_no_reply
 from engine.context.transcribe import transcribe
-from engine.executor.asking import ask_aside
-from engine.executor.call_arguments import parse_arguments
+from engine.executor.asking import ask_aside, check_budget, summary_model
+from engine.executor.ready_calls import parse_arguments
 from engine.executor.session import Session
-from engine.executor.spending import check_budget
-from engine.executor.summarizing import summary_model
-from engine.executor.whole_write import whole
 from engine.machine.messages import Role, TextBlock, ToolResultBlock, ToolUseBlock, text_in
 from engine.memory.memory import Memory, entry_text
 from engine.memory.note_files import LONGEST_ENTRY, NoteRefused
@@ -31,6 +28,20 @@ from engine.records import StoredMessage
 from engine.records.model_calls import CallPurpose
 from tools.arguments import Arguments, object_schema
 from tools.contract import JsonObject, ToolClass, ToolInputError, ToolSpec
+
+T = TypeVar("T")
+
+
+async def whole(work: Coroutine[Any, Any, T]) -> T:
+    """The result of all of `work`: a cancelled caller waits for it, and then ends."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if not task.done():
+            await asyncio.wait((task,))
+        raise
+
 
 log = logging.getLogger(__name__)
 

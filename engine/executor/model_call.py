@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing, suppress
 from typing import Final, assert_never
@@ -14,26 +16,35 @@ from engine.codec import storable
 from engine.context import omissions
 from engine.context.assemble import Assembly, assemble
 from engine.context.measure import measure
+from engine.context.no_reply import is_no_reply
+from engine.context.reply_sanitizer import sanitize
 from engine.context.todo_notes import with_plan
-from engine.executor.asking import broke_off, cost_of, recorded, replied
+from engine.executor.asking import (
+    Pacing,
+    broke_off,
+    check_budget,
+    check_caps,
+    cost_of,
+    note_failure,
+    note_reply,
+    paced,
+    recorded,
+    replied,
+    run_effort,
+    run_model,
+)
 from engine.executor.batch_hooks import hear_batch
-from engine.executor.call_arguments import native_calls, offered_name
 from engine.executor.call_log import OpenCall
-from engine.executor.diagnosing import note_failure, note_reply
 from engine.executor.equipment import prepare_extensions, tools_of
-from engine.executor.hooking import ensure_hooks, wants_hooks
-from engine.executor.instruction_hooks import hear_prompt_files
-from engine.executor.pacing import Pacing, paced
-from engine.executor.pruning import pruned
-from engine.executor.reply_text import StoredReply, stored_reply
-from engine.executor.run_model import run_effort, run_model
+from engine.executor.event_hooks import ensure_hooks, hear_prompt_files, wants_hooks
+from engine.executor.ready_calls import native_calls, offered_name
 from engine.executor.session import Session, with_view
-from engine.executor.spending import check_budget, check_caps
 from engine.executor.todo_lists import told
-from engine.executor.window import prompt_facts, tokens_after, window_of
+from engine.executor.window import prompt_facts, pruned, tokens_after, window_of
+from engine.machine.broken import merge
 from engine.machine.effects import RequestLlm
 from engine.machine.events import LlmFailed, LlmReplied
-from engine.machine.messages import Block, Role, StopReason, ToolUseBlock, Usage, text_in
+from engine.machine.messages import Block, Role, StopReason, TextBlock, ToolUseBlock, Usage, text_in
 from engine.machine.views import CompactionDraft
 from engine.ports import (
     ConversationChanges,
@@ -55,6 +66,49 @@ from engine.records.model_calls import CallPurpose
 from engine.rewind.files_note import files_note
 from engine.updates import LiveTextDropped, Noticed, TextArrived, ThinkingArrived, ToolDrafted
 from tools.contract import SandboxMode, ToolClass
+
+log = logging.getLogger(__name__)
+
+LONG: Final = 50_000
+"""Characters from which a reply is read in a thread: a megabyte takes up to a second."""
+
+
+class StoredReply(Struct, frozen=True):
+    """All blocks of a reply as they are stored."""
+
+    blocks: tuple[Block, ...]
+    silent: bool = False
+    """The model has nothing to say: the row is kept, and neither shown nor sent."""
+
+
+async def stored_reply(
+    session: Session, partial: tuple[Block, ...], blocks: tuple[Block, ...], message_id: str
+) -> StoredReply:
+    """The whole of a reply that continues `partial`. Thinking stays as it is; a text that becomes empty is dropped."""
+    whole = merge(partial, blocks)
+    if session.settings.sanitize_replies:
+        long = sum(len(block.text) for block in whole if isinstance(block, TextBlock)) > LONG
+        whole, removed = await asyncio.to_thread(_sanitized, whole) if long else _sanitized(whole)
+        if removed:
+            log.info("reply %s: removed characters of %s", message_id, dict(removed))
+    calls = any(isinstance(block, ToolUseBlock) for block in whole)
+    silent = session.record.agent is None and not calls and is_no_reply(text_in(whole))
+    return StoredReply(whole, silent)
+
+
+def _sanitized(blocks: tuple[Block, ...]) -> tuple[tuple[Block, ...], Counter[str]]:
+    kept: list[Block] = []
+    removed = Counter[str]()
+    for block in blocks:
+        if not isinstance(block, TextBlock) or not block.text.strip():
+            kept.append(block)
+            continue
+        found = sanitize(block.text)
+        removed.update(found.removed)
+        if found.text:
+            kept.append(replace(block, text=found.text))
+    return tuple(kept), removed
+
 
 REFUSED_IMAGE: Final = "refused_image"
 """Kind of the failure of a request whose image the model refused."""

@@ -1,23 +1,32 @@
-"""Answers to the questions of `ask_user`, and a question that a restart left open."""
+"""Answers to open questions, and questions that a change of the limits answers."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 from typing import Final
 
+from msgspec.structs import replace
+
+from engine.executor.approving import limits_of, named
 from engine.executor.guarding import refusal
 from engine.executor.history import LAST_MESSAGES, read_history
-from engine.executor.ready_calls import prepare
+from engine.executor.inbox import InboxEntry, Priority
+from engine.executor.ready_calls import decide_call, prepare, rewrite
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Receipt, Refused, RunCaps
 from engine.executor.session import Session
 from engine.executor.user_requests import send
 from engine.machine import texts
-from engine.machine.events import ApprovalAnswered, Verdict
+from engine.machine.effects import ExecTool
+from engine.machine.events import ApprovalAnswered, ApprovalLapsed, ApprovalNeeded, Verdict
 from engine.machine.messages import LastMessage, Role, ToolCall, ToolResultBlock, ToolStatus
 from engine.machine.states import AwaitingApproval, Errored, Idle, State
+from engine.permissions.asked import AskedCall, differences
+from engine.permissions.policy import Allow, Ask, Decision, Limits
 from engine.ports.profiles import ASK_TOOL
 from engine.updates import ApprovalAsked, Question
 from tools.asked_questions import Answers, answered_text, cleaned_answers, why_no_answers
-from tools.contract import ToolInputError
+from tools.contract import JsonObject, ToolInputError, ToolRequest
 
 CHOOSE: Final = "Choose an answer first, or decline to answer."
 CARD_CLOSED: Final = "The question was closed without an answer."
@@ -123,3 +132,95 @@ def ends_question(before: State, after: State, question: Question | None) -> boo
 
 def _text(question: Question, answers: Answers) -> str:
     return answered_text(question.request.questions, answers)
+
+
+class Reconsidering:
+    """Looks at the open question of one conversation once its limits have come to rest."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._timer: asyncio.TimerHandle | None = None
+
+    def soon(self) -> None:
+        """Look once nothing has changed for `EngineSettings.mode_rest` seconds: Shift+Tab passes modes by."""
+        self.stop()
+        if self._session.question is not None:
+            self._timer = asyncio.get_running_loop().call_later(self._session.settings.mode_rest, self._look)
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        self._timer = None
+        self._session.background(reconsider(self._session))
+
+
+async def reconsider(session: Session) -> None:
+    """Let the open question go, or on with a new reason, where the limits are no longer those it was asked under."""
+    state, question, asked = session.state, session.question, session.asked
+    if not isinstance(state, AwaitingApproval) or question is None or asked is None:
+        return
+    if asked.call_id != question.call.id or (limits := await limits_of(session)) == asked.limits:
+        return
+    try:
+        ready = await prepare(session, question.call)
+    except ToolInputError:  # its call says so
+        _post(session, limits, ApprovalLapsed(state.gen, question.call.id))
+        return
+    decision = decide_call(session, ExecTool(state.gen, question.call), ready, limits)
+    if isinstance(decision, Ask) and not _shows_other(asked, ready.request, limits):
+        session.post(
+            lambda: _ask_on(session, question, limits, ApprovalNeeded(state.gen, asked.call_id, decision.reason))
+        )
+        return
+    _post(session, limits, ApprovalLapsed(state.gen, question.call.id, _note(question, decision, asked.limits, limits)))
+
+
+def _shows_other(asked: AskedCall, request: ToolRequest, limits: Limits) -> str:
+    """Differences from the question besides the mode: they require another question."""
+    return differences(asked, request, replace(limits, mode=asked.limits.mode))
+
+
+def _ask_on(session: Session, question: Question, limits: Limits, event: ApprovalNeeded) -> ApprovalNeeded:
+    """The facts of the question that stays open, unless it was answered meanwhile."""
+    if session.state.gen == event.gen and session.asked is not None:
+        session.asked = replace(session.asked, limits=limits)
+        session.drafted_question = replace(question, reason=event.reason)
+    return event
+
+
+def _post(session: Session, limits: Limits, event: ApprovalLapsed) -> None:
+    async def still_so() -> bool:
+        return await limits_of(session) == limits
+
+    session.inbox.put(Priority.OUTCOME, InboxEntry(lambda: event, wanted=still_so))
+
+
+def _note(question: Question, decision: Decision, before: Limits, now: Limits) -> str:
+    """The row about the setting that allows it instead of the user; empty when the question is repeated, or a result
+    refuses it.
+    """
+    changed = [f"mode {now.mode.value}"] if before.mode is not now.mode else []
+    changed += [f"sandbox {now.sandbox.value}"] if before.sandbox is not now.sandbox else []
+    by = " and ".join(changed)
+    return f"{named(question)}: allowed by {by}" if by and isinstance(decision, Allow) else ""
+
+
+async def run_as(session: Session, question: Question, args: JsonObject) -> str:
+    """Let the call run with `args` once it is allowed; returns the reason where it cannot, and changes nothing then.
+
+    The policy decides about it once more before it runs.
+    """
+    call = replace(question.call, input_json=json.dumps(args))
+    try:
+        ready = await prepare(session, call)
+    except ToolInputError as error:
+        return f"The changed input of {call.name} cannot be used: {error}"
+    if session.asked is None or session.asked.call_id != call.id:
+        return "The question is no longer open."
+    rewrite(session, question.call, args)
+    session.asked = replace(session.asked, request=ready.request, limits=await limits_of(session))
+    return ""

@@ -1,27 +1,252 @@
-"""Calls before they run: their tool, arguments and request, and the decision about them."""
+"""Calls before they run: tool, arguments, request, and the decision about them; loads of skills included."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, cast
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.executor.approving import approved, denials_of, limits_of, place_of, rules_of
-from engine.executor.call_arguments import parse_arguments, why_not_native
 from engine.executor.call_hooks import CallOpinion, with_opinion
 from engine.executor.equipment import tools_of
-from engine.executor.known_urls import with_known_url
-from engine.executor.loading import decide_lines, with_programs
 from engine.executor.session import Session
+from engine.extensions.bodies import BASH, request_of
 from engine.machine.effects import ExecTool
-from engine.machine.messages import ToolCall
+from engine.machine.messages import Block, Origin, TextBlock, ToolCall, ToolResultBlock, ToolUseBlock, text_in
 from engine.machine.states import ToolExecuting, ToolOrigin
-from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide, may_read
-from engine.permissions.tool_names import is_server_tool
+from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide, leaves_sandbox, may_read
+from engine.permissions.rules import parse_rule
+from engine.permissions.shell_programs import programs_in
+from engine.permissions.tool_names import WEB, is_server_tool
 from engine.ports.profiles import SPAWN_TOOLS
-from tools.contract import JsonObject, Tool, ToolInputError, ToolRequest
-from tools.foreign_names import native_name
+from engine.records import StoredMessage
+from tools.aliases import from_foreign
+from tools.contract import JsonObject, PathOrder, Sandbox, Tool, ToolContext, ToolInputError, ToolOutput, ToolRequest
+from tools.foreign_names import NATIVE, WITHOUT, native_name
+from tools.process.programs import program_facts
 from tools.tool_search import NAME as TOOL_SEARCH
+from tools.web.known_links import known_text
+from tools.wording import one_line
+
+LOADED: Final = "It is already loaded, with the same text; follow it as it stands above."
+RULES: Final = "it asks that these run without a question until the run ends: {rules}"
+REFUSED: Final = "Not loaded: its shell line `{line}` was refused. {reason}"
+SPAWN: Final = "spawn_agents"
+NO_AGENT: Final = "Not loaded: a sub-agent would work on it. {reason}"
+NO_SPAWN: Final = "There are no sub-agents here."
+NOT_STARTED: Final = "skill: its sub-agent could not be started."
+NO_BASH: Final = "Not loaded: it has shell lines, and there is no bash here."
+SHOWN_OF_LINE: Final = 200
+
+
+def decide_lines(session: Session, request: ToolRequest, limits: Limits, allowed: Allow) -> Decision:
+    """Decide about the shell lines and rules of a load that is `allowed` otherwise: one refusal refuses it whole."""
+    if not request.lines and not request.preapproves and not request.forks:
+        return allowed
+    reasons: list[str] = []
+    for line, decision in line_decisions(session, request.lines, limits):
+        if isinstance(decision, Deny):
+            return Deny(REFUSED.format(line=one_line(line, SHOWN_OF_LINE), reason=decision.text))
+        if isinstance(decision, Ask) and decision.reason not in reasons:
+            reasons.append(decision.reason)
+    if request.forks:
+        spawning = _spawning(session, request, limits)
+        if isinstance(spawning, Deny):
+            return Deny(NO_AGENT.format(reason=spawning.text))
+        reasons += [spawning.reason] if isinstance(spawning, Ask) else []
+    if why := why_asks_rules(session, request.summary, request.preapproves, limits):
+        reasons.append(why)
+    return Ask("; ".join(reasons), allowed, lasting=False) if reasons else allowed
+
+
+def line_decisions(session: Session, lines: Sequence[str], limits: Limits) -> Iterator[tuple[str, Decision]]:
+    """The decision of the policy about each line, as if the model called bash with it."""
+    if not lines:
+        return
+    bash = session.ports.tools.get(BASH)
+    if bash is None or (session.profile is not None and not session.profile.allows(BASH)):
+        yield lines[0], Deny(NO_BASH)
+        return
+    place, rules, denials = place_of(session), rules_of(session), denials_of(session)
+    for line in lines:
+        request = with_programs(request_of(line), limits, session.record.cwd)
+        yield line, decide(bash.spec, request, limits, place, rules, denials=denials)
+
+
+def with_programs(request: ToolRequest, limits: Limits, folder: Path) -> ToolRequest:
+    """A request with the programs that its command names, where they would run outside of a sandbox."""
+    if limits.unattended or not leaves_sandbox(request, limits):
+        return request
+    order = PathOrder.LAST if limits.confines else PathOrder.AS_GIVEN
+    names = (words[0].text for words in programs_in(request.command).commands if words[0].is_known)
+    return replace(request, programs=program_facts(names, folder, order))
+
+
+def why_asks_rules(session: Session, name: str, rules: Sequence[str], limits: Limits) -> str:
+    """Reason to ask about rules that a file would have; empty where the user agreed before, or no rule would count."""
+    if not rules or limits.unattended or (name, *rules) in session.preapproved:
+        return ""
+    return RULES.format(rules=", ".join(rules))
+
+
+def _spawning(session: Session, request: ToolRequest, limits: Limits) -> Decision:
+    """The decision about the sub-agent that works on a skill."""
+    tool = session.tools.get(SPAWN)
+    if tool is None:
+        return Deny(NO_SPAWN)
+    asked = ToolRequest(request.summary)
+    return decide(tool.spec, asked, limits, place_of(session), rules_of(session), denials=denials_of(session))
+
+
+async def with_agent(session: Session, output: ToolOutput, context: ToolContext) -> ToolOutput:
+    """The output, where it is a task with the sub-agent that was started for it.
+
+    A profile that is not there is left out: skills of other programs name theirs.
+    """
+    tool = session.tools.get(SPAWN)
+    if output.task is None or tool is None:
+        return output
+    plain: JsonObject = {key: value for key, value in output.task.items() if key != "profile"}
+    for task in (output.task, plain):
+        args: JsonObject = {"tasks": [task]}
+        try:
+            await tool.request(args, context.working_dir)
+        except ToolInputError:
+            continue
+        return await tool.run(args, context)
+    return ToolOutput(NOT_STARTED, is_error=True)
+
+
+async def begin_load(session: Session, request: ToolRequest) -> tuple[Sandbox, ...]:
+    """Let the rules of an allowed load count until the run ends; the sandbox of each of its lines."""
+    limits = await limits_of(session)
+    sandboxes = tuple(sandbox_of(decision) for _, decision in line_decisions(session, request.lines, limits))
+    if request.preapproves and not limits.unattended:
+        session.preapproved.add((request.summary, *request.preapproves))
+        found = (parse_rule(text) for text in request.preapproves)
+        session.run.rules = tuple(dict.fromkeys((*session.run.rules, *(rule for rule in found if rule is not None))))
+    return sandboxes
+
+
+def sandbox_of(decision: Decision) -> Sandbox:
+    """Limits of a line that the user, a rule or the mode allowed.
+
+    Raises:
+        ToolInputError: by now it would be refused.
+    """
+    match decision:
+        case Allow(sandbox=sandbox):
+            return sandbox
+        case Ask(grant=grant):
+            return grant.sandbox
+        case Deny(text):
+            raise ToolInputError(text)
+
+
+async def already_loaded(session: Session, request: ToolRequest) -> ToolOutput | None:
+    """The answer to a load of a text that the model still has; None where it has it not.
+
+    The rules of the skill count again; shell lines may say something else by now.
+    """
+    if not request.loads or request.lines or request.forks:
+        return None
+    rows = await session.rows()
+    if request.loads in session.record.summary or any(_has(row, request.loads) for row in rows):
+        await begin_load(session, request)
+        return ToolOutput(LOADED)
+    return None
+
+
+def _has(row: StoredMessage, opening: str) -> bool:
+    return any(
+        isinstance(block, ToolResultBlock) and text_in(block.content).startswith(opening) for block in row.blocks
+    )
+
+
+async def with_known_url(session: Session, request: ToolRequest) -> ToolRequest:
+    """The request, marked where it asks a URL that nothing before has named."""
+    if not request.url or is_known(request.url, await session.rows()):
+        return request
+    return replace(request, is_new_url=True)
+
+
+def is_known(url: str, rows: Sequence[StoredMessage]) -> bool:
+    """True where a URL stands in a message of the user or a result of a web tool, with or without its scheme."""
+    wanted = url.partition("://")[2].rstrip("/")
+    return any(wanted in text for text in _texts(rows))
+
+
+def _texts(rows: Sequence[StoredMessage]) -> Iterator[str]:
+    calls = (block for row in rows for block in row.blocks if isinstance(block, ToolUseBlock))
+    web = {block.id: block.name for block in calls if block.name in WEB}
+    for row in rows:
+        for block in row.blocks:
+            if isinstance(block, ToolResultBlock) and block.tool_use_id in web:
+                yield known_text(web[block.tool_use_id], text_in(block.content))
+            elif isinstance(block, TextBlock) and row.origin is Origin.HUMAN:
+                yield block.text
+
+
+def parse_arguments(text: str) -> JsonObject:
+    """The arguments of a call as a JSON object.
+
+    Raises:
+        ToolInputError: they are not one; the text says why.
+    """
+    raw = text.encode("utf-8", "replace") if text.strip() else b"{}"
+    try:
+        return cast("JsonObject", msgspec.json.decode(raw, type=dict[str, Any]))
+    except (msgspec.DecodeError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ToolInputError(f"the arguments are not one JSON object ({reason}).") from error
+
+
+def native_calls(blocks: tuple[Block, ...], tools: Collection[str], cwd: Path) -> tuple[Block, ...]:
+    """The reply with its calls under the native names and fields of `tools`, as they are stored, shown and run.
+
+    A call without a native form keeps its name; `why_not_native` has the sentence for its result.
+    """
+    return tuple(_native(block, tools, cwd) if isinstance(block, ToolUseBlock) else block for block in blocks)
+
+
+def offered_name(name: str, tools: Collection[str]) -> str:
+    """The name of the tool that a call under `name` is for."""
+    native = native_name(name)
+    return native if name not in tools and native in tools else name
+
+
+def why_not_native(name: str, input_json: str, cwd: Path) -> str:
+    """Reason why a call under a foreign name has no native form; empty where it has one, and for other names."""
+    if name not in NATIVE and name not in WITHOUT:
+        return ""
+    try:
+        from_foreign(name, parse_arguments(input_json), cwd)
+    except ToolInputError as error:
+        return str(error)
+    return ""
+
+
+def _native(block: ToolUseBlock, tools: Collection[str], cwd: Path) -> ToolUseBlock:
+    name = offered_name(block.name, tools)
+    if name not in tools or name in NATIVE:  # a tool on offer may have a foreign name
+        return block
+    try:
+        args = parse_arguments(block.input_json)
+    except ToolInputError:
+        return replace(block, name=name)  # the tool says what is wrong with them
+    try:
+        call = from_foreign(block.name, args, cwd)
+    except ToolInputError:
+        return block
+    if call.name not in tools or (call.name == block.name and call.input == args):
+        return block
+    return ToolUseBlock(block.id, call.name, msgspec.json.encode(call.input).decode())
 
 
 class ReadyCall(Struct, frozen=True):
@@ -89,3 +314,14 @@ def decide_call(
     if request.trouble and told and not isinstance(decision, Deny):
         return Deny(f"{spec.name}: {request.trouble}")
     return decision
+
+
+def as_it_runs(session: Session, call: ToolCall) -> ToolCall:
+    """The call with its changed input, if it has one."""
+    changed = session.rewritten.get(call.id)
+    return call if changed is None else replace(call, input_json=changed)
+
+
+def rewrite(session: Session, call: ToolCall, args: JsonObject) -> None:
+    """Let a call run with another input from now on."""
+    session.rewritten[call.id] = json.dumps(args)

@@ -18,8 +18,17 @@ from engine.machine.messages import ToolCall, Usage
 from engine.ports import ProfileError, ProviderError, StorageError
 from engine.records import PermissionMode
 from engine.records.model_calls import CallPurpose
-from engine.routes import MOST_TASKS, AnswerAlone, Route, RouteAgent, RouteCard, RouteOffer, RouteVerdict, StartAgents
-from engine.updates import Routed
+from engine.updates import (
+    MOST_TASKS,
+    AnswerAlone,
+    Route,
+    RouteAgent,
+    RouteCard,
+    Routed,
+    RouteOffer,
+    RouteVerdict,
+    StartAgents,
+)
 
 PATIENCE: Final = 30.0
 """Seconds that a decision may take."""

@@ -11,11 +11,9 @@ from typing import Final
 from msgspec import Struct
 
 from engine.context.estimate import blocks_tokens, text_tokens
-from engine.executor.asking import ask_aside
-from engine.executor.run_model import run_model
-from engine.executor.server_questions import ServerQuestions
+from engine.executor.asking import ask_aside, check_budget, run_model
+from engine.executor.call_questions import ServerQuestions
 from engine.executor.session import Session
-from engine.executor.spending import check_budget
 from engine.machine.messages import Block, ImageBlock, Role, StopReason, TextBlock, Usage, text_in
 from engine.machine.states import run_of
 from engine.ports import ImageBytes, ModelMessage, ModelReply, ModelRequest, ProviderError, StorageError

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -15,19 +16,14 @@ from engine.context.compaction import FEWEST
 from engine.context.estimate import blocks_tokens, rough_tokens
 from engine.context.growing import GrowingView
 from engine.executor.call_log import CallLog
-from engine.executor.current_run import RunFacts, TimeLimit
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.governor import Governor
-from engine.executor.hook_facts import HookFacts
-from engine.executor.inbox import Inbox, InboxEntry, Priority
-from engine.executor.last_message import is_shell, kind_of, tells_of_shell
-from engine.executor.publisher import Publisher
+from engine.executor.inbox import Inbox, InboxEntry, Priority, RunFacts, TimeLimit
 from engine.executor.requests import Review
-from engine.executor.sandbox_probe import NO_SANDBOX, SandboxProbe
 from engine.executor.spending_caps import SpendingCaps
 from engine.machine.effects import Save
 from engine.machine.events import Event
-from engine.machine.messages import UNANSWERED, LastMessage, Usage
+from engine.machine.messages import UNANSWERED, LastMessage, Role, TextBlock, ToolResultBlock, ToolUseBlock, Usage
 from engine.machine.states import State
 from engine.machine.stop_cause import StopCause
 from engine.machine.views import ContextView
@@ -49,13 +45,113 @@ from engine.ports.task_store import MessageTracking, TaskStore
 from engine.ports.trace_export import Closable
 from engine.records import ConversationRecord, StoredMessage
 from engine.rewind.rewind import Rewinding
-from engine.routes import RouteOffer
-from engine.updates import AgentView, ContextChanged, Question
-from tools.contract import Access, ImageReader, Tool
+from engine.updates import AgentView, ContextChanged, Publisher, Question, RouteOffer
+from tools.contract import Access, Enforcement, ImageReader, SelfStarting, Tool
 from tools.job_board import JobBoard
 from tools.mcp_form import FormAnswer, ServerForm
 from tools.terminal.values import ShellTerminal
 from tools.wording import one_line
+
+
+def kind_of(message: StoredMessage, before: LastMessage) -> LastMessage:
+    """Kind of the last message that a model would see; notices change nothing."""
+    match message.role:
+        case Role.SYSTEM:
+            return before
+        case Role.ASSISTANT:
+            asks = any(isinstance(block, ToolUseBlock) for block in message.blocks)
+            return LastMessage.CUT if message.cut else LastMessage.TOOL_USE if asks else LastMessage.ANSWER
+        case Role.USER:
+            answers = any(isinstance(block, ToolResultBlock) for block in message.blocks)
+            return LastMessage.TOOL_RESULT if answers else LastMessage.USER
+
+
+def is_shell(message: StoredMessage) -> bool:
+    """True for the row of a command of the user."""
+    return message.role is Role.SYSTEM and any(isinstance(block, ToolUseBlock) for block in message.blocks)
+
+
+def tells_of_shell(message: StoredMessage, run_id: str | None) -> bool:
+    """True if it contains the output of the user's command for the model (SPEC STM-01)."""
+    if message.role is not Role.USER or message.run_id != run_id or len(message.blocks) != 1:
+        return False
+    block = message.blocks[0]
+    return isinstance(block, TextBlock) and block.text.startswith("$ ")
+
+
+class HookFacts(Struct, eq=False):
+    """Hooks that run beside its runs, and what they were told."""
+
+    running: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
+    """Hooks for which a message waits, and hooks that run on alone."""
+    looked: bool = False
+    """True once the sources of hooks have looked what is there."""
+    asking: bool = False
+    """True while a message waits for them."""
+    begun: str = ""
+    """Source that they were told the session began from; empty before."""
+    instructions: set[Path] = field(default_factory=set[Path])
+    """Instruction files that they were told of."""
+    idle: asyncio.TimerHandle | None = None
+    """Timer until they hear that the conversation waits for its user."""
+    end_reason: str = "other"
+    """Reason of the end of the session, as hooks hear it."""
+    compacted: bool = False
+    """True once older messages were summarized since they heard of a beginning."""
+
+
+class SandboxProbe(Protocol):
+    """Knows what this system can enforce, and looks after the folders that commands ran in."""
+
+    async def enforcement(self) -> Enforcement:
+        """Level of sandbox enforcement; the first call starts a program."""
+        ...
+
+    async def trouble(self, folder: Path) -> str:
+        """Reason why a program outside the sandbox should not start in `folder` now, as a clause; empty for none."""
+        ...
+
+    async def sift_changes(self, folder: Path, changes: Sequence[SelfStarting]) -> tuple[SelfStarting, ...]:
+        """The self-starting files among `changes` that are not as the user's own history has them; others are kept."""
+        ...
+
+    async def keep_changes(self, folder: Path, names: Sequence[str]) -> None:
+        """Take changed files for the user's own."""
+        ...
+
+    async def take_back(self, folder: Path, names: Sequence[str]) -> tuple[str, ...]:
+        """Restore changed files as they were; what a command wrote is kept elsewhere.
+
+        Returns sentences: where that is, and which files could not be restored.
+        """
+        ...
+
+
+class NoSandbox:
+    """A system without a sandbox."""
+
+    async def enforcement(self) -> Enforcement:
+        """Enforce nothing."""
+        return Enforcement.NONE
+
+    async def trouble(self, folder: Path) -> str:
+        """Know of no command."""
+        return ""
+
+    async def sift_changes(self, folder: Path, changes: Sequence[SelfStarting]) -> tuple[SelfStarting, ...]:
+        """Leave all of them to the user."""
+        return tuple(changes)
+
+    async def keep_changes(self, folder: Path, names: Sequence[str]) -> None:
+        """Keep what is there."""
+
+    async def take_back(self, folder: Path, names: Sequence[str]) -> tuple[str, ...]:
+        """Restore nothing: nothing is known of the files."""
+        return ("The files stay as they are: it is not known how they were before.",)
+
+
+NO_SANDBOX: Final = NoSandbox()
+
 
 log = logging.getLogger(__name__)
 

@@ -8,12 +8,40 @@ from collections.abc import Sequence
 from typing import Final
 
 from engine.context.transcribe import transcribe
-from engine.executor.asking import Changing, answer_to, keep
+from engine.executor.asking import Changing, ModelAnswer, answer_to, keep
 from engine.executor.session import Session
-from engine.executor.side_prompts import ask, may_ask
 from engine.ports import ConversationChanges, ProviderError
 from engine.records import SideExchange
 from engine.records.model_calls import CallPurpose
+
+SMALL_PATIENCE: Final = 30.0
+"""Seconds after which an answer is no longer waited for."""
+SMALL_TOKENS: Final = 1_024
+"""Room for a model that thinks before it writes a line."""
+
+
+def may_ask(session: Session, model: str) -> bool:
+    """True when `model` has time for it: not throttled, not local, which is slow enough, no rules, and memory not
+    short.
+
+    Raises:
+        ProviderError: there is no such model.
+    """
+    provider, name = session.ports.providers.resolve(model)
+    tight = session.governor.is_tight(f"{provider.name}/{name}", session.ports.clock.monotonic())
+    return not (session.settings.memory_gauge.refusal() or provider.describe(name).local or tight)
+
+
+async def ask(session: Session, purpose: CallPurpose, model: str, instruction: str, text: str) -> ModelAnswer:
+    """Answer of `model` to `text`.
+
+    Raises:
+        ProviderError: it cannot be asked, or its answer breaks off.
+        TimeoutError: it takes too long.
+    """
+    async with asyncio.timeout(SMALL_PATIENCE):
+        return await answer_to(session, purpose, model, instruction, text, SMALL_TOKENS)
+
 
 PATIENCE: Final = 120.0
 """Seconds that an answer may take."""

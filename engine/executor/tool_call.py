@@ -11,38 +11,41 @@ from msgspec.structs import replace
 
 from engine.codec import encode_display
 from engine.executor.approving import limits_of, place_of
+from engine.executor.call_hooks import CODE as TOOL_DEFERRED
 from engine.executor.call_hooks import (
     CallOpinion,
     context_of,
+    deferred,
+    is_deferred,
     opinion_after,
     opinion_before,
     opinion_on_question,
     stop_sentence,
     subject_of,
 )
-from engine.executor.call_hosts import CallHosts, granted_hosts
-from engine.executor.changed_files import settle_changes, settle_stopped
-from engine.executor.deferring import CODE as TOOL_DEFERRED
-from engine.executor.deferring import deferred, is_deferred
-from engine.executor.edit_checks import begin_check, with_checks
-from engine.executor.equipment import extension_folders
-from engine.executor.folder_instructions import with_folder_instructions
+from engine.executor.call_questions import CallHosts, granted_hosts, settle_changes, settle_stopped
+from engine.executor.call_results import begin_check, text_before, with_checks, with_folder_instructions
+from engine.executor.equipment import SessionWebModel, extension_folders
+from engine.executor.event_hooks import ensure_hooks, said_once, wants_hooks
 from engine.executor.guarding import inspected_result
-from engine.executor.hook_notes import said_once
-from engine.executor.hooking import ensure_hooks, wants_hooks
-from engine.executor.loading import already_loaded, begin_load, with_agent
-from engine.executor.original_file import text_before
-from engine.executor.ready_calls import ReadyCall, decide_call, is_typed, prepare
-from engine.executor.rewritten_calls import as_it_runs, rewrite
+from engine.executor.ready_calls import (
+    ReadyCall,
+    already_loaded,
+    as_it_runs,
+    begin_load,
+    decide_call,
+    is_typed,
+    prepare,
+    rewrite,
+    with_agent,
+)
 from engine.executor.session import Session
 from engine.executor.todo_lists import taken
-from engine.executor.user_terminal import go_on_from, shell_of
-from engine.executor.web_model import SessionWebModel
 from engine.machine.agent_texts import heading_of
 from engine.machine.effects import ExecTool
 from engine.machine.events import AgentsStarted, ApprovalNeeded, ToolFinished
 from engine.machine.messages import ImageBlock, ToolCall, ToolResult, ToolStatus
-from engine.machine.states import AgentTask, round_of, run_of
+from engine.machine.states import AgentTask, ToolExecuting, round_of, run_of
 from engine.permissions.asked import AskedCall
 from engine.permissions.command_rules import only_reads
 from engine.permissions.hosts import NET
@@ -69,7 +72,68 @@ from tools.contract import (
     ToolOutput,
     ToolRequest,
 )
-from tools.terminal.values import TerminalRows
+from tools.job_board import CallTerminal, LentTerminal
+from tools.terminal.values import ShellTerminal, TerminalModes, TerminalRows, TerminalSize
+
+
+class UserTerminal:
+    """Implements `engine.api.conversation.TerminalApi`."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @property
+    def folder(self) -> str:
+        """Folder of the next line, where it is not the conversation's; else empty."""
+        shell = self._session.shell
+        return shell.folder if shell is not None else ""
+
+    @property
+    def modes(self) -> TerminalModes | None:
+        """Modes that the running line has set; None while none runs in a terminal."""
+        running = self._running
+        return running.modes if running is not None else None
+
+    @property
+    def wants_screen(self) -> bool:
+        """True while the program of the running line uses the alternate screen."""
+        running = self._running
+        return running is not None and running.wants_screen
+
+    def lend(self, size: TerminalSize) -> LentTerminal | None:
+        """Lend the running line the user's own terminal; None where none runs."""
+        running = self._running
+        return running.lend(size) if running is not None else None
+
+    def fit(self, size: TerminalSize) -> None:
+        """Run lines in a terminal of this size from now on, the running one included."""
+        self._session.shell = ShellTerminal(size, self.folder)
+        if (running := self._running) is not None:
+            running.resize(size)
+
+    def type(self, keys: bytes) -> None:
+        """Type into the running line."""
+        if (running := self._running) is not None:
+            running.type(keys)
+
+    @property
+    def _running(self) -> CallTerminal | None:
+        state = self._session.state
+        if not isinstance(state, ToolExecuting) or not is_typed(self._session):
+            return None
+        return self._session.ports.jobs.terminal(self._session.record.id, state.round.current.id)
+
+
+def shell_of(session: Session) -> ShellTerminal | None:
+    """Terminal for the current call; None where it is no line of the user, or no screen shows it."""
+    return session.shell if is_typed(session) else None
+
+
+def go_on_from(session: Session, output: ToolOutput) -> None:
+    """Take over the folder that a line of the user ended in. It counts for the next line alone."""
+    if output.folder is not None and session.shell is not None and is_typed(session):
+        session.shell = ShellTerminal(session.shell.size, output.folder)
+
 
 log = logging.getLogger(__name__)
 

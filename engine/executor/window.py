@@ -1,25 +1,88 @@
-"""Size of a conversation's window, and its fill level now and with another view of its messages."""
+"""Window of a conversation: its prompt, size and fill level, and the pruning of old tool results (SPEC CLAW-21)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
+from engine.context import omissions
 from engine.context.agent_prompt import SUBMISSIONS, agent_sections
+from engine.context.assemble import Assembly, assemble
+from engine.context.growing import GrowingView
 from engine.context.measure import measure
 from engine.context.prompt import PromptFacts
-from engine.context.prompt_section import PromptMode, PromptSection, section, tagged
+from engine.context.prompt_section import BOTH, PromptMode, PromptSection, section, tagged
+from engine.executor.asking import run_model
 from engine.executor.equipment import extension_prompts, tools_of
-from engine.executor.profile_skills import profile_skills
-from engine.executor.run_model import run_model
 from engine.executor.session import Session
+from engine.executor.spending_caps import dollars
+from engine.machine.effects import RequestLlm
 from engine.machine.states import is_busy
-from engine.machine.views import ContextView
-from engine.ports import ProviderError
+from engine.machine.views import (
+    CompactionCause,
+    CompactionDraft,
+    CompactionFacts,
+    CompactionKind,
+    ContextView,
+    Omission,
+)
+from engine.ports import ConversationChanges, ProviderError, TokenCounter
 from engine.ports.instructions import PromptFile
 from engine.ports.profiles import MEMORY_TOOLS
-from engine.records import PermissionMode, StoredMessage
+from engine.records import ConversationRecord, PermissionMode, StoredMessage
 from tools.contract import ToolSpec
 from tools.exit_plan import NAME as EXIT_PLAN
+from tools.wording import counted
+
+if TYPE_CHECKING:
+    from engine.ports.invocables import Invocable
+
+
+HEADING: Final = "Skills of this agent"
+LEAD: Final = "These skills are loaded; follow them where they fit the task."
+MOST_CHARACTERS: Final = 60_000
+"""Characters of all their texts; what does not fit is left out whole."""
+
+
+def profile_skills(session: Session) -> tuple[PromptSection, ...]:
+    """One section with the skills that the profile names, as far as a model may load them; none where it names none.
+
+    A skill with shell lines is left out: they run only where someone may be asked about them.
+    """
+    profile, invocables = session.profile, session.ports.invocables
+    if profile is None or not profile.skills or invocables is None:
+        return ()
+    texts, room = list[str](), MOST_CHARACTERS
+    for text in _texts(session):
+        if len(text) <= room:
+            texts.append(text)
+            room -= len(text)
+    if not texts:
+        return ()
+    return tuple(section(HEADING, "\n\n".join((LEAD, *texts)), f"skills of {profile.source}", BOTH))
+
+
+def _texts(session: Session) -> Iterator[str]:
+    assert session.profile is not None, "the caller has looked"
+    assert session.ports.invocables is not None, "the caller has looked"
+    catalogue, seen = session.ports.invocables.catalogue(session.record.cwd), set[str]()
+    for name in session.profile.skills:
+        skill = catalogue.skill(name)
+        if skill is not None and skill.for_models and skill.name not in seen:
+            seen.add(skill.name)
+            yield from _text(session, skill)
+
+
+def _text(session: Session, skill: Invocable) -> Iterator[str]:
+    from engine.extensions.bodies import body_of, wrapped  # noqa: PLC0415 - only where a profile names skills
+
+    body = body_of(skill, "", session.record.id)
+    if not body.lines:
+        yield wrapped(body, "".join(part for part in body.parts if isinstance(part, str)))
 
 
 def prompt_facts(session: Session) -> PromptFacts:
@@ -101,3 +164,149 @@ def window_of(session: Session, model: str) -> int:
     except ProviderError:
         return 0
     return provider.describe(name).context_window
+
+
+PATIENCE: Final = 5.0
+"""Seconds that a provider has to count."""
+FIRST_CALL: Final = RequestLlm(0, "", 1, 1_000)
+"""The call whose request is counted."""
+
+
+async def count_window(session: Session, between_moves: asyncio.Lock) -> bool:
+    """Ask the provider to count the window where only an estimate is known; True when it did.
+
+    Does nothing during a run, whose next reply brings the count.
+    """
+    record = session.record
+    known = record.context_tokens and not record.context_estimated
+    if known or not record.message_count or session.read_only or is_busy(session.state):
+        return False
+    tokens: int | None = None
+    with suppress(TimeoutError, ProviderError):
+        async with asyncio.timeout(PATIENCE):
+            tokens = await _counted(session, record)
+    return tokens is not None and await _stored(session, between_moves, record, tokens)
+
+
+async def _counted(session: Session, record: ConversationRecord) -> int | None:
+    provider, name = session.ports.providers.resolve(record.model)
+    if not isinstance(provider, TokenCounter):
+        return None
+    store = session.ports.store
+    rows = await store.messages(record.id, first_seq=max(1, record.context_start_seq))
+    assembly = Assembly(prompt_facts(session), name, session.ports.clock.now(), record.view, effort=record.effort)
+    return await provider.count_tokens(await assemble(store, rows, GrowingView(), FIRST_CALL, assembly))
+
+
+async def _stored(session: Session, between_moves: asyncio.Lock, counted: ConversationRecord, tokens: int) -> bool:
+    """Store the count unless the window has changed meanwhile."""
+    async with between_moves:
+        now = session.record
+        same = (now.view, now.message_count, now.model) == (counted.view, counted.message_count, counted.model)
+        if not same or is_busy(session.state):
+            return False
+        changes = ConversationChanges(context_tokens=tokens, context_counted=True)
+        await session.ports.store.change(now.id, changes, session.ports.clock.now())
+        session.record = replace(session.record, context_tokens=tokens, context_estimated=False)
+    session.tell_context()
+    return True
+
+
+WORTH = 0.1
+"""Share of the window that pruning must free: each one costs the prompt cache everything behind its first change."""
+
+
+async def pruned(session: Session, tokens: int) -> CompactionDraft | None:
+    """The view with old results shortened, for a window that now holds `tokens`; None while that is not worth it.
+
+    The parts are chosen when a threshold is crossed and then stored, so that requests between two prunings stay the
+    same from their beginning on.
+    """
+    record, rule = session.record, session.settings.pruning
+    if not rule.enabled or record.context_window <= 0 or tokens < session.prune_above:
+        return None
+    if tokens / record.context_window < rule.shorten_from:
+        return None
+    rows = await session.rows()
+    draft = await asyncio.to_thread(_pruned, session, rows, tokens)
+    reached = tokens if draft is None else draft.tokens
+    session.prune_above = reached + int(record.context_window * WORTH)
+    return draft
+
+
+def _pruned(session: Session, rows: Sequence[StoredMessage], tokens: int) -> CompactionDraft | None:
+    record, rule = session.record, session.settings.pruning
+    shown = omissions.apply(rows, record.omitted)
+    more = omissions.prune(shown, tokens, record.context_window, rule, clear_to=rule.clear_from - WORTH)
+    if omissions.saved_by(shown, more) < record.context_window * WORTH:
+        return None
+    return shortened(session, rows, more, CompactionCause.LONG_RESULTS, "old tool result", tokens)
+
+
+def shortened(
+    session: Session,
+    rows: Sequence[StoredMessage],
+    more: tuple[Omission, ...],
+    cause: CompactionCause,
+    label: str,
+    known: int = 0,
+) -> CompactionDraft:
+    """The draft that leaves out `more`; `known` are the tokens in the window, by default those of the last reply."""
+    record = session.record
+    after = replace(record.view, omitted=omissions.joined(record.omitted, more))
+    tokens = tokens_after(session, rows, after, known)
+    note = f"Shortened {counted(len(more), label)} for the model · {sizes_text(session, rows, tokens, 0.0, known)}"
+    facts = facts_of(session, cause, CompactionKind.SHORTENED, after, tokens, len(more))
+    return CompactionDraft(after, tokens, note, replace(facts, tokens_before=known or facts.tokens_before))
+
+
+def not_compacted(session: Session, cause: CompactionCause, problem: str) -> CompactionFacts:
+    """Facts of an attempt that changed nothing."""
+    record = session.record
+    return CompactionFacts(
+        cause,
+        CompactionKind.NONE,
+        record.message_count,
+        record.context_start_seq,
+        record.context_start_seq,
+        tokens_before=record.context_tokens,
+        tokens_after=record.context_tokens,
+        problem=problem,
+    )
+
+
+def facts_of(
+    session: Session, cause: CompactionCause, kind: CompactionKind, after: ContextView, tokens: int, count: int
+) -> CompactionFacts:
+    """Facts of a change of the view that takes effect."""
+    record = session.record
+    return CompactionFacts(
+        cause,
+        kind,
+        record.message_count,
+        record.context_start_seq,
+        after.start_seq,
+        count,
+        record.context_tokens,
+        tokens,
+    )
+
+
+def sizes_text(
+    session: Session, rows: Sequence[StoredMessage], tokens: int, cost_usd: float | None, known: int = 0
+) -> str:
+    """Tokens before and after, and the cost; `known` are those before, by default the ones of the last reply."""
+    record = session.record
+    sign = "" if known or (record.context_tokens and not record.context_estimated) else "~"
+    known = known or record.context_tokens or _estimated(session, rows)
+    cost = f" · {dollars(cost_usd)}" if cost_usd else ""
+    return f"{sign}{_short(known)} → ~{_short(tokens)} tokens{cost}"
+
+
+def _estimated(session: Session, rows: Sequence[StoredMessage]) -> int:
+    ratio = session.calibration.ratio(session.record.model)
+    return round(measure(prompt_facts(session), rows, session.record.view).total * ratio)
+
+
+def _short(tokens: int) -> str:
+    return f"{tokens / 1000:.0f}k" if tokens >= 10_000 else f"{tokens:,}"

@@ -10,10 +10,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
 from engine.conversation import Conversation
-from engine.executor.asking import ask_aside
+from engine.executor.asking import ask_aside, count
+from engine.executor.memory_flush import whole
 from engine.executor.session import Session
-from engine.executor.spending import count
-from engine.executor.whole_write import whole
 from engine.machine.messages import Role, StopReason, TextBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage, ModelReply, ModelRequest
 from engine.ports.task_store import AppliedChanges, MessageTracking, TakenMessages, TaskRefused, TaskStore

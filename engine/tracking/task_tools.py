@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from engine.executor.call_arguments import parse_arguments
+from engine.executor.ready_calls import parse_arguments
 from engine.machine.messages import ToolUseBlock
 from engine.ports.task_store import (
     AddPreference,

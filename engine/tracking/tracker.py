@@ -11,10 +11,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from engine.conversation import Conversation
-from engine.executor.pacing import THROTTLED
+from engine.executor.asking import BUDGET, THROTTLED
 from engine.executor.requests import EngineError
 from engine.executor.session import Session
-from engine.executor.spending import BUDGET
 from engine.machine.messages import Role
 from engine.ports import ProviderError, StorageError
 from engine.ports.task_store import MessageTracking, TaskRefused, TaskStore

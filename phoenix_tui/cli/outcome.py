@@ -14,9 +14,9 @@ from typing import Final, TypeAlias, cast
 
 from msgspec import Struct
 
-from engine.executor.deferring import CODE as TOOL_DEFERRED
+from engine.executor.asking import UNKNOWN_PRICE
+from engine.executor.call_hooks import CODE as TOOL_DEFERRED
 from engine.executor.requests import Refused
-from engine.executor.spending import UNKNOWN_PRICE
 from engine.machine.messages import Origin, Role, ToolCall, ToolResult, ToolStatus, Usage, text_in
 from engine.machine.states import AwaitingApproval, Cancelling, Errored, Idle, State, ToolExecuting
 from engine.machine.texts import CUT_OFF

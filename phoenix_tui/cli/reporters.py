@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct, field
 
-from engine.executor.hook_notes import REFUSED_BY_HOOK
+from engine.executor.event_hooks import REFUSED_BY_HOOK
 from engine.machine.messages import Origin, Role, ToolStatus, ToolUseBlock, attached_in, text_in
 from engine.machine.states import RETRIES, AwaitingSubagents, Completed, Failed
 from engine.machine.texts import SUMMARIZED, without_keys

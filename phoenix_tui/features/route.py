@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from engine.ports import ConversationChanges
-from engine.routes import AnswerAlone, StartAgents
+from engine.updates import AnswerAlone, StartAgents
 from phoenix_tui.features.front_end import FrontEnd, accepted
 
 ON: Final = "A supervisor now chooses who answers: the main model or sub-agents. /route off turns this off."

@@ -15,8 +15,7 @@ from engine.machine.messages import Origin, ToolUseBlock
 from engine.machine.states import AgentStatus
 from engine.records import ConversationRecord, RunPriority, StoredMessage
 from engine.records.totals import Totals
-from engine.routes import Route, RouteCard
-from engine.updates import AgentView
+from engine.updates import AgentView, Route, RouteCard
 from phoenix_tui.text.labels import clock, money
 from tools import wording
 from tools.clean import clean_line

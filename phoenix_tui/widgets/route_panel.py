@@ -15,7 +15,7 @@ from textual.widget import Widget
 from engine.executor.requests import Receipt, Refused
 from engine.machine.effects import Strategy
 from engine.records import RunPriority
-from engine.routes import AnswerAlone, RouteAgent, RouteCard, RouteVerdict, StartAgents
+from engine.updates import AnswerAlone, RouteAgent, RouteCard, RouteVerdict, StartAgents
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.text.agent_text import strategy_words

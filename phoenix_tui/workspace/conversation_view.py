@@ -18,7 +18,6 @@ from engine.machine.stop_cause import StopCause
 from engine.machine.texts import STOPPED
 from engine.ports import StorageError
 from engine.records import ConversationRecord, QueuedMessage, StoredMessage, ToolCallRecord
-from engine.routes import RouteCard
 from engine.updates import (
     AgentsChanged,
     AgentView,
@@ -34,6 +33,7 @@ from engine.updates import (
     Noticed,
     Paced,
     QueueChanged,
+    RouteCard,
     Routed,
     RunEnded,
     Snapshot,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.api.conversation import ConversationApi
-from engine.routes import RouteCard
+from engine.updates import RouteCard
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.notices import Notifier
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from engine.conversation import Conversation
-from engine.executor import call_hosts
+from engine.executor import call_questions
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice
-from engine.executor.sandbox_probe import NoSandbox
+from engine.executor.session import NoSandbox
 from engine.machine.states import Idle
 from engine.permissions.rules import KeptRule, Rule
 from engine.ports import ConversationChanges
@@ -149,7 +149,7 @@ async def test_a_no_a_denial_and_nobody_there_refuse_with_a_reason(tmp_path: Pat
 
 
 async def test_a_question_that_nobody_answers_is_withdrawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call_hosts, "WAIT", 0.2)
+    monkeypatch.setattr(call_questions, "WAIT", 0.2)
     async with reaching(tmp_path, OTHER) as (harness, tool, talk):
         await until(lambda: isinstance(talk.state, Idle))
         assert tool.verdicts[0].why == "nobody answered in time whether other.example may be reached"
@@ -164,12 +164,12 @@ async def test_esc_withdraws_the_question_with_the_run(tmp_path: Path) -> None:
 
 
 async def test_one_call_asks_about_a_bounded_number_of_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call_hosts, "WAIT", 0.3)
-    many = [(f"h{number}.example", 443) for number in range(call_hosts.MOST_ASKED + 5)]
+    monkeypatch.setattr(call_questions, "WAIT", 0.3)
+    many = [(f"h{number}.example", 443) for number in range(call_questions.MOST_ASKED + 5)]
     async with reaching(tmp_path, *many) as (_, tool, talk):
         await until(lambda: isinstance(talk.state, Idle))
     asked = [one for one in tool.verdicts if one.why.startswith("nobody answered")]
-    assert (len(asked), len(tool.verdicts)) == (call_hosts.MOST_ASKED, call_hosts.MOST_ASKED + 5)
+    assert (len(asked), len(tool.verdicts)) == (call_questions.MOST_ASKED, call_questions.MOST_ASKED + 5)
 
 
 async def test_any_host_answers_for_all_of_the_command_but_odd_ports_and_denied_hosts(tmp_path: Path) -> None:

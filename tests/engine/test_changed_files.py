@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.conversation import Conversation
-from engine.executor.changed_files import ChangedFilesForm
+from engine.executor.call_questions import ChangedFilesForm
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, ConversationOptions, Refused
 from engine.machine.messages import TextBlock, ToolResultBlock

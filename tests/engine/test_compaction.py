@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from engine.context.view import SUMMARY as HEAD
 from engine.context.view import UNDERSTOOD
 from engine.conversation import Conversation
-from engine.executor import compacting, summarizing
+from engine.executor import compacting
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted, Refused
 from engine.machine.messages import Role, TextBlock, ToolUseBlock, Usage
@@ -193,8 +193,8 @@ async def test_a_second_summary_takes_the_first_one_in(tmp_path: Path) -> None:
 
 BROKEN = (
     (fails(Fail("no more today", retryable=False)), "Older messages were not summarized: no more today"),
-    (fails(Text("   ")), summarizing.EMPTY),
-    (fails(Text("x" * 90_000)), summarizing.TOO_LONG),
+    (fails(Text("   ")), compacting.EMPTY),
+    (fails(Text("x" * 90_000)), compacting.TOO_LONG),
     (fails(Hang()), "The summary took longer than 1 s; nothing was changed"),
 )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from engine.executor.call_arguments import native_calls, offered_name
 from engine.executor.engine_settings import EngineSettings
+from engine.executor.ready_calls import native_calls, offered_name
 from engine.machine.messages import TextBlock, ToolResultBlock, ToolUseBlock
 from engine.permissions.rules import KeptRule
 from engine.records import PermissionMode

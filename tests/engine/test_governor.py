@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.executor import governor, pacing
+from engine.executor import asking, governor
 from engine.executor.governor import Governor
 from engine.machine.messages import Usage
 from engine.machine.states import Idle
@@ -64,7 +64,7 @@ async def test_a_call_after_a_rate_limit_waits_and_says_so_where_it_is_felt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: float, told: list[float]
 ) -> None:
     monkeypatch.setattr(governor, "DELAY_PER_STEP", 0.1)
-    monkeypatch.setattr(pacing, "LEAST_TOLD", least)
+    monkeypatch.setattr(asking, "LEAST_TOLD", least)
     async with engine_harness(tmp_path, LIMITED, HELLO) as harness:
         conversation = await harness.conversation()
         await conversation.say("one")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.engine import ConversationOptions
-from engine.executor.mentions import ANSWER_LENGTH
+from engine.executor.attaching import ANSWER_LENGTH
 from engine.executor.requests import Refused
 from engine.machine.messages import TextBlock
 from tests.support.engine import engine_harness

@@ -16,8 +16,8 @@ from engine.context.view import SUMMARY
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions
 from engine.executor.engine_settings import EngineSettings
-from engine.executor.plan_answers import FRESH
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, PlanChoice, Refused
+from engine.executor.todo_lists import FRESH
 from engine.machine.messages import Role, TextBlock, ToolResultBlock
 from engine.machine.states import AwaitingApproval, Idle
 from engine.ports import ConversationChanges, ModelRequest

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.executor.governor import LONGEST, Governor
-from engine.executor.rate_window import SLACK, WINDOW, PacedCall
+from engine.executor.governor import LONGEST, SLACK, WINDOW, Governor, PacedCall
 from engine.machine.messages import Usage
 from engine.ports import RateLimit, Unit
 

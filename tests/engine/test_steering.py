@@ -13,8 +13,8 @@ import pytest
 
 from engine.conversation import Conversation
 from engine.executor.engine_settings import EngineSettings
+from engine.executor.message_queue import CHIP, TOLD
 from engine.executor.requests import Accepted, Refused
-from engine.executor.steering import CHIP, TOLD
 from engine.machine.messages import Origin, TextBlock, ToolResultBlock
 from engine.machine.states import Idle
 from engine.ports import ModelRequest

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine.conversation import Conversation
-from engine.executor.compacting import DISCARDED
+from engine.executor.compacting import DISCARDED, TOO_LONG
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted, DropSummary, Proposal, SummarizeAgain, SummaryDecision, TakeSummary
-from engine.executor.summarizing import TOO_LONG
 from engine.machine.messages import Role, TextBlock, Usage
 from engine.machine.states import Compacting, Idle
 from engine.updates import MessageSaved

@@ -21,8 +21,8 @@ from engine.api.engine import AgentsApi, BulkApi, EngineApi, LibraryApi, RewindA
 from engine.conversation import Conversation
 from engine.conversation_bulk import ConversationBulk
 from engine.engine import Engine
-from engine.executor.background_jobs import BackgroundJobs
 from engine.executor.context_manager import ContextManager
+from engine.executor.effect_runner import BackgroundJobs
 from engine.executor.message_queue import MessageQueue
 from engine.executor.routing import RoutingControl
 from engine.executor.side_questions import SideQuestions

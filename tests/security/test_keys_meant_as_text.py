@@ -30,8 +30,7 @@ from engine.machine.states import AwaitingLlm, Compacting, Errored, Routing
 from engine.ports import ConversationChanges
 from engine.records import Attachment, RunPriority
 from engine.rewind.values import PreviewFile
-from engine.routes import Route, RouteAgent, RouteCard
-from engine.updates import ApprovalAsked
+from engine.updates import ApprovalAsked, Route, RouteAgent, RouteCard
 from phoenix_tui.features.onboarding_api import LocalOffer
 from phoenix_tui.keys.key_order import HARMLESS
 from phoenix_tui.keys.keymap import KEYS, Scope

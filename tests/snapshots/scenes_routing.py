@@ -10,7 +10,7 @@ from engine.machine.effects import Strategy
 from engine.machine.messages import Role
 from engine.machine.states import AwaitingLlm, Routing
 from engine.records import RunPriority
-from engine.routes import Route, RouteAgent, RouteCard
+from engine.updates import Route, RouteAgent, RouteCard
 from tests.snapshots.booth import ALL, SMALL, Booth
 from tests.snapshots.told import model_of
 from tests.support.fake_engine import RUN

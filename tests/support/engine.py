@@ -13,8 +13,7 @@ from engine.agents.builtin_profiles import BUILT_IN_PROFILES
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions, Engine
 from engine.executor.engine_settings import EngineSettings
-from engine.executor.sandbox_probe import NO_SANDBOX, SandboxProbe
-from engine.executor.session import Ports
+from engine.executor.session import NO_SANDBOX, Ports, SandboxProbe
 from engine.machine.messages import Usage
 from engine.memory.memory import Memory
 from engine.memory.note_files import NoteFolder

@@ -15,8 +15,8 @@ from engine.activities import ActivityReporter
 from engine.effort import Effort
 from engine.engine import Activity, ConversationOptions, EngineError
 from engine.executor.history import MessageRange
-from engine.executor.hook_facts import HookFacts
 from engine.executor.requests import Accepted, ApprovalAnswer, Receipt, Refused, RunCaps
+from engine.executor.session import HookFacts
 from engine.machine.messages import Origin, Role, TextBlock, ToolCall
 from engine.machine.states import (
     AwaitingApproval,

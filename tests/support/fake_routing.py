@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from engine.executor.requests import Accepted, Receipt, Refused
-from engine.routes import RouteCard, RouteVerdict
-from engine.updates import Routed, Update
+from engine.updates import RouteCard, Routed, RouteVerdict, Update
 
 
 @dataclass

@@ -13,7 +13,7 @@ from typing import Final, cast
 from msgspec import Struct, field
 
 from engine.conversation import Conversation
-from engine.executor.call_arguments import parse_arguments
+from engine.executor.ready_calls import parse_arguments
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice, PlanChoice, Refused
 from engine.extensions.mcp.hub import McpHub
 from engine.permissions.denials import ASK, DENY

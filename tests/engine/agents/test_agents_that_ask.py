@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from engine.conversation import Conversation
-from engine.executor.current_run import TimeLimit
 from engine.executor.engine_settings import EngineSettings
+from engine.executor.inbox import TimeLimit
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, RunCaps
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, Failed, Idle
 from engine.permissions.rules import Rule

@@ -17,8 +17,7 @@ from engine.machine.states import AwaitingLlm, Idle, Routing
 from engine.ports import ConversationChanges
 from engine.records import PermissionMode, StoredMessage
 from engine.records.runs import ModelUsage
-from engine.routes import AnswerAlone, RouteAgent, StartAgents
-from engine.updates import Routed, Snapshot, Update
+from engine.updates import AnswerAlone, RouteAgent, Routed, Snapshot, StartAgents, Update
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tests.support.scripted_provider import Fail, Hang, Reply, ScriptedCall, Text
 from tools.contract import ToolClass

@@ -16,7 +16,7 @@ from engine.context.supervisor import Spent, decided, question, record_of, spawn
 from engine.machine.effects import Strategy
 from engine.machine.messages import Origin, Role, TextBlock
 from engine.records import RunPriority, StoredMessage
-from engine.routes import MOST_TASKS, Route, RouteAgent
+from engine.updates import MOST_TASKS, Route, RouteAgent
 from tests.support.engine import BuiltIn
 
 NAMES = {profile.name for profile in BUILT_IN_PROFILES}

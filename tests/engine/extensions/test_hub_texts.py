@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.executor.server_prompts import values_of
+from engine.executor.expanding import values_of
 from engine.extensions.mcp.catalogue_cache import Catalogue
 from engine.ports.server_texts import PromptField, ServerTextError
 from tests.support.mcp_hubs import hub_in, stdio

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from engine.executor.stop_hooks import MOST_TIMES, SAYS
+from engine.executor.event_hooks import MOST_TIMES, SAYS
 from engine.machine.messages import TextBlock
 from tests.support.engine import until
 from tests.support.hooked import PYTHON, Hooked, group, hooked_engine, script, write_hooks

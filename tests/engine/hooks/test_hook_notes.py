@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.executor.hook_notes import said_once
+from engine.executor.event_hooks import said_once
 
 RESULT = "A hook blocked bash: guard.py: use rg: it is\nfaster"
 

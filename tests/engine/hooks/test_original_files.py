@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.executor.original_file import LONGEST
+from engine.executor.call_results import LONGEST
 from tests.support.hooked import group, hooked_engine, says, write_hooks
 from tests.support.scripted_provider import Reply, ScriptedCall
 from tools.files.ledger import ReadLedger

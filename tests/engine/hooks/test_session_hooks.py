@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from engine.conversation import Conversation
-from engine.executor import idle_hooks
+from engine.executor import event_hooks
+from engine.executor.event_hooks import MOST_TIMES
 from engine.executor.requests import Refused
-from engine.executor.stop_hooks import MOST_TIMES
 from engine.machine.messages import Origin, TextBlock
 from engine.records import Delivery, PermissionMode
 from engine.updates import HookStarted, MessageSaved, RunEnded
@@ -190,7 +190,7 @@ async def test_a_hook_is_announced_with_the_text_of_its_file(tmp_path: Path) -> 
 async def test_a_conversation_that_waits_for_its_user_is_told_of_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(idle_hooks, "AFTER", 0.0)
+    monkeypatch.setattr(event_hooks, "AFTER", 0.0)
     seen = tmp_path / "seen"
     hooks = [group(f"cat >> {seen}", "idle_prompt"), group(f"cat >> {seen}.other", "permission_prompt")]
     write_hooks(tmp_path / "config" / "hooks.json", Notification=hooks)

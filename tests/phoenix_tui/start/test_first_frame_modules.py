@@ -49,7 +49,7 @@ def test_the_frame_was_drawn_by_these_modules(drawn: set[str]) -> None:
 
 
 def test_neither_records_nor_tools_nor_updates_of_the_engine_are_loaded(drawn: set[str]) -> None:
-    late = {"engine.records", "engine.updates", "engine.routes", "engine.search", "engine.executor", "tools.contract"}
+    late = {"engine.records", "engine.updates", "engine.search", "engine.executor", "tools.contract"}
     assert (late | {"tools.displays", "tools.files.protected"}) & drawn == set()
 
 

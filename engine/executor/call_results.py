@@ -1,7 +1,4 @@
-"""Instruction files of subfolders: added to the first result of a tool that reads there (SPEC CLAW-17).
-
-They are in no system prompt, since a changed one would void the cache of all messages.
-"""
+"""Additions to the result of a call: instruction files of subfolders, checks of language servers, text for hooks."""
 
 from __future__ import annotations
 
@@ -14,15 +11,21 @@ from typing import Final
 from msgspec.structs import replace
 
 from engine.executor.equipment import note_read
-from engine.executor.instruction_hooks import hear_folder_file
+from engine.executor.event_hooks import hear_folder_file, wants_hooks
+from engine.executor.ready_calls import ReadyCall
 from engine.executor.session import Session
 from engine.machine.messages import Block, TextBlock, ToolResultBlock, text_in
 from engine.machine.views import Omission, OmissionKind
+from engine.ports.hooks import HookEvent
 from engine.ports.instructions import PromptFile
 from engine.records import StoredMessage
 from tools.clean import reveal_name
-from tools.contract import ToolClass, ToolOutput, ToolRequest, ToolSpec
-from tools.files.location import shown
+from tools.contract import DiffDisplay, Sandbox, ToolClass, ToolOutput, ToolRequest, ToolSpec
+from tools.edit_checks import EditCheck, check_lines, check_text
+from tools.failure import ToolFailure
+from tools.files.location import Location, shown
+from tools.files.opening import opened_file
+from tools.lsp.contract import CheckPlace, EditBegun
 from tools.wording import one_line
 
 MOST_CHARACTERS: Final = 40_000
@@ -113,3 +116,72 @@ def _from_phoenix(block: Block) -> str:
     if isinstance(block, ToolResultBlock):
         return text_in(block.content)
     return block.text if isinstance(block, TextBlock) and block.attached else ""
+
+
+MOST_TEXT: Final = 8_000
+"""Characters of all checks in one result."""
+
+
+async def begin_check(session: Session, spec: ToolSpec, request: ToolRequest) -> EditBegun | None:
+    """Keep a file as it is before the one edit of it; None where no server would look at it."""
+    checker = session.ports.edit_checks
+    if checker is None or spec.tool_class is not ToolClass.EDIT or len(request.paths) != 1:
+        return None
+    record = session.record
+    sandbox = Sandbox(record.sandbox, network=session.settings.sandbox_network)
+    return await checker.begin(CheckPlace(record.id, record.cwd, sandbox), Path(request.paths[0]))
+
+
+async def with_checks(session: Session, begun: EditBegun | None, output: ToolOutput, rows: list[str]) -> ToolOutput:
+    """The output with the checks of its edit, and those of earlier edits that came meanwhile.
+
+    Where it has no diff to show the latter, `rows` get one for each.
+    """
+    checker = session.ports.edit_checks
+    if checker is None:
+        return output
+    checks: list[EditCheck] = [*checker.late(session.record.id)]
+    if begun is not None and not output.is_error and isinstance(output.display, DiffDisplay):
+        checks += await checker.finish(begun, output.display.path)
+    if not checks:
+        return output
+    output = replace(output, text=f"{output.text}\n\n{_joined(checks)}")
+    if isinstance(output.display, DiffDisplay):
+        return replace(output, display=replace(output.display, checks=tuple(checks)))
+    rows += (row for check in checks for row in check_lines(check))
+    return output
+
+
+def _joined(checks: Sequence[EditCheck]) -> str:
+    """Texts of the checks, each whole, as many as there is room for."""
+    texts, room = list[str](), MOST_TEXT
+    for text in map(check_text, checks):
+        if len(text) > room:
+            texts.append("[Further findings of language servers are left out.]")
+            break
+        texts.append(text)
+        room -= len(text)
+    return "\n".join(texts)
+
+
+LONGEST: Final = 256 * 1024
+"""Characters that a hook gets; the rest is left out."""
+_BYTES: Final = LONGEST * 4
+"""Bytes that so many characters may take in UTF-8."""
+
+
+async def text_before(session: Session, ready: ReadyCall) -> str | None:
+    """The beginning of the file that a call edits; None where no hook asks, or there is no such file."""
+    is_edit = ready.tool.spec.tool_class is ToolClass.EDIT and len(ready.request.paths) == 1
+    if not is_edit or not wants_hooks(session, HookEvent.POST_TOOL_USE):
+        return None
+    try:
+        return await asyncio.to_thread(_read, ready.request.paths[0])
+    except (OSError, ToolFailure):
+        return None
+
+
+def _read(path: Path) -> str:
+    with opened_file(Location(Path(path.anchor), path.parts[1:], str(path))) as stream:
+        text = stream.read(_BYTES).decode("utf-8", "replace")
+    return text.replace("\r\n", "\n")[:LONGEST]
