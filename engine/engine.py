@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
+
+from msgspec import Struct
 
 from engine.activities import Watcher
 from engine.agents.manager import SubAgents
 from engine.agents.spawn_tools import all_tools
-from engine.cancel_watcher import CancelWatcher
 from engine.conversation import Conversation
-from engine.conversation_bulk import ConversationBulk
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Activity as Activity
 from engine.executor.requests import ConversationOptions as ConversationOptions
 from engine.executor.requests import EngineError as EngineError
+from engine.executor.sampling import ServerSampling
 from engine.executor.session import Ports
+from engine.following import CancelWatcher
 from engine.machine.stop_cause import StopCause
 from engine.memory.memory_tools import memory_tools
 from engine.open_conversations import AgentFollower, OpenConversations
 from engine.ports import ConversationChanges, NoConversation, OwnedElsewhere
 from engine.ports.database_waits import DatabaseWaits
+from engine.ports.files import FilesError
 from engine.records import (
     Attachment,
     ConversationQuery,
@@ -31,11 +34,59 @@ from engine.records import (
     NewConversation,
     Recovery,
     SideExchange,
+    StoredMessage,
 )
 from engine.records.forks import ForkPlace
 from engine.rule_store import RuleStore
 from engine.tracking.boards import TaskBoards
+from tools.mcp_form import LEFT, FormAnswer, ServerForm
+from tools.mcp_sampling import DECLINED, NOT_CALLED, SampleAnswer, SampleRefused, SampleRequest
 from tools.shedding import SheddingOrder, shedding
+
+
+class ConversationBulk:
+    """Every stored conversation; those in `opened` are changed through themselves, so that their screens know."""
+
+    def __init__(self, ports: Ports, opened: Mapping[str, Conversation]) -> None:
+        self._ports = ports
+        self._opened = opened
+
+    async def change(self, ids: Iterable[str], changes: ConversationChanges) -> Sequence[str]:
+        """Change many, those that are not open in one transaction; returns those that another process has.
+
+        Raises:
+            StorageError: it cannot be stored; of the closed ones none has changed.
+        """
+        closed: list[str] = []
+        refused: list[str] = []
+        for conversation_id in ids:
+            conversation = self._opened.get(conversation_id)
+            if conversation is None:
+                closed.append(conversation_id)
+            elif conversation.read_only:
+                refused.append(conversation_id)
+            else:
+                await conversation.change(changes)
+        if closed:
+            refused += await self._ports.library.change_all(closed, changes, self._ports.clock.now())
+        return refused
+
+    async def newest(self, conversation_id: str, limit: int) -> Sequence[StoredMessage]:
+        """Read the newest messages, ascending, without becoming the owner."""
+        return await self._ports.store.messages(conversation_id, limit=limit)
+
+    async def purge(self, ids: Iterable[str]) -> Sequence[str]:
+        """Remove for good all that are not open here; returns those that another process has."""
+        refused: list[str] = []
+        for conversation_id in ids:
+            try:
+                await self._ports.library.purge(conversation_id)
+            except OwnedElsewhere:
+                refused.append(conversation_id)
+        if self._ports.rewinding is not None:
+            with suppress(FilesError):  # the next collection drops the rest
+                await self._ports.rewinding.collect()
+        return refused
 
 
 class Engine:
@@ -262,3 +313,32 @@ def working_directory(path: Path) -> Path:
     if not os.access(resolved, os.R_OK | os.X_OK):
         raise EngineError(f"The directory {path} cannot be read; check its permissions.")
     return resolved
+
+
+class ConversationAsker(Struct, frozen=True):
+    """Implements `engine.extensions.mcp.server_asks.UserAsker`: for a sub-agent its parent's conversation asks."""
+
+    engine: Engine
+
+    async def ask(self, conversation_id: str, server: str, form: ServerForm) -> FormAnswer:
+        """The user's answer; left where the conversation is not open here."""
+        conversation = asked_conversation(self.engine, conversation_id)
+        return LEFT if conversation is None else await conversation.server_questions.ask(server, form)
+
+    async def sample(self, conversation_id: str, server: str, request: SampleRequest) -> SampleAnswer:
+        """See `UserAsker.sample`; the call of the model is the sub-agent's own."""
+        conversation = asked_conversation(self.engine, conversation_id)
+        calling = next((one for one in self.engine.live() if one.id == conversation_id), None)
+        if conversation is None or calling is None:
+            raise SampleRefused(NOT_CALLED, DECLINED)
+        sampling = ServerSampling(conversation.server_questions.session, calling.server_questions.session)
+        return await sampling.answer(server, request)
+
+
+def asked_conversation(engine: Engine, conversation_id: str) -> Conversation | None:
+    """The conversation in which a question is asked: for a sub-agent its parent's; None where it is not open here."""
+    opened = {one.id: one for one in engine.live()}
+    conversation = opened.get(conversation_id)
+    while conversation is not None and (agent := conversation.record.agent) is not None:
+        conversation = opened.get(agent.parent_id)
+    return conversation

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from engine.activities import ActivityReporter, Watcher
-from engine.background.after_run import CompactionAfterRun
-from engine.background.titles import Titler
-from engine.background.turn_notes import TurnNotes
+from engine.background.after_run import CompactionAfterRun, Titler, TurnNotes
 from engine.context.calibration import Calibration
 from engine.conversation import Conversation
 from engine.executor.effect_runner import EffectRunner

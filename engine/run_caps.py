@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from engine.effort import Effort
+from engine.run_options import Effort
 
 if TYPE_CHECKING:
     from engine.permissions.rules import Rule

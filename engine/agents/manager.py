@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import cache
+from typing import Final, TypeVar, cast
 
-from engine.agents.factory import AgentFactory
-from engine.agents.results import AgentResults
-from engine.agents.scheduler import AgentScheduler
-from engine.agents.spawn_requests import ResumeRequest, SpawnRequest, TaskRequest
-from engine.agents.views import AgentBoard, view_of
+from msgspec import Struct
+from msgspec.structs import replace
+
+from engine.agents.results import AgentBoard, AgentResults, view_of
+from engine.agents.scheduler import AgentScheduler, RunningAgent
+from engine.context.agent_prompt import snapshot
 from engine.conversation import Conversation
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.guarding import refused_hint
@@ -20,10 +23,251 @@ from engine.executor.user_requests import log_read_on
 from engine.machine.states import AwaitingSubagents, run_of
 from engine.machine.stop_cause import StopCause
 from engine.open_conversations import OpenConversations
-from engine.ports.agent_store import USER
-from engine.records import SpawnMode
-from engine.updates import AgentView, Publisher, RunEnded, StateChanged, Update
-from tools.contract import StartedAgent, ToolInputError
+from engine.ports import ProviderError, StorageError
+from engine.ports.agent_store import USER, AgentStore
+from engine.ports.profiles import Profile, ProfileError
+from engine.records import AgentFacts, ConversationRecord, NewConversation, RunPriority, SpawnMode, StoredConversation
+from engine.run_options import Effort
+from engine.updates import MOST_TASKS, PARALLEL, SEQUENTIAL, AgentView, Publisher, RunEnded, StateChanged, Update
+from tools.arguments import Arguments
+from tools.contract import JsonObject, StartedAgent, ToolInputError
+from tools.wording import one_line
+
+MOST_TURNS: Final = 250
+LONGEST: Final = 86_400.0
+"""Seconds that a sub-agent may be given; a day."""
+SHORTEST: Final = 1.0
+
+
+class TaskRequest(Struct, frozen=True):
+    """A task for a sub-agent; 0 means the profile's own limit."""
+
+    task: str
+    profile: str = ""
+    max_turns: int = 0
+    timeout: float = 0.0
+    priority: RunPriority = RunPriority.NORMAL
+    title: str = ""
+    """Title, when the task itself is a longer prompt."""
+
+
+class SpawnRequest(Struct, frozen=True):
+    """A call of spawn_agents."""
+
+    tasks: tuple[TaskRequest, ...]
+    sequential: bool = False
+
+
+class ResumeRequest(Struct, frozen=True):
+    """A call of spawn_task that resumes an earlier sub-agent."""
+
+    agent_id: str
+    message: str
+
+
+def spawn_request(args: JsonObject) -> SpawnRequest:
+    """Read a call of spawn_agents.
+
+    Raises:
+        ToolInputError: the arguments are invalid.
+    """
+    fields = Arguments(args, ("tasks", "strategy"))
+    strategy = fields.text("strategy", PARALLEL)
+    if strategy not in {PARALLEL, SEQUENTIAL}:
+        raise ToolInputError(f"strategy must be {PARALLEL} or {SEQUENTIAL}, not {strategy}.")
+    tasks = args.get("tasks")
+    if not isinstance(tasks, list) or not 1 <= len(tasks) <= MOST_TASKS:
+        count = f"{len(tasks)}" if isinstance(tasks, list) else "none"
+        raise ToolInputError(f"tasks must be a list of 1 to {MOST_TASKS} tasks; there are {count}.")
+    return SpawnRequest(
+        tuple(_task(one, f"tasks[{place}].") for place, one in enumerate(tasks)), strategy == SEQUENTIAL
+    )
+
+
+def background_request(args: JsonObject) -> TaskRequest | ResumeRequest:
+    """Read a call of spawn_task: a new task, or a message to an earlier one.
+
+    Raises:
+        ToolInputError: the arguments are invalid.
+    """
+    known = ("task_description", "initial_prompt", "task_id", "message", "profile", "max_turns", "timeout")
+    fields = Arguments(args, known)
+    if args.get("task_id") or (args.get("message") and "task_description" not in args):  # empty when it fills a form
+        agent_id, message = fields.text("task_id").strip(), fields.text("message").strip()
+        if not agent_id or not message:
+            raise ToolInputError("To go on with an earlier task give its task_id and a message, neither empty.")
+        return ResumeRequest(agent_id, message)
+    title, prompt = fields.text("task_description").strip(), fields.text("initial_prompt").strip()
+    if not title or not prompt:
+        raise ToolInputError("A new task needs task_description (a few words) and initial_prompt, neither empty.")
+    return TaskRequest(prompt, *_limits(fields), title=title)
+
+
+def _task(one: object, where: str) -> TaskRequest:
+    if not isinstance(one, dict):
+        raise ToolInputError(f'{where[:-1]} must be an object such as {{"task": "..."}}.')
+    known: Sequence[str] = ("task", "profile", "max_turns", "timeout", "priority")
+    fields = Arguments(cast("JsonObject", one), known, where)
+    task = fields.text("task").strip()
+    if not task:
+        raise ToolInputError(f"{where}task is empty: say what the sub-agent is to do.")
+    priority = fields.text("priority", RunPriority.NORMAL.value)
+    if priority not in set(RunPriority):
+        raise ToolInputError(f"{where}priority must be one of {', '.join(RunPriority)}, not {priority}.")
+    return TaskRequest(task, *_limits(fields), RunPriority(priority))
+
+
+def _limits(fields: Arguments) -> tuple[str, int, float]:
+    """Profile, turns and seconds."""
+    turns = fields.whole("max_turns", 0, 0, MOST_TURNS)
+    seconds = fields.number("timeout", 0.0, 0.0, LONGEST)
+    if 0.0 < seconds < SHORTEST:
+        raise ToolInputError(f"timeout is in seconds and must be at least {SHORTEST:g}.")
+    return fields.text("profile", "").strip(), turns, seconds
+
+
+T = TypeVar("T", int, float)
+TITLE = 50
+"""Characters (SPEC STM-11)."""
+
+
+class AgentFactory:
+    """Turns requests into conversations, and hands those to the scheduler: all of a call, or none."""
+
+    def __init__(
+        self,
+        store: AgentStore,
+        settings: EngineSettings,
+        conversations: OpenConversations,
+        scheduler: AgentScheduler,
+        results: AgentResults,
+        board: AgentBoard,
+    ) -> None:
+        self._ports = conversations.ports
+        self._store = store
+        self._settings = settings
+        self._conversations = conversations
+        self._scheduler = scheduler
+        self._results = results
+        self._board = board
+
+    async def start_all(
+        self,
+        parent: Conversation,
+        call_id: str,
+        tasks: Sequence[TaskRequest],
+        mode: SpawnMode,
+        *,
+        sequential: bool = False,
+    ) -> list[RunningAgent]:
+        """Make the sub-agents of a call and start them; where the call is cut off meanwhile they end unbegun."""
+        making = asyncio.ensure_future(self._open_all(parent, call_id, tasks, mode))
+        try:
+            all_running = await asyncio.shield(making)
+        except asyncio.CancelledError:
+            self._results.start(self._give_up(making))
+            raise
+        if sequential:
+            for place, running in enumerate(all_running):
+                running.after = tuple(all_running[:place])
+        self._scheduler.start(all_running)
+        return all_running
+
+    async def _give_up(self, making: asyncio.Future[list[RunningAgent]]) -> None:
+        with suppress(ToolInputError, StorageError):  # then there are none
+            self._scheduler.dismiss(await making)
+
+    async def _open_all(
+        self, parent: Conversation, call_id: str, tasks: Sequence[TaskRequest], mode: SpawnMode
+    ) -> list[RunningAgent]:
+        records = await self.make(parent.record, call_id, tasks, mode)
+        background = mode is SpawnMode.BACKGROUND
+        all_running: list[RunningAgent] = []
+        try:
+            for record in records:
+                conversation = await self._conversations.adopt(record)
+                row = await self._store.row(record.id)
+                assert record.agent is not None, "what was made for a call is a sub-agent"
+                all_running.append(self._scheduler.add(conversation, record.agent, parent, background=background))
+                if row is not None:
+                    self._board.put(parent.id, view_of(row))
+        except BaseException:
+            self._scheduler.dismiss(all_running)
+            raise
+        return all_running
+
+    async def make(
+        self, parent: ConversationRecord, call_id: str, requests: Sequence[TaskRequest], mode: SpawnMode
+    ) -> Sequence[StoredConversation]:
+        """The sub-agents of one call, in its order; all or none.
+
+        Raises:
+            ToolInputError: a profile is unknown or broken.
+            StorageError: they cannot be stored.
+        """
+        first = max(1, parent.context_start_seq)
+        rows = await self._ports.store.messages(parent.id, first_seq=first)
+
+        @cache
+        def context(window: int) -> str:
+            return snapshot(rows, parent.summary, call_id, window)
+
+        new = [
+            self._new(
+                parent, request, AgentFacts(parent.id, mode, call_id, place, request.title or request.task), context
+            )
+            for place, request in enumerate(requests, 1)
+        ]
+        return await self._store.create_all(new, self._ports.clock.now())
+
+    def _new(
+        self, parent: ConversationRecord, request: TaskRequest, facts: AgentFacts, context: Callable[[int], str]
+    ) -> NewConversation:
+        profile, settings = self._profile(request.profile, parent), self._settings
+        model = profile.model or parent.model
+        turns, seconds = profile.limits_under(settings.agent_turns, settings.agent_timeout)
+        limited = replace(
+            facts,
+            max_turns=_asked(request.max_turns, turns, narrows=profile.project),
+            timeout=_asked(request.timeout, seconds, narrows=profile.project),
+            priority=request.priority,
+            context=context(self._window(model)),
+        )
+        return NewConversation(
+            id=self._ports.ids.new(),
+            cwd=parent.cwd,
+            model=model,
+            title=one_line(facts.task, TITLE),
+            permission_mode=profile.mode_under(parent.permission_mode),
+            profile=profile.name,
+            agent=limited,
+            prompt=request.task,
+            sandbox=profile.sandbox_under(parent.sandbox),
+            sandbox_required=parent.sandbox_required or bool(profile.sandbox),
+            effort=Effort(profile.effort) if profile.effort else parent.effort,
+        )
+
+    def _window(self, model: str) -> int:
+        """Context window of a model in tokens, 0 while unknown."""
+        try:
+            provider, name = self._ports.providers.resolve(model)
+        except ProviderError:
+            return 0  # the call itself reports it
+        return provider.describe(name).context_window
+
+    def _profile(self, name: str, parent: ConversationRecord) -> Profile:
+        if self._ports.profiles is None:
+            raise ToolInputError("Sub-agents are not available here.")
+        try:
+            return self._ports.profiles.resolve(name, parent.cwd)
+        except ProfileError as error:
+            raise ToolInputError(error.sentence) from error
+
+
+def _asked(wanted: T, limit: T, *, narrows: bool) -> T:
+    """Limit of the task itself, bounded by that of a profile that only narrows."""
+    return min(wanted, limit) if wanted and narrows else wanted or limit
+
 
 NO_AGENT: Final = "This conversation is not a sub-agent; send it a message."
 

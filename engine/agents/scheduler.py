@@ -9,8 +9,7 @@ from functools import partial
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.agents.results import AgentResults
-from engine.agents.views import AgentBoard
+from engine.agents.results import AgentBoard, AgentResults
 from engine.context.agent_prompt import previous_results
 from engine.conversation import Conversation
 from engine.executor.requests import EngineError, Receipt, Refused

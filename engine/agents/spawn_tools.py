@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from engine.agents.manager import SubAgents
-from engine.agents.spawn_requests import (
+from engine.agents.manager import (
     ResumeRequest,
+    SubAgents,
     TaskRequest,
     background_request,
     spawn_request,

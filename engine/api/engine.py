@@ -1,20 +1,20 @@
-"""Interface of the whole engine for front ends."""
+"""Interfaces of the engine for front ends: conversations, rules, rewinding, notes, statistics, task boards."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from engine.executor.requests import ConversationOptions
 from engine.machine.stop_cause import StopCause
+from engine.records.statistics import Statistics, StatisticsQuery
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from engine.api.conversation import ConversationApi, Unsubscribe
-    from engine.api.tasks import TasksApi
     from engine.executor.requests import Activity
     from engine.machine.states import State
+    from engine.memory.memory import NoteRow
     from engine.ports import ConversationChanges
     from engine.ports.database_waits import DatabaseWaits
     from engine.ports.files import FileChange
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from engine.records.forks import ForkPlace
     from engine.records.model_calls import CallSum
     from engine.records.runs import RunRecord
+    from engine.records.tracked_tasks import TaskBoardView, TaskPage, TaskStatus, TrackedTask, TrackingStatus
     from engine.records.turns import TurnSummary
     from engine.rewind.values import Changed, Done, Preview, RewindList, RewindScope
     from engine.rule_store import ActiveRule
@@ -199,7 +200,7 @@ class RulesApi(Protocol):
 
 
 class BulkApi(Protocol):
-    """Operations on conversations without opening them (`engine.conversation_bulk`)."""
+    """Operations on conversations without opening them (`engine.engine`)."""
 
     async def change(self, ids: Iterable[str], changes: ConversationChanges) -> Sequence[str]:
         """Change many; returns those that another process has."""
@@ -297,4 +298,83 @@ class EngineApi(Protocol):
 
     async def close(self, reason: str = "") -> None:
         """Stop everything and close the store; `reason` is what hooks hear of it, such as prompt_input_exit."""
+        ...
+
+
+class NotesApi(Protocol):
+    """The notes of the user and of every project."""
+
+    async def project(self, cwd: Path) -> str:
+        """The scope of the project that a folder belongs to."""
+        ...
+
+    async def rows(self, scope: str) -> Sequence[NoteRow]:
+        """The newest files of a scope."""
+        ...
+
+    async def read(self, path: str) -> str:
+        """The text of a file."""
+        ...
+
+    async def remove(self, path: str) -> bytes:
+        """Delete a file; gives its content for `put_back`."""
+        ...
+
+    async def put_back(self, path: str, content: bytes) -> None:
+        """Make a file with this content; raises FileExistsError where there is one."""
+        ...
+
+    async def place(self, path: str) -> Path:
+        """The file itself, for an editor."""
+        ...
+
+
+class StatisticsApi(Protocol):
+    """Sums of model calls and tool calls (`engine.ports.statistics.StatisticsStore`)."""
+
+    async def read(self, query: StatisticsQuery) -> Statistics:
+        """Sums of all conversations, also archived ones and those in the trash. Raises StorageError."""
+        ...
+
+
+class TasksApi(Protocol):
+    """The boards of all conversations; a conversation need not be open except for `flush`.
+
+    Each change of a board that is open here is published as `engine.updates.TasksChanged`.
+    """
+
+    async def board(self, conversation_id: str) -> TaskBoardView:
+        """The whole board with the messages of each task; an empty one for an unknown conversation."""
+        ...
+
+    async def page(
+        self, conversation_id: str, cursor: str = "", limit: int = 20, *, newest_first: bool = False
+    ) -> TaskPage:
+        """Tasks by time of creation without their messages, 1 to 200 a page; `cursor` is that of the page before."""
+        ...
+
+    async def edit(
+        self, conversation_id: str, task_id: str, status: TaskStatus | None = None, description: str | None = None
+    ) -> TrackedTask:
+        """Change status or text of a task for the user; None leaves it as it is."""
+        ...
+
+    async def remove(self, conversation_id: str, task_id: str) -> None:
+        """Remove a task; its messages stay, without one, and the tasks behind it move up."""
+        ...
+
+    async def put_back(self, conversation_id: str) -> TrackedTask:
+        """Put the task back that was removed last in this process, with its place, texts and messages."""
+        ...
+
+    async def flush(self, conversation_id: str) -> TrackingStatus:
+        """Process waiting and failed messages of an open conversation now; waits up to a minute for another pass."""
+        ...
+
+    async def set_tracking(self, conversation_id: str, on: bool) -> TrackingStatus:
+        """Switch tracking of one conversation on or off, whatever the setting says; off leaves waiting messages out."""
+        ...
+
+    async def untasked(self, conversation_id: str) -> tuple[int, ...]:
+        """Seqs of the messages that belong to no task, ascending; notices are left out."""
         ...

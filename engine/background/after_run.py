@@ -1,4 +1,4 @@
-"""Summarizes older messages in the background once a run has ended and left many of them (SPEC CLAW-31, CLAW-32)."""
+"""Model calls in the background after a run: titles, summaries of turns, summaries of older messages."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ from typing import Final
 from msgspec.structs import replace
 
 from engine.conversation import Conversation
-from engine.executor.asking import summary_model
+from engine.executor.asking import keep, summary_model
 from engine.executor.compacting import NotCompacted, select_older, summarize, summary_draft
 from engine.executor.inbox import InboxEntry, Priority
 from engine.executor.memory_flush import flush_memory
 from engine.executor.requests import Receipt
 from engine.executor.session import Session
-from engine.executor.side_questions import may_ask
+from engine.executor.side_questions import ask, may_ask
 from engine.machine.events import OlderSummarized
-from engine.machine.messages import Role
+from engine.machine.messages import Origin, Role, text_in
 from engine.machine.states import AwaitingLlm, Compacting, CompactingContext, is_busy
 from engine.machine.views import CompactionCause, CompactionDraft
-from engine.ports import ProviderError, StorageError
-from engine.updates import AnswerEnded, BackgroundSummary, StateChanged, Update
+from engine.ports import ConversationChanges, ProviderError, StorageError
+from engine.records import StoredMessage, TitleBy
+from engine.records.model_calls import CallPurpose
+from engine.records.turns import TurnDigest, TurnNote
+from engine.updates import AnswerEnded, BackgroundSummary, RunEnded, StateChanged, Update
 
 log = logging.getLogger(__name__)
 
@@ -124,3 +127,166 @@ class CompactionAfterRun:
         tokens = max(draft.tokens + record.context_tokens - before, 1)
         facts = replace(draft.facts, message_count=record.message_count, tokens_after=tokens)
         return replace(draft, view=view, tokens=tokens, facts=facts)
+
+
+TITLE_INSTRUCTION: Final = (
+    "You name conversations. Answer with a title for the exchange below and nothing else: at most six words, in the"
+    " language of the exchange, no quotation marks, no full stop."
+)
+LONGEST_TITLE: Final = 50
+"""Characters of a title (SPEC STM-11)."""
+EXCERPT: Final = 1_500
+"""Characters of each side that the model gets to see."""
+FIRST_MESSAGES: Final = 40
+"""Number of messages searched for the first exchange."""
+
+
+class Titler:
+    """Follows one conversation; asks once, never while the model throttles, and never where the user gave a title."""
+
+    def __init__(self, conversation: Conversation, session: Session) -> None:
+        self._conversation = conversation
+        self._session = session
+        self._task: asyncio.Task[None] | None = None
+
+    def follow(self, update: Update) -> None:
+        """Begin when the first run has ended well."""
+        if self._task is None and isinstance(update, RunEnded) and update.status == "success" and self._wanted():
+            self._task = asyncio.get_running_loop().create_task(self._name())
+
+    @property
+    def under_way(self) -> bool:
+        """True while a model call is in progress."""
+        return self._task is not None and not self._task.done()
+
+    async def close(self) -> None:
+        """Ask no longer."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+
+    def _wanted(self) -> bool:
+        session = self._session
+        return (
+            session.settings.auto_title and not session.read_only and session.record.title_by is TitleBy.FIRST_MESSAGE
+        )
+
+    async def _name(self) -> None:
+        try:
+            await self._ask()
+        except (ProviderError, StorageError, TimeoutError) as error:
+            log.info("no title for %s: %s", self._session.record.id, error)
+
+    async def _ask(self) -> None:
+        session = self._session
+        model = session.settings.cheap_model or session.record.model
+        if not may_ask(session, model):
+            return
+        messages = await session.ports.store.messages(session.record.id, first_seq=1, last_seq=FIRST_MESSAGES)
+        exchange = excerpt(messages)
+        if exchange:
+            aside = await ask(session, CallPurpose.TITLE, model, TITLE_INSTRUCTION, exchange)
+            title = title_of(aside.text) or None
+            await keep(self._conversation, session, ConversationChanges(suggested_title=title))
+
+
+def excerpt(messages: list[StoredMessage]) -> str:
+    """The first message and its answer, each cut; empty where one of them has no words."""
+    asked = next((words for one in messages if one.origin is Origin.HUMAN and (words := _words(one))), "")
+    answers = (words for one in reversed(messages) if one.role is Role.ASSISTANT and (words := _words(one)))
+    answered = next(answers, "")
+    return f"User: {asked[:EXCERPT]}\n\nAssistant: {answered[:EXCERPT]}" if asked and answered else ""
+
+
+def _words(message: StoredMessage) -> str:
+    return text_in(message.blocks, " ").strip()
+
+
+def title_of(text: str) -> str:
+    """The first line of an answer as a title: bare words, cut between two of them; empty where there is none."""
+    line = next((bare for line in text.splitlines() if (bare := line.strip(" \t#*_`\"'“”«».:"))), "")
+    words = " ".join(line.removeprefix("Title:").split())
+    if len(words) <= LONGEST_TITLE:
+        return words
+    head = words[: LONGEST_TITLE + 1].rpartition(" ")[0]
+    return head or words[:LONGEST_TITLE]
+
+
+NOTE_INSTRUCTION: Final = (
+    "You keep the table of contents of a conversation. Sum up the exchange below in one or two short sentences, in its"
+    " language: what was asked, what was done, how it ended. Name what somebody would look for later, such as files."
+    " Answer with these sentences and nothing else."
+)
+LONGEST_NOTE: Final = 400
+"""Characters of a summary that are kept."""
+FEWEST_WORDS: Final = 40
+"""An exchange of fewer, in which no tool was used, is its own summary."""
+
+
+class TurnNotes:
+    """Follows one conversation of the user; each turn that ended well is summed up, never while its model throttles."""
+
+    def __init__(self, conversation: Conversation, session: Session) -> None:
+        self._conversation = conversation
+        self._session = session
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def follow(self, update: Update) -> None:
+        """Sum up the turn of a successful run, while the conversation may continue."""
+        if not isinstance(update, AnswerEnded):
+            return
+        if self._session.settings.turn_summaries and not self._session.read_only:
+            task = asyncio.get_running_loop().create_task(self._note())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    @property
+    def under_way(self) -> bool:
+        """True while a model call is in progress."""
+        return bool(self._tasks)
+
+    async def close(self) -> None:
+        """Ask no longer."""
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _note(self) -> None:
+        try:
+            await self._ask()
+        except (ProviderError, StorageError, TimeoutError) as error:
+            log.info("no summary of a turn of %s: %s", self._session.record.id, error)
+
+    async def _ask(self) -> None:
+        session = self._session
+        model = session.settings.cheap_model or session.record.model
+        if not may_ask(session, model):
+            return
+        turn = await session.ports.library.newest_turn(session.record.id)
+        exchange = question(turn) if turn is not None else ""
+        if turn is None or not exchange:
+            return
+        aside = await ask(session, CallPurpose.TURN_SUMMARY, model, NOTE_INSTRUCTION, exchange)
+        words = one_line(aside.text)
+        note = TurnNote(turn.number, words) if words else None
+        await keep(self._conversation, session, ConversationChanges(turn_note=note))
+
+
+def question(turn: TurnDigest) -> str:
+    """A turn as its model gets to see it; empty where that is not worth a summary."""
+    words = len(f"{turn.asked} {turn.answered}".split())
+    if not turn.asked or not turn.answered or (words < FEWEST_WORDS and not turn.tools):
+        return ""
+    tools = ", ".join(f"{name} {count}" for name, count in turn.tools)
+    did = f"[Tools: {tools}]" if tools else ""
+    changed = f"[Changed: {', '.join(turn.files)}]" if turn.files else ""
+    return "\n\n".join(part for part in (f"User: {turn.asked}", did, changed, f"Assistant: {turn.answered}") if part)
+
+
+def one_line(text: str) -> str:
+    """An answer as one line, cut between two words."""
+    words = " ".join(text.split()).strip('"“”')
+    if len(words) <= LONGEST_NOTE:
+        return words
+    return f"{words[:LONGEST_NOTE].rpartition(' ')[0] or words[: LONGEST_NOTE - 1]}…"

@@ -10,13 +10,13 @@ from msgspec import Struct
 
 from engine.context.growing import GrowingView
 from engine.context.prompt import PromptFacts, dynamic_section, iterations_left, plans, static_prompt
-from engine.effort import Effort
 from engine.machine.agent_rules import FIELDS
 from engine.machine.agent_texts import GRACE
 from engine.machine.effects import RequestLlm
 from engine.machine.views import ContextView
 from engine.ports import ImageBytes, ModelRequest, Store
 from engine.records import StoredMessage
+from engine.run_options import Effort
 from tools.files.own_files import read_own
 
 CONTINUE_TEXT = "[Your reply was cut off by the output limit. Continue exactly where it ended.]"

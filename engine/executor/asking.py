@@ -11,7 +11,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.context.estimate import message_tokens, rough_tokens, tools_tokens
-from engine.effort import Effort
 from engine.executor.call_log import UNPRICED, OpenCall
 from engine.executor.governor import PacedCall
 from engine.executor.session import Session
@@ -34,6 +33,7 @@ from engine.ports import (
 from engine.ports.growing_values import GrowingValues
 from engine.records.model_calls import PREVIEW, CallPurpose, CallStatus, ModelCall
 from engine.records.totals import Totals, total_cost
+from engine.run_options import Effort
 from engine.updates import CallEnded, Noticed, Paced
 from tools.clean import clean_line
 from tools.wording import one_line

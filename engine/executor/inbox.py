@@ -12,13 +12,13 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from engine.effort import Effort
 from engine.executor.loop_guard import LoopGuard
 from engine.executor.requests import Receipt, Refused, RunCaps
 from engine.machine.events import Event
 from engine.permissions.rules import Rule
 from engine.ports import Write
 from engine.ports.instructions import PromptFile
+from engine.run_options import Effort
 from tools.todo_items import TodoList
 
 UNWANTED: Final = Refused("nobody waits for this any more")

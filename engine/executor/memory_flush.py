@@ -21,8 +21,7 @@ from engine.executor.asking import ask_aside, check_budget, summary_model
 from engine.executor.ready_calls import parse_arguments
 from engine.executor.session import Session
 from engine.machine.messages import Role, TextBlock, ToolResultBlock, ToolUseBlock, text_in
-from engine.memory.memory import Memory, entry_text
-from engine.memory.note_files import LONGEST_ENTRY, NoteRefused
+from engine.memory.memory import LONGEST_ENTRY, Memory, NoteRefused, entry_text
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, StorageError
 from engine.records import StoredMessage
 from engine.records.model_calls import CallPurpose

@@ -63,7 +63,7 @@ from engine.ports import (
 from engine.ports.hooks import HookEvent
 from engine.records import PermissionMode, StoredMessage
 from engine.records.model_calls import CallPurpose
-from engine.rewind.files_note import files_note
+from engine.rewind.rewind import files_note
 from engine.updates import LiveTextDropped, Noticed, TextArrived, ThinkingArrived, ToolDrafted
 from tools.contract import SandboxMode, ToolClass
 

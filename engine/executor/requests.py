@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from engine.effort import Effort
-from engine.permission_mode import PermissionMode
 from engine.run_caps import RunCaps as RunCaps
+from engine.run_options import Effort, PermissionMode
 from tools.sandbox_mode import SandboxMode
 
 if TYPE_CHECKING:

@@ -7,10 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.memory.memory import Memory
-from engine.memory.note_files import USER, NoteRefused
-from engine.memory.passages import words_of
-from engine.memory.unseen import message_at, search_unseen
+from engine.memory.memory import USER, Memory, NoteRefused
+from engine.memory.passages import message_at, search_unseen, words_of
 from engine.ports import StorageError, Store
 from engine.ports.profiles import MEMORY_TOOLS
 from tools.arguments import Arguments, object_schema

@@ -1,12 +1,22 @@
-"""Texts in parts for a search: passages of notes, words of a query, and the lines around a match."""
+"""Search in notes and in messages that a model no longer sees whole: passages, words of a query, matches."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Final
 
+from msgspec import Struct, field
+
+from engine.context.measure import said
+from engine.context.message_cap import capped
+from engine.context.turn_limit import begins_turn
+from engine.machine.messages import ImageBlock, Role, TextBlock, ToolResultBlock, ToolUseBlock
+from engine.ports import Store
 from engine.ports.note_index import Passage
+from engine.ports.profiles import MEMORY_TOOLS
+from engine.records import ConversationRecord, StoredMessage
 from engine.search import folded
 
 FULL: Final = 600
@@ -118,3 +128,152 @@ def _places(low: str, word: str) -> Iterator[int]:
             return
         yield place
         place = low.find(word, place + len(word))
+
+
+SLICE: Final = 100
+"""Messages that are read at once."""
+MOST_CHARACTERS: Final = 40_000_000
+"""Text that is looked through for one answer, newest messages first."""
+USUAL_LENGTH: Final = 1_500
+"""Characters of a usual message: in longer ones a word must be more frequent to count more."""
+REPORTED: Final = frozenset({Role.USER, Role.ASSISTANT})
+
+
+class UnseenHit(Struct, frozen=True):
+    """A message that matches, the line of the match, and the text around it."""
+
+    seq: int
+    line: int
+    kind: str
+    text: str
+
+
+class _Match(Struct, frozen=True):
+    seq: int
+    kind: str
+    length: int
+    counts: tuple[int, ...]
+    """Occurrences of each word."""
+
+
+class _Seen(Struct):
+    """The part of a conversation that its model is sent, met from its newest message on."""
+
+    record: ConversationRecord
+    turns: int
+    """Newest turns that are sent; 0: all."""
+    omitted: frozenset[int]
+    begun: set[int] = field(default_factory=set[int])
+
+    def has_whole(self, message: StoredMessage) -> bool:
+        """True when the model is sent all of a message; older ones must be asked about later."""
+        if self.turns and len(self.begun) >= self.turns and message.turn_number not in self.begun:
+            return False
+        if begins_turn(message):
+            self.begun.add(message.turn_number)
+        whole = message.seq >= self.record.context_start_seq and message.seq not in self.omitted
+        return whole and capped(message) is message
+
+
+async def search_unseen(
+    store: Store, record: ConversationRecord, words: Sequence[str], limit: int, turns: int = 0
+) -> tuple[UnseenHit, ...]:
+    """The best matches among the messages that the model is not sent whole; the best first.
+
+    `turns` are the newest turns that it is sent; 0: all.
+    """
+    if not words:
+        return ()
+    seen = _Seen(record, turns, frozenset(each.seq for each in record.omitted))
+    matches: list[_Match] = []
+    read, left = 0, MOST_CHARACTERS
+    async for found in _slices(store, record.id):
+        calls = _calls(found)
+        for message in reversed(found[1:] if len(found) == SLICE else found):
+            if seen.has_whole(message) or not _is_for_models(message):
+                continue
+            text = message_text(message, calls)
+            read, left = read + 1, left - len(text)
+            low = folded(text)
+            counts = tuple(occurrences(low, word) for word in words)
+            if any(counts):
+                matches.append(_Match(message.seq, kind_of_message(message), len(text), counts))
+        if left < 0:
+            break
+    best = _best(matches, read, len(words), limit)
+    return tuple([await _hit(store, record.id, match, words) for match in best])
+
+
+def kind_of_message(message: StoredMessage) -> str:
+    """The author of a message, in a word."""
+    if any(isinstance(block, ToolResultBlock) for block in message.blocks):
+        return "tool result"
+    return "you" if message.role is Role.ASSISTANT else "user"
+
+
+def message_text(message: StoredMessage, calls: dict[str, str]) -> str:
+    """The text of a message with its calls and results, without thinking and without earlier answers of memory.
+
+    `calls` has the names of tools by the ids of their calls.
+    """
+    parts: list[str] = []
+    for block in message.blocks:
+        match block:
+            case TextBlock(text=text):
+                parts.append(text)
+            case ToolUseBlock(name=name, input_json=arguments) if name not in MEMORY_TOOLS:
+                parts.append(f"[called {name}: {said(arguments)}]")
+            case ToolResultBlock(tool_use_id=call, content=content) if calls.get(call) not in MEMORY_TOOLS:
+                parts += [part.text for part in content if isinstance(part, TextBlock)]
+            case ImageBlock():
+                parts.append("[image]")
+            case _:
+                pass
+    return "\n".join(parts)
+
+
+async def message_at(store: Store, conversation_id: str, seq: int) -> str | None:
+    """The whole text of one message of a conversation; None where there is none."""
+    found = await store.messages(conversation_id, first_seq=max(seq - 1, 1), last_seq=seq)
+    message = next((one for one in found if one.seq == seq), None)
+    return message_text(message, _calls(found)) if message is not None and _is_for_models(message) else None
+
+
+async def _slices(store: Store, conversation_id: str) -> AsyncIterator[list[StoredMessage]]:
+    """Every message, the newest slice first; the first one of a full slice comes again, behind the call it answers."""
+    last: int | None = None
+    while found := await store.messages(conversation_id, last_seq=last, limit=SLICE):
+        yield found
+        if len(found) < SLICE:
+            return
+        last = found[0].seq
+
+
+def _calls(messages: Sequence[StoredMessage]) -> dict[str, str]:
+    return {block.id: block.name for message in messages for block in message.blocks if isinstance(block, ToolUseBlock)}
+
+
+def _is_for_models(message: StoredMessage) -> bool:
+    return message.role in REPORTED and not message.silent
+
+
+def _best(matches: Sequence[_Match], read: int, words: int, limit: int) -> list[_Match]:
+    """The matches by the rarity of their words, then by how densely these occur; older ones first among equals.
+
+    Unlike in BM25, length takes nothing from a word that occurs: a long result may hold the one line that is wanted.
+    """
+    having = [sum(1 for match in matches if match.counts[place]) for place in range(words)]
+    rarity = [math.log(1 + (read - count + 0.5) / (count + 0.5)) for count in having]
+    return sorted(matches, key=lambda match: (-_score(match, rarity), match.seq))[:limit]
+
+
+def _score(match: _Match, rarity: Sequence[float]) -> float:
+    usual = 1 + match.length / USUAL_LENGTH
+    pairs = zip(match.counts, rarity, strict=True)
+    return sum(rare * (1 + count / (count + usual)) for count, rare in pairs if count)
+
+
+async def _hit(store: Store, conversation_id: str, match: _Match, words: Sequence[str]) -> UnseenHit:
+    text = await message_at(store, conversation_id, match.seq) or ""
+    line, shown = excerpt(text, words)
+    return UnseenHit(match.seq, line, match.kind, shown)

@@ -9,8 +9,8 @@ from typing import Final, Protocol
 
 from msgspec import Struct, field
 
-from engine.effort import Effort
 from engine.records import ConversationRecord
+from engine.run_options import Effort
 from tools.contract import ProcessRunner
 
 

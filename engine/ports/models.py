@@ -7,9 +7,9 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct, field
 
-from engine.effort import Effort
 from engine.machine.messages import Block, Role, StopReason, Usage
 from engine.ports.rate_limits import LimitsTold, RateLimit
+from engine.run_options import Effort
 from tools.contract import ToolSpec
 from tools.web.contract import WebQuery, WebSource
 

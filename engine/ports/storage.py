@@ -9,7 +9,6 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.effort import Effort
 from engine.machine.views import ContextView
 from engine.ports.database_waits import DatabaseWaits
 from engine.ports.moves import Committed, Move, RecordCompaction, RecordEvent
@@ -35,6 +34,7 @@ from engine.records.forks import ForkPlace
 from engine.records.model_calls import CallSum, ModelCall
 from engine.records.runs import RunRecord
 from engine.records.turns import TurnDigest, TurnNote, TurnSummary
+from engine.run_options import Effort
 from engine.search import SearchQuery
 from tools.contract import JsonObject, PreparedImage, SandboxMode
 from tools.todo_items import TodoList

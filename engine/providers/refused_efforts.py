@@ -7,8 +7,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from engine.effort import Effort, nearest
 from engine.ports import ModelRequest, ProviderError, ProviderNotice
+from engine.run_options import Effort, nearest
 
 REFUSED: Final = "{model} does not accept effort {effort}; asked without it. /effort shows what it accepts."
 _MARKS: Final = ("effort", "reasoning", "thinking", "output_config", "budget_tokens", "chat_template_kwargs")

@@ -8,12 +8,12 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from engine.effort import Effort
 from engine.machine.messages import Block, Origin, Role, ToolStatus, Usage
 from engine.machine.states import AgentOutcome, State
 from engine.machine.views import CompactionFacts, ContextView, EarlierView, Omission
-from engine.permission_mode import PermissionMode as PermissionMode
 from engine.records.totals import Totals
+from engine.run_options import Effort
+from engine.run_options import PermissionMode as PermissionMode
 from engine.search import Speaker
 from tools.contract import SandboxMode
 from tools.todo_items import TodoList

@@ -3,21 +3,114 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.machine.messages import Origin, Role
 from engine.machine.states import State, is_busy
 from engine.ports import Clock, Ids
-from engine.ports.files import Coverage, FileChange, FilesError, Folders, Restored
+from engine.ports.files import Coverage, FileChange, FilesError, FileState, Folders, Restored, same_state
 from engine.ports.turns import BranchRow, FileStep, NewBranch, StepKind, StepState, TurnLog
-from engine.records import ConversationRecord
-from engine.rewind.plans import PathChange, as_done, previewed, turned_around, wanted, without
+from engine.records import ConversationRecord, StoredMessage
 from engine.rewind.turn_recorder import TurnRecorder
-from engine.rewind.values import Changed, Done, Preview, PreviewFile, RewindList, RewindPoint, RewindScope, Takeback
+from engine.rewind.values import (
+    Changed,
+    ChangedFile,
+    Done,
+    Preview,
+    PreviewFile,
+    RewindList,
+    RewindPoint,
+    RewindScope,
+    Takeback,
+)
+from tools.clean import clean_line
 from tools.contract import DiffDisplay
+
+CHANGED_SINCE = "changed since then by someone else"
+CHANGED_BETWEEN = "also changed by someone else between two turns"
+NOT_KEPT = "its earlier content was not saved"
+
+
+class PathChange(Struct, frozen=True):
+    """One path: how this conversation left it, and how it was before."""
+
+    path: bytes
+    expected: FileState | None
+    target: FileState | None
+    between: bool = False
+    """True when another author changed it between two steps."""
+
+
+def wanted(steps: Sequence[FileStep], seq: int) -> tuple[PathChange, ...]:
+    """Reverse the changes to files from the prompt `seq` on.
+
+    A step that followed the conversation to another branch is no change of this one: it records the files as left, not
+    as they were. Only before a turn is a gap the work of others: a restore begins with the shown state.
+    """
+    found: dict[bytes, PathChange] = {}
+    for step in steps:
+        if step.seq < seq:
+            continue
+        for change in step.changes:
+            known = found.get(change.path)
+            if known is not None:
+                gap = step.kind is StepKind.TURN and not same_state(known.expected, change.before)
+                between = known.between or gap
+                found[change.path] = PathChange(change.path, change.after, known.target, between)
+            elif step.kind is not StepKind.BRANCH:
+                found[change.path] = PathChange(change.path, change.after, change.before)
+    return tuple(found[path] for path in sorted(found))
+
+
+def turned_around(changes: Sequence[FileChange]) -> tuple[PathChange, ...]:
+    """Reverse these changes."""
+    return tuple(PathChange(change.path, change.after, change.before) for change in changes)
+
+
+def without(planned: Sequence[PathChange], lost: Collection[bytes]) -> list[PathChange]:
+    """The same changes; those whose contents were dropped for newer ones are marked as not kept."""
+    return [
+        replace(one, target=replace(one.target, kept=False))
+        if one.target is not None and one.target.content in lost
+        else one
+        for one in planned
+    ]
+
+
+def previewed(planned: Sequence[PathChange], now: Mapping[bytes, FileState | None]) -> list[PreviewFile]:
+    """Changes still to be made, given the present states; paths in the desired state are left out."""
+    files: list[PreviewFile] = []
+    for one in planned:
+        present = now.get(one.path)
+        if same_state(present, one.target):
+            continue
+        change = FileChange(one.path, present, one.target)
+        if one.target is not None and not one.target.kept:
+            files.append(PreviewFile(change, NOT_KEPT, possible=False))
+        elif not same_state(present, one.expected):
+            files.append(PreviewFile(change, CHANGED_SINCE))
+        elif one.between:
+            files.append(PreviewFile(change, CHANGED_BETWEEN))
+        else:
+            files.append(PreviewFile(change))
+    return files
+
+
+def as_done(files: Sequence[PreviewFile]) -> tuple[ChangedFile, ...]:
+    """The changes that restoring all of these files would reverse, in their original direction."""
+    return tuple(
+        ChangedFile(
+            FileChange(one.change.path, one.change.after, one.change.before, one.change.removed, one.change.added),
+            one.conflict,
+        )
+        for one in files
+    )
+
 
 MOST_POINTS = 1_000
 ANSWERING = 20.0
@@ -303,3 +396,45 @@ def _made(changes: Sequence[FileChange], outcome: Sequence[Restored]) -> int:
 
 def _problems(outcome: Sequence[Restored]) -> tuple[Restored, ...]:
     return tuple(one for one in outcome if one.problem)
+
+
+NAMED: Final = 20
+"""Files that are named; of more the number is given."""
+
+
+async def files_note(log: TurnLog, conversation_id: str, rows: Sequence[StoredMessage]) -> str:
+    """The note for the turn that `rows` end with, which follows a restore; empty where none came ahead of it.
+
+    It goes with every request of that turn and is stored in no message (SPEC UNI-33). Raises StorageError.
+    """
+    return worded(changed_paths(await log.restored(conversation_id, _before_the_turn(rows))))
+
+
+def _before_the_turn(rows: Sequence[StoredMessage]) -> int:
+    """The seq of the last reply ahead of the newest message of the user."""
+    asked = next((place for place in reversed(range(len(rows))) if rows[place].origin is Origin.HUMAN), len(rows))
+    replies = (rows[place].seq for place in reversed(range(asked)) if rows[place].role is Role.ASSISTANT)
+    return next(replies, rows[0].seq - 1 if rows else 0)
+
+
+def changed_paths(steps: Sequence[FileStep]) -> list[str]:
+    """The files that are another than before these restores; one that was undone changed nothing."""
+    net: dict[str, tuple[FileState | None, FileState | None]] = {}
+    for step in steps:
+        for change in step.changes:
+            if not change.only_folder:
+                first = net[change.name][0] if change.name in net else change.before
+                net[change.name] = (first, change.after)
+    return sorted(name for name, (before, after) in net.items() if not same_state(before, after))
+
+
+def worded(names: Sequence[str]) -> str:
+    """One note, empty without files."""
+    if not names:
+        return ""
+    listed = ", ".join(clean_line(name) for name in names[:NAMED])
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return (
+        f"[The user put files back to an earlier state since your last reply: {listed}{more}. What you read or wrote"
+        " of them before may no longer be there: read them again before you rely on it.]"
+    )

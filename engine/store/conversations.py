@@ -21,7 +21,6 @@ from engine.codec import (
     encode_usage,
     storable,
 )
-from engine.effort import Effort
 from engine.machine.states import STATE_NAMES, Completed, Failed, Idle, State
 from engine.machine.views import ContextView
 from engine.ports import ConversationChanges, NoConversation, SetContext, StorageError
@@ -35,6 +34,7 @@ from engine.records import (
     TitleBy,
 )
 from engine.records.totals import Totals
+from engine.run_options import Effort
 from engine.store import agent_rows, compactions, planning, task_progress
 from engine.store.names import decode_names, encode_names
 from engine.store.ownership import Instance

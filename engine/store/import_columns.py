@@ -19,11 +19,11 @@ from engine.codec import (
     decode_usage,
     storable,
 )
-from engine.effort import Effort
 from engine.machine.messages import Usage
 from engine.machine.views import EarlierView, Omission
 from engine.ports import ImportRefused
 from engine.records.totals import Totals
+from engine.run_options import Effort
 from engine.store.attachments import is_name
 from engine.store.copying import ColumnValue
 from engine.store.names import are_names

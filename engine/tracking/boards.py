@@ -26,7 +26,7 @@ MOST_REMOVED: Final = 50
 
 
 class TaskBoards:
-    """`engine.api.tasks.TasksApi` over the store and the conversations that are open here."""
+    """`engine.api.engine.TasksApi` over the store and the conversations that are open here."""
 
     def __init__(
         self,

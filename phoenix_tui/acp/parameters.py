@@ -30,9 +30,9 @@ from acp.schema import (
 )
 from msgspec import Struct, field
 
-from engine.effort import Effort
 from engine.ports import ConversationChanges, ModelInfo
 from engine.records import ConversationRecord, PermissionMode
+from engine.run_options import Effort
 from phoenix_tui.acp.connection import invalid
 from phoenix_tui.text.labels import MODE_MEANINGS
 from tools.clean import clean_line

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from engine.agents.views import view_of
+from engine.agents.results import view_of
 from engine.machine.messages import ToolResultBlock
 from engine.machine.states import BUSY, STATE_NAMES
 from engine.ports import ConversationChanges, ImportRefused, ImportTerms, Library, OwnedElsewhere, Store

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from engine.memory.memory import first_line
-from engine.memory.note_files import USER, NoteFolder, NoteRefused, project_scope
+from engine.memory.memory import USER, NoteFolder, NoteRefused, first_line, project_scope
 from engine.permissions.projects import project_of
 from engine.ports.note_index import NoteFile
 from phoenix_tui.cli.arguments import CommandArguments

@@ -28,7 +28,7 @@ from phoenix_tui.text.task_text import board_lines
 from tools.contract import JsonObject
 
 if TYPE_CHECKING:
-    from engine.api.statistics import StatisticsApi
+    from engine.api.engine import StatisticsApi
 
 
 async def run_stats(api: StatisticsApi, arguments: CommandArguments) -> Exit:

@@ -7,10 +7,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from engine.effort import LEVELS, Effort
 from engine.executor.requests import NeedsYes
 from engine.ports.invocables import EMPTY
 from engine.records import ConversationQuery, ConversationSummary, PermissionMode
+from engine.run_options import LEVELS, Effort
 from phoenix_tui.commands.command_context import CommandContext
 from phoenix_tui.commands.server_completions import ServerCompletions
 from phoenix_tui.features.custom_commands import CustomCommands, InvocablesApi, question

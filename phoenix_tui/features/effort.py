@@ -7,10 +7,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from engine.effort import LEVELS, Effort, nearest
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges
 from engine.records import ConversationRecord
+from engine.run_options import LEVELS, Effort, nearest
 from phoenix_tui.features.front_end import FrontEnd, Option
 from phoenix_tui.text.labels import short_model, tokens
 

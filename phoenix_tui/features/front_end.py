@@ -12,8 +12,8 @@ from engine.executor.requests import EngineError, Receipt, Refused
 
 if TYPE_CHECKING:
     from engine.api.conversation import ConversationApi
-    from engine.effort import Effort
     from engine.records import PermissionMode
+    from engine.run_options import Effort
     from phoenix_tui.lifecycle.launch import Launch, Services
     from tools.contract import SandboxMode
 

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from msgspec import Struct
 
 from engine.executor.requests import EngineError
-from engine.memory.memory import NoteRow
-from engine.memory.note_files import USER, NoteRefused
+from engine.memory.memory import USER, NoteRefused, NoteRow
 from engine.records.model_calls import CallPurpose
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.text.labels import tokens
 from phoenix_tui.text.statistics_text import call_lines
 
 if TYPE_CHECKING:
-    from engine.api.notes import NotesApi
+    from engine.api.engine import NotesApi
 
 T = TypeVar("T")
 BYTES_PER_TOKEN: Final = 4

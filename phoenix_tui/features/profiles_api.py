@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from engine.effort import Effort
 from engine.records import PermissionMode
+from engine.run_options import Effort
 from tools.contract import SandboxMode
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from phoenix_tui.text.statistics_text import (
 )
 
 if TYPE_CHECKING:
-    from engine.api.statistics import StatisticsApi
+    from engine.api.engine import StatisticsApi
 
 UNAVAILABLE: Final = "Statistics are not available here."
 RANGES: Final = (7, 30, 365, 0)

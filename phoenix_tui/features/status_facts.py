@@ -6,10 +6,10 @@ import time
 from pathlib import Path
 
 from engine.api.conversation import ConversationApi
-from engine.effort import Effort
 from engine.machine.messages import Usage
 from engine.machine.states import STATE_NAMES, AwaitingApproval
 from engine.records import ConversationRecord
+from engine.run_options import Effort
 from phoenix_tui.cli.names import VERSION
 from phoenix_tui.text.labels import short_model
 from tools.contract import JsonObject

@@ -12,7 +12,7 @@ from phoenix_tui.text.task_text import speaker_of, title, words_of
 
 if TYPE_CHECKING:
     from engine.api.conversation import ConversationApi
-    from engine.api.tasks import TasksApi
+    from engine.api.engine import TasksApi
 
 NOTHING_SENT: Final = "There are no tasks yet: nothing was sent in this conversation."
 IN_SUB_AGENT: Final = "Sub-agents have no task board; their work belongs to the tasks of their parent."

@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
-from engine.effort import Effort
-from engine.permission_mode import PermissionMode
 from engine.run_caps import RunCaps
+from engine.run_options import Effort, PermissionMode
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.config.status_line import StatusLineSettings
 from tools.sandbox_mode import SandboxMode
 
 if TYPE_CHECKING:
-    from engine.api.engine import EngineApi, LibraryApi, RewindApi
-    from engine.api.notes import NotesApi
-    from engine.api.statistics import StatisticsApi
+    from engine.api.engine import EngineApi, LibraryApi, NotesApi, RewindApi, StatisticsApi
     from engine.diagnostics import Diagnostics
     from engine.executor.requests import ConversationOptions
     from engine.ports.edit_checks import LanguageServers

@@ -9,9 +9,9 @@ from typing import Final
 
 from engine.api.conversation import ConversationApi, Unsubscribe
 from engine.api.errors import ENGINE_ERRORS
-from engine.effort import Effort
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.machine.states import Errored
+from engine.run_options import Effort
 from engine.updates import Question
 from phoenix_tui.features.catalogue import is_command, split_command
 from phoenix_tui.features.custom_commands import is_custom, question

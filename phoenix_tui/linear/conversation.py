@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from engine.api.conversation import ConversationApi, Unsubscribe
 from engine.api.engine import NEWEST
 from engine.api.errors import ENGINE_ERRORS
-from engine.effort import Effort
 from engine.executor.requests import ApprovalAnswer, NeedsYes, Receipt, Refused
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges
 from engine.records import Attachment, PermissionMode
+from engine.run_options import Effort
 from engine.updates import (
     AgentsChanged,
     ApprovalAsked,

@@ -21,7 +21,7 @@ from phoenix_tui.widgets.bases import run_latest
 from phoenix_tui.widgets.statistics_page import page_rows
 
 if TYPE_CHECKING:
-    from engine.api.statistics import StatisticsApi
+    from engine.api.engine import StatisticsApi
 
 PAGES: Final = {
     "Overview": StatisticsBy.PURPOSE,

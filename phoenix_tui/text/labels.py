@@ -31,7 +31,7 @@ from engine.machine.states import (
     ToolExecuting,
     ToolRound,
 )
-from engine.permission_mode import PermissionMode
+from engine.run_options import PermissionMode
 from tools.call_titles import tool_label
 from tools.clean import clean_line, reveal_name
 from tools.sandbox_mode import SandboxMode

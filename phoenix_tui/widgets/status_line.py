@@ -13,9 +13,8 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from engine.effort import Effort
 from engine.machine.states import AwaitingApproval, AwaitingLlm, Idle, RetryWait, State, is_busy
-from engine.permission_mode import PermissionMode
+from engine.run_options import Effort, PermissionMode
 from phoenix_tui.keys.active_keys import background_hint, hint, short_key, state_hint, vim_hint
 from phoenix_tui.text.labels import (
     ASKING,

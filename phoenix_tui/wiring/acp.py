@@ -14,13 +14,13 @@ from msgspec.structs import replace
 
 from engine.api.conversation import ConversationApi, Unsubscribe
 from engine.conversation import Conversation
-from engine.effort import Effort
 from engine.engine import ConversationOptions, Engine
 from engine.executor.requests import RunCaps
 from engine.permissions.rules import RuleBook
 from engine.ports import ModelInfo, ProviderError
 from engine.ports.mcp import ServerOrigin, ServerState, ServerView
 from engine.records import ConversationRecord, PermissionMode
+from engine.run_options import Effort
 from engine.updates import Update
 from phoenix_tui.acp.services import AcpServices, AgentFollower, NewSession, UnsavedTexts
 from phoenix_tui.cli.arguments import RunArguments, run_arguments

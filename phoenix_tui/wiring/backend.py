@@ -16,8 +16,7 @@ from engine.engine import Engine
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.session import NEVER, Ports
 from engine.extensions.mcp.hub import McpHub
-from engine.memory.memory import Memory
-from engine.memory.note_files import NoteFolder
+from engine.memory.memory import Memory, NoteFolder
 from engine.permissions.rules import RuleBook
 from engine.ports import Library
 from engine.ports.database_waits import DatabaseWaits

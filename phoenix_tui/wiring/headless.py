@@ -10,12 +10,12 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from engine.conversation import Conversation
-from engine.effort import Effort
 from engine.engine import ConversationOptions
 from engine.executor.requests import RunCaps
 from engine.ports import ConversationChanges, OwnedElsewhere
 from engine.ports.mcp import ServerView
 from engine.records import ConversationQuery, ConversationRecord, PermissionMode
+from engine.run_options import Effort
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.faults import end_quietly, fault_of

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
-from engine.engine import Engine
+from engine.engine import ConversationAsker, Engine
 from engine.extensions.mcp.connection import McpLimits
 from engine.extensions.mcp.credentials_file import CredentialsFile
 from engine.extensions.mcp.hub import HubFolders, HubSettings, Keep, McpHub
 from engine.ports import ConversationChanges, StorageError, Store
-from engine.server_asking import ConversationAsker
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.credentials import KEYRING
 from phoenix_tui.config.servers.choices import ServerChoices

@@ -9,11 +9,11 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.effort import Effort
 from engine.executor.requests import EngineError, RunCaps
 from engine.ports import Profile, ProfileError
 from engine.ports.profiles import BUILT_IN, GENERAL, narrower_mode, narrower_sandbox
 from engine.records import PermissionMode
+from engine.run_options import Effort
 from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.profile_files import ProfileFiles, ProfileTrouble

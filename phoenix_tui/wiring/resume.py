@@ -9,9 +9,9 @@ import uuid
 from contextlib import closing
 
 from engine.codec import CodecError
-from engine.effort import Effort
 from engine.ports import ConversationChanges, OwnedElsewhere, StorageError, Store
 from engine.records import ConversationQuery, ConversationRecord, ConversationSummary, PermissionMode
+from engine.run_options import Effort
 from engine.store import conversations, references
 from engine.store.migrations import VERSION, version_of
 from engine.store.opening import BUSY_AT_OPENING, open_for_reading

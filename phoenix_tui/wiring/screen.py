@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.effort import Effort
-from engine.permission_mode import PermissionMode
+from engine.run_options import Effort, PermissionMode
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.names import SERVED

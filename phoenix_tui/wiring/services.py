@@ -10,10 +10,10 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from engine.effort import Effort
 from engine.engine import Engine
 from engine.ports import StorageError
 from engine.ports.files import FilesError
+from engine.run_options import Effort
 from phoenix_tui.cli.faults import fault_of
 from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.setup import Setup

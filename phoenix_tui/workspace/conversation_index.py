@@ -10,13 +10,13 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
+from engine.activities import summary_of
 from engine.api.conversation import Unsubscribe
 from engine.api.engine import EngineApi
 from engine.executor.requests import Activity
 from engine.machine.states import AwaitingApproval, Errored, Idle, State, is_busy
 from engine.ports import ConversationChanges
 from engine.records import ConversationQuery, ConversationSummary
-from engine.summaries import summary_of
 from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.roster import Live
 from phoenix_tui.workspace.widgets import WorkspaceWidgets

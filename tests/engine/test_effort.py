@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from engine.effort import LEVELS, Effort, nearest
 from engine.engine import ConversationOptions
 from engine.executor.engine_settings import EngineSettings
 from engine.ports import ConversationChanges, ImportTerms, ModelRequest, ProviderNotice, StreamItem
 from engine.ports.profiles import Profile
 from engine.records import PermissionMode
+from engine.run_options import LEVELS, Effort, nearest
 from engine.store import StorePaths, open_store
 from engine.updates import Noticed
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until

@@ -35,9 +35,8 @@ MINUTE = 0.6
 @pytest.fixture(autouse=True)
 def short_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits of 0.6 seconds instead of a minute."""
-    for module in (governor, governor):
-        monkeypatch.setattr(module, "WINDOW", MINUTE)
-        monkeypatch.setattr(module, "SLACK", 0.15)
+    monkeypatch.setattr(governor, "WINDOW", MINUTE)
+    monkeypatch.setattr(governor, "SLACK", 0.15)
     monkeypatch.setattr(asking, "LEAST_TOLD", 0.05)
     monkeypatch.setattr(governor, "DELAY_PER_STEP", 0.1)
 
@@ -153,8 +152,7 @@ async def test_conversations_at_once_share_the_limit_of_their_model(tmp_path: Pa
 async def test_escape_ends_the_wait_at_once_and_nothing_is_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (governor, governor):
-        monkeypatch.setattr(module, "WINDOW", 250.0)
+    monkeypatch.setattr(governor, "WINDOW", 250.0)
     server = LimitedServer(window=250.0, headers=limit_alone)
     async with serve(server) as loopback:
         providers = Providers(compatible(loopback.url), "limited")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from engine.background.titles import title_of
+from engine.background.after_run import title_of
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions
 from engine.executor.engine_settings import EngineSettings
@@ -132,7 +132,7 @@ async def test_nobody_is_asked_where_it_is_off_or_the_model_runs_here(tmp_path: 
 
 @pytest.mark.parametrize("reply", [Reply((Fail("out of order"),), when=NAMING), Reply((Text(" \n"),), when=NAMING)])
 async def test_a_failure_is_only_in_the_log(tmp_path: Path, reply: Reply, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "engine.background.titles")
+    caplog.set_level(logging.INFO, "engine.background.after_run")
     async with engine_harness(tmp_path, ANSWER, reply, settings=ON) as harness:
         conversation = await said(harness)
         failed = isinstance(reply.parts[0], Fail)

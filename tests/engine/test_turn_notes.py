@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from engine.background.turn_notes import LONGEST, one_line, question
+from engine.background.after_run import LONGEST_NOTE, one_line, question
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions
 from engine.executor.engine_settings import EngineSettings
@@ -96,7 +96,7 @@ async def test_the_next_turn_does_not_wait_and_closing_ends_the_request(tmp_path
 
 
 async def test_a_failure_is_only_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "engine.background.turn_notes")
+    caplog.set_level(logging.INFO, "engine.background.after_run")
     async with engine_harness(
         tmp_path, WORK, DONE, Reply((Fail("out of order"),), when=SUMMING), settings=ON
     ) as harness:
@@ -153,6 +153,6 @@ def test_an_exchange_of_few_words_without_tools_needs_no_summary() -> None:
 def test_a_long_answer_is_cut_between_two_words() -> None:
     assert one_line(' "Two\n lines." ') == "Two lines."
     cut = one_line("word " * 200)
-    assert len(cut) <= LONGEST
+    assert len(cut) <= LONGEST_NOTE
     assert cut.endswith("word…")
-    assert one_line("x" * 900) == "x" * (LONGEST - 1) + "…"
+    assert one_line("x" * 900) == "x" * (LONGEST_NOTE - 1) + "…"

@@ -19,8 +19,7 @@ from engine.api.conversation import (
 )
 from engine.api.engine import AgentsApi, BulkApi, EngineApi, LibraryApi, RewindApi, RulesApi
 from engine.conversation import Conversation
-from engine.conversation_bulk import ConversationBulk
-from engine.engine import Engine
+from engine.engine import ConversationBulk, Engine
 from engine.executor.context_manager import ContextManager
 from engine.executor.effect_runner import BackgroundJobs
 from engine.executor.message_queue import MessageQueue

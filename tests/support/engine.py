@@ -15,8 +15,7 @@ from engine.engine import ConversationOptions, Engine
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.session import NO_SANDBOX, Ports, SandboxProbe
 from engine.machine.messages import Usage
-from engine.memory.memory import Memory
-from engine.memory.note_files import NoteFolder
+from engine.memory.memory import Memory, NoteFolder
 from engine.permissions.rules import KeptRule
 from engine.ports import Provider, ProviderError
 from engine.ports.edit_checks import EditChecker

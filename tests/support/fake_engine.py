@@ -11,8 +11,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from engine.activities import ActivityReporter
-from engine.effort import Effort
+from engine.activities import ActivityReporter, summary_of
 from engine.engine import Activity, ConversationOptions, EngineError
 from engine.executor.history import MessageRange
 from engine.executor.requests import Accepted, ApprovalAnswer, Receipt, Refused, RunCaps
@@ -47,8 +46,8 @@ from engine.records.model_calls import CallSum
 from engine.records.runs import RunRecord
 from engine.records.totals import Totals
 from engine.records.tracked_tasks import TrackingStatus
+from engine.run_options import Effort
 from engine.search import SearchQuery
-from engine.summaries import summary_of
 from engine.updates import (
     ApprovalAsked,
     ConversationChanged,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 
-from engine.effort import LEVELS
 from engine.ports import ModelInfo
+from engine.run_options import LEVELS
 from phoenix_tui.models.offers import ProviderOffer, ProviderState
 from phoenix_tui.models.preferred import PreferredModels
 

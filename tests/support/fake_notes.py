@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from engine.memory.memory import Memory
-from engine.memory.note_files import NoteFolder
+from engine.memory.memory import Memory, NoteFolder
 from engine.ports.note_index import NoteFile, NoteHit, ReadNote
 
 

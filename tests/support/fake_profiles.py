@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.effort import Effort
 from engine.executor.requests import EngineError, RunCaps
 from engine.ports import Profile, ProfileError
 from engine.ports.profiles import BUILT_IN, GENERAL, narrower_mode
 from engine.records import PermissionMode
+from engine.run_options import Effort
 from phoenix_tui.config.profile_files import ProfileFiles, ProfileTrouble
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.features.profiles_api import ProfileChoice

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, assert_never
 
-from engine.effort import Effort, nearest
 from engine.providers.catalogue import Thinking, known_model
+from engine.run_options import Effort, nearest
 from tools.contract import JsonObject
 
 MIN_THINKING_BUDGET: Final = 1_024

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Final, TypeAlias, assert_never
 from urllib.parse import urlsplit
 
-from engine.effort import Effort, nearest
 from engine.providers.catalogue import Thinking, known_model
 from engine.providers.names import bare_name, begins
+from engine.run_options import Effort, nearest
 from tools.contract import JsonObject
 
 Words: TypeAlias = Mapping[Effort, str]

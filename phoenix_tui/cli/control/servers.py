@@ -14,11 +14,10 @@ from typing import Final, cast
 
 from msgspec import Struct, field
 
-from engine.engine import Engine
+from engine.engine import Engine, asked_conversation
 from engine.extensions.mcp.server_asks import NoAnswerError
 from engine.ports.extensions import ExtensionPrompt
 from engine.records import ConversationRecord
-from engine.server_asking import asked_conversation
 from phoenix_tui.cli.blocks import encode
 from phoenix_tui.cli.control.requests import Host, HostError
 from tools.clean import clean, clean_line

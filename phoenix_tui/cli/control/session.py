@@ -13,7 +13,6 @@ from engine.context.estimate import text_tokens, tools_tokens
 from engine.context.measure import Filling
 from engine.context.prompt import IMPORTED
 from engine.conversation import Conversation
-from engine.effort import Effort
 from engine.engine import Engine
 from engine.executor.context_manager import SystemPrompt
 from engine.executor.requests import Accepted
@@ -24,6 +23,7 @@ from engine.ports.profiles import BUILT_IN, Profile
 from engine.records import PermissionMode
 from engine.rewind.rewind import CannotRewind
 from engine.rewind.values import Preview, RewindScope
+from engine.run_options import Effort
 from phoenix_tui.cli.control.extensions import HostAgents
 from phoenix_tui.cli.control.options import LONGEST_TITLE, SERVED, choose_effort, confirm_fields
 from phoenix_tui.cli.control.reporter import bare_model, foreign_names

@@ -13,9 +13,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.effort import Effort
 from engine.ports.profiles import KNOWN_TOOLS, Profile
 from engine.records import PermissionMode
+from engine.run_options import Effort
 from phoenix_tui.config.claude_words import FOREIGN_EFFORTS, FOREIGN_MODES, known_model
 from phoenix_tui.config.front_matter import FrontMatter, FrontMatterError, Value, read_front_matter
 from tools.clean import clean, clean_line

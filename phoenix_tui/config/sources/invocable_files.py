@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from engine.effort import Effort
 from engine.extensions.template import MOST_ARGUMENTS
 from engine.ports.invocables import Invocable, InvocableKind, InvocableOrigin, InvocableProblem
+from engine.run_options import Effort
 from phoenix_tui.config.claude_words import LINES
 from phoenix_tui.config.flag_rules import listed
 from phoenix_tui.config.front_matter import FrontMatter, FrontMatterError, Value, read_front_matter

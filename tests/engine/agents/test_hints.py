@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.agents.spawn_requests import ResumeRequest
+from engine.agents.manager import ResumeRequest
 from engine.context.input_guard import GuardAction
 from engine.conversation import Conversation
 from engine.executor.engine_settings import EngineSettings

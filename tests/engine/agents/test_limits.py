@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.agents.spawn_requests import TaskRequest
+from engine.agents.manager import TaskRequest
 from engine.executor.engine_settings import EngineSettings
 from engine.ports.profiles import Profile
 from tests.support.engine import engine_harness

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.agents.builtin_profiles import BUILT_IN_PROFILES
-from engine.agents.spawn_requests import spawn_request
+from engine.agents.manager import spawn_request
 from engine.agents.spawn_tools import SpawnAgents
 from engine.context.supervisor import Spent, decided, question, record_of, spawn_arguments
 from engine.machine.effects import Strategy

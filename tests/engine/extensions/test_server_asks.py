@@ -12,11 +12,11 @@ from typing import Any
 from msgspec import Raw
 
 from engine.conversation import Conversation
+from engine.engine import ConversationAsker
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Refused
 from engine.extensions.mcp.server_asks import CANCEL, DECLINE, NoAnswerError, ServerAsks
 from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.machine.states import ToolExecuting
-from engine.server_asking import ConversationAsker
 from engine.updates import ApprovalAsked
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.mcp_hubs import Hub, hub_in, stdio

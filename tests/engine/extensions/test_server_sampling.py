@@ -13,13 +13,13 @@ import pytest
 from msgspec import Raw
 
 from engine.conversation import Conversation
+from engine.engine import ConversationAsker
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Refused
 from engine.extensions.mcp.server_asks import NO_SAMPLE, ServerAsks
 from engine.machine.messages import ImageBlock, TextBlock, ToolResultBlock, Usage, text_in
 from engine.machine.states import is_busy
 from engine.ports import ModelMessage, ModelRequest
-from engine.server_asking import ConversationAsker
 from engine.updates import Noticed
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.mcp_hubs import Hub, hub_in, stdio

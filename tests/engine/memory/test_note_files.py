@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.memory.note_files import LARGEST_FILE, LONGEST_ENTRY, NoteFolder, NoteRefused, project_scope
+from engine.memory.memory import LARGEST_FILE, LONGEST_ENTRY, NoteFolder, NoteRefused, project_scope
 
 DAY = "2026-11-24.md"
 

@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.memory import memory as module
-from engine.memory.memory import Memory, first_line
-from engine.memory.note_files import NoteFolder
+from engine.memory.memory import Memory, NoteFolder, first_line
 from engine.memory.passages import LONGEST, passages, words_of
 from engine.store import SqliteStore, StorePaths, open_store
 from tests.support.storage import query

@@ -16,7 +16,7 @@ from engine.ports import ConversationChanges
 from engine.ports.files import CheckpointLimits
 from engine.ports.turns import StepKind
 from engine.records import PermissionMode
-from engine.rewind.plans import NOT_KEPT
+from engine.rewind.rewind import NOT_KEPT
 from engine.rewind.values import RewindScope
 from tests.support.rewinding import Scene, scene, tree
 

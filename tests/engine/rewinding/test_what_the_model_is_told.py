@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.machine.messages import TextBlock
 from engine.ports.files import FileChange, FileKind, FileState
 from engine.ports.turns import FileStep, StepKind, StepState
-from engine.rewind.files_note import changed_paths, worded
+from engine.rewind.rewind import changed_paths, worded
 from engine.rewind.values import RewindScope
 from tests.support.rewinding import Scene, scene
 

@@ -25,7 +25,7 @@ from engine.records.tracked_tasks import TaskStatus, TrackingStatus
 from engine.store import SqliteStore, task_board, task_changes, task_rows
 from engine.store.migrations import migrate
 from engine.store.task_board import BoardWriter
-from engine.tracking.task_tools import call_of
+from engine.tracking.task_agent import call_of
 from tests.support.storage import move, new_conversation, query, say
 from tests.support.tracking import call
 

@@ -17,8 +17,7 @@ from engine.ports import ModelRequest, StreamItem
 from engine.records.model_calls import CallPurpose
 from engine.records.tracked_tasks import TaskStatus, TrackingStatus
 from engine.tracking import tracker
-from engine.tracking.task_prompt import INSTRUCTION
-from engine.tracking.task_tools import MOST_CALLS, TOOLS
+from engine.tracking.task_agent import INSTRUCTION, MOST_CALLS, TOOLS
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.scripted_provider import Fail, Hang, ScriptedCall, ScriptedProvider
 from tests.support.storage import query

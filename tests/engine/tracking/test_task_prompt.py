@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.ports.task_store import TakenMessages
-from engine.tracking.task_prompt import LONGEST_TODO, request_text
+from engine.tracking.task_agent import LONGEST_TODO, request_text
 from tools.todo_items import LONGEST_CONTENT, MOST_ITEMS, TodoItem, TodoList
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.tracking.buffer import TrackingBuffer
+from engine.tracking.tracker import TrackingBuffer
 
 
 def filled(count: int, *, first: int = 1, at: float = 0.0) -> TrackingBuffer:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.memory.note_files import NoteFolder, project_scope
+from engine.memory.memory import NoteFolder, project_scope
 from tests.support.cli import Phoenix
 
 

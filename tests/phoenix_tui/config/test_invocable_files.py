@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.effort import Effort
 from engine.ports.invocables import Catalogue
+from engine.run_options import Effort
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from tests.support.extended_folder import write
 from tests.support.git_repositories import empty_repository

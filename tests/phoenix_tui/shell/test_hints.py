@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import phoenix_tui
+from engine.activities import summary_of
 from engine.records import Attachment, QueuedMessage
-from engine.summaries import summary_of
 from phoenix_tui.keys import active_keys
 from phoenix_tui.keys.active_keys import BACK, CLOSES
 from phoenix_tui.keys.keymap import KEYS, key_names

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from engine.effort import Effort
 from engine.ports import ConversationChanges
+from engine.run_options import Effort
 from phoenix_tui.modals.picker_sheet import PickerSheet
 from tests.support.fake_engine import FakeEngine
 

@@ -9,11 +9,11 @@ from anthropic.types import OutputConfigParam, ThinkingConfigParam
 from msgspec.structs import replace
 from pydantic import TypeAdapter
 
-from engine.effort import Effort
 from engine.machine.messages import Role, TextBlock
 from engine.ports import ModelMessage, ModelRequest, ProviderError, ProviderNotice, StreamItem
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.providers.anthropic.to_wire import request_body
+from engine.run_options import Effort
 from tests.support.loopback import Loopback, serve
 from tests.support.loopback_anthropic import plays, recording, refuses, start, stop, text
 

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 from msgspec.structs import replace
 
-from engine.effort import Effort
 from engine.machine.messages import Role, TextBlock
 from engine.ports import ModelMessage, ModelRequest
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
+from engine.run_options import Effort
 from tests.support.loopback import Talk, serve
 from tests.support.loopback_anthropic import refuses
 from tools.contract import ToolClass, ToolSpec

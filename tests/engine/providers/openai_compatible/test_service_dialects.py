@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from msgspec import convert
 
-from engine.effort import Effort
 from engine.machine.messages import Block, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage, ModelReply, ModelRequest, UsageTold
 from engine.providers.anthropic.to_wire import request_body as anthropic_body
@@ -18,6 +17,7 @@ from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiC
 from engine.providers.openai_compatible.dialect import Dialect
 from engine.providers.openai_compatible.schema_profile import fitted_schema
 from engine.providers.openai_compatible.to_wire import request_body
+from engine.run_options import Effort
 from phoenix_tui.config.presets import PRESETS
 from tests.support.loopback import Talk, serve
 from tests.support.loopback_dialects import deepseek, gemini, mistral, moonshot, openrouter, strict

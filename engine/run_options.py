@@ -1,4 +1,4 @@
-"""Effort: how much a model reasons before it answers, one scale for all providers."""
+"""Choices for the runs of a conversation: the permission mode, and the effort of its model."""
 
 from __future__ import annotations
 
@@ -33,3 +33,13 @@ def nearest(wanted: Effort, known: Sequence[Effort]) -> Effort:
     rising = [level for level in LEVELS if level in known]
     higher = (level for level in rising if LEVELS.index(level) > LEVELS.index(wanted))
     return next(higher, rising[-1])
+
+
+class PermissionMode(StrEnum):
+    """Modes of a conversation."""
+
+    ASK = "ask"
+    ACCEPT_EDITS = "accept-edits"
+    AUTO = "auto"
+    PLAN = "plan"
+    DENY = "deny"
