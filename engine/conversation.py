@@ -12,12 +12,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from engine.executor.approving import answer_note, denials_of, keep_rule
-from engine.executor.asking import keep, refused_spending
+from engine.executor.asking import explain_cap, keep
 from engine.executor.call_questions import ServerQuestions, take_answer
 from engine.executor.context_manager import ContextManager
 from engine.executor.effect_runner import BackgroundJobs, EffectRunner
 from engine.executor.equipment import own_tool_names
-from engine.executor.event_hooks import end_session, nothing_waits
+from engine.executor.event_hooks import end_session, stop_idle_timer
 from engine.executor.expanding import stop_expanding
 from engine.executor.history import MessageRange, read_history, read_last
 from engine.executor.loop import CLOSED, MoveLoop
@@ -25,18 +25,18 @@ from engine.executor.message_queue import MessageQueue
 from engine.executor.question_answers import (
     Reconsidering,
     answer_left_open,
+    build_answer_event,
     keeps_question,
-    questions_answered,
     read_left_open,
     run_as,
 )
-from engine.executor.question_answers import refusal_of as why_not_answered
+from engine.executor.question_answers import check_answers as why_not_answered
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Receipt, Refused, RunCaps
 from engine.executor.routing import RoutingControl
 from engine.executor.session import Session
 from engine.executor.side_questions import SideQuestions
 from engine.executor.spending_caps import SpendingCaps
-from engine.executor.todo_lists import TodoEdits, plan_answered, refusal_of
+from engine.executor.todo_lists import TodoEdits, build_plan_event, check_plan_answer
 from engine.executor.tool_call import UserTerminal
 from engine.executor.user_requests import AgentMailbox, ask, run_shell, send
 from engine.executor.window import window_of
@@ -169,7 +169,7 @@ class Conversation:
         held = self.queue.held
         if why := self.read_only or self._session.settings.memory_gauge.refusal():
             return Refused(why)
-        if why := await refused_spending(self._session):
+        if why := await explain_cap(self._session):
             return Refused(why, is_cap=True)
         self.cancel()
         await self.wait_idle()
@@ -211,9 +211,9 @@ class Conversation:
         if question is not None and question.request.questions and question.call.id == call_id:
             return await self._answer_questions(question, answer)
         if question is not None and question.request.plan and question.call.id == call_id:
-            if refusal := refusal_of(answer):
+            if refusal := check_plan_answer(answer):
                 return Refused(refusal)
-            return await ask(self._session, lambda: plan_answered(self._session, question, answer), answers=True)
+            return await ask(self._session, lambda: build_plan_event(self._session, question, answer), answers=True)
         changed = answer.input if question is not None and question.call.id == call_id else None
         if question is not None and changed is not None and (why := await run_as(self._session, question, changed)):
             return Refused(why)
@@ -237,7 +237,7 @@ class Conversation:
             return await answer_left_open(session, question, answer)
         if why := why_not_answered(session, question, answer):
             return Refused(why)
-        return await ask(session, lambda: questions_answered(session, question, answer), answers=True)
+        return await ask(session, lambda: build_answer_event(session, question, answer), answers=True)
 
     async def retry(self, caps: RunCaps | None = None) -> Receipt:
         """Resume an interrupted turn, or try again after an error."""
@@ -245,7 +245,7 @@ class Conversation:
         caps = replace(caps or RunCaps(), rules=last.rules, model=last.model, effort=last.effort)
         if why := session.settings.memory_gauge.refusal():
             return Refused(why)
-        if why := await refused_spending(session):
+        if why := await explain_cap(session):
             return Refused(why, is_cap=True)
         run_id = session.ports.ids.new()
         limit = caps.max_turns or session.settings.max_iterations
@@ -268,7 +268,7 @@ class Conversation:
         await session.ports.store.change(self.id, changes, now)
         session.record = changes.applied_to(session.record, now)
         if changes.draft is not None and session.spending is not None:  # typing paused: Enter may be next
-            session.background(self._summed(session.spending))
+            session.background(self._prepare_caps(session.spending))
         if changes.permission_mode is not None or changes.sandbox is not None:
             self.reconsidering.soon()
             if session.sub_agents is not None:
@@ -282,18 +282,18 @@ class Conversation:
     def warm(self) -> None:
         """Open a connection ahead, and sum what was spent where a cap needs it: the user has begun to type."""
         if self._session.spending is not None:
-            self._session.background(self._summed(self._session.spending))
+            self._session.background(self._prepare_caps(self._session.spending))
         try:
             provider, _ = self._session.ports.providers.resolve(self.record.model)
         except ProviderError:
             return  # reported when a message is sent
-        self._session.background(self._warmed(provider))
+        self._session.background(self._warm_provider(provider))
 
-    async def _warmed(self, provider: Provider) -> None:
+    async def _warm_provider(self, provider: Provider) -> None:
         await provider.warm()
         self._session.set_window(window_of(self._session, self.record.model))
 
-    async def _summed(self, spending: SpendingCaps) -> None:
+    async def _prepare_caps(self, spending: SpendingCaps) -> None:
         with suppress(StorageError):  # reported when a message is sent
             await spending.prepare(self.record.cwd)
 
@@ -329,7 +329,7 @@ class Conversation:
                     await self.wait_idle()
         await self._runner.close()
         if session.ports.hooks:
-            nothing_waits(session)
+            stop_idle_timer(session)
             await end_session(session, session.hooks.end_reason)
         await self.queue.close()
         self._task.cancel()

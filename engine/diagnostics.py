@@ -99,9 +99,9 @@ class Diagnostics(Struct, frozen=True):
             },
         }
         self._append(RESPONSES, line, "blocks", encode_blocks(reply.blocks))
-        self._requested(request, purpose)
+        self._record_request(request, purpose)
         if purpose is CallPurpose.REPLY:
-            self._replace(LAST, "".join(f"{text}\n" for text in self._messages(request.messages)))
+            self._replace(LAST, "".join(f"{text}\n" for text in self._encode_messages(request.messages)))
 
     def failed(self, request: ModelRequest, error: ProviderError, purpose: CallPurpose = CallPurpose.REPLY) -> None:
         """Keep a request that failed for another reason than throttling, as `llm_api_error_*.json`."""
@@ -110,16 +110,16 @@ class Diagnostics(Struct, frozen=True):
             "model": request.model,
             "purpose": purpose.value,
             "kind": error.kind,
-            "message": self._redacted(error.message),
-            "system": [self._redacted(text) for text in request.system],
+            "message": self._redact(error.message),
+            "system": [self._redact(text) for text in request.system],
             "tools": [tool.name for tool in request.tools],
-            "messages": [_parsed(text) for text in self._messages(request.messages)],
+            "messages": [_parse(text) for text in self._encode_messages(request.messages)],
         }
         self._replace(name, json.dumps(body, ensure_ascii=False, indent=1))
         with suppress(OSError):
             for old in sorted(self.folder.glob(ERRORS))[:-KEPT_ERRORS]:
                 old.unlink(missing_ok=True)
-        self._requested(request, purpose)
+        self._record_request(request, purpose)
 
     def forget(self) -> None:
         """Remove all of it: the files mix texts of every conversation."""
@@ -149,28 +149,28 @@ class Diagnostics(Struct, frozen=True):
             text = file.read(SHOWN_BYTES + MARGIN).decode("utf-8", "replace")
         return redacted_end(text, self.secrets()) if start else redacted(text, self.secrets())
 
-    def _redacted(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         return redacted_start(text, LONGEST_MESSAGE, self.secrets())
 
-    def _messages(self, messages: Sequence[ModelMessage]) -> list[str]:
+    def _encode_messages(self, messages: Sequence[ModelMessage]) -> list[str]:
         """The newest messages as redacted JSON, oldest first, together no longer than an entry."""
         kept: list[str] = []
         room = LONGEST_ENTRY
         for message in reversed(messages[-KEPT_MESSAGES:]):
-            text = self._message(message)
+            text = self._encode_message(message)
             room -= len(text)
             if room < 0:
                 break
             kept.append(text)
         return kept[::-1]
 
-    def _message(self, message: ModelMessage) -> str:
+    def _encode_message(self, message: ModelMessage) -> str:
         blocks = encode_blocks(message.blocks)
         if len(blocks) <= LONGEST_MESSAGE:
             return f'{{"role": "{message.role.value}", "content": {redacted(blocks, self.secrets())}}}'
-        return json.dumps({"role": message.role.value, "content": self._redacted(blocks)}, ensure_ascii=False)
+        return json.dumps({"role": message.role.value, "content": self._redact(blocks)}, ensure_ascii=False)
 
-    def _requested(self, request: ModelRequest, purpose: CallPurpose) -> None:
+    def _record_request(self, request: ModelRequest, purpose: CallPurpose) -> None:
         if self.level is not DiagnosticsLevel.REQUESTS:
             return
         line: dict[str, object] = {
@@ -179,8 +179,8 @@ class Diagnostics(Struct, frozen=True):
             "model": request.model,
             "tools": [tool.name for tool in request.tools],
             "images": {key: len(image.data) for key, image in request.images.items()},
-            "system": [self._redacted(text) for text in request.system],
-            "messages": [_parsed(text) for text in self._messages(request.messages)],
+            "system": [self._redact(text) for text in request.system],
+            "messages": [_parse(text) for text in self._encode_messages(request.messages)],
         }
         self._append(REQUESTS, line, "", "")
 
@@ -188,12 +188,12 @@ class Diagnostics(Struct, frozen=True):
         """Append a line, with a field of outside text that is redacted and cut."""
         if field:
             text = redacted_start(content, LONGEST_ENTRY, self.secrets())
-            line[field] = _parsed(text)
+            line[field] = _parse(text)
         content = json.dumps(line, ensure_ascii=False) + "\n"
-        self._write(name, lambda path: append_record(path, _encoded(content), ROTATE_BYTES))
+        self._write(name, lambda path: append_record(path, _encode(content), ROTATE_BYTES))
 
     def _replace(self, name: str, text: str) -> None:
-        self._write(name, lambda path: replace_content(path, _encoded(text)))
+        self._write(name, lambda path: replace_content(path, _encode(text)))
 
     def _write(self, name: str, write: Callable[[Path], None]) -> None:
         """Write all of it, or nothing where the disk is full."""
@@ -205,11 +205,11 @@ class Diagnostics(Struct, frozen=True):
             log.info("%s is not written: %s", name, error.strerror)
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _parsed(text: str) -> object:
+def _parse(text: str) -> object:
     """JSON as a value; a text that was cut stays text."""
     try:
         return json.loads(text)

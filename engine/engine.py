@@ -148,7 +148,7 @@ class Engine:
             EngineError: the folder is no usable working directory, or memory is short.
         """
         self._conversations.refuse_when_full()
-        cwd = working_directory(options.cwd)
+        cwd = check_working_directory(options.cwd)
         new = NewConversation(
             id=options.id or self.ports.ids.new(),
             cwd=cwd,
@@ -279,18 +279,18 @@ class Engine:
 
     def _register_caches(self) -> None:
         """Register caches to drop when memory is short."""
-        shedding.add("messages of conversations at rest", SheddingOrder.READ, self._rows_at_rest, self._forget_rows)
+        shedding.add("messages of conversations at rest", SheddingOrder.READ, self._count_rows, self._forget_rows)
         shedding.add("conversations out of sight", SheddingOrder.OPEN, self.resting.__len__, self.resting.now)
-        shedding.add("looks at folders", SheddingOrder.READ, self._looks, self._forget_looks)
+        shedding.add("looks at folders", SheddingOrder.READ, self._count_looks, self._forget_looks)
 
-    def _looks(self) -> int:
+    def _count_looks(self) -> int:
         return int(self.ports.rewinding is not None and self.ports.rewinding.recorder.keeps)
 
     def _forget_looks(self) -> None:
         if self.ports.rewinding is not None:
             self.ports.rewinding.recorder.rest()
 
-    def _rows_at_rest(self) -> int:
+    def _count_rows(self) -> int:
         return sum(one.context.kept_messages for one in self.live())
 
     def _forget_rows(self) -> None:
@@ -298,7 +298,7 @@ class Engine:
             one.context.forget_messages()
 
 
-def working_directory(path: Path) -> Path:
+def check_working_directory(path: Path) -> Path:
     """The real path of a usable working directory (SPEC SDK-25).
 
     Raises:
@@ -322,12 +322,12 @@ class ConversationAsker(Struct, frozen=True):
 
     async def ask(self, conversation_id: str, server: str, form: ServerForm) -> FormAnswer:
         """The user's answer; left where the conversation is not open here."""
-        conversation = asked_conversation(self.engine, conversation_id)
+        conversation = find_asked_conversation(self.engine, conversation_id)
         return LEFT if conversation is None else await conversation.server_questions.ask(server, form)
 
     async def sample(self, conversation_id: str, server: str, request: SampleRequest) -> SampleAnswer:
         """See `UserAsker.sample`; the call of the model is the sub-agent's own."""
-        conversation = asked_conversation(self.engine, conversation_id)
+        conversation = find_asked_conversation(self.engine, conversation_id)
         calling = next((one for one in self.engine.live() if one.id == conversation_id), None)
         if conversation is None or calling is None:
             raise SampleRefused(NOT_CALLED, DECLINED)
@@ -335,7 +335,7 @@ class ConversationAsker(Struct, frozen=True):
         return await sampling.answer(server, request)
 
 
-def asked_conversation(engine: Engine, conversation_id: str) -> Conversation | None:
+def find_asked_conversation(engine: Engine, conversation_id: str) -> Conversation | None:
     """The conversation in which a question is asked: for a sub-agent its parent's; None where it is not open here."""
     opened = {one.id: one for one in engine.live()}
     conversation = opened.get(conversation_id)

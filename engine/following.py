@@ -95,7 +95,7 @@ class Following:
         if record.message_count > before.message_count:
             first, last = before.message_count + 1, record.message_count  # its owner may have stored more since
             new = await store.messages(record.id, first_seq=first, last_seq=last)
-        session.record = _as_known(before, record)
+        session.record = _keep_window(before, record)
         session.remember(tuple(new))
         for message in new:
             await self._settle()  # results come before the message that gives them to the model
@@ -120,7 +120,7 @@ class Following:
         if not self._open:
             return
         calls = await self._session.ports.store.tool_calls(self._session.record.id, tuple(self._asking))
-        for call in _changed(calls, self._open):
+        for call in _find_changed(calls, self._open):
             self._tell_call(call)
         if not self._open:
             self._asking.clear()
@@ -162,11 +162,11 @@ class Following:
             self._expect(message)
 
 
-def _changed(calls: Iterable[ToolCallRecord], known: dict[str, ToolStatus]) -> list[ToolCallRecord]:
+def _find_changed(calls: Iterable[ToolCallRecord], known: dict[str, ToolStatus]) -> list[ToolCallRecord]:
     return [one for one in calls if one.tool_use_id in known and known[one.tool_use_id] is not one.status]
 
 
-def _as_known(known: ConversationRecord, stored: StoredConversation) -> ConversationRecord:
+def _keep_window(known: ConversationRecord, stored: StoredConversation) -> ConversationRecord:
     """The stored record with the facts known only to this process."""
     return replace(stored.record, context_window=known.context_window or stored.context_window)
 

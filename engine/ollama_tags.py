@@ -12,7 +12,7 @@ MOST = 5_000
 """Names."""
 
 
-def names_in(body: bytes) -> list[str]:
+def read_names(body: bytes) -> list[str]:
     """The names of the models; invalid entries are left out.
 
     Raises:
@@ -25,11 +25,11 @@ def names_in(body: bytes) -> list[str]:
     if not _is_object(told):
         raise ValueError("a list of models is an object")
     models = told.get("models")
-    names = [one.get("name") for one in _listed(models) if _is_object(one)]
+    names = [one.get("name") for one in _read_list(models) if _is_object(one)]
     return [name for name in names if isinstance(name, str) and 0 < len(name) <= LONGEST_NAME][:MOST]
 
 
-def _listed(value: object) -> list[object]:
+def _read_list(value: object) -> list[object]:
     return value if _is_list(value) else []
 
 

@@ -17,7 +17,7 @@ from engine.executor.engine_settings import EngineSettings
 from engine.executor.governor import Governor
 from engine.executor.requests import EngineError, MemoryShort
 from engine.executor.session import AgentStopper, Ports, Session
-from engine.executor.spending_caps import caps_of
+from engine.executor.spending_caps import build_caps
 from engine.executor.window import window_of
 from engine.following import Following, why_read_only
 from engine.machine.stop_cause import StopCause
@@ -112,7 +112,7 @@ class OpenConversations:
         """Closes conversations that were left."""
         self._settings = settings
         self._governor = Governor()
-        self._spending = caps_of(ports.statistics, ports.clock, settings.budget_day_usd, settings.budget_project_usd)
+        self._spending = build_caps(ports.statistics, ports.clock, settings.budget_day_usd, settings.budget_project_usd)
         self._calibration = Calibration()
         self._open: dict[str, Conversation] = {}
         self._opening = asyncio.Lock()
@@ -170,7 +170,7 @@ class OpenConversations:
         self._askers[record.id] = self._askers_of(conversation, session)
         for asker in self._askers[record.id]:
             publisher.add(asker.follow)
-        publisher.add(partial(self._left, conversation))
+        publisher.add(partial(self._follow_viewers, conversation))
         if self.cancelling is not None:
             publisher.add(self.cancelling.follow)
         if record.agent is None:  # sub-agents are in no list
@@ -250,7 +250,7 @@ class OpenConversations:
             raise EngineError(str(NoConversation(conversation_id)))
         return await self.adopt(stored, read_only)
 
-    def _left(self, conversation: Conversation, update: Update) -> None:
+    def _follow_viewers(self, conversation: Conversation, update: Update) -> None:
         if isinstance(update, ViewersLeft):
             self.resting.soon(conversation)
 
@@ -323,11 +323,11 @@ def _tools_of(
     there to be asked.
     """
     left_out = {*(OWN_TOOLS if record.agent is not None else ()), *(() if asks else (ASK_TOOL,))}
-    own = {name: _there(tool, record) for name, tool in tools.items() if name not in left_out}
+    own = {name: _fit_tool(tool, record) for name, tool in tools.items() if name not in left_out}
     return {name: tool for name, tool in own.items() if profile is None or profile.allows(name)}
 
 
-def _there(tool: Tool, record: ConversationRecord) -> Tool:
+def _fit_tool(tool: Tool, record: ConversationRecord) -> Tool:
     return tool.in_folder(record.cwd) if isinstance(tool, FolderTool) else tool
 
 

@@ -83,7 +83,7 @@ class RuleStore:
         stored = [ActiveRule(one.text, since=one.since, project=one.project) for one in kept if not one.file]
         theirs = dict.fromkeys(ActiveRule(one.entry, file=one.file) for one in kept if one.file)
         here = [
-            ActiveRule(str(rule), one.id, since, _title(one))
+            ActiveRule(str(rule), one.id, since, _name_conversation(one))
             for one in self._opened.values()
             for rule, since in one.rules.items()
             if not self._is_copy(one, rule)
@@ -104,7 +104,7 @@ class RuleStore:
 
     def problem(self, text: str) -> str:
         """Reason why this is no valid rule, in one sentence; empty when it is one."""
-        rule = _parsed(text)
+        rule = _parse(text)
         if rule is None and narrows(text):
             return f"{quoted(text)} is not a rule; write it as {DENY}tool(pattern), such as {DENY}bash(git push*)."
         if rule is None:
@@ -117,7 +117,7 @@ class RuleStore:
 
     def effect(self, text: str) -> str:
         """Effect of the rule, in one sentence; empty for invalid text."""
-        rule = _parsed(text)
+        rule = _parse(text)
         tool_class = self._class(rule) if rule is not None else None
         if rule is None or tool_class is None:
             return ""
@@ -196,7 +196,7 @@ class RuleStore:
         return new
 
     def _bound_text(self, old: ActiveRule) -> str:
-        rule = _parsed(old.text)
+        rule = _parse(old.text)
         if rule is None or not old.project or self._class(rule) not in FILE_CLASSES:
             return old.text
         if native_rules(old.text) != (old.text,):
@@ -225,7 +225,7 @@ class RuleStore:
         return found
 
 
-def _parsed(text: str) -> Rule | None:
+def _parse(text: str) -> Rule | None:
     """A rule of either kind, the first one of a foreign text; None for no rule."""
     text = native_rules(text)[0]
     return parse_denial(text) if narrows(text) else parse_rule(text)
@@ -235,7 +235,7 @@ def _parent_id(one: Conversation) -> str:
     return one.record.agent.parent_id if one.record.agent is not None else ""
 
 
-def _title(one: Conversation) -> str:
+def _name_conversation(one: Conversation) -> str:
     return heading_of(one.record.agent.task) if one.record.agent is not None else one.record.title
 
 

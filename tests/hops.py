@@ -129,7 +129,7 @@ AGENT_END: Final = Chain(
     (
         Step("engine/executor/loop.py", "MoveLoop._tell", "publish"),
         Step("engine/updates.py", "Publisher.publish", ""),
-        Step("engine/agents/manager.py", "SubAgents.follow", "_scheduler.heard"),
+        Step("engine/agents/manager.py", "SubAgents.follow", "_scheduler.follow_state"),
         Step("engine/agents/scheduler.py", "AgentScheduler._settle", "_results.outcome"),
         Step("engine/agents/results.py", "AgentResults.outcome", ""),
         Step("engine/executor/user_requests.py", "AgentMailbox.ended", "AgentFinished"),

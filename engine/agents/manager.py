@@ -16,7 +16,7 @@ from engine.agents.scheduler import AgentScheduler, RunningAgent
 from engine.context.agent_prompt import snapshot
 from engine.conversation import Conversation
 from engine.executor.engine_settings import EngineSettings
-from engine.executor.guarding import refused_hint
+from engine.executor.guarding import check_hint
 from engine.executor.requests import EngineError
 from engine.executor.session import Ports
 from engine.executor.user_requests import log_read_on
@@ -65,7 +65,7 @@ class ResumeRequest(Struct, frozen=True):
     message: str
 
 
-def spawn_request(args: JsonObject) -> SpawnRequest:
+def read_spawn_request(args: JsonObject) -> SpawnRequest:
     """Read a call of spawn_agents.
 
     Raises:
@@ -80,11 +80,11 @@ def spawn_request(args: JsonObject) -> SpawnRequest:
         count = f"{len(tasks)}" if isinstance(tasks, list) else "none"
         raise ToolInputError(f"tasks must be a list of 1 to {MOST_TASKS} tasks; there are {count}.")
     return SpawnRequest(
-        tuple(_task(one, f"tasks[{place}].") for place, one in enumerate(tasks)), strategy == SEQUENTIAL
+        tuple(_read_task(one, f"tasks[{place}].") for place, one in enumerate(tasks)), strategy == SEQUENTIAL
     )
 
 
-def background_request(args: JsonObject) -> TaskRequest | ResumeRequest:
+def read_background_request(args: JsonObject) -> TaskRequest | ResumeRequest:
     """Read a call of spawn_task: a new task, or a message to an earlier one.
 
     Raises:
@@ -100,10 +100,10 @@ def background_request(args: JsonObject) -> TaskRequest | ResumeRequest:
     title, prompt = fields.text("task_description").strip(), fields.text("initial_prompt").strip()
     if not title or not prompt:
         raise ToolInputError("A new task needs task_description (a few words) and initial_prompt, neither empty.")
-    return TaskRequest(prompt, *_limits(fields), title=title)
+    return TaskRequest(prompt, *_read_limits(fields), title=title)
 
 
-def _task(one: object, where: str) -> TaskRequest:
+def _read_task(one: object, where: str) -> TaskRequest:
     if not isinstance(one, dict):
         raise ToolInputError(f'{where[:-1]} must be an object such as {{"task": "..."}}.')
     known: Sequence[str] = ("task", "profile", "max_turns", "timeout", "priority")
@@ -114,10 +114,10 @@ def _task(one: object, where: str) -> TaskRequest:
     priority = fields.text("priority", RunPriority.NORMAL.value)
     if priority not in set(RunPriority):
         raise ToolInputError(f"{where}priority must be one of {', '.join(RunPriority)}, not {priority}.")
-    return TaskRequest(task, *_limits(fields), RunPriority(priority))
+    return TaskRequest(task, *_read_limits(fields), RunPriority(priority))
 
 
-def _limits(fields: Arguments) -> tuple[str, int, float]:
+def _read_limits(fields: Arguments) -> tuple[str, int, float]:
     """Profile, turns and seconds."""
     turns = fields.whole("max_turns", 0, 0, MOST_TURNS)
     seconds = fields.number("timeout", 0.0, 0.0, LONGEST)
@@ -213,25 +213,25 @@ class AgentFactory:
             return snapshot(rows, parent.summary, call_id, window)
 
         new = [
-            self._new(
+            self._describe_agent(
                 parent, request, AgentFacts(parent.id, mode, call_id, place, request.title or request.task), context
             )
             for place, request in enumerate(requests, 1)
         ]
         return await self._store.create_all(new, self._ports.clock.now())
 
-    def _new(
+    def _describe_agent(
         self, parent: ConversationRecord, request: TaskRequest, facts: AgentFacts, context: Callable[[int], str]
     ) -> NewConversation:
-        profile, settings = self._profile(request.profile, parent), self._settings
+        profile, settings = self._resolve_profile(request.profile, parent), self._settings
         model = profile.model or parent.model
         turns, seconds = profile.limits_under(settings.agent_turns, settings.agent_timeout)
         limited = replace(
             facts,
-            max_turns=_asked(request.max_turns, turns, narrows=profile.project),
-            timeout=_asked(request.timeout, seconds, narrows=profile.project),
+            max_turns=_choose_limit(request.max_turns, turns, narrows=profile.project),
+            timeout=_choose_limit(request.timeout, seconds, narrows=profile.project),
             priority=request.priority,
-            context=context(self._window(model)),
+            context=context(self._find_window(model)),
         )
         return NewConversation(
             id=self._ports.ids.new(),
@@ -247,7 +247,7 @@ class AgentFactory:
             effort=Effort(profile.effort) if profile.effort else parent.effort,
         )
 
-    def _window(self, model: str) -> int:
+    def _find_window(self, model: str) -> int:
         """Context window of a model in tokens, 0 while unknown."""
         try:
             provider, name = self._ports.providers.resolve(model)
@@ -255,7 +255,7 @@ class AgentFactory:
             return 0  # the call itself reports it
         return provider.describe(name).context_window
 
-    def _profile(self, name: str, parent: ConversationRecord) -> Profile:
+    def _resolve_profile(self, name: str, parent: ConversationRecord) -> Profile:
         if self._ports.profiles is None:
             raise ToolInputError("Sub-agents are not available here.")
         try:
@@ -264,7 +264,7 @@ class AgentFactory:
             raise ToolInputError(error.sentence) from error
 
 
-def _asked(wanted: T, limit: T, *, narrows: bool) -> T:
+def _choose_limit(wanted: T, limit: T, *, narrows: bool) -> T:
     """Limit of the task itself, bounded by that of a profile that only narrows."""
     return min(wanted, limit) if wanted and narrows else wanted or limit
 
@@ -291,14 +291,16 @@ class SubAgents:
         """Make the sub-agents of a call and start those that may."""
         self._refuse_when_full()
         all_running = await self._factory.start_all(
-            self._parent(parent_id), call_id, request.tasks, SpawnMode.FAN_IN, sequential=request.sequential
+            self._get_parent(parent_id), call_id, request.tasks, SpawnMode.FAN_IN, sequential=request.sequential
         )
         return tuple(StartedAgent(running.conversation.id, running.facts.task) for running in all_running)
 
     async def begin(self, parent_id: str, call_id: str, request: TaskRequest) -> str:
         """Make one that works in the background; returns its id."""
         self._refuse_when_full()
-        (running,) = await self._factory.start_all(self._parent(parent_id), call_id, (request,), SpawnMode.BACKGROUND)
+        (running,) = await self._factory.start_all(
+            self._get_parent(parent_id), call_id, (request,), SpawnMode.BACKGROUND
+        )
         return running.conversation.id
 
     async def resume(self, parent_id: str, request: ResumeRequest) -> str:
@@ -325,7 +327,7 @@ class SubAgents:
             raise EngineError(NO_AGENT)
         opened, ports = self._opened.get(agent_id), self._conversations.ports
         run = run_of(opened.state) if opened is not None else None
-        if why := await refused_hint(ports, self._settings.input_guard, text, agent_id, run.id if run else ""):
+        if why := await check_hint(ports, self._settings.input_guard, text, agent_id, run.id if run else ""):
             raise EngineError(why)
         await self._send(agent_id, text, USER)
 
@@ -400,8 +402,8 @@ class SubAgents:
             return
         self.board.follow(facts.parent_id, conversation.id, update)
         if isinstance(update, StateChanged):
-            self._scheduler.heard(conversation.id, update.state)
-            self._mind_time(self._opened.get(facts.parent_id))
+            self._scheduler.follow_state(conversation.id, update.state)
+            self._update_time_limit(self._opened.get(facts.parent_id))
 
     def _follow_parent(self, parent: Conversation, update: Update) -> None:
         if isinstance(update, RunEnded):
@@ -409,10 +411,10 @@ class SubAgents:
                 running.conversation.id for running in self._scheduler.of(parent.id) if not running.background
             ])
         if isinstance(update, StateChanged):
-            self._mind_time(parent)
+            self._update_time_limit(parent)
         self._results.follow_parent(parent, update)
 
-    def _mind_time(self, parent: Conversation | None) -> None:
+    def _update_time_limit(self, parent: Conversation | None) -> None:
         """Pause the parent's time limit while its sub-agents only wait for answers of the user."""
         if parent is not None and isinstance(parent.state, AwaitingSubagents):
             parent.agents.wait_for_user(asked=self._scheduler.only_asks(parent.id))
@@ -449,7 +451,7 @@ class SubAgents:
         else:
             await self._scheduler.resume(conversation, row.facts, parent, text, sender)
 
-    def _parent(self, parent_id: str) -> Conversation:
+    def _get_parent(self, parent_id: str) -> Conversation:
         parent = self._opened.get(parent_id)
         if parent is None or parent.record.agent is not None:
             raise ToolInputError("A sub-agent cannot start sub-agents: do the task yourself.")

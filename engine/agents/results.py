@@ -63,7 +63,7 @@ class AgentBoard:
     def put(self, parent_id: str, view: AgentView) -> None:
         """Add a view, or replace it."""
         self._views.setdefault(parent_id, {})[view.id] = view
-        self._changed(parent_id)
+        self._publish(parent_id)
 
     def results(self, parent_id: str) -> int:
         """Number of results that its model has not read yet."""
@@ -73,7 +73,7 @@ class AgentBoard:
         """Set the number of unread results."""
         if results != self.results(parent_id):
             self._results[parent_id] = results
-            self._changed(parent_id)
+            self._publish(parent_id)
 
     def forget(self, parent_id: str) -> None:
         """Forget a conversation without viewers."""
@@ -129,7 +129,7 @@ class AgentBoard:
                 return
         self.put(parent_id, view)
 
-    def _changed(self, parent_id: str) -> None:
+    def _publish(self, parent_id: str) -> None:
         """Send the views of its sub-agents to a parent that is open."""
         parent = self._opened.get(parent_id)
         if parent is not None:
@@ -203,7 +203,7 @@ class AgentResults:
         """Do this in the background; a failure goes to the log."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._forget_task)
 
     async def outcome(self, agent_id: str, state: State) -> AgentOutcome:
         """Outcome in the store; a store that fails makes it a failure, never a parent that waits."""
@@ -259,7 +259,7 @@ class AgentResults:
         if any(view.background for view in self._board.views(parent.id)):
             self.wake(parent)
 
-    def _done(self, task: asyncio.Task[None]) -> None:
+    def _forget_task(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._told.set()
         error = None if task.cancelled() else task.exception()

@@ -179,9 +179,9 @@ class AgentScheduler:
                 self._queue.join(running.conversation.id, RunPriority(running.facts.priority))
         for agent_id in self._queue.call():
             running = self._running[agent_id]
-            found = previous_results(_earlier(running.after))
+            found = previous_results(_aggregate_results(running.after))
             begun = running.conversation.agents.begin(running.facts, found, running.why_dropped)
-            begun.add_done_callback(partial(self._answered, running))
+            begun.add_done_callback(partial(self._note_receipt, running))
 
     def stop(self, agent_ids: Iterable[str], by: StopCause = StopCause.USER) -> None:
         """Stop these; their text so far stays."""
@@ -196,7 +196,7 @@ class AgentScheduler:
                 self._queue.leave(agent_id)
                 self._drop(running)
 
-    def heard(self, agent_id: str, state: State) -> None:
+    def follow_state(self, agent_id: str, state: State) -> None:
         """One of them is in another state."""
         running = self._running.get(agent_id)
         if running is not None and isinstance(state, Completed | Failed | Errored):
@@ -205,9 +205,9 @@ class AgentScheduler:
     def _drop(self, running: RunningAgent) -> None:
         why = running.why_dropped()
         dropped = running.conversation.agents.drop(why, why)
-        dropped.add_done_callback(partial(self._answered, running))
+        dropped.add_done_callback(partial(self._note_receipt, running))
 
-    def _answered(self, running: RunningAgent, _receipt: asyncio.Future[Receipt]) -> None:
+    def _note_receipt(self, running: RunningAgent, _receipt: asyncio.Future[Receipt]) -> None:
         """Handle the receipt of its first message: a sub-agent that is idle now never starts, and keeps its state."""
         running.begun = is_busy(running.conversation.state)
         if not running.begun:
@@ -246,7 +246,7 @@ class AgentScheduler:
             self._results.wake(parent)
 
 
-def _earlier(all_running: Iterable[RunningAgent]) -> str:
+def _aggregate_results(all_running: Iterable[RunningAgent]) -> str:
     """Results of the earlier agents, in the form for their parent."""
     tasks = [AgentTask(running.conversation.id, running.facts.task) for running in all_running]
     outcomes = [running.outcome for running in all_running if running.outcome is not None]

@@ -10,8 +10,8 @@ from engine.agents.manager import (
     ResumeRequest,
     SubAgents,
     TaskRequest,
-    background_request,
-    spawn_request,
+    read_background_request,
+    read_spawn_request,
 )
 from engine.executor.session import Ports
 from engine.ports.profiles import FREEDOM, Profile, ProfileError, Profiles
@@ -61,7 +61,7 @@ class SpawnAgents:
             "properties": {
                 "task": {"type": "string", "description": "What to do, with all it needs to know."},
                 "priority": {"type": "string", "enum": list(RunPriority), "description": "Who starts first."},
-                **_limits(self._profiles, self._cwd),
+                **_describe_limits(self._profiles, self._cwd),
             },
             "required": ["task"],
             "additionalProperties": False,
@@ -83,14 +83,14 @@ class SpawnAgents:
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Show the tasks."""
-        request = spawn_request(args)
-        profiles = _resolved(self._profiles, request.tasks, working_dir)
-        return _shown(request.tasks, profiles, f"{SEQUENTIAL}, " if request.sequential else "")
+        request = read_spawn_request(args)
+        profiles = _resolve_profiles(self._profiles, request.tasks, working_dir)
+        return _build_request(request.tasks, profiles, f"{SEQUENTIAL}, " if request.sequential else "")
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         """Start them; the result is theirs."""
         return ToolOutput(
-            "", agents=await self._starter.spawn(context.conversation_id, context.call_id, spawn_request(args))
+            "", agents=await self._starter.spawn(context.conversation_id, context.call_id, read_spawn_request(args))
         )
 
 
@@ -118,23 +118,25 @@ class SpawnTask:
                 "initial_prompt": {"type": "string", "description": "What to do, with all it needs to know."},
                 "task_id": {"type": "string", "description": "An earlier task."},
                 "message": {"type": "string", "description": "For an earlier task: how to go on."},
-                **_limits(self._profiles, self._cwd),
+                **_describe_limits(self._profiles, self._cwd),
             }),
             ToolClass.SPAWN,
         )
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Show the task."""
-        request = background_request(args)
+        request = read_background_request(args)
         if isinstance(request, ResumeRequest):
             return ToolRequest(
                 clean_line(f"{request.agent_id}: {request.message}"), preview=PlainDisplay(request.message)
             )
-        return _shown((request,), _resolved(self._profiles, (request,), working_dir), "in the background, ")
+        return _build_request(
+            (request,), _resolve_profiles(self._profiles, (request,), working_dir), "in the background, "
+        )
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         """Start it and return."""
-        request = background_request(args)
+        request = read_background_request(args)
         if isinstance(request, ResumeRequest):
             agent_id = await self._starter.resume(context.conversation_id, request)
         else:
@@ -142,15 +144,15 @@ class SpawnTask:
         return ToolOutput(f"{agent_id} started")
 
 
-def _limits(profiles: Profiles, cwd: Path) -> JsonObject:
+def _describe_limits(profiles: Profiles, cwd: Path) -> JsonObject:
     return {
-        "profile": {"type": "string", "description": _kinds(profiles.added(cwd))},
+        "profile": {"type": "string", "description": _describe_kinds(profiles.added(cwd))},
         "max_turns": {"type": "integer", "description": "Model calls it may use; 0 or absent: its profile's number."},
         "timeout": {"type": "number", "description": "Seconds it may take; 0 or absent: its profile's number."},
     }
 
 
-def _kinds(added: Sequence[Profile]) -> str:
+def _describe_kinds(added: Sequence[Profile]) -> str:
     """The kinds of agents: those that come with this run are named with their descriptions, as far as there is room."""
     lines, room = list[str](), ROOM
     for profile in added:
@@ -163,7 +165,7 @@ def _kinds(added: Sequence[Profile]) -> str:
     return "\n".join((KINDS, *(["Also:"] if lines else []), *lines))
 
 
-def _resolved(profiles: Profiles, tasks: Sequence[TaskRequest], working_dir: Path) -> list[Profile]:
+def _resolve_profiles(profiles: Profiles, tasks: Sequence[TaskRequest], working_dir: Path) -> list[Profile]:
     """The profile of each task, found before any question."""
     try:
         return [profiles.resolve(one.profile, working_dir) for one in tasks]
@@ -171,11 +173,11 @@ def _resolved(profiles: Profiles, tasks: Sequence[TaskRequest], working_dir: Pat
         raise ToolInputError(error.sentence) from error
 
 
-def _shown(tasks: Sequence[TaskRequest], profiles: Sequence[Profile], how: str) -> ToolRequest:
+def _build_request(tasks: Sequence[TaskRequest], profiles: Sequence[Profile], how: str) -> ToolRequest:
     names = [clean_line(one.title or one.task) for one in tasks]
     noun = counted(len(tasks), "sub-agent")
     lines = [
-        f"{place}. {one.profile or 'general'}{_freedom(profile)}: {one.task}"
+        f"{place}. {one.profile or 'general'}{_describe_freedom(profile)}: {one.task}"
         for place, (one, profile) in enumerate(zip(tasks, profiles, strict=True), 1)
     ]
     # A project's profile is narrowed to its parent's mode when the sub-agent is made.
@@ -187,7 +189,7 @@ def _shown(tasks: Sequence[TaskRequest], profiles: Sequence[Profile], how: str) 
     )
 
 
-def _freedom(profile: Profile) -> str:
+def _describe_freedom(profile: Profile) -> str:
     """Mode and sandbox that a profile sets, in words."""
     narrows = " or narrower" if profile.project else ""
     mode = f"mode {profile.permission_mode.value}{narrows}" if profile.permission_mode is not None else ""

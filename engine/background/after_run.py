@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from engine.conversation import Conversation
 from engine.executor.asking import keep, summary_model
-from engine.executor.compacting import NotCompacted, select_older, summarize, summary_draft
+from engine.executor.compacting import NotCompacted, draft_summary, select_older, summarize
 from engine.executor.inbox import InboxEntry, Priority
 from engine.executor.memory_flush import flush_memory
 from engine.executor.requests import Receipt
 from engine.executor.session import Session
-from engine.executor.side_questions import ask, may_ask
+from engine.executor.side_questions import ask_small, may_ask
 from engine.machine.events import OlderSummarized
 from engine.machine.messages import Origin, Role, text_in
 from engine.machine.states import AwaitingLlm, Compacting, CompactingContext, is_busy
@@ -52,7 +52,7 @@ class CompactionAfterRun:
             waits = isinstance(state, AwaitingLlm) and isinstance(state.phase, CompactingContext)
             if waits or isinstance(state, Compacting):
                 self._session.stop_summary()
-        elif isinstance(update, AnswerEnded) and not self.under_way and self._wanted():
+        elif isinstance(update, AnswerEnded) and not self.under_way and self._is_wanted():
             self._session.summarizing = asyncio.get_running_loop().create_task(self._work())
 
     @property
@@ -66,7 +66,7 @@ class CompactionAfterRun:
         if self._session.summarizing is not None:
             await asyncio.wait((self._session.summarizing,))
 
-    def _wanted(self) -> bool:
+    def _is_wanted(self) -> bool:
         session = self._session
         record, settings = session.record, session.settings
         if not settings.compact_after_runs or session.read_only or record.agent is not None:
@@ -80,7 +80,7 @@ class CompactionAfterRun:
     async def _work(self) -> None:
         publish = self._session.publisher.publish
         try:
-            draft = await self._draft()
+            draft = await self._make_draft()
             if draft is not None:
                 await self._apply(draft)
         except (ProviderError, StorageError, TimeoutError, NotCompacted) as error:
@@ -88,7 +88,7 @@ class CompactionAfterRun:
         finally:
             publish(BackgroundSummary(active=False))
 
-    async def _draft(self) -> CompactionDraft | None:
+    async def _make_draft(self) -> CompactionDraft | None:
         session = self._session
         record, settings = session.record, session.settings
         if not may_ask(session, summary_model(session)):
@@ -104,7 +104,7 @@ class CompactionAfterRun:
         session.publisher.publish(BackgroundSummary(active=True))
         await flush_memory(session, rows)
         made = await summarize(session, selection, "")
-        return await asyncio.to_thread(summary_draft, session, rows, made, CompactionCause.RESTED)
+        return await asyncio.to_thread(draft_summary, session, rows, made, CompactionCause.RESTED)
 
     async def _apply(self, draft: CompactionDraft) -> None:
         """Let the draft take effect while nothing runs; it names messages by seq, so later ones change nothing."""
@@ -112,12 +112,12 @@ class CompactionAfterRun:
         while is_running:
             await self._conversation.wait_idle()
             receipt: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
-            entry = InboxEntry(lambda: OlderSummarized(self._current(draft, before)), receipt=receipt)
+            entry = InboxEntry(lambda: OlderSummarized(self._update_draft(draft, before)), receipt=receipt)
             self._session.inbox.put(Priority.OUTCOME, entry)
             await receipt
             is_running = is_busy(self._session.state)  # a run that began meanwhile goes first
 
-    def _current(self, draft: CompactionDraft, before: int) -> CompactionDraft | None:
+    def _update_draft(self, draft: CompactionDraft, before: int) -> CompactionDraft | None:
         """The draft with what has changed since it was begun; None where another summary has been made."""
         record = self._session.record
         earlier = draft.view.earlier[-1]
@@ -151,7 +151,7 @@ class Titler:
 
     def follow(self, update: Update) -> None:
         """Begin when the first run has ended well."""
-        if self._task is None and isinstance(update, RunEnded) and update.status == "success" and self._wanted():
+        if self._task is None and isinstance(update, RunEnded) and update.status == "success" and self._is_wanted():
             self._task = asyncio.get_running_loop().create_task(self._name())
 
     @property
@@ -165,7 +165,7 @@ class Titler:
             self._task.cancel()
             await asyncio.wait((self._task,))
 
-    def _wanted(self) -> bool:
+    def _is_wanted(self) -> bool:
         session = self._session
         return (
             session.settings.auto_title and not session.read_only and session.record.title_by is TitleBy.FIRST_MESSAGE
@@ -183,26 +183,26 @@ class Titler:
         if not may_ask(session, model):
             return
         messages = await session.ports.store.messages(session.record.id, first_seq=1, last_seq=FIRST_MESSAGES)
-        exchange = excerpt(messages)
+        exchange = cut_exchange(messages)
         if exchange:
-            aside = await ask(session, CallPurpose.TITLE, model, TITLE_INSTRUCTION, exchange)
-            title = title_of(aside.text) or None
+            aside = await ask_small(session, CallPurpose.TITLE, model, TITLE_INSTRUCTION, exchange)
+            title = read_title(aside.text) or None
             await keep(self._conversation, session, ConversationChanges(suggested_title=title))
 
 
-def excerpt(messages: list[StoredMessage]) -> str:
+def cut_exchange(messages: list[StoredMessage]) -> str:
     """The first message and its answer, each cut; empty where one of them has no words."""
-    asked = next((words for one in messages if one.origin is Origin.HUMAN and (words := _words(one))), "")
-    answers = (words for one in reversed(messages) if one.role is Role.ASSISTANT and (words := _words(one)))
+    asked = next((words for one in messages if one.origin is Origin.HUMAN and (words := _read_words(one))), "")
+    answers = (words for one in reversed(messages) if one.role is Role.ASSISTANT and (words := _read_words(one)))
     answered = next(answers, "")
     return f"User: {asked[:EXCERPT]}\n\nAssistant: {answered[:EXCERPT]}" if asked and answered else ""
 
 
-def _words(message: StoredMessage) -> str:
+def _read_words(message: StoredMessage) -> str:
     return text_in(message.blocks, " ").strip()
 
 
-def title_of(text: str) -> str:
+def read_title(text: str) -> str:
     """The first line of an answer as a title: bare words, cut between two of them; empty where there is none."""
     line = next((bare for line in text.splitlines() if (bare := line.strip(" \t#*_`\"'“”«».:"))), "")
     words = " ".join(line.removeprefix("Title:").split())
@@ -264,16 +264,16 @@ class TurnNotes:
         if not may_ask(session, model):
             return
         turn = await session.ports.library.newest_turn(session.record.id)
-        exchange = question(turn) if turn is not None else ""
+        exchange = describe_turn(turn) if turn is not None else ""
         if turn is None or not exchange:
             return
-        aside = await ask(session, CallPurpose.TURN_SUMMARY, model, NOTE_INSTRUCTION, exchange)
-        words = one_line(aside.text)
+        aside = await ask_small(session, CallPurpose.TURN_SUMMARY, model, NOTE_INSTRUCTION, exchange)
+        words = cut_note(aside.text)
         note = TurnNote(turn.number, words) if words else None
         await keep(self._conversation, session, ConversationChanges(turn_note=note))
 
 
-def question(turn: TurnDigest) -> str:
+def describe_turn(turn: TurnDigest) -> str:
     """A turn as its model gets to see it; empty where that is not worth a summary."""
     words = len(f"{turn.asked} {turn.answered}".split())
     if not turn.asked or not turn.answered or (words < FEWEST_WORDS and not turn.tools):
@@ -284,7 +284,7 @@ def question(turn: TurnDigest) -> str:
     return "\n\n".join(part for part in (f"User: {turn.asked}", did, changed, f"Assistant: {turn.answered}") if part)
 
 
-def one_line(text: str) -> str:
+def cut_note(text: str) -> str:
     """An answer as one line, cut between two words."""
     words = " ".join(text.split()).strip('"“”')
     if len(words) <= LONGEST_NOTE:

@@ -66,7 +66,7 @@ def denials_of(session: Session) -> Denials:
     return denials_in(session.ports.rules, session.record.cwd)
 
 
-def approved(
+def decide_approved(
     session: Session, call_id: str, spec: ToolSpec, request: ToolRequest, limits: Limits, decision: Ask
 ) -> Decision:
     """Return the consequence of a yes: the grant for the shown call, else another question, and at last a refusal."""
@@ -87,13 +87,13 @@ def answer_note(question: Question, answer: ApprovalAnswer) -> str:
     rule = answer.rule or question.rule
     match answer.choice:
         case ApprovalChoice.ONCE:
-            return f"{named(question)}: allowed once"
+            return f"{name_call(question)}: allowed once"
         case ApprovalChoice.CONVERSATION:
-            return f"{named(question, rule)}: allowed for this conversation: {rule}"
+            return f"{name_call(question, rule)}: allowed for this conversation: {rule}"
         case ApprovalChoice.ALWAYS:
-            return f"{named(question, rule)}: always allowed in this project: {rule}"
+            return f"{name_call(question, rule)}: always allowed in this project: {rule}"
         case ApprovalChoice.EVERYWHERE:
-            return f"{named(question, rule)}: always allowed everywhere: {rule}"
+            return f"{name_call(question, rule)}: always allowed everywhere: {rule}"
         case ApprovalChoice.DENY:
             return ""
 
@@ -125,7 +125,7 @@ def _note_access(session: Session, rule: Rule, question: Question) -> None:
         session.rule_access[rule] = question.request.access
 
 
-def named(question: Question, rule: str = "") -> str:
+def name_call(question: Question, rule: str = "") -> str:
     """The tool and the beginning of its call, which a `rule` for that very call names already."""
     name, summary = question.call.name, question.request.summary
     told = rule == f"{name}({summary})" or summary in {"", name}

@@ -65,7 +65,7 @@ class Pacing:
 
 
 @asynccontextmanager
-async def paced(
+async def pace_call(
     session: Session,
     provider: Provider,
     request: ModelRequest,
@@ -138,7 +138,9 @@ def note_failure(
 
 
 @contextmanager
-def noted(session: Session, request: ModelRequest, purpose: CallPurpose) -> Generator[Callable[[ModelReply], None]]:
+def diagnose_call(
+    session: Session, request: ModelRequest, purpose: CallPurpose
+) -> Generator[Callable[[ModelReply], None]]:
     """Keep the failure of a call inside the block, or the reply that is handed to the result."""
     clock = session.ports.clock
     started = clock.monotonic()
@@ -201,7 +203,7 @@ def _check(limit: float, spent: float | None, whose: str) -> None:
         raise ProviderError(text, kind=BUDGET, retryable=False)
 
 
-async def refused_spending(session: Session, *, for_first_request: bool = False) -> str:
+async def explain_cap(session: Session, *, for_first_request: bool = False) -> str:
     """Reason why the caps of a day and of a project allow no model call here; empty when they do.
 
     Raises:
@@ -223,7 +225,7 @@ async def check_caps(session: Session, *, for_first_request: bool = False) -> No
     """
     if session.spending is None:
         return
-    if why := await refused_spending(session, for_first_request=for_first_request):
+    if why := await explain_cap(session, for_first_request=for_first_request):
         raise ProviderError(why, kind=BUDGET, retryable=False)
     above = session.above or session
     if not above.run.told_of_caps and (told := await session.spending.uncertainty(session.record.cwd)):
@@ -288,12 +290,12 @@ async def ask_aside(
     """
     await check_caps(session)
     provider, _ = session.ports.providers.resolve(model)
-    with noted(session, request, purpose) as diagnosed:
-        async with paced(session, provider, request, shown=purpose in OF_RUNS) as pacing:
-            with recorded(session, purpose, model, request) as call:
+    with diagnose_call(session, request, purpose) as diagnosed:
+        async with pace_call(session, provider, request, shown=purpose in OF_RUNS) as pacing:
+            with record_call(session, purpose, model, request) as call:
                 reply = await reply_of(provider, request, call, pacing)
                 cost = await cost_of(session, model, reply)
-                replied(session, call, reply, cost)
+                record_reply(session, call, reply, cost)
             pacing.answered(reply.usage)
         diagnosed(reply)
     return reply, cost
@@ -325,11 +327,11 @@ async def reply_of(provider: Provider, request: ModelRequest, call: OpenCall, pa
                     return item
                 case _:
                     pass  # the reply has all of it
-    raise broke_off(retryable=False)
+    raise build_cut_error(retryable=False)
 
 
 @contextmanager
-def recorded(
+def record_call(
     session: Session, purpose: CallPurpose, model: str, request: ModelRequest, ask: RequestLlm | None = None
 ) -> Generator[OpenCall]:
     """Record a call made inside the block: an exception marks it as failed or stopped."""
@@ -360,7 +362,7 @@ def recorded(
         raise
 
 
-def replied(
+def record_reply(
     session: Session, call: OpenCall, reply: ModelReply, cost_usd: float | None = UNPRICED, message_id: str = ""
 ) -> None:
     """A call ended well."""
@@ -397,7 +399,7 @@ async def keep(conversation: Changing, session: Session, changes: ConversationCh
         count(session, calls)
 
 
-def broke_off(*, retryable: bool) -> ProviderError:
+def build_cut_error(*, retryable: bool) -> ProviderError:
     """A stream that ended without a reply."""
     return ProviderError("the answer ended too early", kind="network", retryable=retryable)
 
@@ -423,7 +425,7 @@ def summary_model(session: Session) -> str:
     return settings.summary_model or settings.cheap_model or session.record.model
 
 
-def chosen_model(session: Session, wanted: str, label: str) -> tuple[str, str]:
+def choose_model(session: Session, wanted: str, label: str) -> tuple[str, str]:
     """The reference of a model that a command asks for, and a sentence where it is not known.
 
     A name without a provider is one of the conversation's own provider, and must have a known price: files written

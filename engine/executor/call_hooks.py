@@ -85,7 +85,7 @@ def subject_of(session: Session, spec: ToolSpec, args: JsonObject, request: Tool
     return CallSubject(spec, request, foreign, cwd)
 
 
-async def opinion_before(session: Session, call: ToolCall, subject: CallSubject) -> CallOpinion:
+async def ask_before_call(session: Session, call: ToolCall, subject: CallSubject) -> CallOpinion:
     """Ask the hooks before a tool.
 
     Raises:
@@ -101,13 +101,13 @@ async def opinion_before(session: Session, call: ToolCall, subject: CallSubject)
     )
     verdict = asked.verdict
     rows = list(asked.rows)
-    if verdict.updated_input is not None and not _forbids(verdict):
-        call, row = _changed(session, call, subject, verdict)
+    if verdict.updated_input is not None and not _is_forbidden(verdict):
+        call, row = _change_input(session, call, subject, verdict)
         rows.append(row)
     return CallOpinion(call, verdict, tuple(rows))
 
 
-async def opinion_on_question(session: Session, call: ToolCall, subject: CallSubject) -> CallOpinion | None:
+async def ask_on_question(session: Session, call: ToolCall, subject: CallSubject) -> CallOpinion | None:
     """Ask the hooks that answer questions in place of the user; None where none answers.
 
     Raises:
@@ -124,18 +124,18 @@ async def opinion_on_question(session: Session, call: ToolCall, subject: CallSub
         return None
     rows = list(asked.rows)
     if verdict.updated_input is not None and verdict.permission is HookPermission.ALLOW:
-        call, row = _changed(session, call, subject, verdict)
+        call, row = _change_input(session, call, subject, verdict)
         rows.append(row)
     return CallOpinion(call, verdict, tuple(rows))
 
 
-def with_opinion(name: str, decision: Decision, opinion: CallOpinion | None, limits: Limits) -> Decision:
+def apply_opinion(name: str, decision: Decision, opinion: CallOpinion | None, limits: Limits) -> Decision:
     """The decision of the policy together with the opinion of hooks."""
     if opinion is None or isinstance(decision, Deny):
         return decision
     verdict = opinion.verdict
-    if _forbids(verdict):
-        return Deny(BLOCKED.format(name=name, reason=verdict.reason or stop_sentence(verdict)))
+    if _is_forbidden(verdict):
+        return Deny(BLOCKED.format(name=name, reason=verdict.reason or describe_stop(verdict)))
     if isinstance(decision, Ask):
         return decision.grant if _may_allow(verdict, decision, limits) else decision
     if verdict.undecided:
@@ -146,7 +146,7 @@ def with_opinion(name: str, decision: Decision, opinion: CallOpinion | None, lim
     return decision
 
 
-async def opinion_after(
+async def ask_after_call(
     session: Session,
     call: ToolCall,
     subject: CallSubject,
@@ -168,13 +168,13 @@ async def opinion_after(
     asked = await ask_hooks(session, event, subject.names, fields, call_id=call.id, rules=subject)
     verdict, text = asked.verdict, output.text
     if verdict.updated_output is not None:
-        text = _as_text(verdict.updated_output)
+        text = _format_value(verdict.updated_output)
     parts = [text, f"[A hook objects: {verdict.reason}]" if verdict.blocks else ""]
     parts += [f"[From a hook: {context}]" for context in verdict.context]
     return replace(output, text="\n\n".join(filter(None, parts))), verdict, asked.rows
 
 
-def stop_sentence(verdict: JoinedVerdict) -> str:
+def describe_stop(verdict: JoinedVerdict) -> str:
     """Sentence for the user about a run that a hook stops; empty where none does."""
     why = verdict.stop_reason.strip().rstrip(".")
     return STOPPED.format(why=f": {why}" if why else "") if verdict.stops else ""
@@ -186,7 +186,7 @@ def context_of(opinion: CallOpinion | None) -> str:
     return "".join(f"\n\n[From a hook: {context}]" for context in contexts)
 
 
-def _forbids(verdict: JoinedVerdict) -> bool:
+def _is_forbidden(verdict: JoinedVerdict) -> bool:
     return verdict.blocks or verdict.stops or verdict.permission is HookPermission.DENY
 
 
@@ -194,15 +194,17 @@ def _may_allow(verdict: JoinedVerdict, asks: Ask, limits: Limits) -> bool:
     """True where a yes of hooks takes the place of the question, as a rule would."""
     if verdict.permission is not HookPermission.ALLOW or verdict.undecided or not asks.lasting or limits.unattended:
         return False
-    return not verdict.is_confined or not _leaves(asks.grant, limits)
+    return not verdict.is_confined or not _leaves_sandbox(asks.grant, limits)
 
 
-def _leaves(grant: Allow, limits: Limits) -> bool:
+def _leaves_sandbox(grant: Allow, limits: Limits) -> bool:
     """True where a call would run with more than the conversation's sandbox gives."""
     return grant.outside or (limits.sandbox is not SandboxMode.OFF and grant.sandbox.mode is SandboxMode.OFF)
 
 
-def _changed(session: Session, call: ToolCall, subject: CallSubject, verdict: JoinedVerdict) -> tuple[ToolCall, str]:
+def _change_input(
+    session: Session, call: ToolCall, subject: CallSubject, verdict: JoinedVerdict
+) -> tuple[ToolCall, str]:
     """The call with the input of a hook, and the row that shows it."""
     found = from_foreign(subject.foreign.name, verdict.updated_input or {}, session.record.cwd)
     if found.name != subject.spec.name:
@@ -212,7 +214,7 @@ def _changed(session: Session, call: ToolCall, subject: CallSubject, verdict: Jo
     return replace(call, input_json=text), CHANGED.format(name=verdict.changed_by, text=shown)
 
 
-def _as_text(value: JsonValue) -> str:
+def _format_value(value: JsonValue) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -235,7 +237,7 @@ def is_deferred(session: Session, opinion: CallOpinion | None) -> bool:
     return is_alone and verdict.permission is HookPermission.DEFER and not verdict.blocks and not verdict.stops
 
 
-def deferred(name: str, opinion: CallOpinion) -> tuple[Decision, str]:
+def defer_call(name: str, opinion: CallOpinion) -> tuple[Decision, str]:
     """The refusal of a call that is put off, and the sentence for the user."""
     reason = opinion.verdict.reason.strip().rstrip(".")
     why = f": {reason}" if reason else ""

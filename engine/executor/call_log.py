@@ -134,9 +134,9 @@ class CallLog(Struct, eq=False):
         """Take the finished calls, with their prices; the caller stores them, or gives them back."""
         waiting = self._ended
         for place, (reference, call) in enumerate(waiting):  # including calls that end meanwhile
-            priced = await _priced(reference, call, price)
+            priced = await _price_call(reference, call, price)
             if (request := self._requests.get(call.id)) is not None:
-                priced = replace(priced, input_preview=await asyncio.to_thread(written_out, request))
+                priced = replace(priced, input_preview=await asyncio.to_thread(encode_request, request))
             waiting[place] = (reference, priced)
             self._requests.pop(call.id, None)
         # Only when all have a price: a cancelled caller leaves the calls to the next one.
@@ -148,13 +148,13 @@ class CallLog(Struct, eq=False):
         self._ended = [(f"{call.provider}/{call.model}", call) for call in calls] + self._ended
 
 
-def written_out(request: ModelRequest) -> str:
+def encode_request(request: ModelRequest) -> str:
     """The request as JSON without the bytes of its images, cut."""
     whole = msgspec.json.encode(replace(request, images={}))
     return whole[: 4 * INPUT_PREVIEW].decode("utf-8", "ignore")[:INPUT_PREVIEW]
 
 
-async def _priced(reference: str, call: ModelCall, price: PriceOf) -> ModelCall:
+async def _price_call(reference: str, call: ModelCall, price: PriceOf) -> ModelCall:
     if call.cost_usd != UNPRICED:
         return call
     if call.usage == Usage():

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from engine.executor.approving import denials_of, limits_of, rules_of
 from engine.executor.event_hooks import notify
-from engine.executor.guarding import refusal
+from engine.executor.guarding import check_message
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Receipt, Refused
 from engine.executor.session import ServerQuestion, Session
 from engine.machine.messages import ToolCall
@@ -95,7 +95,7 @@ def take_answer(session: Session, call_id: str, answer: ApprovalAnswer) -> Recei
             if text not in question.labels
         )
         why = why_no_answers(asked, given) or one.form.why_not(given)
-        why = why or next((why for text in own if (why := refusal(session, text))), "")
+        why = why or next((why for text in own if (why := check_message(session, text))), "")
         if why:
             return Refused(why)
         one.answer.set_result(FormAnswer(given))
@@ -277,7 +277,7 @@ class CallHosts(Struct, eq=False):
         """Decide; every connection to the same host waits for one answer."""
         limits = await limits_of(self.session)
         rules = host_rules(limits, rules_of(self.session), denials_of(self.session))
-        shown = host_text(host, port)
+        shown = format_host(host, port)
         if rules.denies(host, port):
             return HostVerdict(allowed=False, why=DENIED.format(host=shown))
         is_free = port in PORTS and (self.any_host or (limits.mode is PermissionMode.AUTO and limits.hosts is None))
@@ -304,21 +304,21 @@ class CallHosts(Struct, eq=False):
         """Ask the user, and keep the answer."""
         command = one_line(reveal(self.request.summary), LONGEST_ASKING)
         labels = (ONCE, CONVERSATION, ALWAYS, ANY, NO)
-        options = tuple(AskedOption(label, self._meaning(label, host)) for label in labels)
+        options = tuple(AskedOption(label, self._describe_option(label, host)) for label in labels)
         asked = AskedQuestion(ASKS.format(command=command, host=host), HEADER, options, only_options=True)
         try:
             async with asyncio.timeout(WAIT):
                 questions, note = ServerQuestions(self.session), HOST_NOTE.format(host=host)
                 given = await questions.put(self.session.asker, note, HEADER, HostForm((asked,)))
         except TimeoutError:
-            return self._refused(NOT_ANSWERED.format(host=host))
+            return self._refuse(NOT_ANSWERED.format(host=host))
         except asyncio.CancelledError:
             if not self.any_host:
                 raise
             return HostVerdict(allowed=True)
         label = given.answers[0][0] if given.answers and given.answers[0] else NO
         if label not in ALLOWED:
-            return self._refused(SAID_NO.format(host=host))
+            return self._refuse(SAID_NO.format(host=host))
         if label == ANY:
             self.any_host = True
             self._withdraw_others()
@@ -326,7 +326,7 @@ class CallHosts(Struct, eq=False):
         self.rows.append(self._keep(label, rule))
         return HostVerdict(allowed=True)
 
-    def _refused(self, why: str) -> HostVerdict:
+    def _refuse(self, why: str) -> HostVerdict:
         """Refuse a host, with a row below the call."""
         self.rows.append(why)
         return HostVerdict(allowed=False, why=why)
@@ -338,7 +338,7 @@ class CallHosts(Struct, eq=False):
             if answer is not mine and port in PORTS:
                 answer.cancel()
 
-    def _meaning(self, label: str, host: str) -> str:
+    def _describe_option(self, label: str, host: str) -> str:
         if label == ANY:
             return "ports 80 and 443, until it ends; other commands ask again"
         return f"net({host})" if label in {CONVERSATION, ALWAYS} else ""
@@ -356,7 +356,7 @@ class CallHosts(Struct, eq=False):
         return ALLOWED[label].format(host=rule.pattern, rule=rule)
 
 
-def host_text(host: str, port: int) -> str:
+def format_host(host: str, port: int) -> str:
     """A host as a rule names it: with its port where that is none of the usual ones."""
     named = f"[{host}]" if ":" in host else host
     return named if port in PORTS else f"{named}:{port}"

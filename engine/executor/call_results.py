@@ -11,7 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from engine.executor.equipment import note_read
-from engine.executor.event_hooks import hear_folder_file, wants_hooks
+from engine.executor.event_hooks import tell_folder_file, wants_hooks
 from engine.executor.ready_calls import ReadyCall
 from engine.executor.session import Session
 from engine.machine.messages import Block, TextBlock, ToolResultBlock, text_in
@@ -53,12 +53,12 @@ async def with_folder_instructions(
     files = {
         file.path: (file, path)
         for path in request.paths
-        for file in await asyncio.to_thread(_beside, session, cwd, path)
+        for file in await asyncio.to_thread(_find_files, session, cwd, path)
     }
     if not files:
         return output
     rows = await session.rows()
-    seen = _seen(rows, session.record.view.omitted)
+    seen = _find_seen(rows, session.record.view.omitted)
     run, added = session.run.folder_files, list[str]()
     room = MOST_CHARACTERS - sum(seen.values())
     for file, read in files.values():
@@ -66,33 +66,33 @@ async def with_folder_instructions(
         if reveal_name(str(file.path)) not in seen and run.get(file.path) != len(rows) and len(file.text) <= room:
             run[file.path] = len(rows)
             room -= len(file.text)
-            added.append(_written(file))
-            hear_folder_file(session, file, read)
+            added.append(_format_file(file))
+            tell_folder_file(session, file, read)
     return replace(output, text="\n\n".join([output.text, *added])) if added else output
 
 
-async def attached_instructions(session: Session, paths: Sequence[Path]) -> tuple[TextBlock, ...]:
+async def read_attached_instructions(session: Session, paths: Sequence[Path]) -> tuple[TextBlock, ...]:
     """The same files for a message that attaches `paths`: those that the model does not see yet."""
     cwd = session.record.cwd
-    found = [file for path in paths for file in await asyncio.to_thread(_beside, session, cwd, path)]
+    found = [file for path in paths for file in await asyncio.to_thread(_find_files, session, cwd, path)]
     if not found:
         return ()
-    seen = _seen(await session.rows(), session.record.view.omitted)
+    seen = _find_seen(await session.rows(), session.record.view.omitted)
     room, blocks = MOST_CHARACTERS - sum(seen.values()), dict[str, TextBlock]()
     for file in found:
         path = reveal_name(str(file.path))
         if path not in seen and path not in blocks and len(file.text) <= room:
             room -= len(file.text)
-            blocks[path] = TextBlock(_written(file), f"instructions of {reveal_name(shown(file.path, cwd))}")
-            hear_folder_file(session, file, paths[0])
+            blocks[path] = TextBlock(_format_file(file), f"instructions of {reveal_name(shown(file.path, cwd))}")
+            tell_folder_file(session, file, paths[0])
     return tuple(blocks.values())
 
 
-def _beside(session: Session, cwd: Path, path: Path) -> tuple[PromptFile, ...]:
+def _find_files(session: Session, cwd: Path, path: Path) -> tuple[PromptFile, ...]:
     return session.settings.instructions.beside(cwd, path)
 
 
-def _written(file: PromptFile) -> str:
+def _format_file(file: PromptFile) -> str:
     folder, path = reveal_name(str(file.path.parent)), reveal_name(str(file.path))
     if file.scope:
         folder = one_line(reveal_name(", ".join(file.scope)), LONGEST_SCOPE)
@@ -100,18 +100,18 @@ def _written(file: PromptFile) -> str:
     return f"{heading}\n{file.text}"
 
 
-def _seen(rows: Iterable[StoredMessage], omitted: Iterable[Omission]) -> Mapping[str, int]:
+def _find_seen(rows: Iterable[StoredMessage], omitted: Iterable[Omission]) -> Mapping[str, int]:
     """Paths of the files in results that the model sees whole, with their characters."""
     hidden = {(each.seq, each.block) for each in omitted if each.kind is not OmissionKind.IMAGE}
     found: dict[str, int] = {}
     for row in rows:
         for place, block in enumerate(row.blocks):
-            if (row.seq, place) not in hidden and (text := _from_phoenix(block)):
+            if (row.seq, place) not in hidden and (text := _read_own_text(block)):
                 found |= {name: int(size.replace(",", "")) for name, size in _FOUND.findall(text)}
     return found
 
 
-def _from_phoenix(block: Block) -> str:
+def _read_own_text(block: Block) -> str:
     """Text that Phoenix has put together: a result, or what a message attaches; empty for words of others."""
     if isinstance(block, ToolResultBlock):
         return text_in(block.content)
@@ -145,14 +145,14 @@ async def with_checks(session: Session, begun: EditBegun | None, output: ToolOut
         checks += await checker.finish(begun, output.display.path)
     if not checks:
         return output
-    output = replace(output, text=f"{output.text}\n\n{_joined(checks)}")
+    output = replace(output, text=f"{output.text}\n\n{_join_checks(checks)}")
     if isinstance(output.display, DiffDisplay):
         return replace(output, display=replace(output.display, checks=tuple(checks)))
     rows += (row for check in checks for row in check_lines(check))
     return output
 
 
-def _joined(checks: Sequence[EditCheck]) -> str:
+def _join_checks(checks: Sequence[EditCheck]) -> str:
     """Texts of the checks, each whole, as many as there is room for."""
     texts, room = list[str](), MOST_TEXT
     for text in map(check_text, checks):
@@ -170,7 +170,7 @@ _BYTES: Final = LONGEST * 4
 """Bytes that so many characters may take in UTF-8."""
 
 
-async def text_before(session: Session, ready: ReadyCall) -> str | None:
+async def read_before(session: Session, ready: ReadyCall) -> str | None:
     """The beginning of the file that a call edits; None where no hook asks, or there is no such file."""
     is_edit = ready.tool.spec.tool_class is ToolClass.EDIT and len(ready.request.paths) == 1
     if not is_edit or not wants_hooks(session, HookEvent.POST_TOOL_USE):

@@ -26,7 +26,14 @@ from engine.executor.event_hooks import ask_hooks, tell_hooks, wants_hooks
 from engine.executor.memory_flush import flush_memory
 from engine.executor.requests import DropSummary, Proposal, SummarizeAgain, TakeSummary
 from engine.executor.session import Session
-from engine.executor.window import facts_of, not_compacted, shortened, sizes_text, tokens_after, window_of
+from engine.executor.window import (
+    describe_change,
+    describe_failure,
+    estimate_tokens,
+    shorten_parts,
+    sizes_text,
+    window_of,
+)
 from engine.machine import texts
 from engine.machine.effects import Compact
 from engine.machine.events import CompactionEnded
@@ -62,7 +69,7 @@ class NotCompacted(Exception):
     """Raised with the reason when nothing was changed."""
 
 
-def too_slow(session: Session) -> str:
+def describe_timeout(session: Session) -> str:
     """The reason after the time limit of a summary."""
     return f"The summary took longer than {session.settings.summary_timeout:.0f} s; nothing was changed"
 
@@ -100,7 +107,7 @@ async def summarize(session: Session, selection: Selection, focus: str) -> Summa
     return Summary(selection, said.text, said.cost_usd)
 
 
-def summary_draft(
+def draft_summary(
     session: Session, rows: Sequence[StoredMessage], made: Summary, cause: CompactionCause, *, quoted: bool = True
 ) -> CompactionDraft:
     """The view with a summary in place of older messages.
@@ -120,22 +127,22 @@ def summary_draft(
     earlier = EarlierView(record.summary, record.context_start_seq, record.context_tokens, record.context_estimated)
     all_earlier = (*record.earlier_views, earlier)[-MOST_EARLIER:]
     after = ContextView(summary, selection.start_seq, record.omitted, all_earlier)
-    tokens = tokens_after(session, rows, after)
+    tokens = estimate_tokens(session, rows, after)
     if cause is CompactionCause.OVERFLOW and tokens >= session.compact_above:
         kept = [row for row in rows if row.seq >= selection.start_seq]
         more = omissions.shorten_all(omissions.apply(kept, record.omitted))
         after = replace(after, omitted=omissions.joined(after.omitted, more))
-        tokens = tokens_after(session, rows, after)
+        tokens = estimate_tokens(session, rows, after)
     sizes = sizes_text(session, rows, tokens, made.cost_usd)
     note = texts.summarized(len(selection.summarized), selection.kept, sizes, summary)
-    facts = facts_of(session, cause, CompactionKind.SUMMARY, after, tokens, len(selection.summarized))
+    facts = describe_change(session, cause, CompactionKind.SUMMARY, after, tokens, len(selection.summarized))
     return CompactionDraft(after, tokens, note, facts)
 
 
 REFUSED: Final = "A hook refused the summary: {reason}"
 
 
-async def hear_before(session: Session, trigger: str, focus: str) -> None:
+async def run_before_hooks(session: Session, trigger: str, focus: str) -> None:
     """Ask the hooks before a summary.
 
     Raises:
@@ -149,7 +156,7 @@ async def hear_before(session: Session, trigger: str, focus: str) -> None:
         raise NotCompacted(REFUSED.format(reason=(verdict.reason or verdict.stop_reason).rstrip(".") or "no reason"))
 
 
-def hear_after(session: Session, trigger: str, summary: str) -> None:
+def run_after_hooks(session: Session, trigger: str, summary: str) -> None:
     """Tell the hooks about a summary; nothing waits for them."""
     session.hooks.compacted = bool(session.ports.hooks)
     fields: JsonObject = {"trigger": trigger, "compact_summary": summary}
@@ -167,16 +174,16 @@ async def compact(session: Session, act: Compact) -> None:
     """Perform one Compact; cancelling closes the connection and answers nothing."""
     outcome: CompactionDraft | CompactionFacts
     try:
-        await hear_before(session, "manual" if act.manual else "auto", act.focus)
-        outcome = await _draft(session, act)
-        hear_after(session, "manual" if act.manual else "auto", outcome.view.summary)
+        await run_before_hooks(session, "manual" if act.manual else "auto", act.focus)
+        outcome = await _make_draft(session, act)
+        run_after_hooks(session, "manual" if act.manual else "auto", outcome.view.summary)
     except (NotCompacted, StorageError) as problem:
-        outcome = not_compacted(session, cause_of(act), str(problem))
+        outcome = describe_failure(session, cause_of(act), str(problem))
     except ProviderError as error:
         reason = f"Older messages were not summarized: {error.message.rstrip('.')}"
-        outcome = not_compacted(session, cause_of(act), reason)
+        outcome = describe_failure(session, cause_of(act), reason)
     except TimeoutError:
-        outcome = not_compacted(session, cause_of(act), too_slow(session))
+        outcome = describe_failure(session, cause_of(act), describe_timeout(session))
     if act.manual:
         session.review = None
     session.post(lambda: CompactionEnded(act.gen, outcome))
@@ -189,28 +196,28 @@ def cause_of(act: Compact) -> CompactionCause:
     return CompactionCause.OVERFLOW if act.full else CompactionCause.FULL
 
 
-async def _draft(session: Session, act: Compact) -> CompactionDraft:
+async def _make_draft(session: Session, act: Compact) -> CompactionDraft:
     rows = await session.rows()
     selection = await asyncio.to_thread(select_older, session, rows, act.before)
     if selection is not None:
         await flush_memory(session, rows)
         try:
-            return await _settled(session, act, rows, selection)
+            return await _review_summary(session, act, rows, selection)
         except (NotCompacted, ProviderError, TimeoutError):
             if not act.full:
                 raise
     elif act.before:
         raise NotCompacted(NOTHING_BEFORE)
-    return await asyncio.to_thread(_shortened, session, act, rows)
+    return await asyncio.to_thread(_shorten_results, session, act, rows)
 
 
-async def _settled(
+async def _review_summary(
     session: Session, act: Compact, rows: Sequence[StoredMessage], selection: Selection
 ) -> CompactionDraft:
     """The summary that takes effect: the model's, or the user's version of it when it is reviewed."""
     review = session.review if act.manual else None
     made = await summarize(session, selection, act.focus)
-    draft = await asyncio.to_thread(summary_draft, session, rows, made, cause_of(act))
+    draft = await asyncio.to_thread(draft_summary, session, rows, made, cause_of(act))
     problem = ""
     while review is not None:
         sizes = sizes_text(session, rows, draft.tokens, made.cost_usd)
@@ -219,9 +226,9 @@ async def _settled(
             case TakeSummary(text=text) if text == draft.view.summary:
                 break
             case TakeSummary(text=text):
-                attempt = _changed(session, act, rows, replace(made, text=text))
+                attempt = _rewrite_summary(session, act, rows, replace(made, text=text))
             case SummarizeAgain(hint=hint):
-                attempt = _again(session, act, rows, made, hint or act.focus)
+                attempt = _summarize_again(session, act, rows, made, hint or act.focus)
             case DropSummary():
                 raise NotCompacted(DISCARDED)
         try:
@@ -229,7 +236,7 @@ async def _settled(
         except (NotCompacted, ProviderError) as failed:
             problem = str(failed)
         except TimeoutError:
-            problem = too_slow(session)
+            problem = describe_timeout(session)
         else:
             problem = ""
             if is_final:
@@ -237,19 +244,21 @@ async def _settled(
     return draft
 
 
-async def _changed(session: Session, act: Compact, rows: Sequence[StoredMessage], made: Summary) -> _Attempt:
+async def _rewrite_summary(session: Session, act: Compact, rows: Sequence[StoredMessage], made: Summary) -> _Attempt:
     """The summary as the user wrote it."""
-    return made, await asyncio.to_thread(summary_draft, session, rows, made, cause_of(act), quoted=False), True
+    return made, await asyncio.to_thread(draft_summary, session, rows, made, cause_of(act), quoted=False), True
 
 
-async def _again(session: Session, act: Compact, rows: Sequence[StoredMessage], made: Summary, focus: str) -> _Attempt:
+async def _summarize_again(
+    session: Session, act: Compact, rows: Sequence[StoredMessage], made: Summary, focus: str
+) -> _Attempt:
     """Make another summary; the cost of all of them is kept."""
     other = await summarize(session, made.selection, focus)
     both = replace(other, cost_usd=total_cost(made.cost_usd, other.cost_usd))
-    return both, await asyncio.to_thread(summary_draft, session, rows, both, cause_of(act)), False
+    return both, await asyncio.to_thread(draft_summary, session, rows, both, cause_of(act)), False
 
 
-def _shortened(session: Session, act: Compact, rows: Sequence[StoredMessage]) -> CompactionDraft:
+def _shorten_results(session: Session, act: Compact, rows: Sequence[StoredMessage]) -> CompactionDraft:
     """Shorten old results when no message can be summarized alone, such as in one long round of tools."""
     record = session.record
     shown = omissions.apply(rows, record.omitted)
@@ -260,4 +269,4 @@ def _shortened(session: Session, act: Compact, rows: Sequence[StoredMessage]) ->
     if not more:
         raise NotCompacted(TOO_FEW)
     label = "tool result" if act.full else "old tool result"
-    return shortened(session, rows, more, cause_of(act), label)
+    return shorten_parts(session, rows, more, cause_of(act), label)

@@ -14,7 +14,7 @@ from engine.context.measure import Filling, Measured, MeasuredSection, WindowPar
 from engine.executor.requests import Receipt, Refused, Review
 from engine.executor.session import NEVER, Session, with_view
 from engine.executor.user_requests import ask
-from engine.executor.window import count_window, facts_of, prompt_facts, tokens_after
+from engine.executor.window import count_window, describe_change, estimate_tokens, prompt_facts
 from engine.machine.events import CompactAsked
 from engine.machine.messages import Usage
 from engine.machine.states import is_busy
@@ -102,7 +102,7 @@ class ContextManager:
     async def report(self) -> ContextReport:
         """Measure the window's contents."""
         session, record = self._session, self._session.record
-        rows = list(await self._rows(record.view))
+        rows = list(await self._read_rows(record.view))
         facts, view = prompt_facts(session), record.view
         measured = await asyncio.to_thread(measure, facts, rows, view, session.ports.clock.now())
         known = record.context_tokens or round(measured.total * session.calibration.ratio(record.model))
@@ -167,13 +167,13 @@ class ContextManager:
     async def prune(self) -> Edited | Refused:
         """Shorten every long tool result that is old; where none is long, clear them."""
         view = self._session.record.view
-        shown = omissions.apply(await self._rows(view), view.omitted)
-        return await self._omit(view, _prunable(shown), NOTHING_TO_SHORTEN)
+        shown = omissions.apply(await self._read_rows(view), view.omitted)
+        return await self._omit(view, _choose_prunable(shown), NOTHING_TO_SHORTEN)
 
     async def strip_images(self) -> Edited | Refused:
         """Leave every image out."""
         view = self._session.record.view
-        shown = omissions.apply(await self._rows(view), view.omitted)
+        shown = omissions.apply(await self._read_rows(view), view.omitted)
         return await self._omit(view, omissions.images(shown), NO_IMAGES)
 
     async def omit(self, part: WindowPart) -> Edited | Refused:
@@ -213,7 +213,7 @@ class ContextManager:
         if not view.earlier:
             return Refused(NEVER_COMPACTED)
         back = view.earlier[-1]
-        rows = await self._rows(replace(view, start_seq=back.start_seq))
+        rows = await self._read_rows(replace(view, start_seq=back.start_seq))
         again = sum(back.start_seq <= row.seq < view.start_seq for row in rows)
         after = ContextView(back.summary, back.start_seq, view.omitted, view.earlier[:-1])
         # Recorded as an attempt, or the next message would undo this.
@@ -258,11 +258,11 @@ class ContextManager:
             before, was = session.record.view, session.record.context_tokens
             if before != seen:  # a compaction or another edit came between the read and the lock
                 return Refused(CHANGED)
-            rows = await self._rows(after if after.start_seq < before.start_seq else before)
-            tokens = max(await asyncio.to_thread(tokens_after, session, rows, after), least)
+            rows = await self._read_rows(after if after.start_seq < before.start_seq else before)
+            tokens = max(await asyncio.to_thread(estimate_tokens, session, rows, after), least)
             record = None
             if kind is not CompactionKind.NONE:
-                facts = facts_of(session, CompactionCause.ASKED, kind, after, tokens, count)
+                facts = describe_change(session, CompactionCause.ASKED, kind, after, tokens, count)
                 record = RecordCompaction(session.ports.ids.new(), facts)
             changes = ConversationChanges(view=after, context_tokens=tokens, compaction=record)
             await session.ports.store.change(session.record.id, changes, session.ports.clock.now())
@@ -275,11 +275,11 @@ class ContextManager:
         session.publisher.publish(ConversationChanged(session.record))
         return Edited(count, was, tokens)
 
-    async def _rows(self, view: ContextView) -> Sequence[StoredMessage]:
+    async def _read_rows(self, view: ContextView) -> Sequence[StoredMessage]:
         """The stored messages that a view is made from."""
         session = self._session
         return await session.ports.store.messages(session.record.id, first_seq=max(1, view.start_seq))
 
 
-def _prunable(shown: Sequence[StoredMessage]) -> tuple[Omission, ...]:
+def _choose_prunable(shown: Sequence[StoredMessage]) -> tuple[Omission, ...]:
     return omissions.shorten_old(shown) or omissions.clear_old(shown)

@@ -13,15 +13,15 @@ from msgspec.structs import replace
 from engine.codec import encode_display
 from engine.executor.call_questions import settle
 from engine.executor.compacting import cause_of, compact
-from engine.executor.event_hooks import agent_begins, decide_stop, nothing_waits, notify, stop_hooks
-from engine.executor.guarding import inspected_result
+from engine.executor.event_hooks import decide_stop, notify, stop_hooks, stop_idle_timer, tell_agent_started
+from engine.executor.guarding import inspect_result
 from engine.executor.inbox import InboxEntry, Priority, RunFacts
 from engine.executor.model_call import call_model
 from engine.executor.requests import Accepted, Receipt, Refused, RunCaps
 from engine.executor.routing import route
 from engine.executor.session import Session
 from engine.executor.tool_call import CallFacts, run_tool
-from engine.executor.window import not_compacted
+from engine.executor.window import describe_failure
 from engine.machine import texts
 from engine.machine.effects import (
     AbortLlm,
@@ -65,7 +65,7 @@ from tools.contract import Captured, JobInfo, OutputSoFar, SelfStarting, Termina
 from tools.shell_output import all_lines, readable, shown_runs
 
 
-def stopped_output(
+def collect_stopped_output(
     session: Session, so_far: OutputSoFar | None, elapsed: float, ended: int = 0, survivors: tuple[int, ...] = ()
 ) -> tuple[StoppedOutput | None, tuple[Write, ...]]:
     """The output for the event that ends a stopped call, and the writes for its move; `elapsed` is in seconds.
@@ -86,17 +86,17 @@ def stopped_output(
     stopped = StoppedOutput(text, encode_display(display), truncated=captured.dropped > 0)
     if state.round.origin is not ToolOrigin.USER:
         return stopped, ()
-    return _inspected(session, state.round.current, stopped)
+    return _inspect(session, state.round.current, stopped)
 
 
 def _place(so_far: OutputSoFar) -> list[str]:
     return [f"[in {so_far.folder}]"] if so_far.folder else []
 
 
-def _inspected(session: Session, call: ToolCall, stopped: StoppedOutput) -> tuple[StoppedOutput, tuple[Write, ...]]:
+def _inspect(session: Session, call: ToolCall, stopped: StoppedOutput) -> tuple[StoppedOutput, tuple[Write, ...]]:
     """The same as the guard lets a model read it."""
     result = ToolResult(call.id, stopped.text, ToolStatus.CANCELLED, display_json=stopped.display_json)
-    result, note, writes = inspected_result(session, call, result)
+    result, note, writes = inspect_result(session, call, result)
     return replace(stopped, text=result.text, note=note), writes
 
 
@@ -149,18 +149,18 @@ class EffectRunner(Struct, eq=False):
         session = self.session
         match act:
             case RequestLlm():
-                self._model = self._spawn(call_model(session, act), lambda: self._model_broke(act.gen))
+                self._model = self._spawn(call_model(session, act), lambda: self._report_model_fault(act.gen))
             case AbortLlm():
                 _cancel(self._model)
             case ScheduleRetry():
-                self._retry = self._later(act.seconds, lambda: RetryDue(act.gen))
+                self._retry = self._schedule(act.seconds, lambda: RetryDue(act.gen))
                 session.publisher.publish(RetryScheduled(act.attempt, act.seconds, act.cause))
             case CancelTimer():
                 _stop(self._retry)
             case Compact():
-                self._model = self._spawn(compact(session, act), lambda: self._compaction_broke(act))
+                self._model = self._spawn(compact(session, act), lambda: self._report_compaction_fault(act))
             case RouteRequest():
-                self._model = self._spawn(route(session, act), lambda: self._routing_broke(act.gen))
+                self._model = self._spawn(route(session, act), lambda: self._report_routing_fault(act.gen))
             case _:
                 assert_never(act)
 
@@ -169,11 +169,11 @@ class EffectRunner(Struct, eq=False):
         match act:
             case ExecTool():
                 facts = self.calls.setdefault(act.call.id, CallFacts())
-                self._tool = self._spawn(run_tool(session, act, facts), lambda: self._tool_broke(act))
+                self._tool = self._spawn(run_tool(session, act, facts), lambda: self._report_tool_fault(act))
             case KillTool():
                 self._others.add(self._spawn(self._kill(act), None))
             case StartCancelDeadline():
-                asyncio.get_running_loop().call_later(act.seconds, self._deadline_passed, act.gen)
+                asyncio.get_running_loop().call_later(act.seconds, self._answer_for_slow_call, act.gen)
             case AskApproval():
                 session.question = session.drafted_question
                 session.publisher.publish(ApprovalAsked(session.question))
@@ -217,12 +217,12 @@ class EffectRunner(Struct, eq=False):
         """A run begins: its clock, and its time limit if it has one."""
         session = self.session
         self.calls.clear()
-        nothing_waits(session)
+        stop_idle_timer(session)
         session.rewritten.clear()
         session.run = RunFacts(session.ports.clock.monotonic(), caps)
         if session.ports.hooks and session.record.agent is not None:
-            agent_begins(session)
-        session.limit.begin(caps.timeout, session.inbox, InboxEntry(self._time_is_up))
+            tell_agent_started(session)
+        session.limit.begin(caps.timeout, session.inbox, InboxEntry(self._end_by_time))
 
     def forget_run(self) -> None:
         """The run is over: no limit, no retry of it may fire."""
@@ -269,7 +269,7 @@ class EffectRunner(Struct, eq=False):
         if task is not None:
             await asyncio.wait((task,))
         message_id, elapsed = self.session.ports.ids.new(), self.elapsed(act.call_id)
-        output, writes = stopped_output(self.session, facts.so_far, elapsed, facts.ended, facts.survivors)
+        output, writes = collect_stopped_output(self.session, facts.so_far, elapsed, facts.ended, facts.survivors)
 
         def ended() -> ToolAborted | StragglersEnded:
             if self.session.state.gen == act.gen:
@@ -278,14 +278,14 @@ class EffectRunner(Struct, eq=False):
 
         self.session.post(ended, writes)
 
-    def _deadline_passed(self, gen: int) -> None:
+    def _answer_for_slow_call(self, gen: int) -> None:
         """Answer for a call that dies slowly; nothing once it has."""
         session, state = self.session, self.session.state
         if state.gen != gen or not isinstance(state, Cancelling):
             return
         call_id, message_id = state.round.current.id, session.ports.ids.new()
         so_far = self.calls.get(call_id, CallFacts()).so_far
-        output, writes = stopped_output(session, so_far, self.elapsed(call_id))
+        output, writes = collect_stopped_output(session, so_far, self.elapsed(call_id))
         session.post(lambda: CancelDeadlinePassed(gen, message_id, output), writes)
 
     def _spawn(self, work: Coroutine[None, None, None], broken: Callable[[], None] | None) -> asyncio.Task[None]:
@@ -302,30 +302,30 @@ class EffectRunner(Struct, eq=False):
         task.add_done_callback(ended)
         return task
 
-    def _later(self, seconds: float, build: Callable[[], Event]) -> asyncio.TimerHandle:
+    def _schedule(self, seconds: float, build: Callable[[], Event]) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(seconds, self.session.post, build)
 
-    def _time_is_up(self) -> UserCancelled:
+    def _end_by_time(self) -> UserCancelled:
         session = self.session
         written = session.calls.written
         self.interrupt()
         elapsed = int(session.ports.clock.monotonic() - session.run.started)
         return UserCancelled(session.ports.ids.new(), elapsed, StopCause.TIME_LIMIT, written)
 
-    def _model_broke(self, gen: int) -> None:
+    def _report_model_fault(self, gen: int) -> None:
         message_id = self.session.ports.ids.new()
         failed = LlmFailed(gen, "internal", f"{FAILED_INSIDE}.", retryable=False, message_id=message_id)
         self.session.post(lambda: failed)
 
-    def _compaction_broke(self, act: Compact) -> None:
-        facts = not_compacted(self.session, cause_of(act), f"{FAILED_INSIDE}.")
+    def _report_compaction_fault(self, act: Compact) -> None:
+        facts = describe_failure(self.session, cause_of(act), f"{FAILED_INSIDE}.")
         self.session.post(lambda: CompactionEnded(act.gen, facts))
 
-    def _routing_broke(self, gen: int) -> None:
+    def _report_routing_fault(self, gen: int) -> None:
         message_id = self.session.ports.ids.new()
         self.session.post(lambda: RouteDecided(gen, message_id, note=f"Routing: {FAILED_INSIDE}"))
 
-    def _tool_broke(self, act: ExecTool) -> None:
+    def _report_tool_fault(self, act: ExecTool) -> None:
         result = ToolResult(act.call.id, f"{act.call.name}: {FAILED_INSIDE}.", ToolStatus.ERROR)
         message_id = self.session.ports.ids.new()
         self.session.post(lambda: ToolFinished(act.gen, result, message_id))
@@ -382,7 +382,7 @@ class BackgroundJobs:
 
     def follow(self) -> None:
         """Report the begin and end of jobs to the subscribers from now on."""
-        self._leave = self._session.ports.jobs.watch(self._changed)
+        self._leave = self._session.ports.jobs.watch(self._follow_jobs)
 
     async def end(self) -> None:
         """End all of them: the conversation closes."""
@@ -408,7 +408,7 @@ class BackgroundJobs:
             self._leave()
             self._leave = None
 
-    def _changed(self, conversation_id: str) -> None:
+    def _follow_jobs(self, conversation_id: str) -> None:
         if conversation_id != self._session.record.id:
             return
         self._session.publisher.publish(JobsChanged(self.all()))

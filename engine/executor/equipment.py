@@ -67,7 +67,7 @@ class SessionWebModel:
         if not model:
             raise ToolFailure("The provider of this model does not search the web.")
         search, text = ServerSearch(query, MOST_SEARCHES), f"Perform a web search for the query: {query.words}"
-        reply = await self._asked(CallPurpose.WEB_SEARCH, model, SEARCHING, text, search)
+        reply = await self._ask(CallPurpose.WEB_SEARCH, model, SEARCHING, text, search)
         if not reply.sources and reply.search_error:
             raise ToolFailure(f"{model} could not search the web ({reply.search_error}).")
         if not reply.sources and not reply.usage.web_searches:
@@ -79,14 +79,14 @@ class SessionWebModel:
         model = self._session.settings.cheap_model
         if not model:
             return None
-        room = self._room(model)
+        room = self._measure_room(model)
         if not room:
             return None
         text = f"Address: {url}\n\n{tagged('page', page[:room])}\n\nThe question:\n{prompt}"
-        reply = await self._asked(CallPurpose.WEB_PAGE, model, READING, text)
+        reply = await self._ask(CallPurpose.WEB_PAGE, model, READING, text)
         return PageAnswer(text_in(reply.blocks), model)
 
-    def _room(self, model: str) -> int:
+    def _measure_room(self, model: str) -> int:
         """Characters of a page for a model; 0 for one that only knows rules, or is not there."""
         try:
             provider, name = self._session.ports.providers.resolve(model)
@@ -96,7 +96,7 @@ class SessionWebModel:
         room = min(max(info.context_window * CHARACTERS_PER_TOKEN, SHORTEST_PAGE), LONGEST_PAGE)
         return room if info.summarizes else 0
 
-    async def _asked(
+    async def _ask(
         self, purpose: CallPurpose, model: str, system: str, text: str, search: ServerSearch | None = None
     ) -> ModelReply:
         session = self._session

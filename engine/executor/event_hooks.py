@@ -35,7 +35,7 @@ LOOKED_AT: Final = 4_000
 """Characters of a result that may repeat a reason."""
 
 
-def said_once(row: str, result: str) -> str:
+def drop_repeated_reason(row: str, result: str) -> str:
     """The row of a hook that blocked, without the reason behind its colon where the result contains it."""
     if f" · {BLOCKED} · " not in row:
         return row
@@ -89,10 +89,10 @@ async def ask_hooks(
     )
     observer = _Observer(session, call_id, event, subjects[0] if subjects else "")
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_replies(one, request, observer)) for one in sources]
+        tasks = [group.create_task(_run_source(one, request, observer)) for one in sources]
     replies = [reply for task in tasks for reply in task.result()]
     verdict = joined(replies)
-    rows = tuple(_rows(replies))
+    rows = tuple(_describe_replies(replies))
     if call_id:
         said = (f"hook {reply.name}: {reply.verdict.message}" for reply in replies if reply.verdict.message)
         rows = (*rows, *said)
@@ -138,11 +138,11 @@ class _Observer(Struct, frozen=True):
         self.session.publisher.publish(HookEnded(hook_id, reply, self.call_id, self.event, self.subject))
 
 
-async def _replies(source: HookRunner, request: HookRequest, observer: _Observer) -> Sequence[HookReply]:
+async def _run_source(source: HookRunner, request: HookRequest, observer: _Observer) -> Sequence[HookReply]:
     return await source.run(request, observer)
 
 
-def _rows(replies: Iterable[HookReply]) -> Iterable[str]:
+def _describe_replies(replies: Iterable[HookReply]) -> Iterable[str]:
     for reply in replies:
         is_good = reply.outcome is HookOutcome.SUCCESS
         is_warned = bool(reply.verdict.warning)
@@ -181,17 +181,17 @@ AGENTS: Final = "agent_transcript_path"
 """Field with the own transcript of a sub-agent; the source of hooks fills it in."""
 
 
-class HeardPrompt(Struct, frozen=True):
+class PromptOpinion(Struct, frozen=True):
     """A message after its hooks: a refusal, or texts that go with it."""
 
     refusal: str = ""
     attached: tuple[Block, ...] = ()
 
 
-async def heard_prompt(session: Session, text: str) -> HeardPrompt:
+async def ask_prompt_hooks(session: Session, text: str) -> PromptOpinion:
     """Ask the hooks about a message; Esc stops them, and the message stays with the user."""
     if not session.ports.hooks or not text.strip() or session.read_only:
-        return HeardPrompt()
+        return PromptOpinion()
     asking = asyncio.get_running_loop().create_task(_ask_about_prompt(session, text))
     session.hooks.running.add(asking)
     asking.add_done_callback(session.hooks.running.discard)
@@ -204,26 +204,26 @@ async def heard_prompt(session: Session, text: str) -> HeardPrompt:
         raise
     finally:
         session.hooks.asking = False
-    return HeardPrompt(STOPPED) if asking.cancelled() else asking.result()
+    return PromptOpinion(STOPPED) if asking.cancelled() else asking.result()
 
 
-async def _ask_about_prompt(session: Session, text: str) -> HeardPrompt:
+async def _ask_about_prompt(session: Session, text: str) -> PromptOpinion:
     await prepare_hooks(session)
     session.hooks.end_reason = HookFacts().end_reason  # it goes on, whoever left it
-    contexts = await _begun(session)
+    contexts = await _ask_session_start(session)
     if wants_hooks(session, HookEvent.USER_PROMPT_SUBMIT):
         verdict = (await ask_hooks(session, HookEvent.USER_PROMPT_SUBMIT, fields={"prompt": text})).verdict
         if verdict.blocks or verdict.stops:
-            return HeardPrompt(
+            return PromptOpinion(
                 PROMPT_REFUSED.format(reason=verdict.reason or verdict.stop_reason or "it gave no reason")
             )
         contexts = (*contexts, *verdict.context)
-        await _entitle(session, verdict.title)
+        await _set_title(session, verdict.title)
     blocks = tuple(TextBlock(f"<hook-context>\n{context}\n</hook-context>", "text of a hook") for context in contexts)
-    return HeardPrompt(attached=blocks)
+    return PromptOpinion(attached=blocks)
 
 
-async def _entitle(session: Session, title: str) -> None:
+async def _set_title(session: Session, title: str) -> None:
     """Give the conversation the title of a hook, unless the user gave one."""
     if not title:
         return
@@ -238,7 +238,7 @@ async def _entitle(session: Session, title: str) -> None:
         session.publisher.publish(ConversationChanged(session.record))
 
 
-async def _begun(session: Session) -> tuple[str, ...]:
+async def _ask_session_start(session: Session) -> tuple[str, ...]:
     """Texts of hooks for the beginning of a session: with its first message here, and after a compaction."""
     source = "" if session.hooks.begun else RESUME if session.record.message_count else STARTUP
     if session.hooks.compacted:
@@ -256,7 +256,7 @@ def notify(session: Session, kind: str, message: str) -> None:
     tell_hooks(session, HookEvent.NOTIFICATION, kind, fields)
 
 
-def agent_begins(session: Session) -> None:
+def tell_agent_started(session: Session) -> None:
     """Tell hooks that a sub-agent starts."""
     tell_hooks(session, HookEvent.SUBAGENT_START, profile_of(session), {})
 
@@ -266,7 +266,7 @@ def profile_of(session: Session) -> str:
     return session.record.profile or "general"
 
 
-def agent_ended(session: Session, text: str) -> None:
+def tell_agent_ended(session: Session, text: str) -> None:
     """Tell hooks that a sub-agent has ended, with its last words, unless they agreed to it."""
     if session.run.heard_of_end:
         return
@@ -303,7 +303,7 @@ BEGINNING, INCLUDED, NESTED, NAMED = "session_start", "include", "nested_travers
 """Reasons for which a file is read."""
 
 
-def hear_prompt_files(session: Session, files: Iterable[PromptFile]) -> None:
+def tell_prompt_files(session: Session, files: Iterable[PromptFile]) -> None:
     """Tell of each file of the system prompt, once in a session."""
     if not wants_hooks(session, HookEvent.INSTRUCTIONS_LOADED):
         return
@@ -313,7 +313,7 @@ def hear_prompt_files(session: Session, files: Iterable[PromptFile]) -> None:
             _tell_file(session, file, INCLUDED if file.imported_by is not None else BEGINNING)
 
 
-def hear_folder_file(session: Session, file: PromptFile, read: Path) -> None:
+def tell_folder_file(session: Session, file: PromptFile, read: Path) -> None:
     """Tell of the file of a subfolder, or of the rule, that a model reads because of `read`."""
     if wants_hooks(session, HookEvent.INSTRUCTIONS_LOADED):
         _tell_file(session, file, NAMED if file.scope else NESTED, trigger_file_path=str(read))
@@ -337,14 +337,14 @@ KIND: Final = "idle_prompt"
 WAITS: Final = "Phoenix is waiting for your input"
 
 
-def run_is_over(session: Session) -> None:
+def start_idle_timer(session: Session) -> None:
     """Begin to wait for the user; a sub-agent has none."""
-    nothing_waits(session)
+    stop_idle_timer(session)
     if session.record.agent is None and wants_hooks(session, HookEvent.NOTIFICATION):
         session.hooks.idle = asyncio.get_running_loop().call_later(AFTER, _notify_idle, session)
 
 
-def nothing_waits(session: Session) -> None:
+def stop_idle_timer(session: Session) -> None:
     """Stop waiting: the user is here, or the conversation closes."""
     if session.hooks.idle is not None:
         session.hooks.idle.cancel()

@@ -17,9 +17,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.executor.approving import limits_of
-from engine.executor.asking import chosen_model
-from engine.executor.attaching import blocks_of
-from engine.executor.ready_calls import line_decisions, sandbox_of, why_asks_rules
+from engine.executor.asking import choose_model
+from engine.executor.attaching import build_blocks
+from engine.executor.ready_calls import decide_each_line, explain_rules, sandbox_of
 from engine.executor.requests import NeedsYes, Refused, RunCaps
 from engine.executor.session import Session
 from engine.extensions.bodies import Body, asked_rules, body_of, with_outputs, wrapped
@@ -41,7 +41,7 @@ Result = TypeVar("Result")
 STOPPED: Final = "Stopped before it was sent."
 
 
-async def until_stopped(session: Session, work: Coroutine[Any, Any, Result]) -> Result | Refused:
+async def run_until_stopped(session: Session, work: Coroutine[Any, Any, Result]) -> Result | Refused:
     """The result of the work, or a refusal where the user stopped it; an error of the work is raised.
 
     A caller that is cancelled itself cancels the work and waits for its end.
@@ -86,7 +86,7 @@ class Expansion(Struct, frozen=True):
     caps: RunCaps
 
 
-async def expanded(session: Session, text: str, caps: RunCaps) -> Expansion | Refused | None:
+async def expand_call(session: Session, text: str, caps: RunCaps) -> Expansion | Refused | None:
     """The expansion of a message; None for one that calls nothing."""
     invocables = session.ports.invocables
     call = CALL.fullmatch(text) if text.startswith("/") and invocables is not None and caps.expands else None
@@ -95,16 +95,16 @@ async def expanded(session: Session, text: str, caps: RunCaps) -> Expansion | Re
     catalogue, name = await invocables.refresh(session.record), call["name"]
     one = catalogue.called(name)
     if one is None:
-        return _unknown(catalogue, name, caps, attended=invocables.attended)
+        return _handle_unknown(catalogue, name, caps, attended=invocables.attended)
     if is_busy(session.state):  # it would be refused behind its shell lines
         return Refused(BUSY)
     try:
-        return await _Call(session, invocables, one, (call["arguments"] or "").strip()).expanded(caps)
+        return await _Call(session, invocables, one, (call["arguments"] or "").strip()).expand(caps)
     except ToolInputError as error:
         return Refused(f"Not sent: {error}")
 
 
-def calls(session: Session, text: str) -> bool:
+def calls_invocable(session: Session, text: str) -> bool:
     """True for a text that calls a skill or command, as far as its files are known now."""
     call = CALL.fullmatch(text) if text.startswith("/") else None
     invocables = session.ports.invocables
@@ -113,7 +113,7 @@ def calls(session: Session, text: str) -> bool:
     return invocables.catalogue(session.record.cwd).called(call["name"]) is not None
 
 
-def _unknown(catalogue: Catalogue, name: str, caps: RunCaps, *, attended: bool) -> Expansion | Refused | None:
+def _handle_unknown(catalogue: Catalogue, name: str, caps: RunCaps, *, attended: bool) -> Expansion | Refused | None:
     """Handle a name that means nothing: refuse it for a person, send it with a note for a script."""
     if attended:
         why = why_not_called(catalogue, name)
@@ -135,20 +135,20 @@ class _Call:
         self._one = one
         self._body = body_of(one, arguments, session.record.id)
 
-    async def expanded(self, caps: RunCaps) -> Expansion | Refused:
+    async def expand(self, caps: RunCaps) -> Expansion | Refused:
         """Decide about its lines and rules, run the lines, and render it."""
         if self._one.forks and self._one.for_models:
             return Expansion((TextBlock(self._fork_words(), self._one.label),), "", caps)
         rules = asked_rules(self._one).rules if self._invocables.attended else ()
-        sandboxes = await self._decided(rules, caps.agreed)
+        sandboxes = await self._decide(rules, caps.agreed)
         if isinstance(sandboxes, Refused):
             return sandboxes
-        text = await self._text(sandboxes)
+        text = await self._run_lines(sandboxes)
         if isinstance(text, Refused):
             return text
         one, session = self._one, self._session
         self._invocables.note_use(one)
-        model, unknown = chosen_model(session, one.model, one.label)
+        model, unknown = choose_model(session, one.model, one.label)
         if unknown:
             session.publisher.publish(Noticed(unknown))
         block = TextBlock(wrapped(self._body, text), one.label)
@@ -159,11 +159,11 @@ class _Call:
         call: dict[str, str] = {"skill": self._one.name, **({"args": a} if (a := self._body.arguments) else {})}
         return FORKS.format(call=json.dumps(call, ensure_ascii=False))
 
-    async def _decided(self, rules: tuple[Rule, ...], agreed: str) -> tuple[Sandbox, ...] | Refused:
+    async def _decide(self, rules: tuple[Rule, ...], agreed: str) -> tuple[Sandbox, ...] | Refused:
         """Limits of each line; the question, unless the user has agreed to these very lines and rules."""
         session, one, reasons = self._session, self._one, list[str]()
         limits, sandboxes = await limits_of(session), list[Sandbox]()
-        for line, decision in line_decisions(session, self._body.lines, limits):
+        for line, decision in decide_each_line(session, self._body.lines, limits):
             if isinstance(decision, Deny):
                 short = one_line(line, SHOWN_OF_LINE)
                 return Refused(REFUSED.format(line=short, label=one.label, reason=decision.text))
@@ -171,9 +171,9 @@ class _Call:
                 reasons.append(decision.reason)
             sandboxes.append(sandbox_of(decision))
         texts = tuple(map(str, rules))
-        if why := why_asks_rules(session, one.label, texts, limits):
+        if why := explain_rules(session, one.label, texts, limits):
             reasons.append(why)
-        key = _key(self._body, texts)
+        key = _hash_question(self._body, texts)
         if agreed == key:
             session.preapproved |= {(key,), (one.label, *texts)}
         elif reasons and (key,) not in session.preapproved:
@@ -183,16 +183,16 @@ class _Call:
             )
         return tuple(sandboxes)
 
-    async def _text(self, sandboxes: tuple[Sandbox, ...]) -> str | Refused:
+    async def _run_lines(self, sandboxes: tuple[Sandbox, ...]) -> str | Refused:
         """The body with its lines run; Esc ends them."""
         session, runner = self._session, self._invocables.runner
         try:
-            return await until_stopped(session, with_outputs(self._body, runner, session.record.cwd, sandboxes))
+            return await run_until_stopped(session, with_outputs(self._body, runner, session.record.cwd, sandboxes))
         except OSError as error:
             return Refused(NOT_STARTED.format(label=self._one.label, reason=error.strerror or error))
 
 
-def _key(body: Body, rules: tuple[str, ...]) -> str:
+def _hash_question(body: Body, rules: tuple[str, ...]) -> str:
     """Identity of what a question shows: the file, its lines and rules."""
     parts = "\0".join((body.invocable.digest, *body.lines, "", *rules))
     return hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()
@@ -212,25 +212,25 @@ FAILED: Final = "Not sent: {why}"
 
 def calls_something(session: Session, text: str) -> bool:
     """True for a text that calls a skill, a command, or a prompt of a server."""
-    return _call(session, text) is not None or calls(session, text)
+    return _call(session, text) is not None or calls_invocable(session, text)
 
 
-async def prompted(session: Session, text: str, caps: RunCaps) -> Expansion | Refused | None:
+async def fetch_server_prompt(session: Session, text: str, caps: RunCaps) -> Expansion | Refused | None:
     """The expansion of a message that calls a prompt; None for any other."""
     call, servers = _call(session, text), session.ports.server_texts
     if call is None or servers is None:
         return None
     if is_busy(session.state):
         return Refused(BUSY)
-    fetching = _fetched(session, servers, call["name"], (call["arguments"] or "").strip())
+    fetching = _fetch_prompt(session, servers, call["name"], (call["arguments"] or "").strip())
     try:
-        found = await until_stopped(session, fetching)
+        found = await run_until_stopped(session, fetching)
     except ServerTextError as error:
         return Refused(FAILED.format(why=error))
     if isinstance(found, Refused):
         return found
     prompt, output = found
-    blocks = await blocks_of(session, output, _words(prompt), prompt.command, MOST_CHARACTERS)
+    blocks = await build_blocks(session, output, _describe_prompt(prompt), prompt.command, MOST_CHARACTERS)
     return Expansion(blocks, "", caps)
 
 
@@ -240,13 +240,13 @@ def _call(session: Session, text: str) -> re.Match[str] | None:
     return PROMPT_CALL.fullmatch(text) if text.startswith("/mcp__") else None
 
 
-async def _fetched(
+async def _fetch_prompt(
     session: Session, servers: ServerTexts, name: str, arguments: str
 ) -> tuple[ServerPrompt, ToolOutput] | Refused:
     prompt = await servers.prompt(session.record, name)
     if prompt is None:
         return Refused(UNKNOWN_PROMPT.format(name=name, way_out=WAY_OUT))
-    values = values_of(prompt.fields, arguments)
+    values = parse_values(prompt.fields, arguments)
     missing = [one.name for one in prompt.fields if one.required and not values.get(one.name)]
     if missing:
         usage = f"/{name} {prompt.hint}"
@@ -257,12 +257,12 @@ async def _fetched(
     return prompt, await servers.render(session.record, prompt, values)
 
 
-def _words(prompt: ServerPrompt) -> str:
+def _describe_prompt(prompt: ServerPrompt) -> str:
     server, name = clean_line(prompt.server), one_line(clean_line(prompt.prompt))
     return f"The user calls the prompt {name} of the MCP server {server}. The server wrote it"
 
 
-def values_of(fields: Sequence[PromptField], arguments: str) -> Mapping[str, str]:
+def parse_values(fields: Sequence[PromptField], arguments: str) -> Mapping[str, str]:
     """Values by argument: words in order, the last argument takes the rest; `NAME=VALUE` names its argument."""
     named: dict[str, str] = {}
     words: list[str] = []

@@ -90,7 +90,7 @@ def _free_at(known: KnownLimit, call: PacedCall, placed: Sequence[_Placed], now:
         if taken + needed <= limit.limit:
             break
         taken, free = taken - amount, start + WINDOW + SLACK
-    later = _uncounted(known, placed)
+    later = _count_later_use(known, placed)
     full = WINDOW if limit.full_in is None else limit.full_in + later * WINDOW / limit.limit
     latest = max([known.at, *(start for start, _ in ahead[-1:])]) + WINDOW
     if limit.full_in is not None:
@@ -100,7 +100,7 @@ def _free_at(known: KnownLimit, call: PacedCall, placed: Sequence[_Placed], now:
     return free
 
 
-def _uncounted(known: KnownLimit, placed: Sequence[_Placed]) -> int:
+def _count_later_use(known: KnownLimit, placed: Sequence[_Placed]) -> int:
     """The use since a limit was stated: calls that began later, and answers that were still being written."""
     limit, total = known.limit, 0
     for start, call in placed:

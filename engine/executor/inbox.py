@@ -169,10 +169,10 @@ class TimeLimit(Struct, eq=False):
     def go_on(self) -> None:
         """The answer is there; nothing changes where the time runs, or the run is over."""
         if self._left is not None:
-            self._timer = asyncio.get_running_loop().call_later(self._left, self.up)
+            self._timer = asyncio.get_running_loop().call_later(self._left, self.expire)
             self._left = None
 
-    def up(self) -> None:
+    def expire(self) -> None:
         """Put the entry of the run into its inbox: the time is up."""
         if self._inbox is not None and self._entry is not None:
             self._inbox.put(Priority.OUTCOME, self._entry)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from engine.executor.asking import OF_RUNS, count
 from engine.executor.call_questions import end_question
 from engine.executor.effect_runner import FAILED_INSIDE, EffectRunner
-from engine.executor.event_hooks import agent_ended, run_is_over
+from engine.executor.event_hooks import start_idle_timer, tell_agent_ended
 from engine.executor.history import mend
 from engine.executor.inbox import UNWANTED, InboxEntry
 from engine.executor.question_answers import ends_question
@@ -87,7 +87,7 @@ class MoveLoop(Struct, eq=False):
                     await self._move(entry)
             except Exception as error:
                 log.exception("a move failed")
-                self._storage_failed(entry, self.session.state, f"{FAILED_INSIDE}: {type(error).__name__}.")
+                self._report_storage_failure(entry, self.session.state, f"{FAILED_INSIDE}: {type(error).__name__}.")
             finally:  # the conversation may close during a move: the sender must not wait
                 entry.settle(Refused(CLOSED))
             self.moving = False
@@ -95,9 +95,9 @@ class MoveLoop(Struct, eq=False):
 
     async def _move(self, entry: InboxEntry) -> None:
         session = self.session
-        if session.broken and not await self._mended(entry):
+        if session.broken and not await self._mend(entry):
             return
-        if entry.wanted is not None and not await self._wanted(entry.wanted):
+        if entry.wanted is not None and not await self._is_wanted(entry.wanted):
             entry.settle(UNWANTED)
             return
         before, event = session.state, entry.build()
@@ -113,7 +113,7 @@ class MoveLoop(Struct, eq=False):
         try:
             committed, calls = await self._commit(entry, before, after)
         except StorageError as error:
-            self._storage_failed(entry, after.state, str(error), is_busy=isinstance(error, DatabaseBusy))
+            self._report_storage_failure(entry, after.state, str(error), is_busy=isinstance(error, DatabaseBusy))
             return
         if any(isinstance(effect, StartRun) for effect in after.effects):
             self.runner.run_started(entry.caps)
@@ -144,14 +144,14 @@ class MoveLoop(Struct, eq=False):
     async def _commit(self, entry: InboxEntry, before: State, after: Step) -> tuple[Committed, tuple[ModelCall, ...]]:
         session = self.session
         run = run_of(after.state) or run_of(before)
-        if _aborts(after.effects):
+        if _is_aborted(after.effects):
             session.calls.cancel(OF_RUNS, session.ports.clock.monotonic())
         calls = await session.calls.take(session.ports.providers.price)
         saves = with_finished_list(session.record, saves_of(after.effects))
         writes = writes_of(session, after, saves, run.id if run else "", self.runner.elapsed, calls)
         now = session.ports.clock.now()
         steered = session.steering.writes(saves, run.id) if session.steering is not None and run is not None else ()
-        writes += steered + self._limits(entry, saves) + entry.writes
+        writes += steered + self._limit_runs(entry, saves) + entry.writes
         move = Move(session.record.id, after.state, writes, now, session.tracking)
         try:
             committed = await session.ports.store.commit(move)
@@ -168,12 +168,12 @@ class MoveLoop(Struct, eq=False):
         if steered and session.steering is not None:
             session.steering.stored(steered, committed.messages)
         for save in saves:
-            self._take(save)
+            self._update_record(save)
         if committed.messages and _may_be_named(session.record):
-            await self._take_title()
+            await self._read_title()
         return committed, calls
 
-    def _take(self, save: Save) -> None:
+    def _update_record(self, save: Save) -> None:
         """Update the record in memory from a stored effect."""
         session = self.session
         match save:
@@ -193,12 +193,12 @@ class MoveLoop(Struct, eq=False):
             case _:
                 pass  # a row, which no field of the record shows
 
-    def _limits(self, entry: InboxEntry, saves: tuple[Save, ...]) -> tuple[Write, ...]:
+    def _limit_runs(self, entry: InboxEntry, saves: tuple[Save, ...]) -> tuple[Write, ...]:
         """Time limit of a run of the user; a sub-agent's is stored with it."""
         began = [save for save in saves if isinstance(save, StartRun) and self.session.record.agent is None]
         return tuple(LimitRun(save.run_id, entry.caps.timeout) for save in began)
 
-    async def _take_title(self) -> None:
+    async def _read_title(self) -> None:
         """The first human message names the conversation, till then a command; the store has cut it to length."""
         session = self.session
         stored = await session.ports.store.conversation(session.record.id)
@@ -206,7 +206,7 @@ class MoveLoop(Struct, eq=False):
             session.record = replace(session.record, title=stored.title)
             session.publisher.publish(ConversationChanged(session.record))
 
-    async def _wanted(self, wanted: Callable[[], Awaitable[bool]]) -> bool:
+    async def _is_wanted(self, wanted: Callable[[], Awaitable[bool]]) -> bool:
         """True when the event of an entry is still wanted; False when the store fails."""
         try:
             return await wanted()
@@ -214,7 +214,7 @@ class MoveLoop(Struct, eq=False):
             log.warning("what waits in an inbox could not be read: %s", error)
             return False
 
-    async def _mended(self, entry: InboxEntry) -> bool:
+    async def _mend(self, entry: InboxEntry) -> bool:
         """True when the store works again; if not, the sender receives the error again."""
         try:
             self.enter(await mend(self.session))
@@ -223,7 +223,7 @@ class MoveLoop(Struct, eq=False):
             return False
         return True
 
-    def _storage_failed(self, entry: InboxEntry, wanted: State, message: str, *, is_busy: bool = False) -> None:
+    def _report_storage_failure(self, entry: InboxEntry, wanted: State, message: str, *, is_busy: bool = False) -> None:
         """Handle a failed transaction: nothing starts, running tools are stopped, the draft returns (SPEC STM-00)."""
         session = self.session
         run = run_of(wanted) or run_of(session.state)
@@ -264,7 +264,7 @@ class MoveLoop(Struct, eq=False):
         ahead = [one for one in first if one.role is Role.ASSISTANT]
         for message in ahead:
             publish(MessageSaved(message))
-        for result in _results(effects):
+        for result in _collect_results(effects):
             publish(ToolEnded(result, self.runner.elapsed(result.call_id), self.runner.ended(result.call_id)))
         for message in messages:
             if message not in ahead:
@@ -277,7 +277,7 @@ class MoveLoop(Struct, eq=False):
         """
         saved = any(message.role is Role.ASSISTANT for message in committed.messages)
         if isinstance(before, AwaitingLlm) and not saved and not isinstance(after.state, AwaitingLlm):
-            self.session.publisher.publish(LiveTextDropped(cancelled=_aborts(after.effects)))
+            self.session.publisher.publish(LiveTextDropped(cancelled=_is_aborted(after.effects)))
 
     def _tell_end(self, effects: tuple[Effect, ...]) -> None:
         for effect in effects:
@@ -293,9 +293,9 @@ class MoveLoop(Struct, eq=False):
 
     def _tell_hooks(self) -> None:
         """Tell hooks that a run is over."""
-        run_is_over(self.session)
+        start_idle_timer(self.session)
         if self.session.record.agent is not None:
-            agent_ended(self.session, _result_of(self.session.state))
+            tell_agent_ended(self.session, _result_of(self.session.state))
 
 
 def _result_of(state: State) -> str:
@@ -309,7 +309,7 @@ def _may_be_named(record: ConversationRecord) -> bool:
     return by_command or not record.title
 
 
-def _aborts(effects: tuple[Effect, ...]) -> bool:
+def _is_aborted(effects: tuple[Effect, ...]) -> bool:
     """True where the user stops a model call."""
     return any(isinstance(effect, AbortLlm) for effect in effects)
 
@@ -319,5 +319,5 @@ def _waits_on(before: State, after: State) -> bool:
     return isinstance(before, AwaitingSubagents) and isinstance(after, AwaitingSubagents)
 
 
-def _results(effects: tuple[Effect, ...]) -> list[ToolResult]:
+def _collect_results(effects: tuple[Effect, ...]) -> list[ToolResult]:
     return [effect.result for effect in effects if isinstance(effect, SaveToolResult)]

@@ -133,10 +133,10 @@ class LoopGuard(Struct, eq=False):
             kind = None
         if kind is ToolClass.EDIT:
             self._forget_reads()
-        made = _Call(call.name, _plain(call.input_json), result, kind)
+        made = _Call(call.name, _normalize(call.input_json), result, kind)
         self._recent.append(made)
         self._reads += made.is_read
-        found = [self._same_call(made), self._same_result(made), self._reading(made)]
+        found = [self._check_same_call(made), self._check_same_result(made), self._check_reads(made)]
         return next(filter(None, found), "")
 
     def _forget_reads(self) -> None:
@@ -149,19 +149,19 @@ class LoopGuard(Struct, eq=False):
             for pattern in [one for one in told if one[0] is not _Rule.CALL]:
                 del told[pattern]
 
-    def _same_call(self, made: _Call) -> str:
+    def _check_same_call(self, made: _Call) -> str:
         times = sum(call == made for call in self._recent)
         said = f"This same call has given this same result {times} times."
         return self._warn((_Rule.CALL, made), times, SAME_CALL, said)
 
-    def _same_result(self, made: _Call) -> str:
+    def _check_same_result(self, made: _Call) -> str:
         if not made.tells:
             return ""
         alike = {call.arguments for call in self._recent if (call.name, call.result) == (made.name, made.result)}
         said = f"{len(alike)} different calls of {made.name} have given this same result."
         return self._warn((_Rule.RESULT, made.name, made.result), len(alike), SAME_RESULT, said)
 
-    def _reading(self, made: _Call) -> str:
+    def _check_reads(self, made: _Call) -> str:
         if not made.is_read:
             return ""
         reads = [(call.name, call.arguments) for call in self._recent if call.is_read]
@@ -184,7 +184,7 @@ class LoopGuard(Struct, eq=False):
         return f"\n\n[{said} Do something else, or say what keeps you from going on; at {last} the run ends.]"
 
 
-def _plain(arguments: str) -> str:
+def _normalize(arguments: str) -> str:
     """Arguments without irrelevant differences: blanks and the order of fields."""
     try:
         return msgspec.json.encode(msgspec.json.decode(arguments.encode("utf-8", "replace")), order="sorted").decode()

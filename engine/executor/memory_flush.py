@@ -31,7 +31,7 @@ from tools.contract import JsonObject, ToolClass, ToolInputError, ToolSpec
 T = TypeVar("T")
 
 
-async def whole(work: Coroutine[Any, Any, T]) -> T:
+async def run_whole(work: Coroutine[Any, Any, T]) -> T:
     """The result of all of `work`: a cancelled caller waits for it, and then ends."""
     task = asyncio.ensure_future(work)
     try:
@@ -91,10 +91,10 @@ class Flush(Struct, frozen=True):
     heading: str
     conversation_id: str
 
-    async def called(self, call: ToolUseBlock) -> ToolResultBlock:
+    async def carry_out(self, call: ToolUseBlock) -> ToolResultBlock:
         """Carry out a call; a failure is a result for the model."""
         try:
-            text = await self._called(call)
+            text = await self._run_call(call)
         except (ToolInputError, NoteRefused, StorageError) as error:
             return ToolResultBlock(call.id, (TextBlock(f"{call.name}: {error}"),), is_error=True)
         except FileNotFoundError:
@@ -103,7 +103,7 @@ class Flush(Struct, frozen=True):
             return ToolResultBlock(call.id, (TextBlock(f"{call.name}: {error.strerror}."),), is_error=True)
         return ToolResultBlock(call.id, (TextBlock(text),))
 
-    async def _called(self, call: ToolUseBlock) -> str:
+    async def _run_call(self, call: ToolUseBlock) -> str:
         match call.name:
             case "write_file":
                 fields = Arguments(parse_arguments(call.input_json), ("path", "content"))
@@ -112,7 +112,7 @@ class Flush(Struct, frozen=True):
                     raise NoteRefused(ONLY_NOTES.format(date=self.date))
                 if not content.strip():
                     raise NoteRefused("There is no text to add.")
-                await whole(self._add(name, content))
+                await run_whole(self._add(name, content))
                 return f"Added to memory/{name}."
             case "read_file":
                 fields = Arguments(parse_arguments(call.input_json), ("path",))
@@ -178,12 +178,12 @@ async def _flush(session: Session, memory: Memory, model: str, rows: Sequence[St
         calls = [block for block in reply.blocks if isinstance(block, ToolUseBlock)]
         if not calls or is_no_reply(text_in(reply.blocks)):
             return
-        results = tuple([await flush.called(call) for call in calls[:MOST_CALLS]])
-        left = tuple(_not_done(call) for call in calls[MOST_CALLS:])
+        results = tuple([await flush.carry_out(call) for call in calls[:MOST_CALLS]])
+        left = tuple(_refuse_call(call) for call in calls[MOST_CALLS:])
         messages += [ModelMessage(Role.ASSISTANT, reply.blocks), ModelMessage(Role.USER, results + left)]
 
 
-def _not_done(call: ToolUseBlock) -> ToolResultBlock:
+def _refuse_call(call: ToolUseBlock) -> ToolResultBlock:
     return ToolResultBlock(call.id, (TextBlock("Too many calls at once; this one was not made."),), is_error=True)
 
 

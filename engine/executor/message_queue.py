@@ -11,14 +11,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.context.message_cap import MOST, words_length
-from engine.executor.attaching import UnknownMention, attachments, digests, resources
-from engine.executor.event_hooks import heard_prompt
+from engine.executor.attaching import UnknownMention, read_attachments, read_digests, read_resources
+from engine.executor.event_hooks import ask_prompt_hooks
 from engine.executor.expanding import calls_something
-from engine.executor.guarding import inspected, refusal
+from engine.executor.guarding import check_message, inspect_message
 from engine.executor.loop import MoveLoop
 from engine.executor.requests import Accepted, Receipt, Refused, RunCaps, shell_line
 from engine.executor.session import Session
-from engine.executor.user_requests import message_blocks, run_shell, send, why_not_sent, with_attachments
+from engine.executor.user_requests import explain_not_sent, load_message_blocks, run_shell, send, with_attachments
 from engine.machine.effects import DrainInbox, Save, StartRun
 from engine.machine.messages import NewMessage, Origin, Role, TextBlock
 from engine.machine.states import Errored, Idle, is_busy, run_of
@@ -54,7 +54,7 @@ class QueueView(Protocol):
         """True while one of them is being sent: then none is delivered, lest it be both."""
         ...
 
-    def delivered(self, ids: Sequence[str]) -> None:
+    def drop_delivered(self, ids: Sequence[str]) -> None:
         """Drop messages that a move has stored."""
         ...
 
@@ -69,20 +69,20 @@ class Steering(Struct, eq=False):
     async def prepare(self, queued: QueuedMessage) -> Refused | None:
         """Make a message ready; a reason where it cannot be sent. Raises StorageError."""
         session = self.session
-        blocks = await message_blocks(session, queued.text, queued.image_ids)
-        if why := why_not_sent(session, blocks, len(queued.image_ids)):
+        blocks = await load_message_blocks(session, queued.text, queued.image_ids)
+        if why := explain_not_sent(session, blocks, len(queued.image_ids)):
             return Refused(why)
         try:
-            blocks += await digests(session, queued.text)
+            blocks += await read_digests(session, queued.text)
         except UnknownMention as error:
             return Refused(str(error))
-        heard = await heard_prompt(session, queued.text)
+        heard = await ask_prompt_hooks(session, queued.text)
         if heard.refusal:
             return Refused(heard.refusal)
-        named = (*await attachments(session, queued.text), *await resources(session, queued.text))
+        named = (*await read_attachments(session, queued.text), *await read_resources(session, queued.text))
         blocks = with_attachments(blocks, (*named, *heard.attached))
         message_id, length, run = session.ports.ids.new(), words_length(blocks), run_of(session.state)
-        blocks, suspected, writes = inspected(session, blocks, message_id, run.id if run is not None else "")
+        blocks, suspected, writes = inspect_message(session, blocks, message_id, run.id if run is not None else "")
         message = NewMessage(
             message_id,
             Role.USER,
@@ -113,7 +113,7 @@ class Steering(Struct, eq=False):
         for one in ids:
             self._ready.pop(one, None)
         if ids:
-            self.queue.delivered(ids)
+            self.queue.drop_delivered(ids)
 
     def forget(self, waiting: Mapping[str, QueuedMessage]) -> None:
         """Drop what was made for messages that are gone."""
@@ -174,7 +174,7 @@ class MessageQueue:
         """
         if not text.strip() and not image_ids:
             return Refused(NOTHING_QUEUED)
-        if not is_shell and (why := refusal(self._session, text)):
+        if not is_shell and (why := check_message(self._session, text)):
             return Refused(why)
         if len(self.waiting) >= MOST_WAITING:
             return Refused(f"The queue is full ({MOST_WAITING} messages); send or remove some first.")
@@ -185,7 +185,7 @@ class MessageQueue:
         steers = delivery is Delivery.TOOL and not waits and is_busy(self._session.state)
         chosen = Delivery.TOOL if steers else Delivery.IDLE
         message = QueuedMessage(self._session.ports.ids.new(), text, tuple(image_ids), is_shell, chosen)
-        if (why_not := await self._prepared(message)) is not None:
+        if (why_not := await self._prepare(message)) is not None:
             return why_not
         receipt = await self._change(lambda waiting: (*waiting, message))
         self._send_if_idle()
@@ -202,7 +202,7 @@ class MessageQueue:
             return Refused(CALL_WAITS)
         if delivery is Delivery.TOOL and not is_busy(self._session.state):
             return Refused(NOT_WORKING)
-        if (why_not := await self._prepared(replace(found, delivery=delivery))) is not None:
+        if (why_not := await self._prepare(replace(found, delivery=delivery))) is not None:
             return why_not
 
         def chosen(waiting: tuple[QueuedMessage, ...]) -> tuple[QueuedMessage, ...]:
@@ -212,10 +212,10 @@ class MessageQueue:
 
     async def edit(self, message_id: str, text: str) -> Receipt:
         """Give a waiting message another text; without text and images it goes. A shell line keeps its `!`."""
-        if not text.startswith("!") and (why := refusal(self._session, text)):
+        if not text.startswith("!") and (why := check_message(self._session, text)):
             return Refused(why)
         found = next((one for one in self.waiting if one.id == message_id), None)
-        if found is not None and text.strip() and (why_not := await self._prepared(replace(found, text=text))):
+        if found is not None and text.strip() and (why_not := await self._prepare(replace(found, text=text))):
             return why_not
 
         def edited(waiting: tuple[QueuedMessage, ...]) -> tuple[QueuedMessage, ...]:
@@ -284,13 +284,13 @@ class MessageQueue:
         """True while one of them is being sent."""
         return self._sending is not None
 
-    def delivered(self, ids: Sequence[str]) -> None:
+    def drop_delivered(self, ids: Sequence[str]) -> None:
         """Drop messages that a move has stored."""
         self._gone = {*(self._gone if self._lock.locked() else ()), *ids}
         self.waiting = tuple(one for one in self.waiting if one.id not in self._gone)
         self._tell()
 
-    async def _prepared(self, message: QueuedMessage) -> Refused | None:
+    async def _prepare(self, message: QueuedMessage) -> Refused | None:
         """Make a message ready for the running turn; the reason where it cannot be sent."""
         if message.delivery is not Delivery.TOOL:
             return None
@@ -341,9 +341,9 @@ class MessageQueue:
         ready = self.waiting and not self.held and isinstance(self._session.state, Idle)
         if ready and self._sending is None:
             self._sending = asyncio.get_running_loop().create_task(self._send_first())
-            self._sending.add_done_callback(self._sent)
+            self._sending.add_done_callback(self._continue)
 
-    def _sent(self, task: asyncio.Task[None]) -> None:
+    def _continue(self, task: asyncio.Task[None]) -> None:
         self._sending = None
         if not task.cancelled():
             self._send_if_idle()

@@ -21,26 +21,26 @@ from engine.context.reply_sanitizer import sanitize
 from engine.context.todo_notes import with_plan
 from engine.executor.asking import (
     Pacing,
-    broke_off,
+    build_cut_error,
     check_budget,
     check_caps,
     cost_of,
     note_failure,
     note_reply,
-    paced,
-    recorded,
-    replied,
+    pace_call,
+    record_call,
+    record_reply,
     run_effort,
     run_model,
 )
-from engine.executor.batch_hooks import hear_batch
+from engine.executor.batch_hooks import run_batch_hooks
 from engine.executor.call_log import OpenCall
 from engine.executor.equipment import prepare_extensions, tools_of
-from engine.executor.event_hooks import ensure_hooks, hear_prompt_files, wants_hooks
-from engine.executor.ready_calls import native_calls, offered_name
+from engine.executor.event_hooks import ensure_hooks, tell_prompt_files, wants_hooks
+from engine.executor.ready_calls import offered_name, translate_calls
 from engine.executor.session import Session, with_view
-from engine.executor.todo_lists import told
-from engine.executor.window import prompt_facts, pruned, tokens_after, window_of
+from engine.executor.todo_lists import describe_list
+from engine.executor.window import estimate_tokens, prompt_facts, prune_results, window_of
 from engine.machine.broken import merge
 from engine.machine.effects import RequestLlm
 from engine.machine.events import LlmFailed, LlmReplied
@@ -63,7 +63,7 @@ from engine.ports import (
 from engine.ports.hooks import HookEvent
 from engine.records import PermissionMode, StoredMessage
 from engine.records.model_calls import CallPurpose
-from engine.rewind.rewind import files_note
+from engine.rewind.rewind import describe_restored_files
 from engine.updates import LiveTextDropped, Noticed, TextArrived, ThinkingArrived, ToolDrafted
 from tools.contract import SandboxMode, ToolClass
 
@@ -81,14 +81,14 @@ class StoredReply(Struct, frozen=True):
     """The model has nothing to say: the row is kept, and neither shown nor sent."""
 
 
-async def stored_reply(
+async def prepare_reply(
     session: Session, partial: tuple[Block, ...], blocks: tuple[Block, ...], message_id: str
 ) -> StoredReply:
     """The whole of a reply that continues `partial`. Thinking stays as it is; a text that becomes empty is dropped."""
     whole = merge(partial, blocks)
     if session.settings.sanitize_replies:
         long = sum(len(block.text) for block in whole if isinstance(block, TextBlock)) > LONG
-        whole, removed = await asyncio.to_thread(_sanitized, whole) if long else _sanitized(whole)
+        whole, removed = await asyncio.to_thread(_sanitize_blocks, whole) if long else _sanitize_blocks(whole)
         if removed:
             log.info("reply %s: removed characters of %s", message_id, dict(removed))
     calls = any(isinstance(block, ToolUseBlock) for block in whole)
@@ -96,7 +96,7 @@ async def stored_reply(
     return StoredReply(whole, silent)
 
 
-def _sanitized(blocks: tuple[Block, ...]) -> tuple[tuple[Block, ...], Counter[str]]:
+def _sanitize_blocks(blocks: tuple[Block, ...]) -> tuple[tuple[Block, ...], Counter[str]]:
     kept: list[Block] = []
     removed = Counter[str]()
     for block in blocks:
@@ -146,41 +146,43 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
         rows = await session.rows()
         await prepare_extensions(session)
         await ensure_hooks(session)
-        await hear_batch(session, rows, ask)
-        assembly = await _assembly(session, name, rows, ask)
+        await run_batch_hooks(session, rows, ask)
+        assembly = await _prepare_assembly(session, name, rows, ask)
         request = await assemble(session.ports.store, rows, session.growing, ask, assembly)
         cached = session.calls.cached_tokens(model, clock.monotonic())
         known = session.growing.tokens
-        async with paced(session, provider, request, cached=cached, is_retry=ask.attempt > 0, known=known) as pacing:
+        async with pace_call(
+            session, provider, request, cached=cached, is_retry=ask.attempt > 0, known=known
+        ) as pacing:
             started = clock.monotonic()
-            with recorded(session, CallPurpose.REPLY, model, request, ask) as call:
+            with record_call(session, CallPurpose.REPLY, model, request, ask) as call:
                 call.message_id, call.written = message_id, written
                 try:
                     reply = await _stream(session, provider, request, call, ask, pacing)
                 finally:
                     session.set_window(window_of(session, session.record.model))  # the server may have named it
                 cost_usd = await cost_of(session, model, reply)
-                replied(session, call, reply, cost_usd, message_id)
+                record_reply(session, call, reply, cost_usd, message_id)
             pacing.answered(reply.usage)
             session.calls.replied(model, reply.usage, clock.monotonic())
-        blocks = await _with_unique_calls(session, native_calls(reply.blocks, session.tools, session.record.cwd))
+        blocks = await _rename_repeated_calls(session, translate_calls(reply.blocks, session.tools, session.record.cwd))
     except ProviderError as error:
         if request is not None:
             note_failure(session, request, error)
         await _fail(session, ask, error, message_id, "".join(written))
         return
     except StorageError as error:
-        _failed(session, ask, ProviderError(str(error), kind="storage", retryable=False), message_id)
+        _post_failure(session, ask, ProviderError(str(error), kind="storage", retryable=False), message_id)
         return
     duration_ms = int((clock.monotonic() - started) * 1000)
     note_reply(session, request, reply, duration_ms)
     reply = replace(reply, blocks=blocks)
-    answer = await stored_reply(session, ask.partial, reply.blocks, message_id)
+    answer = await prepare_reply(session, ask.partial, reply.blocks, message_id)
     counted = not reply.usage_estimated and reply.usage.context_tokens > 0
     if counted and reply.stop is not StopReason.TOOL_USE:
-        session.background(_calibrated(session, list(rows), reply.usage))
-    draft = await pruned(session, session.context_of(reply.usage, counted=counted))
-    _replied(session, ask, reply, answer, message_id, duration_ms, cost_usd, draft)
+        session.background(_calibrate(session, list(rows), reply.usage))
+    draft = await prune_results(session, session.context_of(reply.usage, counted=counted))
+    _post_reply(session, ask, reply, answer, message_id, duration_ms, cost_usd, draft)
 
 
 async def _stream(
@@ -203,7 +205,7 @@ async def _stream(
                     return item
                 case _:
                     _show(session, call, draft, item)
-    raise broke_off(retryable=True)
+    raise build_cut_error(retryable=True)
 
 
 def _show(
@@ -246,14 +248,14 @@ def _look_ahead(session: Session, name: str) -> None:
     rewinding.recorder.command_drafted(session.record)
 
 
-async def _with_unique_calls(session: Session, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+async def _rename_repeated_calls(session: Session, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     """The reply with new ids for calls whose id the conversation has seen, in messages a model no longer reads too."""
     ids = [block.id or NAMELESS for block in blocks if isinstance(block, ToolUseBlock)]
     taken = await session.ports.library.taken_call_ids(session.record.id, ids) if ids else frozenset[str]()
-    return unique_calls(blocks, taken)
+    return rename_repeated_ids(blocks, taken)
 
 
-def unique_calls(blocks: tuple[Block, ...], taken: Iterable[str]) -> tuple[Block, ...]:
+def rename_repeated_ids(blocks: tuple[Block, ...], taken: Iterable[str]) -> tuple[Block, ...]:
     """The reply with every tool id that is `taken` or repeated rewritten (SPEC DOM-02)."""
     used = set(taken)
     fresh: list[Block] = []
@@ -270,19 +272,19 @@ def unique_calls(blocks: tuple[Block, ...], taken: Iterable[str]) -> tuple[Block
     return tuple(fresh)
 
 
-async def _assembly(session: Session, name: str, rows: Sequence[StoredMessage], ask: RequestLlm) -> Assembly:
+async def _prepare_assembly(session: Session, name: str, rows: Sequence[StoredMessage], ask: RequestLlm) -> Assembly:
     run, record = session.run, session.record
     if run.files_note is None:
-        run.files_note = await _files_note(session, rows)
+        run.files_note = await _read_files_note(session, rows)
     run.effort = run.effort or run_effort(session)
-    note = "\n".join(filter(None, (run.files_note, told(session, rows, ask.iteration), run.batch_note)))
+    note = "\n".join(filter(None, (run.files_note, describe_list(session, rows, ask.iteration), run.batch_note)))
     view = with_plan(record.view, record.plan, record.plan_at)
     facts = prompt_facts(session)
-    hear_prompt_files(session, facts.files)
+    tell_prompt_files(session, facts.files)
     return Assembly(facts, name, session.ports.clock.now(), view, note, run.effort)
 
 
-async def _files_note(session: Session, rows: Sequence[StoredMessage]) -> str:
+async def _read_files_note(session: Session, rows: Sequence[StoredMessage]) -> str:
     """Note about restored files. The store is read once and then only after a restore: a wait would let frames be drawn
     before the request.
     """
@@ -290,13 +292,13 @@ async def _files_note(session: Session, rows: Sequence[StoredMessage]) -> str:
     if rewinding is None or session.restores_known == rewinding.log.restores:
         return ""
     known = rewinding.log.restores
-    note = await files_note(rewinding.log, session.record.id, rows)
+    note = await describe_restored_files(rewinding.log, session.record.id, rows)
     if not note:
         session.restores_known = known
     return note
 
 
-async def _calibrated(session: Session, rows: Sequence[StoredMessage], usage: Usage) -> None:
+async def _calibrate(session: Session, rows: Sequence[StoredMessage], usage: Usage) -> None:
     """Learn once a run how far the estimate of its last request is from what the provider counted."""
     facts, record = prompt_facts(session), session.record
     estimated = await asyncio.to_thread(measure, facts, rows, record.view)
@@ -306,11 +308,11 @@ async def _calibrated(session: Session, rows: Sequence[StoredMessage], usage: Us
 async def _fail(session: Session, ask: RequestLlm, error: ProviderError, message_id: str, written: str) -> None:
     if error.kind == REFUSED_IMAGE:
         with suppress(StorageError):  # the failure itself is reported
-            error = await _without_images(session, error)
-    _failed(session, ask, error, message_id, written)
+            error = await _leave_out_images(session, error)
+    _post_failure(session, ask, error, message_id, written)
 
 
-async def _without_images(session: Session, error: ProviderError) -> ProviderError:
+async def _leave_out_images(session: Session, error: ProviderError) -> ProviderError:
     """Leave the newest images out of every later request, or all where none are new; returns the error that says so.
 
     Raises:
@@ -324,7 +326,7 @@ async def _without_images(session: Session, error: ProviderError) -> ProviderErr
     if not refused:
         return error
     after = replace(view, omitted=omissions.joined(view.omitted, refused))
-    tokens = tokens_after(session, rows, after)
+    tokens = estimate_tokens(session, rows, after)
     changes = ConversationChanges(view=after, context_tokens=tokens)
     await session.ports.store.change(session.record.id, changes, session.ports.clock.now())
     session.record = with_view(session.record, after, tokens)
@@ -333,7 +335,7 @@ async def _without_images(session: Session, error: ProviderError) -> ProviderErr
     return ProviderError(message, kind=error.kind, retryable=error.retryable, status=error.status)
 
 
-def _failed(session: Session, ask: RequestLlm, error: ProviderError, message_id: str, written: str = "") -> None:
+def _post_failure(session: Session, ask: RequestLlm, error: ProviderError, message_id: str, written: str = "") -> None:
     event = LlmFailed(
         ask.gen,
         error.kind,
@@ -348,7 +350,7 @@ def _failed(session: Session, ask: RequestLlm, error: ProviderError, message_id:
     session.post(lambda: event)
 
 
-def _replied(
+def _post_reply(
     session: Session,
     ask: RequestLlm,
     reply: ModelReply,

@@ -8,8 +8,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from engine.executor.approving import limits_of, named
-from engine.executor.guarding import refusal
+from engine.executor.approving import limits_of, name_call
+from engine.executor.guarding import check_message
 from engine.executor.history import LAST_MESSAGES, read_history
 from engine.executor.inbox import InboxEntry, Priority
 from engine.executor.ready_calls import decide_call, prepare, rewrite
@@ -32,7 +32,7 @@ CHOOSE: Final = "Choose an answer first, or decline to answer."
 CARD_CLOSED: Final = "The question was closed without an answer."
 
 
-def refusal_of(session: Session, question: Question, answer: ApprovalAnswer) -> str:
+def check_answers(session: Session, question: Question, answer: ApprovalAnswer) -> str:
     """Reason why an answer to questions cannot be taken; empty when it can."""
     if answer.choice is ApprovalChoice.DENY:
         return ""
@@ -43,16 +43,18 @@ def refusal_of(session: Session, question: Question, answer: ApprovalAnswer) -> 
     if why := why_no_answers(asked, given):
         return why
     own = (text for one, chosen in zip(asked, given, strict=True) for text in chosen if text not in one.labels)
-    return next((why for text in own if (why := refusal(session, text))), "")
+    return next((why for text in own if (why := check_message(session, text))), "")
 
 
-def questions_answered(session: Session, question: Question, answer: ApprovalAnswer) -> ApprovalAnswered:
+def build_answer_event(session: Session, question: Question, answer: ApprovalAnswer) -> ApprovalAnswered:
     """The event of an answer to questions; a no is an error result, and the run goes on (SPEC REQ-ASK)."""
     call_id, message_id = question.call.id, session.ports.ids.new()
     if answer.choice is ApprovalChoice.DENY:
         told = texts.declined_questions(answer.reason.strip())
         return ApprovalAnswered(call_id, Verdict.DENY, message_id, told=told)
-    return ApprovalAnswered(call_id, Verdict.ALLOW, message_id, told=_text(question, cleaned_answers(answer.answers)))
+    return ApprovalAnswered(
+        call_id, Verdict.ALLOW, message_id, told=_format_answers(question, cleaned_answers(answer.answers))
+    )
 
 
 async def answer_left_open(
@@ -62,9 +64,9 @@ async def answer_left_open(
     if answer.choice is ApprovalChoice.DENY and not answer.reason.strip():
         drop_left_open(session)
         return Accepted()
-    if why := refusal_of(session, question, answer):
+    if why := check_answers(session, question, answer):
         return Refused(why)
-    text = answer.reason.strip() or _text(question, cleaned_answers(answer.answers))
+    text = answer.reason.strip() or _format_answers(question, cleaned_answers(answer.answers))
     return await send(session, text, (), caps)
 
 
@@ -130,7 +132,7 @@ def ends_question(before: State, after: State, question: Question | None) -> boo
     return question is not None and after != before and not isinstance(after, Idle | Errored | AwaitingApproval)
 
 
-def _text(question: Question, answers: Answers) -> str:
+def _format_answers(question: Question, answers: Answers) -> str:
     return answered_text(question.request.questions, answers)
 
 
@@ -206,7 +208,7 @@ def _note(question: Question, decision: Decision, before: Limits, now: Limits) -
     changed = [f"mode {now.mode.value}"] if before.mode is not now.mode else []
     changed += [f"sandbox {now.sandbox.value}"] if before.sandbox is not now.sandbox else []
     by = " and ".join(changed)
-    return f"{named(question)}: allowed by {by}" if by and isinstance(decision, Allow) else ""
+    return f"{name_call(question)}: allowed by {by}" if by and isinstance(decision, Allow) else ""
 
 
 async def run_as(session: Session, question: Question, args: JsonObject) -> str:

@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.executor.approving import approved, denials_of, limits_of, place_of, rules_of
-from engine.executor.call_hooks import CallOpinion, with_opinion
+from engine.executor.approving import decide_approved, denials_of, limits_of, place_of, rules_of
+from engine.executor.call_hooks import CallOpinion, apply_opinion
 from engine.executor.equipment import tools_of
 from engine.executor.session import Session
 from engine.extensions.bodies import BASH, request_of
@@ -50,22 +50,22 @@ def decide_lines(session: Session, request: ToolRequest, limits: Limits, allowed
     if not request.lines and not request.preapproves and not request.forks:
         return allowed
     reasons: list[str] = []
-    for line, decision in line_decisions(session, request.lines, limits):
+    for line, decision in decide_each_line(session, request.lines, limits):
         if isinstance(decision, Deny):
             return Deny(REFUSED.format(line=one_line(line, SHOWN_OF_LINE), reason=decision.text))
         if isinstance(decision, Ask) and decision.reason not in reasons:
             reasons.append(decision.reason)
     if request.forks:
-        spawning = _spawning(session, request, limits)
+        spawning = _decide_spawn(session, request, limits)
         if isinstance(spawning, Deny):
             return Deny(NO_AGENT.format(reason=spawning.text))
         reasons += [spawning.reason] if isinstance(spawning, Ask) else []
-    if why := why_asks_rules(session, request.summary, request.preapproves, limits):
+    if why := explain_rules(session, request.summary, request.preapproves, limits):
         reasons.append(why)
     return Ask("; ".join(reasons), allowed, lasting=False) if reasons else allowed
 
 
-def line_decisions(session: Session, lines: Sequence[str], limits: Limits) -> Iterator[tuple[str, Decision]]:
+def decide_each_line(session: Session, lines: Sequence[str], limits: Limits) -> Iterator[tuple[str, Decision]]:
     """The decision of the policy about each line, as if the model called bash with it."""
     if not lines:
         return
@@ -88,14 +88,14 @@ def with_programs(request: ToolRequest, limits: Limits, folder: Path) -> ToolReq
     return replace(request, programs=program_facts(names, folder, order))
 
 
-def why_asks_rules(session: Session, name: str, rules: Sequence[str], limits: Limits) -> str:
+def explain_rules(session: Session, name: str, rules: Sequence[str], limits: Limits) -> str:
     """Reason to ask about rules that a file would have; empty where the user agreed before, or no rule would count."""
     if not rules or limits.unattended or (name, *rules) in session.preapproved:
         return ""
     return RULES.format(rules=", ".join(rules))
 
 
-def _spawning(session: Session, request: ToolRequest, limits: Limits) -> Decision:
+def _decide_spawn(session: Session, request: ToolRequest, limits: Limits) -> Decision:
     """The decision about the sub-agent that works on a skill."""
     tool = session.tools.get(SPAWN)
     if tool is None:
@@ -104,7 +104,7 @@ def _spawning(session: Session, request: ToolRequest, limits: Limits) -> Decisio
     return decide(tool.spec, asked, limits, place_of(session), rules_of(session), denials=denials_of(session))
 
 
-async def with_agent(session: Session, output: ToolOutput, context: ToolContext) -> ToolOutput:
+async def start_agent(session: Session, output: ToolOutput, context: ToolContext) -> ToolOutput:
     """The output, where it is a task with the sub-agent that was started for it.
 
     A profile that is not there is left out: skills of other programs name theirs.
@@ -126,7 +126,7 @@ async def with_agent(session: Session, output: ToolOutput, context: ToolContext)
 async def begin_load(session: Session, request: ToolRequest) -> tuple[Sandbox, ...]:
     """Let the rules of an allowed load count until the run ends; the sandbox of each of its lines."""
     limits = await limits_of(session)
-    sandboxes = tuple(sandbox_of(decision) for _, decision in line_decisions(session, request.lines, limits))
+    sandboxes = tuple(sandbox_of(decision) for _, decision in decide_each_line(session, request.lines, limits))
     if request.preapproves and not limits.unattended:
         session.preapproved.add((request.summary, *request.preapproves))
         found = (parse_rule(text) for text in request.preapproves)
@@ -149,7 +149,7 @@ def sandbox_of(decision: Decision) -> Sandbox:
             raise ToolInputError(text)
 
 
-async def already_loaded(session: Session, request: ToolRequest) -> ToolOutput | None:
+async def answer_repeated_load(session: Session, request: ToolRequest) -> ToolOutput | None:
     """The answer to a load of a text that the model still has; None where it has it not.
 
     The rules of the skill count again; shell lines may say something else by now.
@@ -179,10 +179,10 @@ async def with_known_url(session: Session, request: ToolRequest) -> ToolRequest:
 def is_known(url: str, rows: Sequence[StoredMessage]) -> bool:
     """True where a URL stands in a message of the user or a result of a web tool, with or without its scheme."""
     wanted = url.partition("://")[2].rstrip("/")
-    return any(wanted in text for text in _texts(rows))
+    return any(wanted in text for text in _read_seen_texts(rows))
 
 
-def _texts(rows: Sequence[StoredMessage]) -> Iterator[str]:
+def _read_seen_texts(rows: Sequence[StoredMessage]) -> Iterator[str]:
     calls = (block for row in rows for block in row.blocks if isinstance(block, ToolUseBlock))
     web = {block.id: block.name for block in calls if block.name in WEB}
     for row in rows:
@@ -207,12 +207,12 @@ def parse_arguments(text: str) -> JsonObject:
         raise ToolInputError(f"the arguments are not one JSON object ({reason}).") from error
 
 
-def native_calls(blocks: tuple[Block, ...], tools: Collection[str], cwd: Path) -> tuple[Block, ...]:
+def translate_calls(blocks: tuple[Block, ...], tools: Collection[str], cwd: Path) -> tuple[Block, ...]:
     """The reply with its calls under the native names and fields of `tools`, as they are stored, shown and run.
 
     A call without a native form keeps its name; `why_not_native` has the sentence for its result.
     """
-    return tuple(_native(block, tools, cwd) if isinstance(block, ToolUseBlock) else block for block in blocks)
+    return tuple(_translate(block, tools, cwd) if isinstance(block, ToolUseBlock) else block for block in blocks)
 
 
 def offered_name(name: str, tools: Collection[str]) -> str:
@@ -221,7 +221,7 @@ def offered_name(name: str, tools: Collection[str]) -> str:
     return native if name not in tools and native in tools else name
 
 
-def why_not_native(name: str, input_json: str, cwd: Path) -> str:
+def explain_not_native(name: str, input_json: str, cwd: Path) -> str:
     """Reason why a call under a foreign name has no native form; empty where it has one, and for other names."""
     if name not in NATIVE and name not in WITHOUT:
         return ""
@@ -232,7 +232,7 @@ def why_not_native(name: str, input_json: str, cwd: Path) -> str:
     return ""
 
 
-def _native(block: ToolUseBlock, tools: Collection[str], cwd: Path) -> ToolUseBlock:
+def _translate(block: ToolUseBlock, tools: Collection[str], cwd: Path) -> ToolUseBlock:
     name = offered_name(block.name, tools)
     if name not in tools or name in NATIVE:  # a tool on offer may have a foreign name
         return block
@@ -271,8 +271,8 @@ async def prepare(session: Session, call: ToolCall) -> ReadyCall:
     """
     tool = tools_of(session).get(call.name)
     if tool is None:
-        why = why_not_native(call.name, call.input_json, session.record.cwd)
-        raise ToolInputError(why or _why_missing(session, call.name))
+        why = explain_not_native(call.name, call.input_json, session.record.cwd)
+        raise ToolInputError(why or _explain_missing(session, call.name))
     args = parse_arguments(call.input_json)
     request = await with_known_url(session, await tool.request(args, session.record.cwd))
     if request.command:
@@ -281,7 +281,7 @@ async def prepare(session: Session, call: ToolCall) -> ReadyCall:
     return ReadyCall(tool, args, request)
 
 
-def _why_missing(session: Session, name: str) -> str:
+def _explain_missing(session: Session, name: str) -> str:
     """Reason why its model has no such tool."""
     there = f"There are: {', '.join(tools_of(session))}"
     name = native_name(name)
@@ -306,9 +306,9 @@ def decide_call(
     decision = decide(spec, request, limits, place, rules_of(session), typed=typed, denials=denials)
     if isinstance(decision, Allow):
         decision = decide_lines(session, request, limits, decision)
-    decision = with_opinion(spec.name, decision, opinion, limits)
+    decision = apply_opinion(spec.name, decision, opinion, limits)
     if act.approved and isinstance(decision, Ask):
-        decision = approved(session, act.call.id, spec, request, limits, decision)
+        decision = decide_approved(session, act.call.id, spec, request, limits, decision)
     closed = limits.unreadable.rule_about(request.paths)
     told = (isinstance(decision, Allow) and not closed) or may_read(spec, request, limits, place, denials)
     if request.trouble and told and not isinstance(decision, Deny):
@@ -316,7 +316,7 @@ def decide_call(
     return decision
 
 
-def as_it_runs(session: Session, call: ToolCall) -> ToolCall:
+def apply_rewrite(session: Session, call: ToolCall) -> ToolCall:
     """The call with its changed input, if it has one."""
     changed = session.rewritten.get(call.id)
     return call if changed is None else replace(call, input_json=changed)

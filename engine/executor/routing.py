@@ -44,7 +44,7 @@ _DONE: Final = {
 }
 
 
-class Made(Struct, frozen=True):
+class DecidedRoute(Struct, frozen=True):
     """A decision and its cost."""
 
     route: Route
@@ -71,11 +71,11 @@ async def route(session: Session, act: RouteRequest) -> None:
     session.post(lambda: decided)
 
 
-async def _decide(session: Session) -> Made:
+async def _decide(session: Session) -> DecidedRoute:
     """Decide; on any error the main model answers alone and the reason is reported."""
     why = why_alone(session)
     if why:
-        return Made(Route(fallback=why))
+        return DecidedRoute(Route(fallback=why))
     try:
         async with asyncio.timeout(PATIENCE):
             return await _ask(session)
@@ -85,7 +85,7 @@ async def _decide(session: Session) -> Made:
         why = str(error).rstrip(".")
     except TimeoutError:
         why = f"the supervisor took longer than {PATIENCE:.0f} s"
-    return Made(Route(fallback=why))
+    return DecidedRoute(Route(fallback=why))
 
 
 def why_alone(session: Session) -> str:
@@ -104,14 +104,14 @@ def why_alone(session: Session) -> str:
     return ""
 
 
-async def _ask(session: Session) -> Made:
+async def _ask(session: Session) -> DecidedRoute:
     ports, record = session.ports, session.record
     assert ports.profiles is not None, "asked only where there are profiles"
     model = session.settings.cheap_model or record.model
     profiles = await asyncio.to_thread(ports.profiles.names, record.cwd)
     system, text = supervisor.question(profiles, await session.rows(), record.summary)
     said = await answer_to(session, CallPurpose.ROUTING, model, system, text, MAX_TOKENS)
-    return Made(supervisor.decided(said.text, profiles), said.usage, said.model, said.cost_usd)
+    return DecidedRoute(supervisor.decided(said.text, profiles), said.usage, said.model, said.cost_usd)
 
 
 async def _offer(session: Session, route: Route) -> Route:
@@ -185,12 +185,12 @@ class RoutingControl:
         offer = self._session.offer
         if offer is None or offer.card.id != card_id or offer.verdict.done():
             return Refused(NOTHING_TO_DECIDE)
-        if isinstance(verdict, StartAgents) and (why := self._why_not(verdict.agents)):
+        if isinstance(verdict, StartAgents) and (why := self._check_agents(verdict.agents)):
             return Refused(why)
         _settle(offer, verdict)
         return Accepted()
 
-    def _why_not(self, agents: tuple[RouteAgent, ...]) -> str:
+    def _check_agents(self, agents: tuple[RouteAgent, ...]) -> str:
         """Reason why these cannot be started; empty where they can."""
         profiles = self._session.ports.profiles
         if len(agents) > MOST_TASKS:

@@ -74,14 +74,14 @@ class ServerSampling(Struct, frozen=True):
             raise SampleRefused(TOO_MANY, DECLINED)
         asking.run.samples += 1
         model = self.calling.settings.cheap_model or run_model(self.calling)
-        prepared = await self._prepared(model, request)
-        form = SampleForm(request, model, await self._cost(model, prepared))
+        prepared = await self._build_request(model, request)
+        form = SampleForm(request, model, await self._estimate_cost(model, prepared))
         if await ServerQuestions(asking).ask(server, form) != FormAnswer(((YES,),)):
             raise SampleRefused(SAID_NO, DECLINED)
-        reply = await self._asked(server, model, prepared)
+        reply = await self._ask_model(server, model, prepared)
         return _answer(reply, request.stops)
 
-    async def _prepared(self, model: str, request: SampleRequest) -> ModelRequest:
+    async def _build_request(self, model: str, request: SampleRequest) -> ModelRequest:
         """The request to the model: texts and images of the server, and nothing else."""
         try:
             provider, name = self.calling.ports.providers.resolve(model)
@@ -92,7 +92,7 @@ class ServerSampling(Struct, frozen=True):
             raise SampleRefused(NO_MODEL, INTERNAL, f"{model} does not answer questions")
         images: dict[str, ImageBytes] = {}
         messages = [
-            ModelMessage(Role(one.role), tuple([await self._block(part, images) for part in one.parts]))
+            ModelMessage(Role(one.role), tuple([await self._build_block(part, images) for part in one.parts]))
             for one in request.messages
         ]
         if images and info.vision is False:
@@ -104,11 +104,11 @@ class ServerSampling(Struct, frozen=True):
             images=images,
             max_tokens=request.max_tokens,
         )
-        if 0 < info.context_window < _input_tokens(made) + request.max_tokens:
+        if 0 < info.context_window < _count_input(made) + request.max_tokens:
             raise SampleRefused("The sampling request is longer than the window of the model.")
         return made
 
-    async def _block(self, part: str | SampleImage, images: dict[str, ImageBytes]) -> Block:
+    async def _build_block(self, part: str | SampleImage, images: dict[str, ImageBytes]) -> Block:
         if isinstance(part, str):
             return TextBlock(part)
         try:
@@ -119,15 +119,17 @@ class ServerSampling(Struct, frozen=True):
         images[key] = ImageBytes(image.media_type, image.data)
         return ImageBlock(key, image.width, image.height)
 
-    async def _cost(self, model: str, request: ModelRequest) -> str:
+    async def _estimate_cost(self, model: str, request: ModelRequest) -> str:
         """Bound of the price in words: the input is estimated, the output is the most that may come."""
-        tokens = _input_tokens(request)
+        tokens = _count_input(request)
         usage = Usage(input_tokens=tokens, output_tokens=request.max_tokens or 0)
         price = await asyncio.to_thread(self.calling.ports.providers.price, model, usage)
-        bound = "price unknown" if price is None else f"about {_dollars(price)} at most" if price else "free of charge"
+        bound = (
+            "price unknown" if price is None else f"about {_format_price(price)} at most" if price else "free of charge"
+        )
         return f"~{tokens:,} to read, {bound}"
 
-    async def _asked(self, server: str, model: str, request: ModelRequest) -> ModelReply:
+    async def _ask_model(self, server: str, model: str, request: ModelRequest) -> ModelReply:
         session = self.calling
         try:
             check_budget(session)
@@ -143,11 +145,11 @@ class ServerSampling(Struct, frozen=True):
         raise SampleRefused(NO_ANSWER, INTERNAL, why)
 
 
-def _dollars(price: float) -> str:
+def _format_price(price: float) -> str:
     return f"${price:.4f}" if price >= LEAST_SHOWN else f"${LEAST_SHOWN:.4f}"
 
 
-def _input_tokens(request: ModelRequest) -> int:
+def _count_input(request: ModelRequest) -> int:
     return sum(map(text_tokens, request.system)) + sum(blocks_tokens(one.blocks) for one in request.messages)
 
 

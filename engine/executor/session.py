@@ -53,7 +53,7 @@ from tools.terminal.values import ShellTerminal
 from tools.wording import one_line
 
 
-def kind_of(message: StoredMessage, before: LastMessage) -> LastMessage:
+def classify_message(message: StoredMessage, before: LastMessage) -> LastMessage:
     """Kind of the last message that a model would see; notices change nothing."""
     match message.role:
         case Role.SYSTEM:
@@ -390,7 +390,7 @@ class Session(Struct, eq=False):
             elif tells_of_shell(message, self.shell_run):
                 self.last = LastMessage.USER if self.resumable else LastMessage.SHELL
             else:
-                self.last = kind_of(message, self.last)
+                self.last = classify_message(message, self.last)
         if self._rows is not None:
             # A read may include a commit before its update arrives.
             newest = self._rows[-1].seq if self._rows else 0
@@ -409,7 +409,7 @@ class Session(Struct, eq=False):
     def rest(self) -> None:
         """End a run: rows stay for the next one if it comes soon, there is a viewer, and they fit in a window."""
         self._stop_forgetting()
-        if self._rows is None or not self.publisher.has_watchers or self._kept_tokens() > KEPT_TOKENS:
+        if self._rows is None or not self.publisher.has_watchers or self._count_kept_tokens() > KEPT_TOKENS:
             self.forget_rows()
             return
         self._forgetting = asyncio.get_running_loop().call_later(KEPT_SECONDS, self.forget_rows)
@@ -425,7 +425,7 @@ class Session(Struct, eq=False):
         """Number of messages in memory."""
         return len(self._rows or ())
 
-    def _kept_tokens(self) -> int:
+    def _count_kept_tokens(self) -> int:
         """Tokens of the rows, guessed; those that were counted before are not looked at again."""
         rows = self._rows or []
         counted, tokens = self._counted

@@ -32,7 +32,7 @@ def may_ask(session: Session, model: str) -> bool:
     return not (session.settings.memory_gauge.refusal() or provider.describe(name).local or tight)
 
 
-async def ask(session: Session, purpose: CallPurpose, model: str, instruction: str, text: str) -> ModelAnswer:
+async def ask_small(session: Session, purpose: CallPurpose, model: str, instruction: str, text: str) -> ModelAnswer:
     """Answer of `model` to `text`.
 
     Raises:
@@ -129,16 +129,16 @@ class SideQuestions:
         if turn is None or not (turn.asked and turn.answered):
             return ""
         try:
-            answer = await ask(
+            answer = await ask_small(
                 session, CallPurpose.SUGGESTION, model, SUGGESTING, f"User: {turn.asked}\n\nAssistant: {turn.answered}"
             )
         except TimeoutError:
             return ""
         await keep(self._conversation, session, ConversationChanges())
-        return suggested(answer.text)
+        return clean_suggestion(answer.text)
 
 
-def suggested(text: str) -> str:
+def clean_suggestion(text: str) -> str:
     """An answer as a message of one line; empty where it is none."""
     if any(unicodedata.category(letter) in {"Cc", "Cf"} and not letter.isspace() for letter in text):
         return ""  # invisible text would be sent with one Tab and one Enter

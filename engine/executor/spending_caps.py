@@ -63,13 +63,15 @@ class SpendingCaps:
         Raises:
             StorageError: the sums cannot be read.
         """
-        if not for_first_request or not self._just_checked():
+        if not for_first_request or not self._was_just_checked():
             await self.update()
         if self._day_usd and self._today.known_usd >= self._day_usd:
-            return _sentence(self._day_usd, "a day", f"{dollars(self._today.known_usd)} spent today", "budget_day_usd")
-        if self._project_usd and (spent := await self._of_project(cwd)).known_usd >= self._project_usd:
+            return _describe_cap(
+                self._day_usd, "a day", f"{dollars(self._today.known_usd)} spent today", "budget_day_usd"
+            )
+        if self._project_usd and (spent := await self._sum_project(cwd)).known_usd >= self._project_usd:
             told = f"{dollars(spent.known_usd)} spent in it so far"
-            return _sentence(self._project_usd, "this project", told, "budget_project_usd")
+            return _describe_cap(self._project_usd, "this project", told, "budget_project_usd")
         return ""
 
     async def uncertainty(self, cwd: Path) -> str:
@@ -77,7 +79,7 @@ class SpendingCaps:
         unpriced = self._today.unpriced if self._day_usd else 0
         name = "budget_day_usd"
         if self._project_usd and not unpriced:
-            unpriced, name = (await self._of_project(cwd)).unpriced, "budget_project_usd"
+            unpriced, name = (await self._sum_project(cwd)).unpriced, "budget_project_usd"
         if not unpriced:
             return ""
         return f"{name} does not count {counted(unpriced, 'model call')} whose price is unknown."
@@ -86,7 +88,7 @@ class SpendingCaps:
         """Sum everything ahead, which takes longest the first time. Raises StorageError."""
         await self.update()
         if self._project_usd:
-            await self._of_project(cwd)
+            await self._sum_project(cwd)
         if self._stamp is None:
             await asyncio.sleep(QUIET)
             await self.update()
@@ -101,12 +103,12 @@ class SpendingCaps:
         if not self._is_complete():
             async with self._reading:
                 now, stamp = self._clock.now(), self._store.stamp()
-                day = _first_second(now)
+                day = _find_first_second(now)
                 mark = self._mark if day == self._day else CallMark()
                 checked, ended = self._clock.monotonic(), self._ended
                 found = await self._store.spending(mark, day, folders=bool(self._project_usd))
                 self._take(found, day)
-                self._day_ends = _first_second(now, days=1)
+                self._day_ends = _find_first_second(now, days=1)
                 self._stamp = stamp
                 self._checked = checked if ended == self._ended else NEVER
 
@@ -120,7 +122,7 @@ class SpendingCaps:
             self._checked = self._clock.monotonic()
         return complete
 
-    def _just_checked(self) -> bool:
+    def _was_just_checked(self) -> bool:
         return self._is_today() and self._clock.monotonic() - self._checked < JUST
 
     def _take(self, found: Spending, day: float) -> None:
@@ -134,7 +136,7 @@ class SpendingCaps:
             self._of_projects.clear()
         self._mark, self._day = found.mark, day
 
-    async def _of_project(self, cwd: Path) -> Spent:
+    async def _sum_project(self, cwd: Path) -> Spent:
         known = self._of_projects.get(self._projects.get(str(cwd), _NOWHERE))
         if known is not None:
             return known
@@ -148,7 +150,7 @@ class SpendingCaps:
         return spent
 
 
-def caps_of(store: StatisticsStore | None, clock: Clock, day_usd: float, project_usd: float) -> SpendingCaps | None:
+def build_caps(store: StatisticsStore | None, clock: Clock, day_usd: float, project_usd: float) -> SpendingCaps | None:
     """The caps; None without any."""
     return SpendingCaps(store, clock, day_usd, project_usd) if store is not None and (day_usd or project_usd) else None
 
@@ -158,12 +160,12 @@ def dollars(amount: float) -> str:
     return f"${amount:.2f}" if amount >= CENT or not amount else f"${amount:.8f}".rstrip("0")
 
 
-def _first_second(now: float, days: int = 0) -> float:
+def _find_first_second(now: float, days: int = 0) -> float:
     """Unix time at which the local day of `now`, or one some days later, begins; no day has to have 24 hours."""
     year, month, day = time.localtime(now)[:3]
     return time.mktime((year, month, day + days, 0, 0, 0, 0, 0, -1))
 
 
-def _sentence(cap: float, of_what: str, spent: str, setting: str) -> str:
+def _describe_cap(cap: float, of_what: str, spent: str, setting: str) -> str:
     for_what = of_what if of_what == "a day" else f"for {of_what}"
     return f"The budget of {dollars(cap)} {for_what} is used up ({spent}); raise {setting} to continue."

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from engine.context.todo_notes import MOST_REMINDERS, REMIND_AFTER, reminder, todo_note, with_plan
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, PlanChoice, Receipt, Refused
 from engine.executor.session import Session
-from engine.executor.window import facts_of, tokens_after
+from engine.executor.window import describe_change, estimate_tokens
 from engine.machine import texts
 from engine.machine.effects import FinishRun, Save, SavePlan, SaveTodos
 from engine.machine.events import ApprovalAnswered, PlanAnswer, Verdict
@@ -39,7 +39,7 @@ FULL: Final = f"A todo list has at most {MOST_ITEMS} items; drop one first."
 UNSOUND: Final = "An item needs a text of at most 500 characters on one line."
 
 
-def told(session: Session, rows: Sequence[StoredMessage], iteration: int) -> str:
+def describe_list(session: Session, rows: Sequence[StoredMessage], iteration: int) -> str:
     """The note for one request of the model; empty where it knows the list."""
     todos, known = session.record.todos, session.run.todos
     if todos != known.known:
@@ -64,7 +64,7 @@ def _is_seen(session: Session, rows: Sequence[StoredMessage], at: int) -> bool:
     return rows[place].turn_number > rows[-1].turn_number - turns
 
 
-def taken(session: Session, result: ToolResult, items: tuple[TodoItem, ...]) -> tuple[ToolResult, TodoList | None]:
+def take_list(session: Session, result: ToolResult, items: tuple[TodoItem, ...]) -> tuple[ToolResult, TodoList | None]:
     """The result of a call that wrote the list, and the list; none where the user's change would be lost by it."""
     now = session.record.todos
     if now.edited and now != session.run.todos.known:
@@ -158,14 +158,14 @@ def choice_of(answer: ApprovalAnswer) -> PlanChoice:
     return PlanChoice.REVISE if answer.reason.strip() else PlanChoice.LEAVE
 
 
-def refusal_of(answer: ApprovalAnswer) -> str:
+def check_plan_answer(answer: ApprovalAnswer) -> str:
     """Reason why an answer to a plan cannot be taken; empty when it can."""
     if choice_of(answer) is PlanChoice.REVISE:
         return "" if answer.reason.strip() else NO_REMARKS
     return why_no_plan(answer.plan) if answer.plan else ""
 
 
-def plan_answered(session: Session, question: Question, answer: ApprovalAnswer) -> ApprovalAnswered:
+def build_plan_event(session: Session, question: Question, answer: ApprovalAnswer) -> ApprovalAnswered:
     """The event of an answer to a plan, built in the move that takes it."""
     choice, call_id, message_id = choice_of(answer), question.call.id, session.ports.ids.new()
     if choice is PlanChoice.LEAVE:
@@ -177,21 +177,21 @@ def plan_answered(session: Session, question: Question, answer: ApprovalAnswer) 
         delivered = PlanAnswer(plan, answer_id=session.ports.ids.new(), at=at)
         return ApprovalAnswered(call_id, Verdict.ALLOW, message_id, plan=delivered)
     mode, note = MODES[choice], ACCEPTED.format(mode=MODES[choice].value)
-    fresh = _fresh(session, plan, at) if choice is PlanChoice.FRESH else None
+    fresh = _draft_fresh_view(session, plan, at) if choice is PlanChoice.FRESH else None
     edited = bool(answer.plan) and answer.plan != question.request.plan
     accepted = PlanAnswer(plan, edited, mode.value, fresh=fresh, at=at)
     return ApprovalAnswered(call_id, Verdict.ALLOW, message_id, note=note, plan=accepted)
 
 
-def _fresh(session: Session, plan: str, at: int) -> CompactionDraft:
+def _draft_fresh_view(session: Session, plan: str, at: int) -> CompactionDraft:
     """The view behind the row and the result of this very move, which holds the plan alone."""
     record = session.record
     earlier = EarlierView(record.summary, record.context_start_seq, record.context_tokens, record.context_estimated)
     all_earlier = (*record.earlier_views, earlier)[-MOST_EARLIER:]
     view = ContextView(FRESH, at + BEFORE_FRESH + 1, record.omitted, all_earlier)
-    tokens = tokens_after(session, (), with_plan(view, plan, at))
+    tokens = estimate_tokens(session, (), with_plan(view, plan, at))
     left_out = at - max(record.context_start_seq - 1, 0)
-    facts = facts_of(session, CompactionCause.ASKED, CompactionKind.SUMMARY, view, tokens, left_out)
+    facts = describe_change(session, CompactionCause.ASKED, CompactionKind.SUMMARY, view, tokens, left_out)
     return CompactionDraft(view, tokens, FRESH_NOTE.format(count=left_out), facts)
 
 

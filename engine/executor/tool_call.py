@@ -14,33 +14,33 @@ from engine.executor.approving import limits_of, place_of
 from engine.executor.call_hooks import CODE as TOOL_DEFERRED
 from engine.executor.call_hooks import (
     CallOpinion,
+    ask_after_call,
+    ask_before_call,
+    ask_on_question,
     context_of,
-    deferred,
+    defer_call,
+    describe_stop,
     is_deferred,
-    opinion_after,
-    opinion_before,
-    opinion_on_question,
-    stop_sentence,
     subject_of,
 )
 from engine.executor.call_questions import CallHosts, granted_hosts, settle_changes, settle_stopped
-from engine.executor.call_results import begin_check, text_before, with_checks, with_folder_instructions
+from engine.executor.call_results import begin_check, read_before, with_checks, with_folder_instructions
 from engine.executor.equipment import SessionWebModel, extension_folders
-from engine.executor.event_hooks import ensure_hooks, said_once, wants_hooks
-from engine.executor.guarding import inspected_result
+from engine.executor.event_hooks import drop_repeated_reason, ensure_hooks, wants_hooks
+from engine.executor.guarding import inspect_result
 from engine.executor.ready_calls import (
     ReadyCall,
-    already_loaded,
-    as_it_runs,
+    answer_repeated_load,
+    apply_rewrite,
     begin_load,
     decide_call,
     is_typed,
     prepare,
     rewrite,
-    with_agent,
+    start_agent,
 )
 from engine.executor.session import Session
-from engine.executor.todo_lists import taken
+from engine.executor.todo_lists import take_list
 from engine.machine.agent_texts import heading_of
 from engine.machine.effects import ExecTool
 from engine.machine.events import AgentsStarted, ApprovalNeeded, ToolFinished
@@ -124,12 +124,12 @@ class UserTerminal:
         return self._session.ports.jobs.terminal(self._session.record.id, state.round.current.id)
 
 
-def shell_of(session: Session) -> ShellTerminal | None:
+def find_shell(session: Session) -> ShellTerminal | None:
     """Terminal for the current call; None where it is no line of the user, or no screen shows it."""
     return session.shell if is_typed(session) else None
 
 
-def go_on_from(session: Session, output: ToolOutput) -> None:
+def keep_folder(session: Session, output: ToolOutput) -> None:
     """Take over the folder that a line of the user ended in. It counts for the next line alone."""
     if output.folder is not None and session.shell is not None and is_typed(session):
         session.shell = ShellTerminal(session.shell.size, output.folder)
@@ -170,7 +170,7 @@ class CallFacts(Struct, eq=False):
 
 async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
     """Perform one ExecTool; cancelling ends the tool and answers nothing."""
-    act = replace(act, call=as_it_runs(session, act.call))
+    act = replace(act, call=apply_rewrite(session, act.call))
     await ensure_hooks(session)
     try:
         ready = await prepare(session, act.call)
@@ -180,32 +180,32 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
         return
     _announce(session, act.call, ready.request, facts)
     try:
-        act, ready = await _heard(session, act, ready, facts)
+        act, ready = await _ask_hooks_before(session, act, ready, facts)
         limits = await limits_of(session)
         decision = decide_call(session, act, ready, limits, facts.opinion)
         if facts.opinion is not None and is_deferred(session, facts.opinion):
-            decision, facts.stop_reason = deferred(act.call.name, facts.opinion)
+            decision, facts.stop_reason = defer_call(act.call.name, facts.opinion)
             facts.stop_code = TOOL_DEFERRED
         decision = await _watch_outside(session, act, ready, limits, decision)
         if isinstance(decision, Ask) and not act.approved:
-            act, ready, decision = await _answered(session, act, ready, limits, facts, decision)
+            act, ready, decision = await _ask_hooks_to_answer(session, act, ready, limits, facts, decision)
     except ToolInputError as error:
         _finish(session, act, ToolOutput(f"{act.call.name}: {error}", is_error=True), None, facts)
         return
     match decision:
         case Allow():
-            if (loaded := await already_loaded(session, ready.request)) is not None:
+            if (loaded := await answer_repeated_load(session, ready.request)) is not None:
                 await _store_images(session, act, ready.tool, loaded, facts)
                 return
             await _look_before(session, ready, decision)
-            facts.original = await text_before(session, ready)
+            facts.original = await read_before(session, ready)
             facts.started = session.ports.clock.monotonic()
             begun = await begin_check(session, ready.tool.spec, ready.request)
             output = await _run(session, act.call, ready, decision, facts)
             output = await settle_changes(session, ready.request.summary, output)
             output = await with_checks(session, begun, output, facts.rows)
             output = await with_folder_instructions(session, ready.tool.spec, ready.request, output)
-            output = await _commented(session, act.call, ready, output, facts)
+            output = await _ask_hooks_after(session, act.call, ready, output, facts)
             if output.agents:
                 agents = tuple(AgentTask(agent.id, agent.task) for agent in output.agents)
                 session.run.agent_calls[act.call.id] = facts.started
@@ -236,7 +236,9 @@ async def _watch_outside(
     return Ask(f"{trouble}, and git outside the sandbox could start programs of theirs", decision, lasting=False)
 
 
-async def _heard(session: Session, act: ExecTool, ready: ReadyCall, facts: CallFacts) -> tuple[ExecTool, ReadyCall]:
+async def _ask_hooks_before(
+    session: Session, act: ExecTool, ready: ReadyCall, facts: CallFacts
+) -> tuple[ExecTool, ReadyCall]:
     """The call as hooks leave it. They are asked once about an input, also where it is approved later, and not about a
     command line of the user.
 
@@ -247,13 +249,15 @@ async def _heard(session: Session, act: ExecTool, ready: ReadyCall, facts: CallF
     if known or is_typed(session) or not wants_hooks(session, HookEvent.PRE_TOOL_USE):
         return act, ready
     subject = subject_of(session, ready.tool.spec, ready.args, ready.request)
-    facts.opinion = await opinion_before(session, act.call, subject)
+    facts.opinion = await ask_before_call(session, act.call, subject)
     facts.rows += facts.opinion.rows
-    facts.stop_reason = stop_sentence(facts.opinion.verdict)
-    return await _taken(session, act, ready, facts)
+    facts.stop_reason = describe_stop(facts.opinion.verdict)
+    return await _apply_opinion(session, act, ready, facts)
 
 
-async def _taken(session: Session, act: ExecTool, ready: ReadyCall, facts: CallFacts) -> tuple[ExecTool, ReadyCall]:
+async def _apply_opinion(
+    session: Session, act: ExecTool, ready: ReadyCall, facts: CallFacts
+) -> tuple[ExecTool, ReadyCall]:
     """The call with the input that hooks gave it, prepared again."""
     opinion = facts.opinion
     if opinion is None or opinion.call == act.call:
@@ -266,7 +270,7 @@ async def _taken(session: Session, act: ExecTool, ready: ReadyCall, facts: CallF
     return act, ready
 
 
-async def _answered(
+async def _ask_hooks_to_answer(
     session: Session, act: ExecTool, ready: ReadyCall, limits: Limits, facts: CallFacts, asks: Ask
 ) -> tuple[ExecTool, ReadyCall, Decision]:
     """The decision once hooks were asked to answer in place of the user.
@@ -275,18 +279,18 @@ async def _answered(
         ToolInputError: a hook changed the input into an invalid one.
     """
     subject = subject_of(session, ready.tool.spec, ready.args, ready.request)
-    opinion = await opinion_on_question(session, act.call, subject)
+    opinion = await ask_on_question(session, act.call, subject)
     if opinion is None:
         return act, ready, asks
     before = facts.opinion.verdict.context if facts.opinion is not None else ()
     facts.opinion = replace(opinion, verdict=replace(opinion.verdict, context=before + opinion.verdict.context))
     facts.rows += opinion.rows
-    facts.stop_reason = stop_sentence(opinion.verdict)
-    act, ready = await _taken(session, act, ready, facts)
+    facts.stop_reason = describe_stop(opinion.verdict)
+    act, ready = await _apply_opinion(session, act, ready, facts)
     return act, ready, decide_call(session, act, ready, limits, opinion)
 
 
-async def _commented(
+async def _ask_hooks_after(
     session: Session, call: ToolCall, ready: ReadyCall, output: ToolOutput, facts: CallFacts
 ) -> ToolOutput:
     """The result with what hooks add to it; of sub-agents that were started they hear once those have ended."""
@@ -298,9 +302,9 @@ async def _commented(
         return output
     subject = subject_of(session, ready.tool.spec, ready.args, ready.request)
     seconds = session.ports.clock.monotonic() - facts.started
-    output, verdict, rows = await opinion_after(session, call, subject, output, seconds, facts.original)
+    output, verdict, rows = await ask_after_call(session, call, subject, output, seconds, facts.original)
     facts.rows += rows
-    facts.stop_reason = facts.stop_reason or stop_sentence(verdict)
+    facts.stop_reason = facts.stop_reason or describe_stop(verdict)
     return output
 
 
@@ -338,10 +342,10 @@ async def _run(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow,
 
     gate = CallHosts(session, call, ready.request, granted_hosts(grant.sandbox.hosts or ()), facts.rows)
     try:
-        context = _context(session, call, ready, grant, report, gate)
+        context = _build_context(session, call, ready, grant, report, gate)
         if ready.request.loads:
             context = replace(context, line_sandboxes=await begin_load(session, ready.request))
-            return await with_agent(session, await ready.tool.run(ready.args, context), context)
+            return await start_agent(session, await ready.tool.run(ready.args, context), context)
         return await ready.tool.run(ready.args, context)
     except ToolInputError as error:
         return ToolOutput(f"{call.name}: {error}", is_error=True)
@@ -375,7 +379,7 @@ def _note_progress(session: Session, call: ToolCall, facts: CallFacts, progress:
             assert_never(progress)
 
 
-def _context(
+def _build_context(
     session: Session, call: ToolCall, ready: ReadyCall, grant: Allow, report: Report, gate: CallHosts
 ) -> ToolContext:
     request, is_file = ready.request, ready.tool.spec.tool_class in {ToolClass.READ, ToolClass.EDIT}
@@ -385,18 +389,18 @@ def _context(
         session.record.cwd,
         grant.outside,
         report,
-        actor(session.record),
+        name_actor(session.record),
         grant.sandbox,
         admitted=request.paths if is_file else None,
         kept_out=(*place_of(session).kept_out(request), *grant.sandbox.unreadable) if is_file else (),
         readable=extension_folders(session) if ready.tool.spec.tool_class is ToolClass.READ else (),
         web=SessionWebModel(session) if ready.tool.spec.tool_class is ToolClass.NET else None,
-        shell=shell_of(session),
+        shell=find_shell(session),
         gate=gate,
     )
 
 
-def actor(record: ConversationRecord) -> str:
+def name_actor(record: ConversationRecord) -> str:
     """Author of a file as other conversations see it."""
     if record.agent is not None:
         return f"sub-agent '{heading_of(record.agent.task)}' ({record.id})"
@@ -467,17 +471,17 @@ def _finish(
         left=len(round_.queue) if round_ is not None else 0,
     )
     result = ToolResult(act.call.id, output.text, status, images, display, output.truncated)
-    result, note, writes = inspected_result(session, act.call, result)
+    result, note, writes = inspect_result(session, act.call, result)
     result = replace(result, text=result.text + verdict.warning)
-    note = "\n".join(filter(None, (note, *(said_once(row, output.text) for row in facts.rows))))
+    note = "\n".join(filter(None, (note, *(drop_repeated_reason(row, output.text) for row in facts.rows))))
     stops, reason, code = verdict.stops or bool(facts.stop_reason), facts.stop_reason, facts.stop_code
     message_id, items = session.ports.ids.new(), output.todos
 
-    go_on_from(session, output)
+    keep_folder(session, output)
 
     def finished() -> ToolFinished:
         """The event, with the todo list as it is in this very move."""
-        settled, todos = taken(session, result, items) if items is not None else (result, None)
+        settled, todos = take_list(session, result, items) if items is not None else (result, None)
         return ToolFinished(
             act.gen, settled, message_id, stop_run=stops, note=note, todos=todos, stop_reason=reason, stop_code=code
         )

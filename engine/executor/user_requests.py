@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec.structs import replace
 
 from engine.context.message_cap import MOST, words_length
-from engine.executor.asking import refused_spending
-from engine.executor.attaching import UnknownMention, attachments, digests, resources
-from engine.executor.event_hooks import heard_prompt
-from engine.executor.expanding import expanded, prompted
-from engine.executor.guarding import inspected, refusal
+from engine.executor.asking import explain_cap
+from engine.executor.attaching import UnknownMention, read_attachments, read_digests, read_resources
+from engine.executor.event_hooks import ask_prompt_hooks
+from engine.executor.expanding import expand_call, fetch_server_prompt
+from engine.executor.guarding import check_message, inspect_message
 from engine.executor.inbox import InboxEntry, Priority
 from engine.executor.requests import Receipt, Refused, RunCaps
 from engine.executor.session import Session
@@ -41,7 +41,7 @@ EMPTY_MESSAGE = "There is nothing to send; write a message or attach an image."
 LOST_IMAGE = "An image of this message is no longer stored; remove it and attach it again."
 
 
-async def message_blocks(session: Session, text: str, image_ids: Sequence[str]) -> tuple[Block, ...]:
+async def load_message_blocks(session: Session, text: str, image_ids: Sequence[str]) -> tuple[Block, ...]:
     """Images first, then the text (SPEC T-IMG); unknown images are left out."""
     stored: Mapping[str, Attachment] = await session.ports.store.attachments(image_ids) if image_ids else {}
     images = [stored[key] for key in image_ids if key in stored]
@@ -57,7 +57,7 @@ def with_attachments(blocks: tuple[Block, ...], attached: Sequence[Block]) -> tu
     return (*images, *blocks, *(block for block in attached if not isinstance(block, ImageBlock)))
 
 
-def why_not_sent(session: Session, blocks: tuple[Block, ...], images: int = 0) -> str:
+def explain_not_sent(session: Session, blocks: tuple[Block, ...], images: int = 0) -> str:
     """Reason why a message cannot be sent: it is empty, one of its `images` is gone, or the model cannot see them."""
     found = sum(isinstance(block, ImageBlock) for block in blocks)
     if found < images:
@@ -105,32 +105,34 @@ async def send(
     queued_id: str = "",
 ) -> Receipt:
     """Send a message; first it is stored, and removed from the queue in the same transaction."""
-    if why := session.settings.memory_gauge.refusal() or refusal(session, text):
+    if why := session.settings.memory_gauge.refusal() or check_message(session, text):
         return Refused(why)
-    if why := await refused_spending(session):
+    if why := await explain_cap(session):
         return Refused(why, is_cap=True)
-    heard = await heard_prompt(session, text)
+    heard = await ask_prompt_hooks(session, text)
     if heard.refusal:
         return Refused(heard.refusal)
-    expansion = await prompted(session, text, caps or RunCaps()) or await expanded(session, text, caps or RunCaps())
+    expansion = await fetch_server_prompt(session, text, caps or RunCaps()) or await expand_call(
+        session, text, caps or RunCaps()
+    )
     if isinstance(expansion, Refused):
         return expansion
-    blocks = await message_blocks(session, text, image_ids)
-    if why := why_not_sent(session, blocks, len(image_ids)):
+    blocks = await load_message_blocks(session, text, image_ids)
+    if why := explain_not_sent(session, blocks, len(image_ids)):
         return Refused(why)
     try:
-        blocks += await digests(session, text)
+        blocks += await read_digests(session, text)
     except UnknownMention as error:
         return Refused(str(error))
     caps, whole = caps or RunCaps(), text
     if expansion is not None:
         blocks = with_attachments(blocks, expansion.blocks)
         caps, whole = expansion.caps, f"{text}\n{expansion.text}"
-    named = (*await attachments(session, whole), *await resources(session, text))
+    named = (*await read_attachments(session, whole), *await read_resources(session, text))
     blocks = with_attachments(blocks, (*named, *heard.attached))
     message_id, length = session.ports.ids.new(), words_length(blocks)
     run_id = caps.run_id or session.ports.ids.new()
-    blocks, suspected, found = inspected(session, blocks, message_id, run_id)
+    blocks, suspected, found = inspect_message(session, blocks, message_id, run_id)
     original = length if length > MOST else None
     message = NewMessage(message_id, Role.USER, Origin.HUMAN, blocks, original_length=original, suspected=suspected)
     limit = caps.max_turns or session.settings.max_iterations
@@ -221,7 +223,7 @@ class AgentMailbox:
 
         finished = InboxEntry(lambda: AgentFinished(session.state.gen, outcome, message_id), wanted=awaited)
         if session.broken:  # it has ended without them; only its user may resume it
-            return _answered(Refused(session.state.message if isinstance(session.state, Errored) else ""))
+            return _answer_at_once(Refused(session.state.message if isinstance(session.state, Errored) else ""))
         return self._put(Priority.OUTCOME, finished)
 
     def wait_for_user(self, *, asked: bool) -> None:
@@ -270,7 +272,7 @@ class AgentMailbox:
         return entry.receipt
 
 
-def _answered(receipt: Receipt) -> asyncio.Future[Receipt]:
+def _answer_at_once(receipt: Receipt) -> asyncio.Future[Receipt]:
     """A future that is done."""
     done: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
     done.set_result(receipt)

@@ -48,7 +48,7 @@ MOST_CHARACTERS: Final = 60_000
 """Characters of all their texts; what does not fit is left out whole."""
 
 
-def profile_skills(session: Session) -> tuple[PromptSection, ...]:
+def build_skill_sections(session: Session) -> tuple[PromptSection, ...]:
     """One section with the skills that the profile names, as far as a model may load them; none where it names none.
 
     A skill with shell lines is left out: they run only where someone may be asked about them.
@@ -57,7 +57,7 @@ def profile_skills(session: Session) -> tuple[PromptSection, ...]:
     if profile is None or not profile.skills or invocables is None:
         return ()
     texts, room = list[str](), MOST_CHARACTERS
-    for text in _texts(session):
+    for text in _read_skills(session):
         if len(text) <= room:
             texts.append(text)
             room -= len(text)
@@ -66,7 +66,7 @@ def profile_skills(session: Session) -> tuple[PromptSection, ...]:
     return tuple(section(HEADING, "\n\n".join((LEAD, *texts)), f"skills of {profile.source}", BOTH))
 
 
-def _texts(session: Session) -> Iterator[str]:
+def _read_skills(session: Session) -> Iterator[str]:
     assert session.profile is not None, "the caller has looked"
     assert session.ports.invocables is not None, "the caller has looked"
     catalogue, seen = session.ports.invocables.catalogue(session.record.cwd), set[str]()
@@ -74,10 +74,10 @@ def _texts(session: Session) -> Iterator[str]:
         skill = catalogue.skill(name)
         if skill is not None and skill.for_models and skill.name not in seen:
             seen.add(skill.name)
-            yield from _text(session, skill)
+            yield from _read_skill(session, skill)
 
 
-def _text(session: Session, skill: Invocable) -> Iterator[str]:
+def _read_skill(session: Session, skill: Invocable) -> Iterator[str]:
     from engine.extensions.bodies import body_of, wrapped  # noqa: PLC0415 - only where a profile names skills
 
     body = body_of(skill, "", session.record.id)
@@ -93,26 +93,26 @@ def prompt_facts(session: Session) -> PromptFacts:
         conversation_id=record.id,
         model=run_model(session) if is_busy(session.state) else record.model,
         permission_mode=record.permission_mode.value,
-        tools=(*_tools(session), *(SUBMISSIONS if record.agent else ())),
+        tools=(*_offer_tools(session), *(SUBMISSIONS if record.agent else ())),
         sandbox=record.sandbox,
         mode=PromptMode.MINIMAL if record.agent is not None else PromptMode.FULL,
-        files=_files(session),
+        files=_read_files(session),
         replacement=record.system_prompt,
         keeps_instructions=session.settings.keeps_instructions,
-        extra=_extra(session),
+        extra=_build_extra(session),
         history_turns=session.settings.history_turns,
         extensions=extension_prompts(session),
     )
 
 
-def _tools(session: Session) -> list[ToolSpec]:
+def _offer_tools(session: Session) -> list[ToolSpec]:
     """The tools that its model is offered; a model that works by rules searches no notes."""
     rules_only = not _summarizes(session)
-    left_out = {*(MEMORY_TOOLS if rules_only else ()), *(() if _plans(session) else (EXIT_PLAN,))}
+    left_out = {*(MEMORY_TOOLS if rules_only else ()), *(() if _may_plan(session) else (EXIT_PLAN,))}
     return [tool.spec for name, tool in tools_of(session).items() if name not in left_out]
 
 
-def _plans(session: Session) -> bool:
+def _may_plan(session: Session) -> bool:
     """True in plan mode, and behind an accepted plan: taking the tool away then would cost the cached request."""
     record = session.record
     return record.permission_mode is PermissionMode.PLAN or bool(record.plan)
@@ -126,7 +126,7 @@ def _summarizes(session: Session) -> bool:
     return provider.describe(name).summarizes
 
 
-def _files(session: Session) -> tuple[PromptFile, ...]:
+def _read_files(session: Session) -> tuple[PromptFile, ...]:
     """Files of the prompt, read once for a run (SPEC UNI-30): no provider caches a system prompt that changes."""
     record = session.record
     if not is_busy(session.state):
@@ -136,16 +136,16 @@ def _files(session: Session) -> tuple[PromptFile, ...]:
     return session.run.prompt_files
 
 
-def _extra(session: Session) -> tuple[PromptSection, ...]:
+def _build_extra(session: Session) -> tuple[PromptSection, ...]:
     record = session.record
     if record.agent is not None:
-        return (*agent_sections(record.agent, session.profile), *profile_skills(session))
+        return (*agent_sections(record.agent, session.profile), *build_skill_sections(session))
     origin = f"profile {record.profile}, append_system_prompt" if record.profile else "append_system_prompt"
     extra = section("Extra context", tagged("extra_context", record.append_system_prompt), origin)
-    return (*extra, *profile_skills(session))
+    return (*extra, *build_skill_sections(session))
 
 
-def tokens_after(session: Session, rows: Sequence[StoredMessage], after: ContextView, known: int = 0) -> int:
+def estimate_tokens(session: Session, rows: Sequence[StoredMessage], after: ContextView, known: int = 0) -> int:
     """Future tokens of the window: the present count, less the reduction of the estimate, in the same measure.
 
     The present count is `known`, by default the one of the last reply.
@@ -184,11 +184,11 @@ async def count_window(session: Session, between_moves: asyncio.Lock) -> bool:
     tokens: int | None = None
     with suppress(TimeoutError, ProviderError):
         async with asyncio.timeout(PATIENCE):
-            tokens = await _counted(session, record)
-    return tokens is not None and await _stored(session, between_moves, record, tokens)
+            tokens = await _count_request(session, record)
+    return tokens is not None and await _store_count(session, between_moves, record, tokens)
 
 
-async def _counted(session: Session, record: ConversationRecord) -> int | None:
+async def _count_request(session: Session, record: ConversationRecord) -> int | None:
     provider, name = session.ports.providers.resolve(record.model)
     if not isinstance(provider, TokenCounter):
         return None
@@ -198,7 +198,7 @@ async def _counted(session: Session, record: ConversationRecord) -> int | None:
     return await provider.count_tokens(await assemble(store, rows, GrowingView(), FIRST_CALL, assembly))
 
 
-async def _stored(session: Session, between_moves: asyncio.Lock, counted: ConversationRecord, tokens: int) -> bool:
+async def _store_count(session: Session, between_moves: asyncio.Lock, counted: ConversationRecord, tokens: int) -> bool:
     """Store the count unless the window has changed meanwhile."""
     async with between_moves:
         now = session.record
@@ -216,7 +216,7 @@ WORTH = 0.1
 """Share of the window that pruning must free: each one costs the prompt cache everything behind its first change."""
 
 
-async def pruned(session: Session, tokens: int) -> CompactionDraft | None:
+async def prune_results(session: Session, tokens: int) -> CompactionDraft | None:
     """The view with old results shortened, for a window that now holds `tokens`; None while that is not worth it.
 
     The parts are chosen when a threshold is crossed and then stored, so that requests between two prunings stay the
@@ -228,22 +228,22 @@ async def pruned(session: Session, tokens: int) -> CompactionDraft | None:
     if tokens / record.context_window < rule.shorten_from:
         return None
     rows = await session.rows()
-    draft = await asyncio.to_thread(_pruned, session, rows, tokens)
+    draft = await asyncio.to_thread(_choose_pruning, session, rows, tokens)
     reached = tokens if draft is None else draft.tokens
     session.prune_above = reached + int(record.context_window * WORTH)
     return draft
 
 
-def _pruned(session: Session, rows: Sequence[StoredMessage], tokens: int) -> CompactionDraft | None:
+def _choose_pruning(session: Session, rows: Sequence[StoredMessage], tokens: int) -> CompactionDraft | None:
     record, rule = session.record, session.settings.pruning
     shown = omissions.apply(rows, record.omitted)
     more = omissions.prune(shown, tokens, record.context_window, rule, clear_to=rule.clear_from - WORTH)
     if omissions.saved_by(shown, more) < record.context_window * WORTH:
         return None
-    return shortened(session, rows, more, CompactionCause.LONG_RESULTS, "old tool result", tokens)
+    return shorten_parts(session, rows, more, CompactionCause.LONG_RESULTS, "old tool result", tokens)
 
 
-def shortened(
+def shorten_parts(
     session: Session,
     rows: Sequence[StoredMessage],
     more: tuple[Omission, ...],
@@ -254,13 +254,13 @@ def shortened(
     """The draft that leaves out `more`; `known` are the tokens in the window, by default those of the last reply."""
     record = session.record
     after = replace(record.view, omitted=omissions.joined(record.omitted, more))
-    tokens = tokens_after(session, rows, after, known)
+    tokens = estimate_tokens(session, rows, after, known)
     note = f"Shortened {counted(len(more), label)} for the model · {sizes_text(session, rows, tokens, 0.0, known)}"
-    facts = facts_of(session, cause, CompactionKind.SHORTENED, after, tokens, len(more))
+    facts = describe_change(session, cause, CompactionKind.SHORTENED, after, tokens, len(more))
     return CompactionDraft(after, tokens, note, replace(facts, tokens_before=known or facts.tokens_before))
 
 
-def not_compacted(session: Session, cause: CompactionCause, problem: str) -> CompactionFacts:
+def describe_failure(session: Session, cause: CompactionCause, problem: str) -> CompactionFacts:
     """Facts of an attempt that changed nothing."""
     record = session.record
     return CompactionFacts(
@@ -275,7 +275,7 @@ def not_compacted(session: Session, cause: CompactionCause, problem: str) -> Com
     )
 
 
-def facts_of(
+def describe_change(
     session: Session, cause: CompactionCause, kind: CompactionKind, after: ContextView, tokens: int, count: int
 ) -> CompactionFacts:
     """Facts of a change of the view that takes effect."""
@@ -298,15 +298,15 @@ def sizes_text(
     """Tokens before and after, and the cost; `known` are those before, by default the ones of the last reply."""
     record = session.record
     sign = "" if known or (record.context_tokens and not record.context_estimated) else "~"
-    known = known or record.context_tokens or _estimated(session, rows)
+    known = known or record.context_tokens or _estimate_view(session, rows)
     cost = f" · {dollars(cost_usd)}" if cost_usd else ""
-    return f"{sign}{_short(known)} → ~{_short(tokens)} tokens{cost}"
+    return f"{sign}{_format_tokens(known)} → ~{_format_tokens(tokens)} tokens{cost}"
 
 
-def _estimated(session: Session, rows: Sequence[StoredMessage]) -> int:
+def _estimate_view(session: Session, rows: Sequence[StoredMessage]) -> int:
     ratio = session.calibration.ratio(session.record.model)
     return round(measure(prompt_facts(session), rows, session.record.view).total * ratio)
 
 
-def _short(tokens: int) -> str:
+def _format_tokens(tokens: int) -> str:
     return f"{tokens / 1000:.0f}k" if tokens >= 10_000 else f"{tokens:,}"

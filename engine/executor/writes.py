@@ -105,19 +105,19 @@ def events_of_save(facts: MoveFacts, save: Save) -> tuple[RecordEvent, ...]:
     """Events that come right behind a save."""
     match save:
         case StartRun():
-            begun = facts.event(EventKind.TASK_STARTED, _started(facts, save), save.trigger_message_id)
-            return (begun, *_agent_started(facts))
+            begun = facts.event(EventKind.TASK_STARTED, _describe_start(facts, save), save.trigger_message_id)
+            return (begun, *_build_start_event(facts))
         case FinishRun():
-            kind, answer = _ENDS.get(save.status, EventKind.TASK_FAILED), _answer_of(facts)
-            return (facts.event(kind, _ended(facts, save, answer), answer.id if answer is not None else ""),)
+            kind, answer = _ENDS.get(save.status, EventKind.TASK_FAILED), _find_answer(facts)
+            return (facts.event(kind, _describe_end(facts, save, answer), answer.id if answer is not None else ""),)
         case SaveRoute():
-            return (facts.event(EventKind.TASK_PROGRESS, _routed(save)),)
+            return (facts.event(EventKind.TASK_PROGRESS, _describe_route(save)),)
         case SaveToolCalls() | MarkToolCall() | SaveToolResult():
-            return _of_calls(facts, save)
+            return _build_call_events(facts, save)
         case SaveContext(tokens, estimated, usage):
-            return (_window_event(facts, tokens, estimated=estimated, usage=usage),)
+            return (_build_window_event(facts, tokens, estimated=estimated, usage=usage),)
         case SaveView(draft):
-            return (_window_event(facts, draft.tokens, estimated=True),)
+            return (_build_window_event(facts, draft.tokens, estimated=True),)
         case SaveMessage() | SaveNotice() | SaveCompaction() | DrainInbox() | SaveTodos() | SavePlan():
             return ()
         case _:
@@ -133,11 +133,11 @@ def events_of_step(facts: MoveFacts) -> tuple[RecordEvent, ...]:
             found.append(facts.event(EventKind.RUN_RETRYING, retry))
     stage = stage_of(facts.after)
     if stage is not None and stage != stage_of(facts.before):
-        found.append(facts.event(EventKind.TASK_PROGRESS, _progress(*stage)))
+        found.append(facts.event(EventKind.TASK_PROGRESS, _describe_progress(*stage)))
     before, after = STATE_NAMES[type(facts.before)], STATE_NAMES[type(facts.after)]
     if before != after:
         found.append(facts.event(EventKind.STATE_CHANGED, payloads.state_changed(before, after)))
-    return (*found, *_agent_stopped(facts))
+    return (*found, *_build_stop_event(facts))
 
 
 def stage_of(state: State) -> Stage | None:
@@ -155,7 +155,7 @@ def stage_of(state: State) -> Stage | None:
             assert_never(state)
 
 
-def _progress(stage: str, iteration: int, most: int) -> JsonObject:
+def _describe_progress(stage: str, iteration: int, most: int) -> JsonObject:
     """Progress of a run; its length is unknown, so there is no percentage."""
     where = f", model call {iteration} of at most {most}" if iteration else ""
     words = {"thinking": "Thinking", "tool_exec": "Running tools", "compacting": "Summarizing older messages"}
@@ -167,7 +167,7 @@ def _progress(stage: str, iteration: int, most: int) -> JsonObject:
     }
 
 
-def _started(facts: MoveFacts, starting: StartRun) -> JsonObject:
+def _describe_start(facts: MoveFacts, starting: StartRun) -> JsonObject:
     """The start of a run; without a prompt of its own the store looks for the newest one."""
     saved = [effect.message for effect in facts.effects if isinstance(effect, SaveMessage)]
     prompt = next((text_in(message.blocks) for message in saved if message.id == starting.trigger_message_id), "")
@@ -183,7 +183,7 @@ def _started(facts: MoveFacts, starting: StartRun) -> JsonObject:
     }
 
 
-def _ended(facts: MoveFacts, finishing: FinishRun, answer: NewMessage | None) -> JsonObject:
+def _describe_end(facts: MoveFacts, finishing: FinishRun, answer: NewMessage | None) -> JsonObject:
     """The end of a run; the store adds duration, usage, cost and files, which are sums over its calls."""
     if finishing.status is RunStatus.SUCCESS:
         said = text_in(answer.blocks, "\n\n") if answer is not None else ""
@@ -195,13 +195,13 @@ def _ended(facts: MoveFacts, finishing: FinishRun, answer: NewMessage | None) ->
     return payloads.failed(finishing.error, code, status, recoverable=finishing.recoverable)
 
 
-def _answer_of(facts: MoveFacts) -> NewMessage | None:
+def _find_answer(facts: MoveFacts) -> NewMessage | None:
     """The reply that ends a run."""
     saved = [effect.message for effect in facts.effects if isinstance(effect, SaveMessage)]
     return next((message for message in reversed(saved) if message.role is Role.ASSISTANT), None)
 
 
-def _routed(save: SaveRoute) -> JsonObject:
+def _describe_route(save: SaveRoute) -> JsonObject:
     """A supervisor's decision (SPEC SDK-09); a very long one only by its strategy."""
     whole = len(save.decision_json) <= LONGEST_DECISION
     decision: JsonObject | None = msgspec.json.decode(save.decision_json, type=dict[str, Any]) if whole else None
@@ -214,7 +214,9 @@ def _routed(save: SaveRoute) -> JsonObject:
     }
 
 
-def _of_calls(facts: MoveFacts, save: SaveToolCalls | MarkToolCall | SaveToolResult) -> tuple[RecordEvent, ...]:
+def _build_call_events(
+    facts: MoveFacts, save: SaveToolCalls | MarkToolCall | SaveToolResult
+) -> tuple[RecordEvent, ...]:
     match save:
         case SaveToolCalls(message_id, calls):
             asked = [
@@ -225,21 +227,21 @@ def _of_calls(facts: MoveFacts, save: SaveToolCalls | MarkToolCall | SaveToolRes
                 )
                 for call in calls
             ]
-            return (*_block_reply(facts, message_id), *asked)
+            return (*_build_reply_event(facts, message_id), *asked)
         case MarkToolCall(call_id, status):
             if status is not ToolStatus.RUNNING:
                 return ()
-            name, message_id = _call_of(facts, call_id)
+            name, message_id = _find_call(facts, call_id)
             return (facts.event(EventKind.TASK_TOOL_START, {"tool": name, "toolUseId": call_id}, message_id),)
         case SaveToolResult(result):
-            name, message_id = _call_of(facts, result.call_id)
+            name, message_id = _find_call(facts, result.call_id)
             ended = payloads.tool_result(name, result.call_id, result.text, success=not result.is_error)
             return (facts.event(EventKind.TASK_TOOL_RESULT, ended, message_id),)
         case _:
             assert_never(save)
 
 
-def _block_reply(facts: MoveFacts, message_id: str) -> tuple[RecordEvent, ...]:
+def _build_reply_event(facts: MoveFacts, message_id: str) -> tuple[RecordEvent, ...]:
     """Text that comes with calls."""
     saved = [effect.message for effect in facts.effects if isinstance(effect, SaveMessage)]
     said = [text_in(one.blocks, "\n\n") for one in saved if one.id == message_id and one.role is Role.ASSISTANT]
@@ -249,7 +251,7 @@ def _block_reply(facts: MoveFacts, message_id: str) -> tuple[RecordEvent, ...]:
     return (facts.event(EventKind.BLOCK_REPLY, {"content": text[:PREVIEW]}, message_id),)
 
 
-def _call_of(facts: MoveFacts, call_id: str) -> tuple[str, str]:
+def _find_call(facts: MoveFacts, call_id: str) -> tuple[str, str]:
     """Tool and message of a call: of this move, or of a round before or after it."""
     rounds = [found for found in (round_of(facts.before), round_of(facts.after)) if found is not None]
     calls = [(call, round_.message_id) for round_ in rounds for call in (round_.current, *round_.queue)]
@@ -258,22 +260,22 @@ def _call_of(facts: MoveFacts, call_id: str) -> tuple[str, str]:
     return next(((call.name, message_id) for call, message_id in calls if call.id == call_id), ("", ""))
 
 
-def _window_event(facts: MoveFacts, tokens: int, *, estimated: bool, usage: Usage | None = None) -> RecordEvent:
+def _build_window_event(facts: MoveFacts, tokens: int, *, estimated: bool, usage: Usage | None = None) -> RecordEvent:
     payload: JsonObject = {"tokens": tokens, "window": facts.record.context_window, "estimated": estimated}
     if usage is not None:
         payload |= {"usage": payloads.usage(usage)}
     return facts.event(EventKind.CONTEXT_USAGE, payload)
 
 
-def _agent_started(facts: MoveFacts) -> tuple[RecordEvent, ...]:
+def _build_start_event(facts: MoveFacts) -> tuple[RecordEvent, ...]:
     record = facts.record
     if record.agent is None:
         return ()
     payload = payloads.agent_start(record.id, record.agent, record.profile, facts.run_id)
-    return (_for_parent(facts, EventKind.TASK_SUBAGENT_START, payload, record.agent.parent_id),)
+    return (_build_parent_event(facts, EventKind.TASK_SUBAGENT_START, payload, record.agent.parent_id),)
 
 
-def _agent_stopped(facts: MoveFacts) -> tuple[RecordEvent, ...]:
+def _build_stop_event(facts: MoveFacts) -> tuple[RecordEvent, ...]:
     """The end of a sub-agent, also of one that never began."""
     record, after = facts.record, facts.after
     if record.agent is None or not isinstance(after, Completed | Failed):
@@ -281,10 +283,10 @@ def _agent_stopped(facts: MoveFacts) -> tuple[RecordEvent, ...]:
     if isinstance(facts.before, Completed | Failed):
         return ()
     payload = payloads.agent_stop(record.id, record.agent, record.profile, facts.run_id, after)
-    return (_for_parent(facts, EventKind.TASK_SUBAGENT_STOP, payload, record.agent.parent_id),)
+    return (_build_parent_event(facts, EventKind.TASK_SUBAGENT_STOP, payload, record.agent.parent_id),)
 
 
-def _for_parent(facts: MoveFacts, kind: EventKind, payload: JsonObject, parent_id: str) -> RecordEvent:
+def _build_parent_event(facts: MoveFacts, kind: EventKind, payload: JsonObject, parent_id: str) -> RecordEvent:
     """An event in the stream of the parent's conversation."""
     text = payloads.encoded(payload)
     return RecordEvent(facts.new_id(), kind, text, facts.run_id, agent_id=facts.record.id, conversation_id=parent_id)
@@ -323,7 +325,7 @@ def writes_of(
         writes += _write(session, save, run_id)
         writes += events_of_save(facts, save)
         if isinstance(save, SaveToolResult):
-            writes.append(_tool_span(session, save.result, run_id, elapsed(save.result.call_id)))
+            writes.append(_build_span(session, save.result, run_id, elapsed(save.result.call_id)))
     return (*writes, *events_of_step(facts))
 
 
@@ -331,9 +333,9 @@ def _write(session: Session, save: Save, run_id: str) -> list[Write]:
     new = session.ports.ids.new
     match save:
         case SaveMessage():
-            return [_message(save, run_id)]
+            return [_build_message_write(save, run_id)]
         case SaveContext() | SaveView() | SaveCompaction():
-            return _window_writes(session, save)
+            return _build_window_writes(session, save)
         case SaveNotice(text):
             row = NewMessage(new(), Role.SYSTEM, Origin.NOTICE, (TextBlock(text),))
             return [AppendMessage(row, run_id)]
@@ -347,7 +349,7 @@ def _write(session: Session, save: Save, run_id: str) -> list[Write]:
             assert_never(save)
 
 
-def _window_writes(session: Session, save: SaveContext | SaveView | SaveCompaction) -> list[Write]:
+def _build_window_writes(session: Session, save: SaveContext | SaveView | SaveCompaction) -> list[Write]:
     size = session.record.context_window
     match save:
         case SaveContext(tokens, estimated, usage):
@@ -360,7 +362,7 @@ def _window_writes(session: Session, save: SaveContext | SaveView | SaveCompacti
             assert_never(save)
 
 
-def _message(save: SaveMessage, run_id: str) -> AppendMessage:
+def _build_message_write(save: SaveMessage, run_id: str) -> AppendMessage:
     message = save.message
     by_supervisor = message.role is Role.ASSISTANT and message.origin is Origin.SUBAGENT
     return AppendMessage(
@@ -375,7 +377,7 @@ def _message(save: SaveMessage, run_id: str) -> AppendMessage:
     )
 
 
-def _tool_span(session: Session, result: ToolResult, run_id: str, elapsed: float) -> RecordSpan:
+def _build_span(session: Session, result: ToolResult, run_id: str, elapsed: float) -> RecordSpan:
     """The span of a settled call; a call that never ran has a duration of 0."""
     preview = result.text[:PREVIEW]
     round_ = round_of(session.state)

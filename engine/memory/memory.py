@@ -17,7 +17,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.memory.passages import excerpt, passages, words_of
+from engine.memory.passages import cut_excerpt, split_passages, words_of
 from engine.permissions.projects import project_of
 from engine.ports.note_index import NoteFile, NoteIndex, Passage
 from tools.files.locked_file import FileLocked, locked_file
@@ -113,7 +113,7 @@ class NoteFolder(Struct, frozen=True):
         make_folder(place.parent)
         with _locked(place) as descriptor:
             size = os.fstat(descriptor).st_size
-            data = (_gap(descriptor, size) + entry + "\n").encode("utf-8", "replace")
+            data = (_choose_gap(descriptor, size) + entry + "\n").encode("utf-8", "replace")
             if size + len(data) > LARGEST_FILE:
                 raise NoteRefused(f"This file of notes is full ({LARGEST_FILE // 1024} KB).")
             if os.write(descriptor, data) < len(data):
@@ -167,7 +167,7 @@ def _locked(place: Path) -> Generator[int]:
         raise NoteRefused("Another program keeps this file of notes locked.") from None
 
 
-def _gap(descriptor: int, size: int) -> str:
+def _choose_gap(descriptor: int, size: int) -> str:
     """Line ends between the text that is there and the next entry: one blank line."""
     end = os.pread(descriptor, 2, max(size - 2, 0))
     if not size:
@@ -250,7 +250,7 @@ class Memory:
         words = words_of(query)
         complete = all([await self.refresh(scope) for scope in scopes])
         hits = await self.index.search(words, scopes, limit)
-        return NotesFound(tuple(_found(hit.path, hit.line, hit.text, words) for hit in hits), complete)
+        return NotesFound(tuple(_build_note(hit.path, hit.line, hit.text, words) for hit in hits), complete)
 
     async def refresh(self, scope: str) -> bool:
         """Bring the index of a scope up to date with its files; False where the time was too short for all of them."""
@@ -263,7 +263,7 @@ class Memory:
             while changed or gone:
                 if time.monotonic() > deadline:
                     return False
-                batch, changed = await asyncio.to_thread(self._batch, changed)
+                batch, changed = await asyncio.to_thread(self._read_batch, changed)
                 await self.index.update(scope, batch, gone)
                 gone = []
             return True
@@ -282,7 +282,7 @@ class Memory:
 
     async def rows(self, scope: str) -> list[NoteRow]:
         """The newest files of a scope, for a list."""
-        return await asyncio.to_thread(self._rows, scope)
+        return await asyncio.to_thread(self._list_rows, scope)
 
     async def remove(self, path: str) -> bytes:
         """Delete a file; gives its content for `put_back`."""
@@ -296,7 +296,7 @@ class Memory:
         """The file itself, for an editor."""
         return await asyncio.to_thread(self._folder.place, path)
 
-    def _batch(self, files: Sequence[NoteFile]) -> tuple[list[tuple[NoteFile, list[Passage]]], list[NoteFile]]:
+    def _read_batch(self, files: Sequence[NoteFile]) -> tuple[list[tuple[NoteFile, list[Passage]]], list[NoteFile]]:
         """The passages of the first files, and the files that are left."""
         batch: list[tuple[NoteFile, list[Passage]]] = []
         size = 0
@@ -311,10 +311,10 @@ class Memory:
                 text = ""
             size += len(text)
             settled = file.changed if abs(now - file.changed) > SETTLED_SECONDS else 0.0
-            batch.append((replace(file, changed=settled), passages(text)))
+            batch.append((replace(file, changed=settled), split_passages(text)))
         return batch, list(files[len(batch) :])
 
-    def _rows(self, scope: str) -> list[NoteRow]:
+    def _list_rows(self, scope: str) -> list[NoteRow]:
         rows: list[NoteRow] = []
         for file in self._folder.files(scope)[:LISTED]:
             try:
@@ -341,6 +341,6 @@ def _is_same(known: NoteFile | None, file: NoteFile) -> bool:
     return known is not None and (known.size, known.changed) == (file.size, file.changed)
 
 
-def _found(path: str, line: int, text: str, words: Sequence[str]) -> FoundNote:
-    offset, shown = excerpt(text, words)
+def _build_note(path: str, line: int, text: str, words: Sequence[str]) -> FoundNote:
+    offset, shown = cut_excerpt(text, words)
     return FoundNote(path, line + offset - 1, shown)

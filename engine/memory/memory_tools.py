@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.memory.memory import USER, Memory, NoteRefused
-from engine.memory.passages import message_at, search_unseen, words_of
+from engine.memory.passages import read_message, search_unseen, words_of
 from engine.ports import StorageError, Store
 from engine.ports.profiles import MEMORY_TOOLS
 from tools.arguments import Arguments, object_schema
@@ -79,19 +79,19 @@ class MemorySearch(Struct, frozen=True):
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Name the words."""
-        return ToolRequest(one_line(_query(args)[0]))
+        return ToolRequest(one_line(_read_query(args)[0]))
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         """Search notes and messages; either may fail without the other."""
-        query, limit = _query(args)
+        query, limit = _read_query(args)
         words = words_of(query)
         if not words:
             raise ToolInputError("query has no words; give at least one.")
         parts, troubles = list[str](), list[str]()
         try:
-            parts.append(await self._notes(query, context, limit))
+            parts.append(await self._search_notes(query, context, limit))
         except (NoteRefused, OSError, StorageError) as error:
-            troubles.append(f"[The notes cannot be searched: {_reason(error)}]")
+            troubles.append(f"[The notes cannot be searched: {_explain(error)}]")
         stored = await self.store.conversation(context.conversation_id)
         if stored is not None:
             hits = await search_unseen(self.store, stored.record, words, limit, self.turns)
@@ -101,7 +101,7 @@ class MemorySearch(Struct, frozen=True):
         shown = "\n\n".join(filter(None, (*parts, *troubles)))
         return ToolOutput(shown or "Nothing found. Try other words, or fewer.", is_error=bool(troubles and not parts))
 
-    async def _notes(self, query: str, context: ToolContext, limit: int) -> str:
+    async def _search_notes(self, query: str, context: ToolContext, limit: int) -> str:
         scopes = {await self.memory.project(context.working_dir): PROJECT, USER: USER}
         found = await self.memory.search(query, tuple(scopes), limit)
         lines = ["Notes:"] if found.hits else []
@@ -137,7 +137,7 @@ class MemoryGet(Struct, frozen=True):
         try:
             match kind:
                 case "message":
-                    text = await self._message(name, context)
+                    text = await self._read_message(name, context)
                 case "project":
                     text = await self.memory.read(f"{await self.memory.project(context.working_dir)}/{name}")
                 case "user":
@@ -147,13 +147,13 @@ class MemoryGet(Struct, frozen=True):
         except FileNotFoundError:
             return failed(f"There is no {one_line(wanted.path)}; memory_search finds the notes there are.")
         except (NoteRefused, OSError) as error:
-            return failed(_reason(error))
-        return _lines(text, wanted)
+            return failed(_explain(error))
+        return _cut_lines(text, wanted)
 
-    async def _message(self, seq: str, context: ToolContext) -> str:
+    async def _read_message(self, seq: str, context: ToolContext) -> str:
         if not seq.isdecimal() or not seq.isascii() or len(seq) > LONGEST_NUMBER:
             raise NoteRefused("A message is named by its number, such as message/12.")
-        text = await message_at(self.store, context.conversation_id, int(seq))
+        text = await read_message(self.store, context.conversation_id, int(seq))
         if text is None:
             raise NoteRefused(f"This conversation has no message {int(seq)}.")
         return text
@@ -184,12 +184,12 @@ def memory_tools(memory: Memory, store: Store, turns: int) -> dict[str, Tool]:
     return {SEARCH: MemorySearch(memory, store, turns), GET: MemoryGet(memory, store)}
 
 
-def _query(args: JsonObject) -> tuple[str, int]:
+def _read_query(args: JsonObject) -> tuple[str, int]:
     fields = Arguments(args, ("query", "limit"))
     return fields.text("query")[:LONGEST_QUERY], fields.whole("limit", USUAL_HITS, 1, MOST_HITS)
 
 
-def _lines(text: str, wanted: _Place) -> ToolOutput:
+def _cut_lines(text: str, wanted: _Place) -> ToolOutput:
     lines = text.split("\n")
     shown, size = list[str](), 0
     for number, line in enumerate(lines[wanted.first - 1 : wanted.first - 1 + wanted.count], wanted.first):
@@ -205,5 +205,5 @@ def _lines(text: str, wanted: _Place) -> ToolOutput:
     return ToolOutput("\n".join(shown + (more if rest < len(lines) else [])), truncated=rest < len(lines))
 
 
-def _reason(error: Exception) -> str:
+def _explain(error: Exception) -> str:
     return (error.strerror or "it cannot be read") if isinstance(error, OSError) else str(error)

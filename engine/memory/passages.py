@@ -39,7 +39,7 @@ _NAME: Final = re.compile(r"(?<!\w)\w++(?:[^\w\s]++\w++)+")
 _BLANKS: Final = re.compile(r"\s+")
 
 
-def passages(text: str) -> list[Passage]:
+def split_passages(text: str) -> list[Passage]:
     """The parts of a file: a heading begins one, a blank line ends a full one, a long line is cut."""
     found: list[Passage] = []
     lines: list[str] = []
@@ -53,7 +53,7 @@ def passages(text: str) -> list[Passage]:
             first = number
             if not line.strip():
                 continue
-        for piece in _pieces(line):
+        for piece in _split_line(line):
             found.append(Passage(number, piece))
         rest = line[len(line) // LONGEST * LONGEST :]
         lines = [*lines, rest] if size else [rest]
@@ -63,7 +63,7 @@ def passages(text: str) -> list[Passage]:
     return found
 
 
-def _pieces(line: str) -> Iterator[str]:
+def _split_line(line: str) -> Iterator[str]:
     """The full pieces of a line that is too long for one passage, without its rest."""
     for start in range(0, len(line) // LONGEST * LONGEST, LONGEST):
         yield line[start : start + LONGEST]
@@ -80,21 +80,21 @@ def words_of(query: str) -> tuple[str, ...]:
     return tuple(found)[:MOST_WORDS]
 
 
-def occurrences(low: str, word: str) -> int:
+def count_word(low: str, word: str) -> int:
     """Count a word in a text without capitals; a short one only where it is no part of another."""
     count = low.count(word)
     if not count or len(word) > SHORT or not word.isascii():
         return count
-    return sum(_stands_alone(low, place, place + len(word)) for place in _places(low, word))
+    return sum(_stands_alone(low, place, place + len(word)) for place in _find_places(low, word))
 
 
 def _stands_alone(low: str, start: int, end: int) -> bool:
     return not (low[max(start - 1, 0) : start].isalnum() or low[end : end + 1].isalnum())
 
 
-def excerpt(text: str, words: Sequence[str]) -> tuple[int, str]:
+def cut_excerpt(text: str, words: Sequence[str]) -> tuple[int, str]:
     """The number of the line and the text around the place with the most words, in one line."""
-    place = _densest(folded(text), words)
+    place = _find_densest(folded(text), words)
     start = max(place - LEAD, 0)
     if start and not text[start - 1].isspace():
         blank = _BLANKS.search(text, start, place)
@@ -104,9 +104,9 @@ def excerpt(text: str, words: Sequence[str]) -> tuple[int, str]:
     return text.count("\n", 0, place) + 1, shown
 
 
-def _densest(low: str, words: Sequence[str]) -> int:
+def _find_densest(low: str, words: Sequence[str]) -> int:
     """The place of the word in whose window the most different words begin; long words count more."""
-    places = sorted((place, word) for word in words for place in _places(low, word))
+    places = sorted((place, word) for word in words for place in _find_places(low, word))
     best, best_weight, begin = 0, -1.0, 0
     inside: dict[str, int] = {}
     for place, word in places:
@@ -121,7 +121,7 @@ def _densest(low: str, words: Sequence[str]) -> int:
     return best
 
 
-def _places(low: str, word: str) -> Iterator[int]:
+def _find_places(low: str, word: str) -> Iterator[int]:
     place = low.find(word)
     for _ in range(MOST_PLACES):
         if place < 0:
@@ -187,21 +187,21 @@ async def search_unseen(
     seen = _Seen(record, turns, frozenset(each.seq for each in record.omitted))
     matches: list[_Match] = []
     read, left = 0, MOST_CHARACTERS
-    async for found in _slices(store, record.id):
-        calls = _calls(found)
+    async for found in _read_slices(store, record.id):
+        calls = _name_calls(found)
         for message in reversed(found[1:] if len(found) == SLICE else found):
             if seen.has_whole(message) or not _is_for_models(message):
                 continue
             text = message_text(message, calls)
             read, left = read + 1, left - len(text)
             low = folded(text)
-            counts = tuple(occurrences(low, word) for word in words)
+            counts = tuple(count_word(low, word) for word in words)
             if any(counts):
                 matches.append(_Match(message.seq, kind_of_message(message), len(text), counts))
         if left < 0:
             break
-    best = _best(matches, read, len(words), limit)
-    return tuple([await _hit(store, record.id, match, words) for match in best])
+    best = _choose_best(matches, read, len(words), limit)
+    return tuple([await _build_hit(store, record.id, match, words) for match in best])
 
 
 def kind_of_message(message: StoredMessage) -> str:
@@ -232,14 +232,14 @@ def message_text(message: StoredMessage, calls: dict[str, str]) -> str:
     return "\n".join(parts)
 
 
-async def message_at(store: Store, conversation_id: str, seq: int) -> str | None:
+async def read_message(store: Store, conversation_id: str, seq: int) -> str | None:
     """The whole text of one message of a conversation; None where there is none."""
     found = await store.messages(conversation_id, first_seq=max(seq - 1, 1), last_seq=seq)
     message = next((one for one in found if one.seq == seq), None)
-    return message_text(message, _calls(found)) if message is not None and _is_for_models(message) else None
+    return message_text(message, _name_calls(found)) if message is not None and _is_for_models(message) else None
 
 
-async def _slices(store: Store, conversation_id: str) -> AsyncIterator[list[StoredMessage]]:
+async def _read_slices(store: Store, conversation_id: str) -> AsyncIterator[list[StoredMessage]]:
     """Every message, the newest slice first; the first one of a full slice comes again, behind the call it answers."""
     last: int | None = None
     while found := await store.messages(conversation_id, last_seq=last, limit=SLICE):
@@ -249,7 +249,7 @@ async def _slices(store: Store, conversation_id: str) -> AsyncIterator[list[Stor
         last = found[0].seq
 
 
-def _calls(messages: Sequence[StoredMessage]) -> dict[str, str]:
+def _name_calls(messages: Sequence[StoredMessage]) -> dict[str, str]:
     return {block.id: block.name for message in messages for block in message.blocks if isinstance(block, ToolUseBlock)}
 
 
@@ -257,7 +257,7 @@ def _is_for_models(message: StoredMessage) -> bool:
     return message.role in REPORTED and not message.silent
 
 
-def _best(matches: Sequence[_Match], read: int, words: int, limit: int) -> list[_Match]:
+def _choose_best(matches: Sequence[_Match], read: int, words: int, limit: int) -> list[_Match]:
     """The matches by the rarity of their words, then by how densely these occur; older ones first among equals.
 
     Unlike in BM25, length takes nothing from a word that occurs: a long result may hold the one line that is wanted.
@@ -273,7 +273,7 @@ def _score(match: _Match, rarity: Sequence[float]) -> float:
     return sum(rare * (1 + count / (count + usual)) for count, rare in pairs if count)
 
 
-async def _hit(store: Store, conversation_id: str, match: _Match, words: Sequence[str]) -> UnseenHit:
-    text = await message_at(store, conversation_id, match.seq) or ""
-    line, shown = excerpt(text, words)
+async def _build_hit(store: Store, conversation_id: str, match: _Match, words: Sequence[str]) -> UnseenHit:
+    text = await read_message(store, conversation_id, match.seq) or ""
+    line, shown = cut_excerpt(text, words)
     return UnseenHit(match.seq, line, match.kind, shown)

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from engine.ollama_tags import names_in
+from engine.ollama_tags import read_names
 from engine.ports import ProviderError
 from engine.providers.bounds import LONGEST_PINGS, MOST_DOCUMENT, MOST_MODELS, MOST_NAME
 from engine.providers.failures import Service, broken, refused, silent, unreadable
@@ -255,7 +255,7 @@ async def read_tags(http: HttpService) -> list[WireModel]:
     """
     body = await http.get("/api/tags")
     try:
-        return [WireModel(name) for name in names_in(readable_json(body))]
+        return [WireModel(name) for name in read_names(readable_json(body))]
     except ValueError as error:
         raise unreadable(http.service, str(error)) from None
 

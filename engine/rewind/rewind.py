@@ -46,7 +46,7 @@ class PathChange(Struct, frozen=True):
     """True when another author changed it between two steps."""
 
 
-def wanted(steps: Sequence[FileStep], seq: int) -> tuple[PathChange, ...]:
+def plan_rewind(steps: Sequence[FileStep], seq: int) -> tuple[PathChange, ...]:
     """Reverse the changes to files from the prompt `seq` on.
 
     A step that followed the conversation to another branch is no change of this one: it records the files as left, not
@@ -67,12 +67,12 @@ def wanted(steps: Sequence[FileStep], seq: int) -> tuple[PathChange, ...]:
     return tuple(found[path] for path in sorted(found))
 
 
-def turned_around(changes: Sequence[FileChange]) -> tuple[PathChange, ...]:
+def reverse_changes(changes: Sequence[FileChange]) -> tuple[PathChange, ...]:
     """Reverse these changes."""
     return tuple(PathChange(change.path, change.after, change.before) for change in changes)
 
 
-def without(planned: Sequence[PathChange], lost: Collection[bytes]) -> list[PathChange]:
+def mark_lost(planned: Sequence[PathChange], lost: Collection[bytes]) -> list[PathChange]:
     """The same changes; those whose contents were dropped for newer ones are marked as not kept."""
     return [
         replace(one, target=replace(one.target, kept=False))
@@ -82,7 +82,7 @@ def without(planned: Sequence[PathChange], lost: Collection[bytes]) -> list[Path
     ]
 
 
-def previewed(planned: Sequence[PathChange], now: Mapping[bytes, FileState | None]) -> list[PreviewFile]:
+def preview_changes(planned: Sequence[PathChange], now: Mapping[bytes, FileState | None]) -> list[PreviewFile]:
     """Changes still to be made, given the present states; paths in the desired state are left out."""
     files: list[PreviewFile] = []
     for one in planned:
@@ -101,7 +101,7 @@ def previewed(planned: Sequence[PathChange], now: Mapping[bytes, FileState | Non
     return files
 
 
-def as_done(files: Sequence[PreviewFile]) -> tuple[ChangedFile, ...]:
+def describe_done(files: Sequence[PreviewFile]) -> tuple[ChangedFile, ...]:
     """The changes that restoring all of these files would reverse, in their original direction."""
     return tuple(
         ChangedFile(
@@ -152,7 +152,7 @@ class Rewinding(Struct, eq=False):
             points.append(RewindPoint(prompt.seq, prompt.at, prompt.text, len(prompt.image_ids), files, coverage))
         unfinished = sum(len(one.changes) for one in steps if one.state is StepState.RESTORING)
         family = await self.log.family(record.id)
-        return RewindList(record.cwd, tuple(points), _takeback(steps), unfinished, len(family))
+        return RewindList(record.cwd, tuple(points), _find_takeback(steps), unfinished, len(family))
 
     async def changed(self, record: ConversationRecord) -> Changed:
         """Changes of this conversation to its folder, including the current run. Raises StorageError."""
@@ -160,14 +160,14 @@ class Rewinding(Struct, eq=False):
         running = await self.recorder.so_far(record.id)
         steps = await self._steps(record.id)
         steps = [running if running is not None and one.id == running.id else one for one in steps]
-        preview = await self._preview(record.cwd, wanted(steps, 0), _coverage(steps, 0))
-        return Changed(as_done(preview.files), preview.coverage, preview.refusal)
+        preview = await self._preview(record.cwd, plan_rewind(steps, 0), _coverage(steps, 0))
+        return Changed(describe_done(preview.files), preview.coverage, preview.refusal)
 
     async def preview(self, record: ConversationRecord, seq: int) -> Preview:
         """Preview of the file changes when rewinding to before the prompt `seq`. Raises StorageError."""
         await self.recorder.settled(record.id)
         steps = await self._steps(record.id)
-        return await self._preview(record.cwd, wanted(steps, seq), _coverage(steps, seq))
+        return await self._preview(record.cwd, plan_rewind(steps, seq), _coverage(steps, seq))
 
     async def _steps(self, conversation_id: str) -> list[FileStep]:
         """File changes of each turn; none yet for the open one."""
@@ -175,8 +175,8 @@ class Rewinding(Struct, eq=False):
 
     async def preview_undo(self, record: ConversationRecord) -> Preview:
         """Preview of the file changes when undoing the last rewind. Raises StorageError, CannotRewind."""
-        step = await self._last(record.id)
-        return await self._preview(record.cwd, turned_around(step.changes), step.coverage)
+        step = await self._find_last(record.id)
+        return await self._preview(record.cwd, reverse_changes(step.changes), step.coverage)
 
     async def diff(self, change: FileChange) -> DiffDisplay | None:
         """One change in full; None where it is no text."""
@@ -197,14 +197,14 @@ class Rewinding(Struct, eq=False):
             raise CannotRewind(NO_PROMPT)
         changes: tuple[FileChange, ...] = ()
         if scope is not RewindScope.CONVERSATION:
-            changes = _chosen(await self.preview(record, seq), overwrite)
+            changes = _choose_changes(await self.preview(record, seq), overwrite)
         if scope is RewindScope.FILES:
-            step = self._step(record, record.id, StepKind.RESTORE, record.message_count, changes, seq)
+            step = self._build_step(record, record.id, StepKind.RESTORE, record.message_count, changes, seq)
             await _refuse_busy(self.log, record.id)
             await self.log.save(step)
             return await self._restore(step, Done(record.id))
         new_id = self.ids.new()
-        step = self._step(record, new_id, StepKind.BRANCH, seq - 1, changes, seq)
+        step = self._build_step(record, new_id, StepKind.BRANCH, seq - 1, changes, seq)
         await _refuse_busy(self.log, record.id)
         new = NewBranch(record.id, new_id, seq - 1, prompt.text, step.began)
         images = (await self.log.branch(new, step)).images
@@ -214,13 +214,13 @@ class Rewinding(Struct, eq=False):
     async def undo(self, record: ConversationRecord, state: State, overwrite: Collection[bytes] = ()) -> Done:
         """Take the last rewind back: its files, and the conversation that was left. Raises like `rewind`."""
         await self._check(record, state)
-        last = await self._last(record.id)
-        preview = await self._preview(record.cwd, turned_around(last.changes), last.coverage)
+        last = await self._find_last(record.id)
+        preview = await self._preview(record.cwd, reverse_changes(last.changes), last.coverage)
         if preview.refusal and last.kind is StepKind.RESTORE:
             raise CannotRewind(preview.refusal)
-        changes = _chosen(preview, overwrite) if not preview.refusal else ()
+        changes = _choose_changes(preview, overwrite) if not preview.refusal else ()
         if last.kind is StepKind.RESTORE:
-            step = self._step(record, record.id, StepKind.RESTORE, record.message_count, changes, last.target_seq)
+            step = self._build_step(record, record.id, StepKind.RESTORE, record.message_count, changes, last.target_seq)
             await _refuse_busy(self.log, record.id)
             await self.log.save(step)
             return await self._restore(step, Done(record.id))
@@ -249,7 +249,7 @@ class Rewinding(Struct, eq=False):
             back = tuple(FileChange(one.path, one.after, one.before) for one in step.changes)
             outcome = await self.folders.restore(step.folder, back)
             await self.log.save(replace(step, state=StepState.DONE, changes=()))
-            done = replace(done, restored=_made(back, outcome), problems=_problems(outcome))
+            done = replace(done, restored=_count_made(back, outcome), problems=_find_problems(outcome))
         return done
 
     def why_not(self, state: State) -> str:
@@ -277,7 +277,7 @@ class Rewinding(Struct, eq=False):
         newest = max((row.message_count for row in await self.log.family(record.id) if row.id == to), default=-1)
         if newest < 0:
             raise CannotRewind("That branch was deleted; /resume opens another conversation.")
-        step = self._step(record, to, StepKind.BRANCH, newest, changes, 0)
+        step = self._build_step(record, to, StepKind.BRANCH, newest, changes, 0)
         await _refuse_busy(self.log, record.id)
         await self.log.make_head(to, record.id, step)
         return await self._restore(step, Done(to))
@@ -289,9 +289,9 @@ class Rewinding(Struct, eq=False):
         if any(step.state is StepState.RESTORING for step in await self.log.steps(record.id)):
             raise CannotRewind(UNFINISHED)
 
-    async def _last(self, conversation_id: str) -> FileStep:
+    async def _find_last(self, conversation_id: str) -> FileStep:
         steps = await self.log.steps(conversation_id)
-        takeback = _takeback(steps)
+        takeback = _find_takeback(steps)
         step = next((one for one in steps if takeback is not None and one.id == takeback.step_id), None)
         if step is None:
             raise CannotRewind("There is no rewind to undo.")
@@ -304,7 +304,7 @@ class Rewinding(Struct, eq=False):
             async with asyncio.timeout(self.answering):
                 now = await self.folders.states(folder, [one.path for one in planned])
                 lost = await self.folders.lost([one.target for one in planned if one.target is not None])
-                files = previewed(without(planned, lost), now)
+                files = preview_changes(mark_lost(planned, lost), now)
                 counted = await self.folders.count([one.change for one in files])
         except TimeoutError:
             return Preview((), coverage, NO_ANSWER)
@@ -312,7 +312,7 @@ class Rewinding(Struct, eq=False):
             return Preview((), coverage, str(error))
         return Preview(tuple(replace(one, change=new) for one, new in zip(files, counted, strict=True)), coverage)
 
-    def _step(
+    def _build_step(
         self,
         record: ConversationRecord,
         conversation_id: str,
@@ -343,7 +343,7 @@ class Rewinding(Struct, eq=False):
         failed = {one.path for one in outcome if one.problem}
         made = tuple(change for change in step.changes if change.path not in failed)
         await self.log.save(replace(step, state=StepState.DONE, changes=made))
-        return replace(done, restored=_made(step.changes, outcome), problems=_problems(outcome))
+        return replace(done, restored=_count_made(step.changes, outcome), problems=_find_problems(outcome))
 
 
 async def _refuse_busy(log: TurnLog, conversation_id: str) -> None:
@@ -357,7 +357,7 @@ def _without_open(step: FileStep) -> FileStep:
     return replace(step, changes=()) if step.state is StepState.OPEN else step
 
 
-def _chosen(preview: Preview, overwrite: Collection[bytes]) -> tuple[FileChange, ...]:
+def _choose_changes(preview: Preview, overwrite: Collection[bytes]) -> tuple[FileChange, ...]:
     if preview.refusal:
         raise CannotRewind(preview.refusal)
     return tuple(one.change for one in preview.files if _is_chosen(one, overwrite))
@@ -367,7 +367,7 @@ def _is_chosen(file: PreviewFile, overwrite: Collection[bytes]) -> bool:
     return file.possible and (not file.conflict or file.change.path in overwrite)
 
 
-def _takeback(steps: Sequence[FileStep]) -> Takeback | None:
+def _find_takeback(steps: Sequence[FileStep]) -> Takeback | None:
     """The newest rewind; a turn that came after it keeps it from nothing, its files are looked at."""
     rewinds = [one for one in steps if one.kind is not StepKind.TURN and one.state is StepState.DONE]
     if not rewinds:
@@ -388,13 +388,13 @@ def _coverage(steps: Sequence[FileStep], seq: int) -> Coverage:
     return (refused or own or [Coverage()])[-1]
 
 
-def _made(changes: Sequence[FileChange], outcome: Sequence[Restored]) -> int:
+def _count_made(changes: Sequence[FileChange], outcome: Sequence[Restored]) -> int:
     """Number of files and links restored; folders come and go with their contents."""
     failed = {one.path for one in outcome if one.problem}
     return sum(not one.only_folder for one in changes if one.path not in failed)
 
 
-def _problems(outcome: Sequence[Restored]) -> tuple[Restored, ...]:
+def _find_problems(outcome: Sequence[Restored]) -> tuple[Restored, ...]:
     return tuple(one for one in outcome if one.problem)
 
 
@@ -402,22 +402,22 @@ NAMED: Final = 20
 """Files that are named; of more the number is given."""
 
 
-async def files_note(log: TurnLog, conversation_id: str, rows: Sequence[StoredMessage]) -> str:
+async def describe_restored_files(log: TurnLog, conversation_id: str, rows: Sequence[StoredMessage]) -> str:
     """The note for the turn that `rows` end with, which follows a restore; empty where none came ahead of it.
 
     It goes with every request of that turn and is stored in no message (SPEC UNI-33). Raises StorageError.
     """
-    return worded(changed_paths(await log.restored(conversation_id, _before_the_turn(rows))))
+    return format_note(find_changed_paths(await log.restored(conversation_id, _find_last_reply(rows))))
 
 
-def _before_the_turn(rows: Sequence[StoredMessage]) -> int:
+def _find_last_reply(rows: Sequence[StoredMessage]) -> int:
     """The seq of the last reply ahead of the newest message of the user."""
     asked = next((place for place in reversed(range(len(rows))) if rows[place].origin is Origin.HUMAN), len(rows))
     replies = (rows[place].seq for place in reversed(range(asked)) if rows[place].role is Role.ASSISTANT)
     return next(replies, rows[0].seq - 1 if rows else 0)
 
 
-def changed_paths(steps: Sequence[FileStep]) -> list[str]:
+def find_changed_paths(steps: Sequence[FileStep]) -> list[str]:
     """The files that are another than before these restores; one that was undone changed nothing."""
     net: dict[str, tuple[FileState | None, FileState | None]] = {}
     for step in steps:
@@ -428,7 +428,7 @@ def changed_paths(steps: Sequence[FileStep]) -> list[str]:
     return sorted(name for name, (before, after) in net.items() if not same_state(before, after))
 
 
-def worded(names: Sequence[str]) -> str:
+def format_note(names: Sequence[str]) -> str:
     """One note, empty without files."""
     if not names:
         return ""

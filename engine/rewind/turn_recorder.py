@@ -22,7 +22,7 @@ from engine.records import ConversationRecord
 from tools.files.protected import looks_secret
 
 
-def sorted_paths(folder: Path, paths: Iterable[Path]) -> tuple[list[bytes], list[str]]:
+def sort_paths(folder: Path, paths: Iterable[Path]) -> tuple[list[bytes], list[str]]:
     """The resolved `paths` below the folder, relative to it, and those outside, which are not kept."""
     inside, outside = list[bytes](), list[str]()
     for path in paths:
@@ -44,7 +44,7 @@ def coverage_of(states: Mapping[bytes, FileState | None], outside: Sequence[str]
     )
 
 
-def joined(one: Coverage, other: Coverage) -> Coverage:
+def join_coverage(one: Coverage, other: Coverage) -> Coverage:
     """Union of two coverages; sums and reasons of `other` count."""
     new = [name for name in one.left_out if name not in other.left_out]
     return replace(
@@ -58,12 +58,12 @@ def joined(one: Coverage, other: Coverage) -> Coverage:
     )
 
 
-def ended(began: Coverage, after: Coverage) -> Coverage:
+def end_coverage(began: Coverage, after: Coverage) -> Coverage:
     """The coverage of a step from its first look and its last."""
     return replace(began, refusal=after.refusal or began.refusal, gone=after.gone)
 
 
-def merged(
+def merge_changes(
     found: Iterable[FileChange], named: Iterable[FileChange], now: Mapping[bytes, FileState | None]
 ) -> tuple[FileChange, ...]:
     """The changes that two looks found, with those of named files, whose earlier state was kept before both."""
@@ -133,7 +133,7 @@ class TurnRecorder(Struct, eq=False):
 
     async def before_command(self, record: ConversationRecord) -> None:
         """Look at the folder unless this run did; returns up waiting after a while, never raises."""
-        look = await self._usable(record)
+        look = await self._find_usable(record)
         if look is None:
             look = self._start(record)
         elif not look.whole:
@@ -144,7 +144,7 @@ class TurnRecorder(Struct, eq=False):
 
     async def before_edit(self, record: ConversationRecord, paths: Sequence[Path]) -> None:
         """Keep the states of these paths the first time that this run names them; never raises."""
-        look = await self._usable(record)
+        look = await self._find_usable(record)
         new = tuple(path for path in paths if look is None or path not in look.named)
         if not new:
             return
@@ -155,7 +155,7 @@ class TurnRecorder(Struct, eq=False):
             look.named.update(new)
         await self._wait_for(look)
 
-    async def _usable(self, record: ConversationRecord) -> Begun | None:
+    async def _find_usable(self, record: ConversationRecord) -> Begun | None:
         """The look of this run, unless it was taken early and came to nothing, or is out of date by now."""
         look = self.begun.get(record.id)
         if look is None or not look.early:
@@ -201,7 +201,7 @@ class TurnRecorder(Struct, eq=False):
         try:
             async with asyncio.timeout(self.settling):
                 step = await asyncio.shield(begun.task)
-                return None if step is None else await self._found_out(step)
+                return None if step is None else await self._find_changes(step)
         except (TimeoutError, FilesError) as error:
             log.warning("what a turn has changed so far is not known: %s", error)
             return None
@@ -219,7 +219,7 @@ class TurnRecorder(Struct, eq=False):
         if left:  # they only wait for threads, so they end at once
             await asyncio.wait(left)
 
-    def _later(self, work: Coroutine[None, None, None]) -> None:
+    def _run_aside(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
         self._aside.add(task)
         task.add_done_callback(self._aside.discard)
@@ -254,7 +254,7 @@ class TurnRecorder(Struct, eq=False):
             self._resting.cancel()
             self._resting = None
         if not self.begun:
-            self._later(self._let_go())
+            self._run_aside(self._let_go())
 
     async def _let_go(self) -> None:
         try:
@@ -291,7 +291,7 @@ class TurnRecorder(Struct, eq=False):
                 look="",
                 began=self.clock.now(),
             )
-            step = await self._with_names(step, paths) if paths else await self._with_look(step)
+            step = await self._add_names(step, paths) if paths else await self._add_look(step)
             await self.log.save(step)
         except (FilesError, StorageError) as error:
             log.warning("a turn goes on without a look at its files: %s", error)
@@ -304,7 +304,7 @@ class TurnRecorder(Struct, eq=False):
         if step is None:
             return None
         try:
-            wider = await self._with_look(step)
+            wider = await self._add_look(step)
             await self.log.save(wider)
         except StorageError as error:
             log.warning("a turn goes on with a look at its edited files alone: %s", error)
@@ -316,7 +316,7 @@ class TurnRecorder(Struct, eq=False):
         if step is None:
             return None
         try:
-            named = await self._with_names(step, paths)
+            named = await self._add_names(step, paths)
             if named is not step:
                 await self.log.save(named)
         except (FilesError, StorageError) as error:
@@ -324,14 +324,14 @@ class TurnRecorder(Struct, eq=False):
             return step
         return named
 
-    async def _with_look(self, step: FileStep) -> FileStep:
+    async def _add_look(self, step: FileStep) -> FileStep:
         look = await self._look(step.folder)
-        return replace(step, look=look.id, coverage=joined(step.coverage, look.coverage))
+        return replace(step, look=look.id, coverage=join_coverage(step.coverage, look.coverage))
 
-    async def _with_names(self, step: FileStep, paths: Sequence[Path]) -> FileStep:
-        named, outside = sorted_paths(step.folder, paths)
+    async def _add_names(self, step: FileStep, paths: Sequence[Path]) -> FileStep:
+        named, outside = sort_paths(step.folder, paths)
         states = await self.folders.before_edit(step.folder, named, step.look)
-        coverage = joined(step.coverage, coverage_of(states, outside))
+        coverage = join_coverage(step.coverage, coverage_of(states, outside))
         if not states and coverage == step.coverage:
             return step
         found = tuple(FileChange(path, state, state) for path, state in states.items())
@@ -349,7 +349,7 @@ class TurnRecorder(Struct, eq=False):
             step = await look.task
             if step is not None:
                 await self._finish(step)
-                self._later(self._tidy())
+                self._run_aside(self._tidy())
         except (FilesError, StorageError) as error:
             log.warning("what a turn changed could not be found out: %s", error)
         finally:
@@ -363,17 +363,17 @@ class TurnRecorder(Struct, eq=False):
                 await self._finish(step)
 
     async def _finish(self, step: FileStep) -> None:
-        await self.log.save(await self._found_out(step))
+        await self.log.save(await self._find_changes(step))
 
-    async def _found_out(self, step: FileStep) -> FileStep:
+    async def _find_changes(self, step: FileStep) -> FileStep:
         """The step with the differences between now and its beginning."""
         changes: tuple[FileChange, ...] = ()
         coverage = step.coverage
         if step.look:
             after = await self.folders.look(step.folder, step.look)
             changes = () if after.id in {"", step.look} else await self.folders.changes(step.look, after.id)
-            coverage = ended(coverage, after.coverage)
+            coverage = end_coverage(coverage, after.coverage)
         if step.changes:
             now = await self.folders.states(step.folder, [one.path for one in step.changes])
-            changes = await self.folders.count(merged(changes, step.changes, now))
+            changes = await self.folders.count(merge_changes(changes, step.changes, now))
         return replace(step, state=StepState.DONE, changes=changes, coverage=coverage)

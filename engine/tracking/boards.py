@@ -45,7 +45,7 @@ class TaskBoards:
     async def board(self, conversation_id: str) -> TaskBoardView:
         """See `TasksApi.board`."""
         found = await self._store.board(conversation_id)
-        return replace(found, status=await self._told(conversation_id, found.status))
+        return replace(found, status=await self._complete_status(conversation_id, found.status))
 
     async def page(
         self, conversation_id: str, cursor: str = "", limit: int = 20, *, newest_first: bool = False
@@ -61,7 +61,7 @@ class TaskBoards:
         with _sentences():
             now = self._ports.clock.now()
             task = await self._store.edit(conversation_id, task_id, status, description, now)
-        await self._changed(conversation_id)
+        await self._publish_status(conversation_id)
         return task
 
     async def remove(self, conversation_id: str, task_id: str) -> None:
@@ -70,7 +70,7 @@ class TaskBoards:
             removed = await self._store.remove(conversation_id, task_id, self._ports.clock.now())
         if not removed.is_planning:
             self._removed.setdefault(conversation_id, deque(maxlen=MOST_REMOVED)).append(removed)
-        await self._changed(conversation_id)
+        await self._publish_status(conversation_id)
 
     async def put_back(self, conversation_id: str) -> TrackedTask:
         """See `TasksApi.put_back`."""
@@ -84,7 +84,7 @@ class TaskBoards:
         except BaseException:
             removed.append(last)
             raise
-        await self._changed(conversation_id)
+        await self._publish_status(conversation_id)
         return task
 
     async def flush(self, conversation_id: str) -> TrackingStatus:
@@ -93,7 +93,7 @@ class TaskBoards:
         if tracker is None or self._opened[conversation_id].read_only:
             raise EngineError(NOT_OPEN)
         await tracker.flush()
-        return await self._changed(conversation_id)
+        return await self._publish_status(conversation_id)
 
     async def set_tracking(self, conversation_id: str, on: bool) -> TrackingStatus:
         """See `TasksApi.set_tracking`."""
@@ -104,7 +104,7 @@ class TaskBoards:
                 await conversation.change(changes)
             else:
                 await self._ports.store.change(conversation_id, changes, self._ports.clock.now())
-        return await self._changed(conversation_id)
+        return await self._publish_status(conversation_id)
 
     async def untasked(self, conversation_id: str) -> tuple[int, ...]:
         """See `TasksApi.untasked`."""
@@ -116,13 +116,13 @@ class TaskBoards:
             raise EngineError(NO_STORE)
         return self._ports.tasks
 
-    async def _changed(self, conversation_id: str) -> TrackingStatus:
+    async def _publish_status(self, conversation_id: str) -> TrackingStatus:
         """Tell viewers of an open conversation, and return its status."""
         if (tracker := self._trackers.get(conversation_id)) is not None:
             return await tracker.tell()
-        return await self._told(conversation_id, await self._store.status(conversation_id))
+        return await self._complete_status(conversation_id, await self._store.status(conversation_id))
 
-    async def _told(self, conversation_id: str, status: TrackingStatus) -> TrackingStatus:
+    async def _complete_status(self, conversation_id: str, status: TrackingStatus) -> TrackingStatus:
         """The status with what only an open conversation knows, else with the effect of the setting."""
         if (tracker := self._trackers.get(conversation_id)) is not None:
             return replace(status, enabled=tracker.enabled, problem=tracker.problem or status.problem)

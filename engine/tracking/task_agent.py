@@ -14,7 +14,7 @@ from msgspec import Struct
 from engine.context.transcribe import transcribe
 from engine.conversation import Conversation
 from engine.executor.asking import ask_aside, count
-from engine.executor.memory_flush import whole
+from engine.executor.memory_flush import run_whole
 from engine.executor.ready_calls import parse_arguments
 from engine.executor.session import Session
 from engine.machine.messages import Role, StopReason, TextBlock, ToolResultBlock, ToolUseBlock
@@ -70,7 +70,7 @@ TODO_HEADING: Final = "## Todo List of the Agent"
 NONE: Final = "(none)"
 
 
-def instructions(criteria: str) -> tuple[str, ...]:
+def build_instructions(criteria: str) -> tuple[str, ...]:
     """The instructions, and the user's own words about when a task has succeeded or failed."""
     return (
         (INSTRUCTION, f"When a task has succeeded or failed, in the user's words:\n{criteria}")
@@ -110,25 +110,25 @@ def board_text(tasks: Sequence[TrackedTask]) -> str:
 def todos_text(todos: TodoList) -> str:
     """The todo list, each item cut: a hundred of them are in each request."""
     heading = f"{TODO_HEADING} ({todos.progress} done)" if todos.items else TODO_HEADING
-    lines = [_unmarked(_cut(line, LONGEST_TODO)) for line in lines_of(todos.items)]
+    lines = [_escape_marks(_cut(line, LONGEST_TODO)) for line in lines_of(todos.items)]
     return f"{heading}\n" + ("\n".join(lines) or NONE)
 
 
 def messages_text(messages: Iterable[StoredMessage]) -> str:
     """Messages with their ids, each cut."""
-    return "\n".join(map(_message, messages)) or NONE
+    return "\n".join(map(_format_message, messages)) or NONE
 
 
-def _message(message: StoredMessage) -> str:
+def _format_message(message: StoredMessage) -> str:
     text = _cut(transcribe((message,), LONGEST * 4).strip(), LONGEST)
-    return f"<message id={message.seq}>{_unmarked(text)}</message>"
+    return f"<message id={message.seq}>{_escape_marks(text)}</message>"
 
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _unmarked(text: str) -> str:
+def _escape_marks(text: str) -> str:
     """The text without anything that reads as the mark of a message."""
     return text.replace("<message", "<\u200bmessage").replace("</message", "<\u200b/message")
 
@@ -180,32 +180,32 @@ def call_of(block: ToolUseBlock, seqs: frozenset[int]) -> TaskCall:
 
 
 def _insert(fields: Arguments, _: frozenset[int]) -> TaskCall:
-    return InsertTask(_whole(fields, "after_task_order"), fields.text("task_description"))
+    return InsertTask(_read_whole(fields, "after_task_order"), fields.text("task_description"))
 
 
 def _update(fields: Arguments, _: frozenset[int]) -> TaskCall:
-    status = TaskStatus(_one_of(fields, "task_status")) if fields.has("task_status") else None
+    status = TaskStatus(_read_status(fields, "task_status")) if fields.has("task_status") else None
     description = fields.text("task_description") if fields.has("task_description") else None
     if status is None and description is None:
         raise ToolInputError("give task_status, task_description or both.")
-    return UpdateTask(_whole(fields, "task_order"), status, description)
+    return UpdateTask(_read_whole(fields, "task_order"), status, description)
 
 
 def _append(fields: Arguments, seqs: frozenset[int]) -> TaskCall:
     return AppendMessages(
-        _whole(fields, "task_order"),
-        _messages(fields, seqs),
+        _read_whole(fields, "task_order"),
+        _read_messages(fields, seqs),
         fields.text("progress") if fields.has("progress") else None,
         fields.text("user_preference") if fields.has("user_preference") else None,
     )
 
 
 def _plan(fields: Arguments, seqs: frozenset[int]) -> TaskCall:
-    return AppendToPlanning(_messages(fields, seqs))
+    return AppendToPlanning(_read_messages(fields, seqs))
 
 
-def _progress(fields: Arguments, _: frozenset[int]) -> TaskCall:
-    return AddProgress(_whole(fields, "task_order"), fields.text("progress"))
+def _add_progress(fields: Arguments, _: frozenset[int]) -> TaskCall:
+    return AddProgress(_read_whole(fields, "task_order"), fields.text("progress"))
 
 
 def _prefer(fields: Arguments, _: frozenset[int]) -> TaskCall:
@@ -221,21 +221,21 @@ def _finish(fields: Arguments, _: frozenset[int]) -> TaskCall:
     return Finish()
 
 
-def _whole(fields: Arguments, name: str) -> int:
+def _read_whole(fields: Arguments, name: str) -> int:
     """A required whole number; the board says whether it is on it."""
     if not fields.has(name):
         raise ToolInputError(f"The argument {name} is missing.")
     return fields.whole(name, 0, -HIGHEST, HIGHEST)
 
 
-def _one_of(fields: Arguments, name: str) -> str:
+def _read_status(fields: Arguments, name: str) -> str:
     value = fields.text(name)
     if value not in set(TaskStatus):
         raise ToolInputError(f"{name} must be one of {', '.join(TaskStatus)}.")
     return value
 
 
-def _messages(fields: Arguments, seqs: frozenset[int]) -> tuple[int, ...]:
+def _read_messages(fields: Arguments, seqs: frozenset[int]) -> tuple[int, ...]:
     """The ids that a call names, one by one or as a range."""
     if fields.has("message_ids") == fields.has("message_range"):
         raise ToolInputError("give either message_ids or message_range.")
@@ -305,7 +305,7 @@ _TOOLS: Final = (
     _tool(
         "append_task_progress",
         "Add a milestone to a task.",
-        _progress,
+        _add_progress,
         {"task_order": _ORDER, "progress": _PROGRESS},
         ("task_order", "progress"),
     ),
@@ -370,17 +370,17 @@ class TaskAgent:
             yield applied
             if ends:
                 return
-            results = _results(uses, calls, applied)
+            results = _build_results(uses, calls, applied)
             messages += [ModelMessage(Role.ASSISTANT, reply.blocks), ModelMessage(Role.USER, results)]
 
     async def settle(self, to: MessageTracking, problem: str) -> None:
         """Give the messages that are not recorded another progress and a reason, also when the caller is cancelled."""
-        await whole(self._settle(to, problem))
+        await run_whole(self._settle(to, problem))
 
     async def _ask(self, model: str, messages: Sequence[ModelMessage]) -> ModelReply:
         session = self._session
         _, name = session.ports.providers.resolve(model)
-        system = instructions(session.settings.task_criteria)
+        system = build_instructions(session.settings.task_criteria)
         request = ModelRequest(name, system, tuple(messages), TOOLS, max_tokens=MAX_TOKENS)
         reply, _ = await ask_aside(session, CallPurpose.TRACKING, model, request)
         return reply
@@ -392,7 +392,7 @@ class TaskAgent:
             now = self._session.ports.clock.now()
             return await self._store.apply(self._session.record.id, taken.seqs, changes, ended, now, ends=ends)
 
-        return await whole(self._with_calls(store))
+        return await run_whole(self._with_calls(store))
 
     async def _settle(self, to: MessageTracking, problem: str) -> None:
         async def store(ended: tuple[ModelCall, ...]) -> None:
@@ -424,7 +424,7 @@ def calls_of(reply: ModelReply, uses: Sequence[ToolUseBlock], seqs: frozenset[in
     return [call_of(use, seqs) for use in uses]
 
 
-def _results(
+def _build_results(
     uses: Sequence[ToolUseBlock], calls: Sequence[TaskCall], applied: AppliedChanges
 ) -> tuple[ToolResultBlock, ...]:
     """A result for each call; the last one ends with the board as it is now (SPEC ACX-13)."""

@@ -72,7 +72,7 @@ class TrackingBuffer(Struct, eq=False):
         self.busy = True
         return True
 
-    def took(self, seqs: Iterable[int], now: float) -> None:
+    def take_out(self, seqs: Iterable[int], now: float) -> None:
         """Take messages out; where some are left behind a whole pass, the next one follows at once."""
         taken = frozenset(seqs)
         self.waiting = [seq for seq in self.waiting if seq not in taken]
@@ -141,7 +141,7 @@ class TaskTracker:
 
     def look(self) -> None:
         """Switch to what settings, model and the user's choice say now; begins with the messages that wait."""
-        before, self._session.tracking = self._session.tracking, self._wanted()
+        before, self._session.tracking = self._session.tracking, self._choose_tracking()
         if self._session.tracking is before or self._closed:
             return
         if not self.enabled:
@@ -204,7 +204,7 @@ class TaskTracker:
         if ending:
             await asyncio.wait(ending, timeout=self._session.settings.close_grace)
 
-    def _wanted(self) -> MessageTracking:
+    def _choose_tracking(self) -> MessageTracking:
         session, settings = self._session, self._session.settings
         on = session.record.tracking
         if on is None:
@@ -262,9 +262,9 @@ class TaskTracker:
         """Run passes as a task; the buffer is busy until it has ended, however it ends."""
         self._interrupted = MessageTracking.FAILED
         self._task = asyncio.get_running_loop().create_task(work)
-        self._task.add_done_callback(self._ended)
+        self._task.add_done_callback(self._end_pass)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _end_pass(self, task: asyncio.Task[None]) -> None:
         self._buffer.ended()
         self._schedule()
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -304,17 +304,21 @@ class TaskTracker:
         try:
             await self._record()
         except asyncio.CancelledError:
-            await self._left(self._interrupted, STOPPED if self._interrupted is MessageTracking.FAILED else "")
+            await self._settle_failure(
+                self._interrupted, STOPPED if self._interrupted is MessageTracking.FAILED else ""
+            )
             raise
         except (ProviderError, StorageError, TaskRefused, TimeoutError) as error:
             throttled = isinstance(error, ProviderError) and error.kind in THROTTLED
-            await self._left(MessageTracking.PENDING if throttled else MessageTracking.FAILED, _sentence(error))
+            await self._settle_failure(
+                MessageTracking.PENDING if throttled else MessageTracking.FAILED, _explain(error)
+            )
             if throttled:
                 self._buffer.restore(await self._store.pending(self._session.record.id), self._now())
                 self._buffer.postpone(LATER, self._now())
             return False
         except BaseException:
-            await self._left(MessageTracking.FAILED, BROKEN)
+            await self._settle_failure(MessageTracking.FAILED, BROKEN)
             raise
         return True
 
@@ -323,7 +327,7 @@ class TaskTracker:
         taken = await self._store.take(self._session.record.id, MOST, self._session.ports.clock.now())
         # What the buffer knew of and the store did not give was processed otherwise, and waits no more.
         gone = before if len(taken.messages) < MOST else ()
-        self._buffer.took((*gone, *taken.seqs), self._now())
+        self._buffer.take_out((*gone, *taken.seqs), self._now())
         self.problem = ""
         await self.tell()
         if not taken.messages:
@@ -333,7 +337,7 @@ class TaskTracker:
             async for _ in replies:
                 await self.tell()
 
-    async def _left(self, to: MessageTracking, problem: str) -> None:
+    async def _settle_failure(self, to: MessageTracking, problem: str) -> None:
         """Settle the messages of a pass that did not end well; where the store fails, the next pass or start does."""
         self.problem = problem
         log.info("a pass of %s ended early: %s", self._session.record.id, problem or "cancelled")
@@ -366,5 +370,5 @@ class TaskTracker:
             raise ProviderError(text, kind=BUDGET, retryable=False)
 
 
-def _sentence(error: Exception) -> str:
+def _explain(error: Exception) -> str:
     return SLOW if isinstance(error, TimeoutError) else str(error)

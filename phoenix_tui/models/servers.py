@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 from msgspec import Struct
 
-from engine.ollama_tags import names_in
+from engine.ollama_tags import read_names
 
 _HOST = re.compile(r"[\w.:-]+", re.ASCII)
 _HERE = re.compile(r"localhost|::1|127(\.\d{1,3}){3}")
@@ -187,7 +187,7 @@ def model_names(answer: bytes) -> tuple[str, ...]:
         body = _unchunked(body)
     try:
         names = [model.id for model in msgspec.json.decode(body, type=_Models).data or ()]
-        names = names or names_in(body)
+        names = names or read_names(body)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return ()
     return tuple(name for name in names if name.strip())

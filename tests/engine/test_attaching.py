@@ -10,7 +10,7 @@ import pytest
 
 from engine.conversation import Conversation
 from engine.executor import attaching
-from engine.executor.attaching import MOST_FILES, named_files
+from engine.executor.attaching import MOST_FILES, find_named_files
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted
 from engine.machine.messages import Block, ImageBlock, TextBlock, attached_in, text_in
@@ -82,7 +82,7 @@ async def test_names_are_found_with_the_signs_of_a_sentence_around_them(tmp_path
         "read @a.py, then @b.py": ["a.py", "b.py"],
         '@"a.py" and @"dir/one two.txt".': ["a.py", "dir/one two.txt"],
     }
-    assert named_files(text, tmp_path) == [tmp_path / name for name in wanted.get(text, ["a.py"])]
+    assert find_named_files(text, tmp_path) == [tmp_path / name for name in wanted.get(text, ["a.py"])]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ async def test_names_are_found_with_the_signs_of_a_sentence_around_them(tmp_path
 async def test_what_names_no_file_attaches_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / "dir").mkdir()
     (tmp_path / "a.py").write_text("text")
-    assert named_files(text, tmp_path) == []
+    assert find_named_files(text, tmp_path) == []
 
 
 async def test_an_image_goes_as_an_image_once_however_often_it_is_named(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from engine.executor.engine_settings import EngineSettings
-from engine.executor.ready_calls import native_calls, offered_name
+from engine.executor.ready_calls import offered_name, translate_calls
 from engine.machine.messages import TextBlock, ToolResultBlock, ToolUseBlock
 from engine.permissions.rules import KeptRule
 from engine.records import PermissionMode
@@ -86,10 +86,10 @@ async def test_a_foreign_name_is_no_way_around_the_policy(tmp_path: Path) -> Non
 
 def test_only_tools_that_are_there_are_meant_and_native_calls_are_untouched() -> None:
     call = ToolUseBlock("1", "Bash", '{"command": "x"}')
-    assert native_calls((TextBlock("x"), call), ("read_file",), CWD) == (TextBlock("x"), call)
-    assert native_calls((call,), ("Bash", "bash"), CWD)[0] is call
+    assert translate_calls((TextBlock("x"), call), ("read_file",), CWD) == (TextBlock("x"), call)
+    assert translate_calls((call,), ("Bash", "bash"), CWD)[0] is call
     native = ToolUseBlock("1", "bash", '{ "command":  "x", "odd": 1}')
-    assert native_calls((native,), ("bash",), CWD)[0] is native
-    assert native_calls((call,), ("bash",), CWD) == (ToolUseBlock("1", "bash", '{"command":"x"}'),)
+    assert translate_calls((native,), ("bash",), CWD)[0] is native
+    assert translate_calls((call,), ("bash",), CWD) == (ToolUseBlock("1", "bash", '{"command":"x"}'),)
     assert offered_name("Task", ("spawn_agents",)) == "spawn_agents"
     assert offered_name("Task", ()) == "Task"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.executor.engine_settings import EngineSettings
-from engine.executor.model_call import unique_calls
+from engine.executor.model_call import rename_repeated_ids
 from engine.machine.messages import ToolUseBlock, text_in
 from engine.machine.states import Idle
 from tests.support.engine import EngineHarness, engine_harness
@@ -67,5 +67,5 @@ async def test_an_id_of_a_call_that_was_summarized_is_not_used_again(tmp_path: P
 
 def test_a_call_without_an_id_gets_one_each_time() -> None:
     blocks = (ToolUseBlock("", "bash", "{}"), ToolUseBlock("", "bash", "{}"), ToolUseBlock("a\x00b", "bash", "{}"))
-    ids = [block.id for block in unique_calls(blocks, {"call_dedup_1"}) if isinstance(block, ToolUseBlock)]
+    ids = [block.id for block in rename_repeated_ids(blocks, {"call_dedup_1"}) if isinstance(block, ToolUseBlock)]
     assert ids == ["call_dedup_2", "call_dedup_3", "ab"]

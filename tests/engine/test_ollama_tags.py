@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.ollama_tags import LONGEST_NAME, MOST, names_in
+from engine.ollama_tags import LONGEST_NAME, MOST, read_names
 from phoenix_tui.models.servers import model_names
 
 JSON = st.recursive(
@@ -21,20 +21,20 @@ JSON = st.recursive(
 
 def test_names_are_read_and_entries_that_are_none_are_left_out() -> None:
     entries = [{"name": "qwen:7b"}, None, 5, {"name": None}, {"name": ""}, {"model": "x"}, {"name": "y" * 301}]
-    assert names_in(json.dumps({"models": [*entries, {"name": "tiny", "size": 5}]}).encode()) == ["qwen:7b", "tiny"]
+    assert read_names(json.dumps({"models": [*entries, {"name": "tiny", "size": 5}]}).encode()) == ["qwen:7b", "tiny"]
     many = {"models": [{"name": "y" * LONGEST_NAME}] * (MOST + 1)}
-    assert len(names_in(json.dumps(many).encode())) == MOST
+    assert len(read_names(json.dumps(many).encode())) == MOST
 
 
 @pytest.mark.parametrize("body", [b'{"models": null}', b'{"models": {}}', b"{}", b'{"models": "qwen"}'])
 def test_a_list_without_models_is_empty(body: bytes) -> None:
-    assert names_in(body) == []
+    assert read_names(body) == []
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b"5", b"<html>", b"\xff", b"[" * 100_000, b'{"models": [}'])
 def test_what_is_no_such_list_is_an_error_here_and_no_server_there(body: bytes) -> None:
     with pytest.raises(ValueError, match=r"\S"):
-        names_in(body)
+        read_names(body)
     assert model_names(b"HTTP/1.0 200 OK\r\n\r\n" + body) == ()
 
 
@@ -42,7 +42,7 @@ def test_what_is_no_such_list_is_an_error_here_and_no_server_there(body: bytes) 
 def test_any_json_gives_names_or_an_error(value: object) -> None:
     body = json.dumps(value)
     try:
-        names: Sequence[object] = names_in(body.encode())
+        names: Sequence[object] = read_names(body.encode())
         assert all(isinstance(name, str) and name for name in names)
     except ValueError:
         assert not isinstance(value, dict)

@@ -59,7 +59,7 @@ async def is_once(home: EngineHarness, server: CountingServer, tools: dict[str, 
     caps = SpendingCaps(home.store.statistics, SystemClock(), 1e9, 1e9)
     await caps.update()
     assert round(caps._today.known_usd, 9) == round(server.cost, 9)
-    assert round((await caps._of_project(home.cwd)).known_usd, 9) == round(server.cost, 9)
+    assert round((await caps._sum_project(home.cwd)).known_usd, 9) == round(server.cost, 9)
 
 
 TOOLS = {"bash": 1, "spawn_agents": 1, "submit_result": 2}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from engine.background.after_run import title_of
+from engine.background.after_run import read_title
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions
 from engine.executor.engine_settings import EngineSettings
@@ -158,4 +158,4 @@ async def test_a_failure_is_only_in_the_log(tmp_path: Path, reply: Reply, caplog
     ],
 )
 def test_an_answer_becomes_a_bare_title(text: str, title: str) -> None:
-    assert title_of(text) == title
+    assert read_title(text) == title

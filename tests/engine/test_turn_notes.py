@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from engine.background.after_run import LONGEST_NOTE, one_line, question
+from engine.background.after_run import LONGEST_NOTE, cut_note, describe_turn
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions
 from engine.executor.engine_settings import EngineSettings
@@ -142,17 +142,19 @@ async def test_a_sub_agent_makes_none(tmp_path: Path) -> None:
 
 def test_an_exchange_of_few_words_without_tools_needs_no_summary() -> None:
     long = " ".join(["word"] * 40)
-    assert question(TurnDigest(1, "hello", "Good evening.")) == ""
-    assert question(TurnDigest(1, "", long)) == ""
-    assert question(TurnDigest(1, long, "")) == ""
-    assert question(TurnDigest(1, "hello", long)) == f"User: hello\n\nAssistant: {long}"
+    assert describe_turn(TurnDigest(1, "hello", "Good evening.")) == ""
+    assert describe_turn(TurnDigest(1, "", long)) == ""
+    assert describe_turn(TurnDigest(1, long, "")) == ""
+    assert describe_turn(TurnDigest(1, "hello", long)) == f"User: hello\n\nAssistant: {long}"
     turn = TurnDigest(1, "fix it", "Done.", (("patch", 2), ("bash", 1)), ("a.py", "b.py"))
-    assert question(turn) == ("User: fix it\n\n[Tools: patch 2, bash 1]\n\n[Changed: a.py, b.py]\n\nAssistant: Done.")
+    assert describe_turn(turn) == (
+        "User: fix it\n\n[Tools: patch 2, bash 1]\n\n[Changed: a.py, b.py]\n\nAssistant: Done."
+    )
 
 
 def test_a_long_answer_is_cut_between_two_words() -> None:
-    assert one_line(' "Two\n lines." ') == "Two lines."
-    cut = one_line("word " * 200)
+    assert cut_note(' "Two\n lines." ') == "Two lines."
+    cut = cut_note("word " * 200)
     assert len(cut) <= LONGEST_NOTE
     assert cut.endswith("word…")
-    assert one_line("x" * 900) == "x" * (LONGEST_NOTE - 1) + "…"
+    assert cut_note("x" * 900) == "x" * (LONGEST_NOTE - 1) + "…"

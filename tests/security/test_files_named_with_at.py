@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.executor.attaching import MOST_LOOKED_FOR, named_files
+from engine.executor.attaching import MOST_LOOKED_FOR, find_named_files
 from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import ImageBlock, attached_in
 from engine.permissions.rules import KeptRule
@@ -133,6 +133,6 @@ def test_a_paste_full_of_at_signs_is_looked_through_in_bounded_time(tmp_path: Pa
     words = [f"@w{number}" for number in range(300_000)]
     many = " ".join([*words, "@late"])
     hostile = (many, '@"' * 200_000, '@" ' * 200_000, "@" * 500_000, "(@" * 300_000, '@"' + "x" * 2_000_000)
-    within(20, lambda: [named_files(text, tmp_path) for text in hostile])
-    assert named_files(many, tmp_path) == []
-    assert named_files(" ".join([*words[: MOST_LOOKED_FOR - 1], "@late"]), tmp_path) == [tmp_path / "late"]
+    within(20, lambda: [find_named_files(text, tmp_path) for text in hostile])
+    assert find_named_files(many, tmp_path) == []
+    assert find_named_files(" ".join([*words[: MOST_LOOKED_FOR - 1], "@late"]), tmp_path) == [tmp_path / "late"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.executor.side_questions import suggested
+from engine.executor.side_questions import clean_suggestion
 from phoenix_tui.features.catalogue import as_message, is_command, is_shell_line
 from phoenix_tui.text.shell_words import quote_change
 from phoenix_tui.widgets.completion_popup import Completion, drop_disguised
@@ -21,27 +21,27 @@ MARKS = ("!", "/", "@", "#", "！", "／")
 @pytest.mark.parametrize("mark", MARKS)
 @pytest.mark.parametrize("around", ["{}", " {}", "\n\n{}", '"{}"', "“{}”", '" {}"', '\t"{}', "''{}"[2:]])
 def test_a_proposal_that_would_be_a_command_is_none(mark: str, around: str) -> None:
-    assert suggested(around.format(f"{mark}rm -rf ~")) == ""
+    assert clean_suggestion(around.format(f"{mark}rm -rf ~")) == ""
 
 
 @pytest.mark.parametrize(
     "letter", ["\x1b", "\x00", "\x7f", "\x9b", "\u202e", "\u200b", "\u2066", "\ufeff", "\U000e0041"]
 )
 def test_a_proposal_with_what_is_not_seen_is_none(letter: str) -> None:
-    assert suggested(f"Run the {letter}tests") == ""
-    assert suggested(f"{letter}!ls") == ""
+    assert clean_suggestion(f"Run the {letter}tests") == ""
+    assert clean_suggestion(f"{letter}!ls") == ""
 
 
 @given(st.text(max_size=80))
 def test_no_text_of_a_model_becomes_a_command_or_two_lines(text: str) -> None:
-    line = suggested(text)
+    line = clean_suggestion(text)
     assert not line.startswith(MARKS)
     assert line == line.strip()
     assert len(line.splitlines()) <= 1
 
 
 def test_an_honest_proposal_is_offered() -> None:
-    assert suggested('"Now run the tests in tests/ and fix #12!"') == "Now run the tests in tests/ and fix #12!"
+    assert clean_suggestion('"Now run the tests in tests/ and fix #12!"') == "Now run the tests in tests/ and fix #12!"
 
 
 @given(st.text(max_size=80) | st.sampled_from(["/delete", "!rm -rf ~", "!!ls", "/q", "/compact now", "! ls", "/a b"]))

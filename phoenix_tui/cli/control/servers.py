@@ -14,7 +14,7 @@ from typing import Final, cast
 
 from msgspec import Struct, field
 
-from engine.engine import Engine, asked_conversation
+from engine.engine import Engine, find_asked_conversation
 from engine.extensions.mcp.server_asks import NoAnswerError
 from engine.ports.extensions import ExtensionPrompt
 from engine.records import ConversationRecord
@@ -406,7 +406,7 @@ class HostQuestions(Struct, frozen=True):
     async def ask(self, conversation_id: str, server: str, kind: str, params: JsonObject) -> JsonObject:
         """The host's answer, as MCP has it. Raises BadForm and NoAnswerError."""
         request = elicitation(server, kind, params)
-        conversation = asked_conversation(self.engine, conversation_id)
+        conversation = find_asked_conversation(self.engine, conversation_id)
         if conversation is not None:
             conversation.server_questions.announce(server)
         self.says_waiting(True)

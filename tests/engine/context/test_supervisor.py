@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.agents.builtin_profiles import BUILT_IN_PROFILES
-from engine.agents.manager import spawn_request
+from engine.agents.manager import read_spawn_request
 from engine.agents.spawn_tools import SpawnAgents
 from engine.context.supervisor import Spent, decided, question, record_of, spawn_arguments
 from engine.machine.effects import Strategy
@@ -117,7 +117,7 @@ def test_any_text_gives_an_outcome_that_can_be_carried_out(text: str) -> None:
     assert not (route.fallback and route.agents)
     json.loads(record_of(route, "alone", Spent()))
     if route.agents:
-        order = spawn_request(json.loads(spawn_arguments(route)))
+        order = read_spawn_request(json.loads(spawn_arguments(route)))
         assert [(one.task, one.profile, one.priority) for one in order.tasks] == [
             (one.task.strip(), one.profile, one.priority) for one in route.agents
         ]

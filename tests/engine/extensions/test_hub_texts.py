@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.executor.expanding import values_of
+from engine.executor.expanding import parse_values
 from engine.extensions.mcp.catalogue_cache import Catalogue
 from engine.ports.server_texts import PromptField, ServerTextError
 from tests.support.mcp_hubs import hub_in, stdio
@@ -28,11 +28,11 @@ CITY, UNIT, NOTE = PromptField("city", required=True), PromptField("unit"), Prom
     ],
 )
 def test_words_become_values_in_order_or_by_name(typed: str, values: dict[str, str]) -> None:
-    assert values_of((CITY, UNIT, NOTE), typed) == values
+    assert parse_values((CITY, UNIT, NOTE), typed) == values
 
 
 def test_words_without_an_argument_to_take_them_are_left_out() -> None:
-    assert values_of((), "a b") == {}
+    assert parse_values((), "a b") == {}
 
 
 async def test_prompts_are_known_after_connecting_and_the_same_object_until_a_list_changes(tmp_path: Path) -> None:

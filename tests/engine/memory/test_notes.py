@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from engine.memory import memory as module
 from engine.memory.memory import Memory, NoteFolder, first_line
-from engine.memory.passages import LONGEST, passages, words_of
+from engine.memory.passages import LONGEST, split_passages, words_of
 from engine.store import SqliteStore, StorePaths, open_store
 from tests.support.storage import query
 
@@ -173,7 +173,7 @@ async def test_any_query_is_answered(kept: Kept, text: str) -> None:
 
 @given(st.text(max_size=400) | st.text("ab \n#", max_size=6_000))
 def test_passages_hold_every_line_where_it_stands(text: str) -> None:
-    found = passages(text)
+    found = split_passages(text)
     lines = text.split("\n")
     assert all(len(one.text) <= 2 * LONGEST for one in found)
     for one in found:

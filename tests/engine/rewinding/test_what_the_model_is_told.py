@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.machine.messages import TextBlock
 from engine.ports.files import FileChange, FileKind, FileState
 from engine.ports.turns import FileStep, StepKind, StepState
-from engine.rewind.rewind import changed_paths, worded
+from engine.rewind.rewind import find_changed_paths, format_note
 from engine.rewind.values import RewindScope
 from tests.support.rewinding import Scene, scene
 
@@ -70,7 +70,7 @@ def test_many_files_and_hostile_names_make_one_clean_line() -> None:
     names = [b"a\n]\x1b[2J", *(b"%03d" % number for number in range(30))]
     changes = tuple(FileChange(name, None, state) for name in names)
     step = FileStep("s", "c", StepKind.RESTORE, StepState.DONE, 1, Path("/"), "", 0.0, changes)
-    text = worded(changed_paths([step]))
+    text = format_note(find_changed_paths([step]))
     assert text.isprintable()
     assert " and 11 more. " in text
-    assert worded([]) == ""
+    assert format_note([]) == ""

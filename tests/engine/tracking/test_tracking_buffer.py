@@ -17,7 +17,7 @@ def passes(buffer: TrackingBuffer, now: float) -> list[int]:
     sizes: list[int] = []
     while buffer.wait(now) == 0 and buffer.begin(now):
         taken = buffer.waiting[:32]
-        buffer.took(taken, now)
+        buffer.take_out(taken, now)
         buffer.ended()
         sizes.append(len(taken))
     return sizes
