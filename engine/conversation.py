@@ -266,7 +266,7 @@ class Conversation:
         session = self._session
         now = session.ports.clock.now()
         await session.ports.store.change(self.id, changes, now)
-        session.record = changes.applied_to(session.record, now)
+        session.set_record(changes.applied_to(session.record, now))
         if changes.draft is not None and session.spending is not None:  # typing paused: Enter may be next
             session.background(self._prepare_caps(session.spending))
         if changes.permission_mode is not None or changes.sandbox is not None:
@@ -276,7 +276,7 @@ class Conversation:
         if session.sub_agents is not None and (changes.archived or changes.deleted):
             session.sub_agents.stop_all(self.id)  # their results are not awaited
         if changes.model:
-            session.set_window(window_of(session, changes.model))
+            session.change_record(context_window=window_of(session, changes.model))
         session.publisher.publish(ConversationChanged(session.record))
 
     def warm(self) -> None:
@@ -291,7 +291,7 @@ class Conversation:
 
     async def _warm_provider(self, provider: Provider) -> None:
         await provider.warm()
-        self._session.set_window(window_of(self._session, self.record.model))
+        self._session.change_record(context_window=window_of(self._session, self.record.model))
 
     async def _prepare_caps(self, spending: SpendingCaps) -> None:
         with suppress(StorageError):  # reported when a message is sent

@@ -95,7 +95,7 @@ class Following:
         if record.message_count > before.message_count:
             first, last = before.message_count + 1, record.message_count  # its owner may have stored more since
             new = await store.messages(record.id, first_seq=first, last_seq=last)
-        session.record = _keep_window(before, record)
+        session.set_record(_keep_window(before, record))
         session.remember(tuple(new))
         for message in new:
             await self._settle()  # results come before the message that gives them to the model

@@ -165,7 +165,7 @@ class OpenConversations:
             calibration=self._calibration,
             spending=self._spending,
         )
-        session.set_window(window_of(session, record.model))
+        session.change_record(context_window=window_of(session, record.model))
         conversation = Conversation(session, EffectRunner(session))
         self._askers[record.id] = self._askers_of(conversation, session)
         for asker in self._askers[record.id]:

@@ -169,12 +169,12 @@ def count(session: Session, calls: Iterable[ModelCall]) -> None:
         used = Totals.of(call.usage, call.cost_usd)
         if call.run_id:
             session.run.cost_usd = total_cost(session.run.cost_usd, call.cost_usd)
-        session.record = replace(session.record, totals=session.record.totals.plus(used))
+        session.change_record(totals=session.record.totals.plus(used))
         session.publisher.publish(CallEnded(call))
         session.tell_context()
         if above is not None:
             above.run.agents_cost_usd = total_cost(above.run.agents_cost_usd, call.cost_usd)
-            above.record = replace(above.record, agents_totals=above.record.agents_totals.plus(used))
+            above.change_record(agents_totals=above.record.agents_totals.plus(used))
             above.tell_context()
 
 

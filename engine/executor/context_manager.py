@@ -12,7 +12,7 @@ from engine.context import omissions
 from engine.context.compaction import select
 from engine.context.measure import Filling, Measured, MeasuredSection, WindowPart, measure, omission_of, scaled
 from engine.executor.requests import Receipt, Refused, Review
-from engine.executor.session import NEVER, Session, with_view
+from engine.executor.session import NEVER, Session
 from engine.executor.user_requests import ask
 from engine.executor.window import count_window, describe_change, estimate_tokens, prompt_facts
 from engine.machine.events import CompactAsked
@@ -229,7 +229,7 @@ class ContextManager:
         chosen = max(LOWEST, percent) if percent <= HIGHEST else NEVER
         changes = ConversationChanges(compact_percent=chosen)
         await session.ports.store.change(session.record.id, changes, session.ports.clock.now())
-        session.record = replace(session.record, compact_percent=chosen)
+        session.change_record(compact_percent=chosen)
         session.publisher.publish(ConversationChanged(session.record))
 
     async def _omit(self, view: ContextView, more: Iterable[Omission], nothing: str) -> Edited | Refused:
@@ -266,9 +266,9 @@ class ContextManager:
                 record = RecordCompaction(session.ports.ids.new(), facts)
             changes = ConversationChanges(view=after, context_tokens=tokens, compaction=record)
             await session.ports.store.change(session.record.id, changes, session.ports.clock.now())
-            session.record = with_view(session.record, after, tokens)
+            session.set_view(after, tokens)
             if record is not None:
-                session.record = replace(session.record, compacted_at=session.record.message_count)
+                session.change_record(compacted_at=session.record.message_count)
             session.forget_rows()
             self._before.append(before)
         session.tell_context()

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from engine.context.message_cap import MOST
 from engine.executor.approving import limits_of
@@ -234,7 +233,7 @@ async def _set_title(session: Session, title: str) -> None:
     except StorageError:  # it keeps its title
         return
     if stored is not None and stored.title != session.record.title:
-        session.record = replace(session.record, title=stored.title, title_by=stored.title_by)
+        session.change_record(title=stored.title, title_by=stored.title_by)
         session.publisher.publish(ConversationChanged(session.record))
 
 

@@ -44,7 +44,7 @@ async def mend(session: Session) -> State:
     if stored is not None:
         ended = isinstance(stored.state, Completed | Failed)
         state = replace(stored.state, gen=gen) if ended else Idle(gen)
-        session.record = replace(stored.record, context_window=session.record.context_window)
+        session.set_record(replace(stored.record, context_window=session.record.context_window))
     session.forget_rows()
     await read_last(session)
     session.broken = False

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import takewhile
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from engine.executor.asking import OF_RUNS, count
 from engine.executor.call_questions import end_question
@@ -18,7 +17,7 @@ from engine.executor.history import mend
 from engine.executor.inbox import UNWANTED, InboxEntry
 from engine.executor.question_answers import ends_question
 from engine.executor.requests import Accepted, Refused
-from engine.executor.session import Session, with_view
+from engine.executor.session import Session
 from engine.executor.todo_lists import take_plan, with_finished_list
 from engine.executor.writes import saves_of, writes_of
 from engine.machine.effects import (
@@ -158,11 +157,7 @@ class MoveLoop(Struct, eq=False):
         except StorageError:
             session.calls.give_back(calls)
             raise
-        session.record = replace(
-            session.record,
-            updated_at=now,
-            message_count=session.record.message_count + len(committed.messages),
-        )
+        session.change_record(updated_at=now, message_count=session.record.message_count + len(committed.messages))
         self.enter(after.state)
         session.remember(committed.messages)
         if steered and session.steering is not None:
@@ -178,16 +173,14 @@ class MoveLoop(Struct, eq=False):
         session = self.session
         match save:
             case SaveContext(tokens, estimated, usage):
-                session.record = replace(
-                    session.record, context_tokens=tokens, context_estimated=estimated, last_usage=usage
-                )
+                session.change_record(context_tokens=tokens, context_estimated=estimated, last_usage=usage)
             case SaveView(draft):
-                session.record = with_view(session.record, draft.view, draft.tokens)
+                session.set_view(draft.view, draft.tokens)
                 session.forget_rows()
             case SaveCompaction(facts):
-                session.record = replace(session.record, compacted_at=facts.message_count)
+                session.change_record(compacted_at=facts.message_count)
             case FinishRun(status=status):
-                session.record = replace(session.record, last_status=status.value)
+                session.change_record(last_status=status.value)
             case SaveTodos() | SavePlan():
                 take_plan(session, save)
             case _:
@@ -203,7 +196,7 @@ class MoveLoop(Struct, eq=False):
         session = self.session
         stored = await session.ports.store.conversation(session.record.id)
         if stored is not None and stored.title != session.record.title:
-            session.record = replace(session.record, title=stored.title)
+            session.change_record(title=stored.title)
             session.publisher.publish(ConversationChanged(session.record))
 
     async def _is_wanted(self, wanted: Callable[[], Awaitable[bool]]) -> bool:

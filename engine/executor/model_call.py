@@ -38,7 +38,7 @@ from engine.executor.call_log import OpenCall
 from engine.executor.equipment import prepare_extensions, tools_of
 from engine.executor.event_hooks import ensure_hooks, tell_prompt_files, wants_hooks
 from engine.executor.ready_calls import offered_name, translate_calls
-from engine.executor.session import Session, with_view
+from engine.executor.session import Session
 from engine.executor.todo_lists import describe_list
 from engine.executor.window import estimate_tokens, prompt_facts, prune_results, window_of
 from engine.machine.broken import merge
@@ -160,7 +160,8 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
                 try:
                     reply = await _stream(session, provider, request, call, ask, pacing)
                 finally:
-                    session.set_window(window_of(session, session.record.model))  # the server may have named it
+                    # The server may have named the model.
+                    session.change_record(context_window=window_of(session, session.record.model))
                 cost_usd = await cost_of(session, model, reply)
                 record_reply(session, call, reply, cost_usd, message_id)
             pacing.answered(reply.usage)
@@ -329,7 +330,7 @@ async def _leave_out_images(session: Session, error: ProviderError) -> ProviderE
     tokens = estimate_tokens(session, rows, after)
     changes = ConversationChanges(view=after, context_tokens=tokens)
     await session.ports.store.change(session.record.id, changes, session.ports.clock.now())
-    session.record = with_view(session.record, after, tokens)
+    session.set_view(after, tokens)
     what = "It is" if len(refused) == 1 else f"Its {len(refused)} images are"
     message = f"{error.message.rstrip('.')}. {LEFT_OUT.format(what=what)}."
     return ProviderError(message, kind=error.kind, retryable=error.retryable, status=error.status)

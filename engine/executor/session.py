@@ -254,6 +254,7 @@ class Session(Struct, eq=False):
     """One conversation while it is open here."""
 
     record: ConversationRecord
+    """The stored facts; `set_record` alone assigns them."""
     state: State
     """The machine's state, as last committed; `MoveLoop.enter` alone assigns it."""
     ports: Ports
@@ -347,9 +348,24 @@ class Session(Struct, eq=False):
         """Put an event of the executor into the inbox, with writes for its move."""
         self.inbox.put(Priority.OUTCOME, InboxEntry(build, writes=writes))
 
-    def set_window(self, tokens: int) -> None:
-        """Take the window of the model in use."""
-        self.record = replace(self.record, context_window=tokens)
+    def set_record(self, record: ConversationRecord) -> None:
+        """Assign the stored facts, which no other place does."""
+        self.record = record
+
+    def change_record(self, **fields: Any) -> None:
+        """Replace fields of the record as it is now: a copy made before a wait would undo changes of others."""
+        self.set_record(replace(self.record, **fields))
+
+    def set_view(self, view: ContextView, tokens: int) -> None:
+        """Send another view of the messages from now on, with `tokens` in the window, estimated."""
+        self.change_record(
+            summary=view.summary,
+            context_start_seq=view.start_seq,
+            omitted=view.omitted,
+            earlier_views=view.earlier,
+            context_tokens=tokens,
+            context_estimated=True,
+        )
 
     def background(self, work: Coroutine[None, None, None]) -> None:
         """Run a coroutine in the background; a failure goes to the log."""
@@ -478,16 +494,3 @@ class Session(Struct, eq=False):
                 record.context_tokens, record.context_window, record.context_estimated, spent.cost_usd, spent.tokens
             )
         )
-
-
-def with_view(record: ConversationRecord, view: ContextView, tokens: int) -> ConversationRecord:
-    """The conversation with another view of its messages, and `tokens` in the window, estimated."""
-    return replace(
-        record,
-        summary=view.summary,
-        context_start_seq=view.start_seq,
-        omitted=view.omitted,
-        earlier_views=view.earlier,
-        context_tokens=tokens,
-        context_estimated=True,
-    )

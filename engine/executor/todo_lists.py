@@ -88,10 +88,10 @@ def take_plan(session: Session, save: SaveTodos | SavePlan) -> None:
     """Take a stored list, or an accepted plan with its mode, into the record, and report it."""
     match save:
         case SaveTodos(todos):
-            session.record = replace(session.record, todos=todos)
+            session.change_record(todos=todos)
         case SavePlan(plan, mode, at):
             chosen = PermissionMode(mode) if mode else session.record.permission_mode
-            session.record = replace(session.record, plan=plan, plan_at=at, permission_mode=chosen)
+            session.change_record(plan=plan, plan_at=at, permission_mode=chosen)
             if session.sub_agents is not None:
                 session.sub_agents.reconsider(session.record.id)
         case _:
@@ -130,7 +130,7 @@ class TodoEdits:
             after = replace(seen, items=tuple(items), edited=True)
             changes = ConversationChanges(todos=after)
             await session.ports.store.change(session.record.id, changes, session.ports.clock.now())
-            session.record = replace(session.record, todos=after)
+            session.change_record(todos=after)
         session.publisher.publish(ConversationChanged(session.record))
         return Accepted()
 

@@ -207,7 +207,7 @@ async def _store_count(session: Session, between_moves: asyncio.Lock, counted: C
             return False
         changes = ConversationChanges(context_tokens=tokens, context_counted=True)
         await session.ports.store.change(now.id, changes, session.ports.clock.now())
-        session.record = replace(session.record, context_tokens=tokens, context_estimated=False)
+        session.change_record(context_tokens=tokens, context_estimated=False)
     session.tell_context()
     return True
 

@@ -42,6 +42,11 @@ def test_the_loop_alone_assigns_the_state_of_a_conversation_and_in_one_place() -
     assert {str(path): names for path, names in found.items() if names} == {"executor/loop.py": ["enter"]}
 
 
+def test_the_record_of_an_open_conversation_is_assigned_in_one_place() -> None:
+    found = {path.relative_to(ENGINE): assignments(path, "record") for path in ENGINE.rglob("*.py")}
+    assert {str(path): names for path, names in found.items() if names} == {"executor/session.py": ["set_record"]}
+
+
 def test_the_record_of_an_open_conversation_holds_no_state() -> None:
     assert "state" in Session.__struct_fields__
     assert "state" not in ConversationRecord.__struct_fields__
