@@ -19,7 +19,6 @@ from engine.executor.effect_runner import BackgroundJobs, EffectRunner
 from engine.executor.equipment import own_tool_names
 from engine.executor.event_hooks import end_session, stop_idle_timer
 from engine.executor.expanding import stop_expanding
-from engine.executor.history import MessageRange, read_history, read_last
 from engine.executor.loop import CLOSED, MoveLoop
 from engine.executor.message_queue import MessageQueue
 from engine.executor.question_answers import (
@@ -33,7 +32,7 @@ from engine.executor.question_answers import (
 from engine.executor.question_answers import check_answers as why_not_answered
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Receipt, Refused, RunCaps
 from engine.executor.routing import RoutingControl
-from engine.executor.session import Session
+from engine.executor.session import MessageRange, Session
 from engine.executor.side_questions import SideQuestions
 from engine.executor.spending_caps import SpendingCaps
 from engine.executor.todo_lists import TodoEdits, build_plan_event, check_plan_answer
@@ -95,7 +94,7 @@ class Conversation:
         """Read the kind of the newest message, then serve the inbox."""
         session = self._session
         session.state_since = session.ports.clock.monotonic()
-        await read_last(session)
+        await session.read_last()
         await read_left_open(session)
         await self.queue.load()
         if not self.read_only:
@@ -126,7 +125,7 @@ class Conversation:
         """Send `listener` a snapshot, then every update; the result ends it."""
         session = self._session
         async with self.between_moves:
-            history = await read_history(session, session.settings.snapshot_messages)
+            history = await session.read_history(session.settings.snapshot_messages)
             snapshot = Snapshot(
                 conversation=session.record,
                 state=session.state,
@@ -158,7 +157,7 @@ class Conversation:
 
     async def history(self, before_seq: int, limit: int) -> MessageRange:
         """Read up to `limit` messages before a seq, ascending, with their tool calls."""
-        return await read_history(self._session, limit, before_seq - 1)
+        return await self._session.read_history(limit, before_seq - 1)
 
     async def say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
         """Send a message; it is stored before anything else happens, or refused with the reason."""

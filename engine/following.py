@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec.structs import replace
 
 from engine.conversation import Conversation
-from engine.executor.session import Session
+from engine.executor.session import AgentStopper, Session
 from engine.machine.messages import Role, ToolCall, ToolResult, ToolStatus, ToolUseBlock
 from engine.machine.states import is_busy
 from engine.machine.stop_cause import StopCause
@@ -175,18 +175,10 @@ REQUESTS_EVERY: Final = 0.25
 """Seconds between two looks while a run is under way; one costs 0.1 ms, and nothing between runs."""
 
 
-class AgentEnder(Protocol):
-    """Owner of the sub-agents, whose queue holds those that have not begun."""
-
-    def stop(self, agent_ids: Iterable[str], by: StopCause) -> None:
-        """Stop these; their text so far stays."""
-        ...
-
-
 class CancelWatcher:
     """Looks for requests while any conversation of this process is at work."""
 
-    def __init__(self, runs: RunStore, opened: Mapping[str, Conversation], sub_agents: AgentEnder | None) -> None:
+    def __init__(self, runs: RunStore, opened: Mapping[str, Conversation], sub_agents: AgentStopper | None) -> None:
         self._runs = runs
         self._opened = opened
         self._sub_agents = sub_agents

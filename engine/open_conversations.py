@@ -19,7 +19,7 @@ from engine.executor.requests import EngineError, MemoryShort
 from engine.executor.session import AgentStopper, Ports, Session
 from engine.executor.spending_caps import build_caps
 from engine.executor.window import window_of
-from engine.following import Following, why_read_only
+from engine.following import CancelWatcher, Following, why_read_only
 from engine.machine.stop_cause import StopCause
 from engine.ports import NoConversation, OwnedElsewhere
 from engine.ports.extensions import ClosingSource
@@ -87,14 +87,6 @@ class FolderTool(Protocol):
         ...
 
 
-class UpdateListener(Protocol):
-    """Listener to updates of every open conversation."""
-
-    def follow(self, update: Update) -> None:
-        """Take in an update."""
-        ...
-
-
 class OpenConversations:
     """Opens, keeps and closes the conversations of this process."""
 
@@ -106,7 +98,7 @@ class OpenConversations:
         self.tools: Mapping[str, Tool] = ports.tools
         """Tools of conversations of the user."""
         self.sub_agents: AgentOwner | None = None
-        self.cancelling: UpdateListener | None = None
+        self.cancelling: CancelWatcher | None = None
         """Listener to all of them, which cancels runs for other processes."""
         self.resting = Resting(self)
         """Closes conversations that were left."""

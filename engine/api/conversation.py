@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from engine.context.measure import WindowPart
     from engine.executor.context_manager import ContextReport, Edited, SystemPrompt
-    from engine.executor.history import MessageRange
     from engine.executor.requests import ApprovalAnswer, Refused, Review
+    from engine.executor.session import MessageRange
     from engine.machine.states import State
     from engine.ports import ConversationChanges
     from engine.records import Attachment, ConversationRecord

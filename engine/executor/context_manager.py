@@ -168,7 +168,7 @@ class ContextManager:
         """Shorten every long tool result that is old; where none is long, clear them."""
         view = self._session.record.view
         shown = omissions.apply(await self._read_rows(view), view.omitted)
-        return await self._omit(view, _choose_prunable(shown), NOTHING_TO_SHORTEN)
+        return await self._omit(view, omissions.shorten_old(shown) or omissions.clear_old(shown), NOTHING_TO_SHORTEN)
 
     async def strip_images(self) -> Edited | Refused:
         """Leave every image out."""
@@ -279,7 +279,3 @@ class ContextManager:
         """The stored messages that a view is made from."""
         session = self._session
         return await session.ports.store.messages(session.record.id, first_seq=max(1, view.start_seq))
-
-
-def _choose_prunable(shown: Sequence[StoredMessage]) -> tuple[Omission, ...]:
-    return omissions.shorten_old(shown) or omissions.clear_old(shown)

@@ -82,15 +82,11 @@ def collect_stopped_output(
     runs = shown_runs(captured, output)
     shown = f"{body}\n{line}" if body else line
     display = TerminalDisplay(shown, None, lines=all_lines(captured), runs=runs, folder=so_far.folder)
-    text = "\n".join([body or "[no output]", *_place(so_far), line])
+    text = "\n".join([body or "[no output]", *([f"[in {so_far.folder}]"] if so_far.folder else []), line])
     stopped = StoppedOutput(text, encode_display(display), truncated=captured.dropped > 0)
     if state.round.origin is not ToolOrigin.USER:
         return stopped, ()
     return _inspect(session, state.round.current, stopped)
-
-
-def _place(so_far: OutputSoFar) -> list[str]:
-    return [f"[in {so_far.folder}]"] if so_far.folder else []
 
 
 def _inspect(session: Session, call: ToolCall, stopped: StoppedOutput) -> tuple[StoppedOutput, tuple[Write, ...]]:

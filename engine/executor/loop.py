@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import takewhile
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.executor.asking import OF_RUNS, count
 from engine.executor.call_questions import end_question
 from engine.executor.effect_runner import FAILED_INSIDE, EffectRunner
 from engine.executor.event_hooks import start_idle_timer, tell_agent_ended
-from engine.executor.history import mend
 from engine.executor.inbox import UNWANTED, InboxEntry
 from engine.executor.question_answers import ends_question
 from engine.executor.requests import Accepted, Refused
@@ -43,6 +43,7 @@ from engine.machine.states import (
     Completed,
     Errored,
     Failed,
+    Idle,
     State,
     is_busy,
     run_of,
@@ -210,11 +211,32 @@ class MoveLoop(Struct, eq=False):
     async def _mend(self, entry: InboxEntry) -> bool:
         """True when the store works again; if not, the sender receives the error again."""
         try:
-            self.enter(await mend(self.session))
+            self.enter(await self._read_again())
         except StorageError as error:
             entry.settle(Refused(str(error), is_busy=isinstance(error, DatabaseBusy)))
             return False
         return True
+
+    async def _read_again(self) -> State:
+        """Close the parts that the failed run left open, as after a restart (SPEC STM-10); returns the state to enter:
+        idle, or failed for a sub-agent.
+
+        Raises:
+            StorageError: the store still fails; nothing has changed.
+        """
+        session, store = self.session, self.session.ports.store
+        await store.mend(session.record.id)
+        stored = await store.conversation(session.record.id)
+        state: State = session.state
+        gen = state.gen + 1
+        if stored is not None:
+            ended = isinstance(stored.state, Completed | Failed)
+            state = replace(stored.state, gen=gen) if ended else Idle(gen)
+            session.set_record(replace(stored.record, context_window=session.record.context_window))
+        session.forget_rows()
+        await session.read_last()
+        session.broken = False
+        return state
 
     def _report_storage_failure(self, entry: InboxEntry, wanted: State, message: str, *, is_busy: bool = False) -> None:
         """Handle a failed transaction: nothing starts, running tools are stopped, the draft returns (SPEC STM-00)."""
@@ -243,7 +265,8 @@ class MoveLoop(Struct, eq=False):
             end_question(session)
         self._tell_end(after.effects)
         if after.state != before:
-            if not _waits_on(before, after.state):
+            # One of several sub-agents has ended: the wait for them and its clock continue.
+            if not (isinstance(before, AwaitingSubagents) and isinstance(after.state, AwaitingSubagents)):
                 session.state_since = session.ports.clock.monotonic()
             publish(StateChanged(after.state, session.state_since, session.resumable))
 
@@ -305,11 +328,6 @@ def _may_be_named(record: ConversationRecord) -> bool:
 def _is_aborted(effects: tuple[Effect, ...]) -> bool:
     """True where the user stops a model call."""
     return any(isinstance(effect, AbortLlm) for effect in effects)
-
-
-def _waits_on(before: State, after: State) -> bool:
-    """True when one of several sub-agents has ended: the wait for them and its clock continue."""
-    return isinstance(before, AwaitingSubagents) and isinstance(after, AwaitingSubagents)
 
 
 def _collect_results(effects: tuple[Effect, ...]) -> list[ToolResult]:

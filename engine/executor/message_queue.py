@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -43,27 +43,11 @@ class SteeredMessage(Struct, frozen=True):
     writes: tuple[Write, ...]
 
 
-class QueueView(Protocol):
-    """The queue, as far as delivery needs it."""
-
-    waiting: tuple[QueuedMessage, ...]
-    held: bool
-
-    @property
-    def sending(self) -> bool:
-        """True while one of them is being sent: then none is delivered, lest it be both."""
-        ...
-
-    def drop_delivered(self, ids: Sequence[str]) -> None:
-        """Drop messages that a move has stored."""
-        ...
-
-
 class Steering(Struct, eq=False):
     """Prepares messages for the running turn, and gives them to the move that asks the model again."""
 
     session: Session
-    queue: QueueView
+    queue: MessageQueue
     _ready: dict[str, SteeredMessage] = field(default_factory=dict[str, SteeredMessage])
 
     async def prepare(self, queued: QueuedMessage) -> Refused | None:
@@ -102,7 +86,8 @@ class Steering(Struct, eq=False):
         found: list[Write] = []
         for queued in self.queue.waiting:
             ready = self._ready.get(queued.id)
-            if queued.delivery is Delivery.TOOL and ready is not None and _is_current(ready, queued):
+            is_current = ready is not None and (ready.text, ready.image_ids) == (queued.text, queued.image_ids)
+            if queued.delivery is Delivery.TOOL and ready is not None and is_current:
                 found += [DeliverQueued(queued.id, queued.text, ready.message, run_id), *ready.writes]
         return tuple(found)
 
@@ -119,10 +104,6 @@ class Steering(Struct, eq=False):
         """Drop what was made for messages that are gone."""
         for one in [key for key in self._ready if key not in waiting]:
             del self._ready[one]
-
-
-def _is_current(ready: SteeredMessage, queued: QueuedMessage) -> bool:
-    return (ready.text, ready.image_ids) == (queued.text, queued.image_ids)
 
 
 NOTHING_QUEUED = "There is nothing to queue; write a message first."

@@ -137,8 +137,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
     """Perform one RequestLlm; cancelling closes the connection and answers nothing."""
     clock, model = session.ports.clock, run_model(session)
     request: ModelRequest | None = None
-    message_id = session.ports.ids.new()
-    written: list[str] = []
+    message_id, written = session.ports.ids.new(), list[str]()
     try:
         check_budget(session)
         await check_caps(session, for_first_request=ask.iteration == 1 and not ask.attempt)

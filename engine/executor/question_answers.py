@@ -10,11 +10,10 @@ from msgspec.structs import replace
 
 from engine.executor.approving import limits_of, name_call
 from engine.executor.guarding import check_message
-from engine.executor.history import LAST_MESSAGES, read_history
 from engine.executor.inbox import InboxEntry, Priority
 from engine.executor.ready_calls import decide_call, prepare, rewrite
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Receipt, Refused, RunCaps
-from engine.executor.session import Session
+from engine.executor.session import LAST_MESSAGES, Session
 from engine.executor.user_requests import send
 from engine.machine import texts
 from engine.machine.effects import ExecTool
@@ -86,7 +85,7 @@ async def read_left_open(session: Session) -> None:
     may_be = session.last is LastMessage.TOOL_RESULT and isinstance(session.state, Idle) and not session.read_only
     if not may_be or ASK_TOOL not in session.tools:
         return
-    history = await read_history(session, LAST_MESSAGES)
+    history = await session.read_history(LAST_MESSAGES)
     newest = next((one for one in reversed(history.messages) if one.role is not Role.SYSTEM), None)
     blocks = newest.blocks if newest is not None else ()
     answered = [block.tool_use_id for block in blocks if isinstance(block, ToolResultBlock)]

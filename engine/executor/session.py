@@ -43,7 +43,7 @@ from engine.ports.server_texts import ServerTexts
 from engine.ports.statistics import StatisticsStore
 from engine.ports.task_store import MessageTracking, TaskStore
 from engine.ports.trace_export import Closable
-from engine.records import ConversationRecord, StoredMessage
+from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.rewind.rewind import Rewinding
 from engine.updates import AgentView, ContextChanged, Publisher, Question, RouteOffer
 from tools.contract import Access, Enforcement, ImageReader, SelfStarting, Tool
@@ -161,6 +161,8 @@ NEVER = 101
 """A threshold in per cent that no window reaches."""
 LONGEST_PARENT = 40
 """Characters of a conversation's title beside the name of its sub-agent."""
+LAST_MESSAGES = 8
+"""Enough rows to find one that a model can see behind trailing notices."""
 KEPT_SECONDS = 300.0
 """Seconds that rows stay in memory while nothing runs."""
 
@@ -240,6 +242,13 @@ class AgentStopper(Protocol):
     def results(self, parent_id: str) -> int:
         """Number of results that its model has not read yet."""
         ...
+
+
+class MessageRange(Struct, frozen=True):
+    """A range of stored messages with their tool calls."""
+
+    messages: tuple[StoredMessage, ...]
+    tool_calls: tuple[ToolCallRecord, ...]
 
 
 class ServerQuestion(Struct, eq=False):
@@ -411,6 +420,18 @@ class Session(Struct, eq=False):
             # A read may include a commit before its update arrives.
             newest = self._rows[-1].seq if self._rows else 0
             self._rows += [message for message in messages if message.seq > newest]
+
+    async def read_history(self, limit: int, last_seq: int | None = None) -> MessageRange:
+        """Read the newest `limit` messages up to a seq, ascending."""
+        messages = await self.ports.store.messages(self.record.id, last_seq=last_seq, limit=limit)
+        calls = await self.ports.store.tool_calls(self.record.id, [message.id for message in messages])
+        return MessageRange(tuple(messages), tuple(calls))
+
+    async def read_last(self) -> None:
+        """Read the kind of the newest message: the turn rule needs it (SPEC DEC-25)."""
+        history = await self.read_history(LAST_MESSAGES)
+        self.last, self.shell_run = LastMessage.NONE, None
+        self.remember(history.messages)
 
     async def rows(self) -> list[StoredMessage]:
         """Rows of a request; kept, so that neither a late step nor the next message waits for a read."""
