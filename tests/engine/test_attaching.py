@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from engine.conversation import Conversation
+from engine.engine import ConversationOptions
 from engine.executor import attaching
-from engine.executor.attaching import MOST_FILES, find_named_files
+from engine.executor.attaching import ANSWER_LENGTH, MOST_FILES, find_named_files
 from engine.executor.engine_settings import EngineSettings
-from engine.executor.requests import Accepted
+from engine.executor.requests import Accepted, Refused
 from engine.machine.messages import Block, ImageBlock, TextBlock, attached_in, text_in
 from engine.records import PermissionMode
 from tests.support.engine import EngineHarness, PlainImages, engine_harness
@@ -164,3 +165,46 @@ async def test_a_file_that_was_attached_may_be_changed_without_being_read_again(
         context = ToolContext(conversation.id, "1", harness.cwd, outside_allowed=False, report=lambda _: None)
         output = await WriteFile(ledger).run({"path": "a.py", "content": "other"}, context)
         assert not output.is_error
+
+
+LONG = Reply((Text("x" * (ANSWER_LENGTH + 5) + " end of it", 3),))
+
+
+async def test_the_model_reads_a_digest_of_the_conversation_behind_the_users_words(tmp_path: Path) -> None:
+    async with engine_harness(tmp_path, HELLO, LONG, HELLO) as harness:
+        other = await harness.conversation()
+        await other.say("how does it begin?")
+        await other.wait_idle()
+        await other.say("and how does it end?")
+        await other.wait_idle()
+        conversation = await harness.engine.create(ConversationOptions(harness.cwd, "scripted/main"))
+        text = f"go on as in @conversation:{other.id[:8]}, please"
+        await conversation.say(text)
+        await conversation.wait_idle()
+        [message] = harness.provider.requests[-1].messages
+        own, digest = [block.text for block in message.blocks if isinstance(block, TextBlock)]
+        assert own == text
+        assert digest.startswith(f'[Conversation {other.id} "how does it begin?", in {harness.cwd}, 4 messages')
+        assert "First request: how does it begin?" in digest
+        assert "Last request: and how does it end?" in digest
+        assert digest.endswith("end of it")
+        assert "characters left out" in digest
+        assert len(digest) < ANSWER_LENGTH + 500
+        assert conversation.record.title == text
+
+
+async def test_a_message_that_names_no_conversation_is_refused_with_the_reason(tmp_path: Path) -> None:
+    async with engine_harness(tmp_path, HELLO) as harness:
+        conversation = await harness.conversation()
+        answer = await conversation.say("see @conversation:ffffffff")
+        assert answer == Refused("@conversation:ffffffff cannot be read: there is no such conversation.")
+        assert harness.provider.requests == []
+
+
+async def test_a_mail_address_and_a_file_are_no_conversation(tmp_path: Path) -> None:
+    async with engine_harness(tmp_path, HELLO) as harness:
+        conversation = await harness.conversation()
+        await conversation.say("write to me@conversation:12345678 about @src/conversation.py")
+        await conversation.wait_idle()
+        [message] = harness.provider.requests[0].messages
+        assert len(message.blocks) == 1

@@ -12,22 +12,26 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from engine.activities import ActivityReporter
 from engine.context.input_guard import GuardAction
 from engine.conversation import Conversation
 from engine.executor.engine_settings import EngineSettings
+from engine.executor.requests import Activity
 from engine.machine.messages import Usage
 from engine.machine.states import (
     AwaitingApproval,
     AwaitingLlm,
     AwaitingSubagents,
     Idle,
+    Requesting,
     RetryWait,
+    Run,
     State,
     ToolExecuting,
 )
 from engine.records import PermissionMode
 from engine.records.events import EventKind
-from engine.updates import TextArrived
+from engine.updates import LiveTextDropped, Noticed, StateChanged, TextArrived, ToolDrafted
 from tests.engine.test_restart import killed_at
 from tests.support.crash_child import STAGES
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
@@ -410,3 +414,34 @@ async def test_texts_in_events_are_previews_that_any_reader_can_decode(tmp_path:
     assert max(len(row["payload_json"]) for row in rows) < 2_000
     with closing(sqlite3.connect(harness.store.path)) as connection:
         assert connection.execute("SELECT count(*) FROM events WHERE NOT json_valid(payload_json)").fetchone() == (0,)
+
+
+WAITS = AwaitingLlm(1, Run("run", 5), Requesting())
+
+
+async def test_an_answer_that_arrives_is_told_once_and_its_end_too(tmp_path: Path) -> None:
+    pieces = tuple(Text(f"piece {number} ") for number in range(50))
+    async with engine_harness(tmp_path, Reply((*pieces, Hang()))) as harness:
+        conversation = await harness.conversation()
+        seen: list[Activity] = []
+        harness.engine.watch(seen.append)
+        await conversation.say("go")
+        await until(lambda: any(one.writing for one in seen))
+        await until(lambda: len(harness.seen(TextArrived)) == 50)
+        assert [isinstance(one.state, AwaitingLlm) for one in seen if one.writing] == [True]
+        conversation.cancel()
+        await conversation.wait_idle()
+        assert (seen[-1].writing, isinstance(seen[-1].state, Idle)) == (False, True)
+
+
+async def test_a_new_request_waits_again_until_its_own_answer_arrives(tmp_path: Path) -> None:
+    async with engine_harness(tmp_path) as harness:
+        conversation = await harness.conversation()
+        seen: list[Activity] = []
+        teller = ActivityReporter(conversation, [seen.append])
+        asked = StateChanged(WAITS, 0.0)
+        for update in (asked, TextArrived("a"), TextArrived("b"), asked, ToolDrafted("patch", 9), Noticed("no news")):
+            teller.follow(update)
+        teller.follow(LiveTextDropped(cancelled=False))
+        teller.follow(TextArrived("again"))
+        assert [one.writing for one in seen] == [False, True, False, True, True]

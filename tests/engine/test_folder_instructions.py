@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -105,3 +106,39 @@ async def test_an_attached_file_brings_them_along_and_no_later_result_repeats_th
         heading = f"[Instructions for files in {work}/sub, from {work}/sub/AGENTS.md: 9 characters]\nxxxxxxxxx"
         assert [block.text for block in rows[0].blocks if isinstance(block, TextBlock)][-1] == heading
         assert await results(harness, conversation.id) == ["     1\tpass"]
+
+
+CALL = Reply((ScriptedCall("bash", '{"command": "ls"}'),))
+
+
+@dataclass
+class Rules:
+    """Another text each time it is read."""
+
+    read: list[Path] = field(default_factory=list[Path])
+
+    def of(self, folder: Path, window: int = 0) -> tuple[PromptFile, ...]:
+        self.read.append(folder)
+        text = f"Version {len(self.read)} of the rules."
+        return (PromptFile(PromptFileKind.INSTRUCTIONS, folder / "AGENTS.md", text),)
+
+    def beside(self, folder: Path, path: Path) -> tuple[PromptFile, ...]:
+        del folder, path
+        return ()
+
+
+async def test_every_request_of_a_run_says_what_its_first_one_said(tmp_path: Path) -> None:
+    rules = Rules()
+    settings = EngineSettings(instructions=rules, auto_title=False)
+    async with engine_harness(tmp_path, CALL, CALL, DONE, DONE, settings=settings) as harness:
+        conversation = await harness.conversation()
+        await conversation.say("first")
+        await conversation.wait_idle()
+        said = [request.system[0] for request in harness.provider.requests]
+        assert len(said) == 3
+        assert len(set(said)) == 1
+        assert "Version 1 of the rules." in said[0]
+        assert len(rules.read) == 1
+        await conversation.say("second")
+        await conversation.wait_idle()
+        assert "Version 2 of the rules." in harness.provider.requests[-1].system[0]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,12 @@ from engine.engine import ConversationOptions
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.machine.messages import TextBlock
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, Idle
+from engine.open_conversations import KILOBYTES
 from engine.records import PermissionMode
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tests.support.processes import start_plain
 from tests.support.scripted_provider import Fail, Hang, Reply, ScriptedCall, Text
+from tools import garbage
 from tools.bash import Bash
 
 SAYS = Reply((Text("one"),), always=True)
@@ -181,3 +185,28 @@ async def test_the_end_of_the_engine_waits_for_those_that_are_being_closed(tmp_p
         assert harness.engine.live() == ()
         assert len(harness.engine.resting) == 0
         assert conversation not in harness.engine.live()
+
+
+async def test_conversations_go_soon_after_some_were_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(garbage, "AFTERWARDS", 0.0)
+    monkeypatch.setattr(garbage, "DUE_AT", 2 * KILOBYTES)
+    async with engine_harness(tmp_path, Reply((Text("One."),)), Reply((Text("Two."),))) as harness:
+        gone: list[weakref.ref[Conversation]] = []
+        gc.disable()
+        try:
+            for _ in range(2):
+                conversation = await harness.conversation()
+                await conversation.say("hello")
+                await conversation.wait_idle()
+                await harness.engine.forget(conversation.id)
+                gone.append(weakref.ref(conversation))
+                del conversation
+            await until(lambda: _are_gone(gone))
+        finally:
+            gc.enable()
+
+
+def _are_gone(gone: list[weakref.ref[Conversation]]) -> bool:
+    """A task of the last one may end after the first collection, so others end here, too."""
+    garbage.garbage.ended(2 * KILOBYTES)
+    return not any(one() for one in gone)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from engine.conversation import Conversation
 from engine.executor.requests import Activity, ApprovalAnswer, ApprovalChoice
-from engine.machine.messages import TextBlock, Usage
+from engine.machine.agent_texts import SUBMITTED
+from engine.machine.messages import TextBlock, ToolUseBlock, Usage
 from engine.machine.states import AwaitingSubagents, Idle
 from engine.ports import ConversationChanges
 from engine.records import PermissionMode, StoredMessage
-from engine.updates import AgentsChanged
+from engine.updates import AgentsChanged, MessageSaved, ToolEnded, Update
 from tests.support.engine import engine_harness, until
 from tests.support.scripted_provider import Pause, Reply, ScriptedCall, Text
 
@@ -110,3 +112,23 @@ async def test_its_tokens_are_those_of_all_its_requests_at_work_ended_and_after_
 
 def words_of(message: StoredMessage) -> str:
     return "".join(block.text for block in message.blocks if isinstance(block, TextBlock))
+
+
+SUBMITS = Reply((ScriptedCall("submit_result", '{"result": "made"}'),), when="TASK one")
+
+
+async def test_a_submission_is_told_before_its_result(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    def hear(_: Conversation, update: Update) -> None:
+        if isinstance(update, ToolEnded):
+            told.append(update.result.text)
+        if isinstance(update, MessageSaved):
+            told.extend(block.name for block in update.message.blocks if isinstance(block, ToolUseBlock))
+
+    async with engine_harness(tmp_path, SPAWNS, SUBMITS, Reply((Text("Back."),), when="Sub-agent results")) as harness:
+        harness.engine.follow_agents(hear)
+        parent = await harness.conversation()
+        await parent.say("begin")
+        await parent.wait_idle()
+    assert told == ["submit_result", SUBMITTED]

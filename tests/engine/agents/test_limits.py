@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from engine.agents.manager import TaskRequest
+from engine.agents.manager import SubAgents, TaskRequest
+from engine.agents.spawn_tools import SpawnAgents, SpawnTask
+from engine.engine import ConversationOptions
 from engine.executor.engine_settings import EngineSettings
+from engine.machine.states import Failed, Idle
+from engine.ports import ConversationChanges
 from engine.ports.profiles import Profile
-from tests.support.engine import engine_harness
+from engine.records import PermissionMode
+from tests.support.engine import BuiltIn, engine_harness, until
 from tests.support.fates import words
-from tests.support.scripted_provider import Hang, Reply, ScriptedCall, Text
+from tests.support.scripted_provider import Hang, Pause, Reply, ScriptedCall, Text
 
 SPAWNS = Reply((ScriptedCall("spawn_agents", json.dumps({"tasks": [{"task": "TASK one"}]})),), when="begin")
 
@@ -70,3 +76,68 @@ async def test_a_projects_profile_lowers_what_the_user_set_and_never_raises_it(
         await harness.engine.sub_agents.begin(parent.id, "call", asked)
         (view,) = harness.engine.sub_agents.views(parent.id)
         assert (view.max_turns, view.timeout) == limits
+
+
+class Added(BuiltIn):
+    """More profiles than there is room for."""
+
+    def added(self, cwd: Path) -> tuple[Profile, ...]:
+        many = [Profile(f"p{number}", "x" * 400) for number in range(60)]
+        return (Profile("tools:reviewer", "Reviews\x1b[2J\n code"), Profile("bare"), *many)
+
+
+def test_each_is_named_to_the_model_with_its_description_as_far_as_there_is_room() -> None:
+    starter = cast("SubAgents", None)  # nothing is started
+    for tool in (SpawnAgents(starter, Added()), SpawnTask(starter, Added())):
+        told = json.dumps(tool.spec.input_schema, ensure_ascii=False)
+        assert "Also:\\ntools:reviewer: Reviews code\\nbare\\np0: xx" in told
+        assert "and 7 more without room for a name here" in told
+    assert "Also:" not in json.dumps(SpawnTask(starter, BuiltIn()).spec.input_schema)
+
+
+@pytest.mark.parametrize(
+    ("profile", "names"),
+    [("", ["bash", "spawn_agents", "spawn_task"]), ("code", ["bash", "spawn_agents", "spawn_task"]), ("explore", [])],
+)
+async def test_a_profile_says_what_the_users_own_conversation_may_call(
+    tmp_path: Path, profile: str, names: list[str]
+) -> None:
+    async with engine_harness(tmp_path, Reply((Text("Hello."),))) as harness:
+        options = ConversationOptions(
+            harness.cwd, "scripted/main", permission_mode=PermissionMode.AUTO, profile=profile
+        )
+        conversation = await harness.engine.create(options)
+        await conversation.say("hi")
+        await conversation.wait_idle()
+        assert [tool.name for tool in harness.provider.requests[0].tools] == names
+
+
+async def test_a_profile_that_is_gone_takes_nothing_away(tmp_path: Path) -> None:
+    async with engine_harness(tmp_path, Reply((Text("Hello."),))) as harness:
+        conversation = await harness.engine.create(ConversationOptions(harness.cwd, "scripted/main", profile="gone"))
+        await conversation.say("hi")
+        await conversation.wait_idle()
+        assert "bash" in {tool.name for tool in harness.provider.requests[0].tools}
+
+
+BEGINS = Reply(
+    (ScriptedCall("spawn_task", json.dumps({"task_description": "one", "initial_prompt": "TASK one"})),), when="go"
+)
+GOES_ON = Reply((Text("It works."),), when="started")
+ENDLESS = Reply((Pause(60.0),), when="TASK one", always=True)
+
+
+@pytest.mark.parametrize("changes", [ConversationChanges(archived=True), ConversationChanges(deleted=True)])
+async def test_what_works_in_the_background_is_stopped(changes: ConversationChanges, tmp_path: Path) -> None:
+    async with engine_harness(tmp_path, BEGINS, ENDLESS, GOES_ON) as harness:
+        parent = await harness.conversation()
+        await parent.say("go")
+        await parent.wait_idle()
+        sub_agents = harness.engine.sub_agents
+        assert sub_agents is not None
+        assert sub_agents.at_work(parent.id) == 1
+        await parent.change(changes)
+        await until(
+            lambda: sub_agents.at_work(parent.id) == 0 and isinstance(sub_agents.views(parent.id)[0].state, Failed)
+        )
+        assert isinstance(parent.state, Idle)

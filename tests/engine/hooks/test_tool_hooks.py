@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engine.conversation import Conversation
+from engine.executor.call_results import LONGEST
 from engine.executor.engine_settings import EngineSettings
+from engine.executor.event_hooks import drop_repeated_reason
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.machine.states import Idle
 from engine.records import PermissionMode
@@ -17,6 +20,9 @@ from engine.updates import ApprovalAsked, RunEnded
 from tests.support.engine import StubTool, until
 from tests.support.hooked import PYTHON, bash, group, hooked_engine, says, script, write_hooks
 from tests.support.scripted_provider import Fail, Reply, ScriptedCall
+from tools.files.ledger import ReadLedger
+from tools.patch import Patch
+from tools.read_file import ReadFile
 
 
 def validator(folder: Path) -> str:
@@ -312,3 +318,54 @@ async def test_a_deny_of_another_hook_counts_before_a_defer(tmp_path: Path) -> N
         await conversation.wait_idle()
         assert hooked.harness.seen(RunEnded)[-1].error_code == ""
         assert "never" in hooked.results()[0]
+
+
+RESULT = "A hook blocked bash: guard.py: use rg: it is\nfaster"
+
+
+def test_the_row_of_a_hook_that_blocked_leaves_the_reason_to_the_result() -> None:
+    row = "hook guard.py · PreToolUse · blocked · exit 2 · 0.1 s"
+    assert drop_repeated_reason(f"{row}: use rg: it is faster", RESULT) == row
+    assert drop_repeated_reason(f"{row}: use rg: it…", RESULT) == row
+
+
+def test_a_reason_that_the_result_does_not_give_stays() -> None:
+    row = "hook guard.py · PreToolUse · blocked · exit 2 · 0.1 s: use rg"
+    assert drop_repeated_reason(row, "A rule denied it") == row
+    slow = "hook slow.py · PreToolUse · 2.0 s"
+    assert drop_repeated_reason(slow, RESULT) == slow
+
+
+async def response_to_edit(folder: Path, content: str, edit: dict[str, str]) -> dict[str, Any]:
+    """The `tool_response` of one edit of a file."""
+    seen, ledger = folder / "seen", ReadLedger()
+    (folder / "project").mkdir()
+    if content:
+        (folder / "project" / "a.txt").write_text(content, newline="")
+    write_hooks(folder / "config" / "hooks.json", PostToolUse=[group(f"cat > {seen}", "Edit|MultiEdit")])
+    reads = Reply((ScriptedCall("read_file", json.dumps({"path": "a.txt"})),))
+    edits = Reply((ScriptedCall("patch", json.dumps({"path": "a.txt", "edits": [edit]})),))
+    async with hooked_engine(folder, reads, edits, says("done"), tools=(ReadFile(ledger), Patch(ledger))) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        assert seen.exists(), hooked.results()
+    response: dict[str, Any] = json.loads(seen.read_text())["tool_response"]
+    return response
+
+
+@pytest.mark.parametrize(("content", "original"), [("one\ntwo\n", "one\ntwo\n"), ("one\r\ntwo\r\n", "one\ntwo\n")])
+async def test_it_is_what_the_edit_found(tmp_path: Path, content: str, original: str) -> None:
+    response = await response_to_edit(tmp_path, content, {"op": "replace", "old": "two", "new": "three"})
+    assert response["originalFile"] == original
+
+
+async def test_of_a_long_file_the_beginning_is_given(tmp_path: Path) -> None:
+    content = "é" * 70 + "\n"
+    response = await response_to_edit(tmp_path, content * 4_000, {"op": "append", "new": "end"})
+    assert response["originalFile"] == (content * 4_000)[:LONGEST]
+
+
+async def test_a_new_file_had_none(tmp_path: Path) -> None:
+    response = await response_to_edit(tmp_path, "", {"op": "append", "new": "end\n"})
+    assert response.get("originalFile") is None

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from pathlib import Path
 
-from engine.rewind.values import Changed
-from tests.support.rewinding import Deed, scene
+import pytest
+from msgspec.structs import replace
+
+from engine.ports import ConversationChanges
+from engine.ports.turns import StepState
+from engine.rewind.snapshots import contents
+from engine.rewind.values import Changed, RewindScope
+from tests.support.rewinding import Deed, Scene, scene
 from tests.support.waiting import PATIENCE
 
 
@@ -60,3 +67,75 @@ async def test_a_run_under_way_is_part_of_it_and_is_still_taken_back_whole(tmp_p
         assert found == [("first.txt", 1, 0, ""), ("second.txt", 1, 0, "")]
         points = (await it.rewinding.points(conversation.record)).points
         assert [one.name for one in points[0].files] == ["first.txt", "second.txt"]
+
+
+def kept(it: Scene) -> int:
+    database = sqlite3.connect(it.home / "data" / "checkpoints" / "contents.db")
+    try:
+        return int(database.execute("SELECT COUNT(*) FROM contents").fetchone()[0])
+    finally:
+        database.close()
+
+
+def versions(folder: Path) -> None:
+    (folder / "a.txt").write_text("the second version")
+
+
+async def test_contents_go_with_the_last_conversation_that_needs_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contents, "SPARED_SECONDS", -1.0)
+    async with scene(tmp_path, 1) as it:
+        (it.cwd / "a.txt").write_text("the first version")
+        conversation = await it.conversation()
+        await it.turn(conversation, "first", versions)
+        assert kept(it) == 2
+        assert await it.rewinding.collect() == 0, "a change names the first, the newest look the second"
+        await it.rewinding.rewind(conversation.record, conversation.state, 1, RewindScope.FILES)
+        assert (it.cwd / "a.txt").read_text() == "the first version"
+        await it.engine.forget(conversation.id)
+        await it.engine.change(conversation.id, ConversationChanges(deleted=True))
+        assert await it.engine.bulk.purge([conversation.id]) == []
+        assert kept(it) == 1, "what the folder held at the newest look is still needed to see the next change"
+
+
+async def test_what_is_young_stays(tmp_path: Path) -> None:
+    async with scene(tmp_path, 1) as it:
+        (it.cwd / "a.txt").write_text("the first version")
+        conversation = await it.conversation()
+        await it.turn(conversation, "first", versions)
+        await it.engine.forget(conversation.id)
+        await it.engine.bulk.purge([conversation.id])
+        assert kept(it) == 2
+
+
+async def test_a_restore_that_was_cut_off_is_named_once_its_process_is_gone(tmp_path: Path) -> None:
+    async with scene(tmp_path, 1) as it:
+        conversation = await it.conversation()
+        await it.turn(conversation, "Write it", versions)
+        (step,) = await it.store.turn_log.steps(conversation.id)
+        await it.store.turn_log.save(replace(step, state=StepState.RESTORING))
+        assert await it.rewinding.cut_off() == "", "this process may be at it"
+        await it.engine.forget(conversation.id)
+        assert await it.rewinding.cut_off() == (
+            "A restore of files was interrupted in “Write it”; Esc Esc there finishes or undoes it."
+        )
+
+
+async def test_many_contents_are_stored_raw_and_packed_later(tmp_path: Path) -> None:
+    async with scene(tmp_path, 1) as it:
+        for number in range(300):
+            (it.cwd / f"{number}.txt").write_text(f"{number} " * 200)
+        await it.rewinding.folders.look(it.cwd)
+        raw = sqlite3.connect(it.home / "data" / "checkpoints" / "contents.db")
+        assert raw.execute("SELECT COUNT(*) FROM contents WHERE packed = 0").fetchone() == (300,)
+        while await it.rewinding.folders.tidy():
+            pass
+        assert raw.execute("SELECT COUNT(*) FROM contents WHERE packed = 0").fetchone() == (0,)
+        raw.close()
+        look = await it.rewinding.folders.look(it.cwd)
+        (it.cwd / "7.txt").unlink()
+        after = await it.rewinding.folders.look(it.cwd)
+        (change,) = await it.rewinding.folders.changes(look.id, after.id)
+        await it.rewinding.folders.restore(it.cwd, [type(change)(change.path, change.after, change.before)])
+        assert (it.cwd / "7.txt").read_text() == "7 " * 200
