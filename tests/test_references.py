@@ -11,8 +11,7 @@ from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.names import COMMANDS as PROGRAM_COMMANDS
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.config.settings import KEYS, PROVIDER_KEYS
-from phoenix_tui.features.catalogue import ALIASES, BY_NAME, COMMANDS
-from phoenix_tui.linear.run import RUNS as LINE_COMMANDS
+from phoenix_tui.features.catalogue import ALIASES, BY_NAME, COMMANDS, LINE_COMMANDS
 from tests.support.references import (
     ROOT,
     documents,

@@ -1,4 +1,4 @@
-"""/agents: the sub-agents of the conversation in view, and the ways between them."""
+"""Commands on work in progress: sub-agents, their questions, background commands."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ from collections.abc import Sequence
 from typing import Final
 
 from engine.updates import AgentView
-from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.commands.panes import split_with
+from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.agents import NONE_AT_WORK, agent_named, stop_agents, views_in_view
+from phoenix_tui.features.approvals import NOTHING_WAITS, asked_elsewhere, pending
+from phoenix_tui.features.jobs import jobs_in_view
 from phoenix_tui.features.sub_agents import at_work, family_of
 from phoenix_tui.modals.agents_sheet import BESIDE, AgentsSheet
+from phoenix_tui.modals.approvals_sheet import ApprovalsSheet
+from phoenix_tui.modals.jobs_sheet import JobsSheet
 
 USAGE: Final = "Give next, previous, parent, stop, fold, or an id or the start of a task."
 
 
-async def agents(ctx: CommandContext, argument: str) -> None:
+async def run_agents(ctx: CommandContext, argument: str) -> None:
     """The list of all; or one by its id or task; or a way through them."""
     front = ScreenFrontEnd(ctx)
     if argument == "parent":
@@ -86,4 +90,21 @@ def _fold(ctx: CommandContext) -> None:
         ctx.tell(NONE_AT_WORK)
 
 
-RUNS: Final[dict[str, CommandFunction]] = {"agents": agents}
+async def run_approvals(ctx: CommandContext, _: str) -> None:
+    """All of them, oldest first, to answer without going there."""
+    engine = ctx.active.services.engine
+    elsewhere = await asked_elsewhere(engine)
+    if not pending(engine):
+        ctx.tell("\n".join([NOTHING_WAITS, *elsewhere]))
+        return
+    sheet = ApprovalsSheet(engine, ctx.toasts, plain=ctx.active.launch.plain, elsewhere=elsewhere)
+    if chosen := await ctx.sheets.show(sheet):
+        await ctx.active.open(chosen)
+
+
+async def run_jobs(ctx: CommandContext, _: str) -> None:
+    """Background commands: read one, end one."""
+    front = ScreenFrontEnd(ctx)
+    found = jobs_in_view(front)
+    if found is not None:
+        await ctx.sheets.show(JobsSheet(found, front))

@@ -1,26 +1,38 @@
-"""The context window: its contents, and making room."""
+"""Commands about the context window, its cost, and questions beside it."""
 
 from __future__ import annotations
 
+import time
 from typing import Final
 
 from textual.content import Content
 
-from phoenix_tui.commands.command_context import CommandContext, CommandFunction
+from engine.api.conversation import ConversationApi
+from engine.records import SideExchange
+from engine.records.traces import TraceSpan
+from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.compaction import SummaryReview, compact
 from phoenix_tui.features.context_window import sent_prompt, sent_to
-from phoenix_tui.features.init import init as write_instructions
+from phoenix_tui.features.cost import NOTHING_SENT, choose_run, cost_report
+from phoenix_tui.features.front_end import Option
 from phoenix_tui.features.mcp import server_shares
+from phoenix_tui.features.side_questions import FORKED, why_not
+from phoenix_tui.features.statistics import statistics_of
+from phoenix_tui.features.traces import traces_in_view
 from phoenix_tui.modals.context_sheet import COMPACT, ContextSheet
+from phoenix_tui.modals.side_question_sheet import SideQuestionSheet
+from phoenix_tui.modals.statistics_sheet import StatisticsSheet
 from phoenix_tui.modals.summary_sheet import SummarySheet
+from phoenix_tui.modals.trace_sheet import TraceSheet
 from phoenix_tui.text.labels import Tone
+from phoenix_tui.text.trace_text import summary_facts, summary_words
 
 HANG: Final = 2
 """Cells that a wrapped row of the prompt is indented."""
 
 
-async def context(ctx: CommandContext, _: str) -> None:
+async def run_context(ctx: CommandContext, _: str) -> None:
     """Show the contents of the window, and actions on them."""
     front = ScreenFrontEnd(ctx)
     conversation = sent_to(front, messages=True)
@@ -29,17 +41,12 @@ async def context(ctx: CommandContext, _: str) -> None:
     shares = await server_shares(front)
     answer = await ctx.sheets.show(ContextSheet(conversation, plain=ctx.active.launch.plain, said=shares))
     if answer == COMPACT:
-        await summarize(ctx)
+        await run_compact(ctx)
     elif answer:
         ctx.active.parts.transcript.scroller.jump(int(answer.removeprefix("#")))
 
 
-async def init(ctx: CommandContext, _: str) -> None:
-    """Write a first AGENTS.md."""
-    await write_instructions(ScreenFrontEnd(ctx))
-
-
-async def prompt(ctx: CommandContext, _: str) -> None:
+async def run_prompt(ctx: CommandContext, _: str) -> None:
     """The system prompt as it is sent, and the tools beside it."""
     conversation = sent_to(ScreenFrontEnd(ctx))
     if conversation is None:
@@ -75,9 +82,90 @@ class SheetSummaryAsker:
         return await self._ctx.sheets.show(sheet) or ""
 
 
-async def summarize(ctx: CommandContext, focus: str = "", *, before: int = 0) -> None:
+async def run_compact(ctx: CommandContext, focus: str = "", *, before: int = 0) -> None:
     """Summarize older messages now, or those before one; the text behind the command has priority."""
     await compact(ScreenFrontEnd(ctx), SheetSummaryAsker(ctx), focus, before=before)
 
 
-RUNS: Final[dict[str, CommandFunction]] = {"context": context, "compact": summarize, "prompt": prompt, "init": init}
+async def run_stats(ctx: CommandContext, page: str) -> None:
+    """All pages; `page` names the first one shown."""
+    api = statistics_of(ScreenFrontEnd(ctx))
+    await ctx.sheets.show(StatisticsSheet(api, time.time(), page=page, plain=ctx.active.launch.plain))
+
+
+HEADING: Final = "Runs of this conversation, newest first"
+
+
+async def run_trace(ctx: CommandContext, _: str) -> None:
+    """Choose a run, read its tree; Esc returns to the list, a message ends both."""
+    front, chosen = ScreenFrontEnd(ctx), ""
+    while found := await traces_in_view(front):
+        options = [Option(one.run_id, summary_words(one), summary_facts(one)) for one in found]
+        chosen = await front.pick(HEADING, options, current=chosen)
+        tree = await ctx.active.services.library.traces.of_run(chosen) if chosen else None
+        if tree is None:
+            return
+        sheet = TraceSheet(ctx.active.services.library.traces, tree, plain=ctx.active.launch.plain)
+        span = await ctx.sheets.show(sheet)
+        if span is not None:
+            await _go(ctx, span)
+            return
+
+
+async def _go(ctx: CommandContext, span: TraceSpan) -> None:
+    """Show a span's message in the transcript, also that of a sub-agent."""
+    conversation = ctx.active.conversation
+    if conversation is None or conversation.id != span.conversation_id:
+        await ctx.active.open(span.conversation_id)
+    ctx.active.parts.transcript.scroller.jump(span.message_seq)
+
+
+async def run_cost(ctx: CommandContext, what: str) -> None:
+    """Tokens and cost, and the last run; `runs`: any of them."""
+    front, conversation = ScreenFrontEnd(ctx), ctx.active.conversation
+    if conversation is None:
+        ctx.tell(NOTHING_SENT)
+    elif what == "runs":
+        await choose_run(front, conversation)
+    else:
+        report = await cost_report(front, conversation)
+        last_run = ("\n\n", ("Last run", "bold"), "\n", "\n".join(report.last_run)) if report.last_run else ()
+        lines = "".join(f"{line}\n" for line in report.lines)
+        text = Content.assemble((f"{report.price}\n", "bold"), lines, (report.remark, Tone.QUIET.value), *last_run)
+        ctx.sheets.read("Cost of this conversation", text)
+
+
+async def run_btw(ctx: CommandContext, question: str) -> None:
+    """A question beside the conversation, also while the agent works."""
+    conversation = ctx.active.conversation
+    refused = why_not(conversation, question)
+    if conversation is None or refused:
+        ctx.tell(refused)
+    else:
+        await _side_questions(ctx, conversation, question)
+
+
+async def _side_questions(ctx: CommandContext, conversation: ConversationApi, question: str) -> None:
+    """Ask beside the conversation until the sheet is closed: copy an answer, ask on, or continue in a copy."""
+    earlier: list[SideExchange] = []
+    answered = ""
+    while question:
+        sheet = SideQuestionSheet(question, conversation.side, earlier, answered)
+        await ctx.sheets.show(sheet)
+        answered = sheet.exchange.answer
+        match sheet.wanted:
+            case "copy":
+                ctx.tell(f"Copied {len(answered):,} characters {await ctx.clipboard.copy(answered)}.")
+            case "more":
+                follow_up = await ctx.sheets.ask_line("Ask on", "") or ""
+                if follow_up.strip():
+                    earlier.append(sheet.exchange)
+                    question, answered = follow_up.strip(), ""
+            case "fork":
+                copy = await ctx.active.services.engine.fork(conversation.id, None, [*earlier, sheet.exchange])
+                await ctx.active.show(copy)
+                await ctx.active.index.reload()
+                ctx.tell(FORKED)
+                return
+            case _:
+                return

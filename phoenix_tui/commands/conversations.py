@@ -1,42 +1,246 @@
-"""Commands on conversations: open, name, copy, archive, stop."""
+"""Commands on conversations and actions on rows of the list: begin, name, copy, archive, each with its undo."""
 
 from __future__ import annotations
 
-from typing import Final
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Final, TypeAlias
 
-from phoenix_tui.commands.archive import archive_or_delete
-from phoenix_tui.commands.command_context import CommandContext, CommandFunction
-from phoenix_tui.commands.screen_front_end import on_screen
+from engine.executor.requests import Refused
+from engine.ports import ConversationChanges
+from phoenix_tui.commands.panes import split_with
+from phoenix_tui.commands.run import CommandContext, UndoStep
+from phoenix_tui.commands.screen_front_end import ScreenFrontEnd, on_screen
 from phoenix_tui.features import conversations
+from phoenix_tui.features.archive import archive_or_delete as archive_all
+from phoenix_tui.features.archive import not_done
+from phoenix_tui.keys.active_keys import hint, key
+from phoenix_tui.modals.archive_sheet import ArchiveSheet
+from phoenix_tui.modals.peek_sheet import PeekSheet
+from phoenix_tui.panes.split import MOST
+from phoenix_tui.text.request_text import quick_answer
+from phoenix_tui.widgets.answer_gate import GRACE
+from phoenix_tui.widgets.roster import Group
+from tools.asked_questions import MOST_OPTIONS
+
+NOTHING_ASKED: Final = "This conversation asks nothing."
+MOST_STEPS: Final = 50
+"""Archives and deletes that u reverses, one after another."""
+RowsAction: TypeAlias = Callable[[CommandContext, tuple[str, ...]], Awaitable[None]]
 
 
-async def new(ctx: CommandContext, _: str) -> None:
+async def act(ctx: CommandContext, action: str, ids: tuple[str, ...]) -> None:
+    """Act on these rows; without any, only actions that need none run."""
+    if ids or action in NEED_NONE:
+        await ACTS[action](ctx, ids)
+
+
+async def rename_row(ctx: CommandContext, ids: tuple[str, ...]) -> None:
+    """Ask for a title."""
+    row = ctx.active.index.summary(ids[0])
+    await rename_one(ctx, ids[0], row.title if row is not None else "")
+
+
+async def rename_one(ctx: CommandContext, conversation_id: str, before: str, title: str = "") -> None:
+    """Ask for a title where none is given."""
+    title = title or await ctx.sheets.ask_line("Title of this conversation", before) or ""
+    if title.strip():
+        await ctx.active.services.engine.change(conversation_id, ConversationChanges(title=title.strip()))
+        await ctx.active.index.reload()
+
+
+async def archive(ctx: CommandContext, ids: tuple[str, ...]) -> None:
+    """Put them away."""
+    await archive_or_delete(ctx, ids, delete=False)
+
+
+async def delete(ctx: CommandContext, ids: tuple[str, ...]) -> None:
+    """Move them to the trash."""
+    await archive_or_delete(ctx, ids, delete=True)
+
+
+async def archive_or_delete(ctx: CommandContext, ids: Sequence[str], *, delete: bool) -> None:
+    """Archive or trash; running ones stay. One undo reverses all of it."""
+    active = ctx.active
+    if (
+        active.conversation is not None
+        and active.conversation.id in ids
+        and not active.index.runs(active.conversation.id)
+    ):
+        await active.begin()
+    done = await archive_all(active.services.engine, ids, delete=delete)
+    if done.ids:
+        back = ConversationChanges(deleted=False) if delete else ConversationChanges(archived=False)
+        ctx.undo.append(UndoStep(done.ids, back))
+        del ctx.undo[:-MOST_STEPS]
+    await active.index.reload()
+    ctx.tell(done.words(f"{key('restore')} undoes"), bad=not done.ids)
+
+
+async def bring_back(ctx: CommandContext, _: tuple[str, ...] = ()) -> None:
+    """Take back the last archive or delete, however many it was."""
+    if not ctx.undo:
+        ways = hint(("archived", "shows the archive"), ("trash", "the trash"))
+        ctx.tell(f"There is nothing to restore; {ways}.")
+        return
+    step = ctx.undo.pop()
+    await ctx.active.services.engine.bulk.change(step.ids, step.changes)
+    await ctx.active.index.reload()
+    ctx.tell("Restored." if len(step.ids) == 1 else f"{len(step.ids)} restored.")
+
+
+async def pin(ctx: CommandContext, ids: tuple[str, ...]) -> None:
+    """Pin them to the top; where all of them are, unpin."""
+    index = ctx.active.index
+    pinned = all((row := index.summary(one)) is not None and row.pinned_at for one in ids)
+    refused = await ctx.active.services.engine.bulk.change(ids, ConversationChanges(pinned=not pinned))
+    await index.reload()
+    if refused:
+        ctx.tell(not_done(0, len(refused)), bad=True)
+
+
+async def stop(ctx: CommandContext, ids: tuple[str, ...]) -> None:
+    """Stop the runs in them."""
+    running = [one for one in ctx.active.services.engine.live() if one.id in ids and ctx.active.index.runs(one.id)]
+    for one in running:
+        one.cancel()
+    if not running:
+        ctx.tell("Nothing is running.")
+    elif len(ids) > 1:
+        ctx.tell(f"{len(running)} stopped.")
+
+
+async def fork(ctx: CommandContext, ids: tuple[str, ...]) -> None:
+    """Continue in a copy."""
+    await ctx.active.show(await ctx.active.services.engine.fork(ids[0]))
+    await ctx.active.index.reload()
+    ctx.tell("Forked. You are in the copy.")
+
+
+async def fork_worktree(ctx: CommandContext, ids: tuple[str, ...]) -> None:
+    """Continue in a copy, in a git worktree of its own. Raises EngineError."""
+    from phoenix_tui.features.fork_worktree import fork_into_worktree  # noqa: PLC0415 - git, seldom used
+
+    row = ctx.active.index.summary(ids[0])
+    if row is None:
+        return
+    copy = await fork_into_worktree(ScreenFrontEnd(ctx), row.id, row.cwd)
+    await ctx.active.open(copy.id)
+    ctx.environment.count_commits()
+    await ctx.active.index.reload()
+    ctx.tell("Forked. You are in the copy.")
+
+
+async def new_worktree(ctx: CommandContext, _: tuple[str, ...] = ()) -> None:
+    """Begin a conversation in a git worktree of its own. Raises EngineError."""
+    await run_worktree(ctx, "")
+
+
+async def peek(ctx: CommandContext, ids: tuple[str, ...]) -> None:
+    """Look in without opening; the sheet answers and replies by itself, o opens."""
+    row = ctx.active.index.summary(ids[0])
+    if row is None:
+        return
+    active = ctx.active
+    openings, plain = active.parts.openings, active.launch.plain
+    if await ctx.sheets.show(PeekSheet(active.services.engine, row, ctx.toasts, openings, plain=plain)):
+        await active.open(row.id)
+
+
+async def answer_row(number: int, ctx: CommandContext, ids: tuple[str, ...]) -> None:
+    """Answer the one question of a row by the number of an option; anything else that it asks is shown first."""
+    found = next((one for one in ctx.active.services.engine.live() if one.id == ids[0]), None)
+    question = found.question if found is not None else None
+    if found is None or question is None:
+        ctx.tell(NOTHING_ASKED)
+        return
+    answer = quick_answer(question, str(number))
+    if answer is None:
+        await peek(ctx, ids)
+    elif time.monotonic() - question.asked >= GRACE:
+        receipt = await found.answer(question.call.id, answer)
+        ctx.tell(receipt.reason if isinstance(receipt, Refused) else "Answered.", bad=isinstance(receipt, Refused))
+
+
+async def run_archived(ctx: CommandContext, _: tuple[str, ...] | str = ()) -> None:
+    """Show the archived conversations."""
+    await _aside(ctx, Group.ARCHIVED)
+
+
+async def run_trash(ctx: CommandContext, _: tuple[str, ...] | str = ()) -> None:
+    """The conversations that were deleted."""
+    await _aside(ctx, Group.TRASH)
+
+
+async def _aside(ctx: CommandContext, group: Group) -> None:
+    opened = await ctx.sheets.show(ArchiveSheet(ctx.active.services.engine, group, plain=ctx.active.launch.plain))
+    await ctx.active.index.reload()
+    if opened:
+        await ctx.active.open(opened)
+
+
+async def run_pin(ctx: CommandContext, _: str) -> None:
+    """Pin the open conversation, or unpin it."""
+    if ctx.active.conversation is not None:
+        await pin(ctx, (ctx.active.conversation.id,))
+
+
+async def beside(ctx: CommandContext, ids: tuple[str, ...]) -> None:
+    """Show them beside the one in view, each in its pane."""
+    for one in ids[:MOST]:
+        await split_with(ctx, one)
+    ctx.dock.screen.set_focus(ctx.dock.composer)
+
+
+async def run_worktree(ctx: CommandContext, argument: str) -> None:
+    """Begin in a worktree, or merge, remove or list them; then count the commits in view again."""
+    from phoenix_tui.features.worktree import worktree  # noqa: PLC0415 - git, seldom used
+
+    try:
+        await worktree(ScreenFrontEnd(ctx), argument)
+    finally:
+        ctx.environment.count_commits()
+    await ctx.active.index.reload()
+
+
+ACTS: Final[dict[str, RowsAction]] = {
+    "rename": rename_row,
+    "archive": archive,
+    "delete": delete,
+    "restore": bring_back,
+    "pin": pin,
+    "stop": stop,
+    "fork": fork,
+    "fork worktree": fork_worktree,
+    "new worktree": new_worktree,
+    "peek": peek,
+    "beside": beside,
+    **{f"answer {number}": partial(answer_row, number) for number in range(1, MOST_OPTIONS + 1)},
+    "archived": run_archived,
+    "trash": run_trash,
+}
+NEED_NONE: Final = frozenset({"restore", "archived", "trash", "new worktree"})
+
+
+run_rename: Final = on_screen(conversations.rename, listed=True)
+run_fork: Final = on_screen(conversations.fork, listed=True)
+
+
+async def run_new(ctx: CommandContext, _: str) -> None:
     """An empty conversation."""
     if ctx.active.conversation is not None:
         ctx.active.conversation.hooks.end_reason = "clear"
     await ctx.active.begin()
 
 
-async def archive(ctx: CommandContext, _: str) -> None:
+async def run_archive(ctx: CommandContext, _: str) -> None:
     """Put the open conversation away."""
     if ctx.active.conversation is not None:
         await archive_or_delete(ctx, [ctx.active.conversation.id], delete=False)
 
 
-async def delete(ctx: CommandContext, _: str) -> None:
+async def run_delete(ctx: CommandContext, _: str) -> None:
     """Move the open conversation to the trash."""
     if ctx.active.conversation is not None:
         await archive_or_delete(ctx, [ctx.active.conversation.id], delete=True)
-
-
-RUNS: Final[dict[str, CommandFunction]] = {
-    "new": new,
-    "resume": on_screen(conversations.resume),
-    "rename": on_screen(conversations.rename, listed=True),
-    "fork": on_screen(conversations.fork, listed=True),
-    "retry": on_screen(conversations.retry),
-    "stop": on_screen(conversations.stop),
-    "stopall": on_screen(conversations.stop_all),
-    "archive": archive,
-    "delete": delete,
-}

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from engine.executor.requests import EngineError
 from engine.records import ConversationQuery, ConversationSummary
-from phoenix_tui.commands.command_context import CommandContext
-from phoenix_tui.commands.run import run_command
+from phoenix_tui.commands.run import CommandContext, run_command
 from phoenix_tui.commands.settings import change_setting
 from phoenix_tui.features.catalogue import BY_NAME, COMMANDS
 from phoenix_tui.features.settings_api import Setting

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Final, cast
 
 from engine.records import ConversationQuery
-from phoenix_tui.commands.command_context import CommandContext, CommandFunction
+from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.panes.saved_panes import recall
@@ -28,7 +28,7 @@ def panes_of(ctx: CommandContext) -> Split | None:
     return beside if isinstance(beside, Split) else None
 
 
-async def split(ctx: CommandContext, reference: str) -> None:
+async def run_split(ctx: CommandContext, reference: str) -> None:
     """Another conversation beside this one: by title or id, else chosen."""
     engine = ctx.active.services.engine
     chosen: str | None = reference if reference == NEW else ""
@@ -78,7 +78,7 @@ async def _choose(ctx: CommandContext) -> str | None:
     return await ctx.sheets.show(sheet)
 
 
-async def pane(ctx: CommandContext, where: str) -> None:
+async def run_pane(ctx: CommandContext, where: str) -> None:
     """Go to another pane: next, previous or its number."""
     async with _behind_changes(ctx):
         await _go(ctx, where)
@@ -108,7 +108,7 @@ async def _go(ctx: CommandContext, where: str) -> None:
         ctx.tell(f"Give next, previous or a number from 1 to {panes.count}.", bad=True)
 
 
-async def close(ctx: CommandContext, _: str) -> None:
+async def run_close(ctx: CommandContext, _: str) -> None:
     """Put the pane in view away."""
     async with _behind_changes(ctx):
         panes = panes_of(ctx)
@@ -143,6 +143,3 @@ async def restore(ctx: CommandContext) -> bool:
         if one.id != wanted:
             await panes.add_behind(one, place)
     return True
-
-
-RUNS: Final[dict[str, CommandFunction]] = {"split": split, "pane": pane, "close": close}

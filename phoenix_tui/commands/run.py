@@ -2,75 +2,65 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
+from msgspec import Struct
 
 from engine.api.errors import ENGINE_ERRORS
-from phoenix_tui.commands.command_context import CommandContext, CommandFunction
-from phoenix_tui.features.catalogue import closest, split_command
+from engine.ports import ConversationChanges
+from phoenix_tui.features.catalogue import BY_NAME, SlashCommand, closest, split_command
 from phoenix_tui.features.custom_commands import is_custom
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.keys.key_order import keys_wait, let_keys_in
 from phoenix_tui.lifecycle.loading import load
+from phoenix_tui.terminal.clipboard import Clipboard
+from phoenix_tui.widgets.dock import Dock
+from phoenix_tui.widgets.notices import Notifier
+from phoenix_tui.workspace.active_conversation import ActiveConversation
+from phoenix_tui.workspace.sending import Sending
 
-MODULES: Final[dict[str, tuple[str, ...]]] = {
-    "conversations": ("archive", "delete", "fork", "new", "rename", "resume", "retry", "stop", "stopall"),
-    "export": ("export",),
-    "settings": ("config", "doctor", "effort", "key", "model", "mouse", "permissions", "sandbox", "theme", "vim"),
-    "profiles": ("profile",),
-    "route": ("route",),
-    "reading": ("btw", "copy", "cost", "help", "quit"),
-    "jobs": ("background", "jobs"),
-    "archive": ("archived", "pin", "trash"),
-    "search": ("find", "search"),
-    "context": ("compact", "context", "init", "prompt"),
-    "blocks": ("turns",),
-    "changes": ("diff",),
-    "panes": ("close", "pane", "split"),
-    "worktree": ("worktree",),
-    "agents": ("agents",),
-    "approvals": ("approvals",),
-    "rules": ("rules",),
-    "memory": ("memory",),
-    "trust": ("trust",),
-    "hooks": ("hooks",),
-    "skills": ("commands", "skills"),
-    "mcp": ("mcp",),
-    "language_servers": ("lsp",),
-    "statistics": ("stats",),
-    "plan": ("plan", "todo"),
-    "stash": ("stash",),
-    "tasks": ("tasks", "track"),
-    "traces": ("trace",),
-    "diagnostics": ("debug",),
-    "rewind": ("branches", "rewind", "undo"),
-    "history": ("history",),
-    "images": ("image", "images"),
-}
-"""The modules of this folder and the commands in their `RUNS`: with their screens they would cost every start 30 ms."""
-NOT_IN_SUB_AGENTS: Final = frozenset({
-    "archive",
-    "branches",
-    "compact",
-    "delete",
-    "init",
-    "pin",
-    "rename",
-    "retry",
-    "rewind",
-    "route",
-    "undo",
-})
-"""Commands that would change a transcript that belongs to a parent's call."""
-AT_ONCE: Final = frozenset({
-    *("close", "new", "pane", "resume", "split"),  # they wait in their own way
-    *("background", "stop", "stopall", "quit", "help", "history", "stash"),
-})
-"""Commands that do not wait for the conversation that is coming into view: most others act on that one."""
-WORKING: Final = frozenset({"compact", "init", "retry"})
-"""Commands that begin long work: what is typed behind them is for the composer."""
+if TYPE_CHECKING:
+    from phoenix_tui.modals.base import PhoenixScreen
+    from phoenix_tui.modals.opening import Sheets
+    from phoenix_tui.workspace.environment import Environment
+
+
+class UndoStep(Struct, frozen=True):
+    """One archive or delete of one or many, and its undo."""
+
+    ids: tuple[str, ...]
+    changes: ConversationChanges
+
+
+class CommandContext(Struct, frozen=True):
+    """Objects that a command may use."""
+
+    screen: PhoenixScreen[None]
+    active: ActiveConversation
+    sending: Sending
+    dock: Dock
+    sheets: Sheets
+    toasts: Notifier
+    clipboard: Clipboard
+    keymap: Mapping[str, str]
+    environment: Environment
+    offered: list[str] = msgspec.field(default_factory=list[str])
+    """Conversation that Enter on an empty line opens: it was open when Phoenix ended unexpectedly."""
+    undo: list[UndoStep] = msgspec.field(default_factory=list[UndoStep])
+    """Steps that u in the list undoes, the newest last."""
+
+    def tell(self, text: str, *, bad: bool = False) -> None:
+        """Show a toast; the text may come from outside."""
+        self.toasts.tell(text, bad=bad)
+
+
+CommandFunction: TypeAlias = Callable[[CommandContext, str], Awaitable[None]]
+
+
 PROMPTS: Final = "mcp__"
 """Beginning of the names of servers' prompts."""
-_MODULE_OF: Final = {name: module for module, names in MODULES.items() for name in names}
 
 
 async def run_line(ctx: CommandContext, line: str) -> bool:
@@ -80,7 +70,7 @@ async def run_line(ctx: CommandContext, line: str) -> bool:
     name, argument = split_command(line)
     active = ctx.active
     is_prompt = name.startswith(PROMPTS)
-    if name not in _MODULE_OF and (is_prompt or await is_custom(active.services.invocables, active.folder, line)):
+    if name not in BY_NAME and (is_prompt or await is_custom(active.services.invocables, active.folder, line)):
         let_keys_in()
         await ctx.sending.send(line)
         return True
@@ -89,18 +79,19 @@ async def run_line(ctx: CommandContext, line: str) -> bool:
 
 async def run_command(ctx: CommandContext, name: str, argument: str) -> bool:
     """Do it; an unknown name is answered with the nearest one. False when there is no such command."""
-    if name not in AT_ONCE and ctx.active.is_changing:
+    command = BY_NAME.get(name)
+    if (command is None or not command.at_once) and ctx.active.is_changing:
         with keys_wait():
             await ctx.active.settle()
-    run = await _run_of(name)
-    if name in WORKING:
-        let_keys_in()
-    if run is None:
+    if command is None:
         near = closest(name)
         ctx.tell(f"There is no /{name}.{f' Did you mean /{near}?' if near else ' /help lists all.'}", bad=True)
         return False
+    run = await load_function(command)
+    if command.is_long:
+        let_keys_in()
     conversation = ctx.active.conversation
-    if conversation is not None and conversation.record.agent is not None and name in NOT_IN_SUB_AGENTS:
+    if conversation is not None and conversation.record.agent is not None and not command.in_agents:
         ctx.tell(
             f"/{name} does not work in a sub-agent's transcript, which is read-only. "
             f"{key('agent_parent')} returns to its parent, /fork makes a copy."
@@ -113,9 +104,13 @@ async def run_command(ctx: CommandContext, name: str, argument: str) -> bool:
     return True
 
 
-async def _run_of(name: str) -> CommandFunction | None:
-    if name not in _MODULE_OF:
-        return None
-    module = await load(f"phoenix_tui.commands.{_MODULE_OF[name]}")
-    runs: dict[str, CommandFunction] = module.RUNS
-    return runs[name]
+async def load_function(command: SlashCommand) -> CommandFunction:
+    """Import the module of a command, which takes up to 30 ms with its sheets, and return its function."""
+    name, function = command.locate("commands")
+    found = getattr(await load(name), function)
+    if not command.run:
+        own: CommandFunction = found
+        return own
+    front_end = await load("phoenix_tui.commands.screen_front_end")
+    shared: CommandFunction = front_end.on_screen(found)
+    return shared

@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual.content import Content
 
 from engine.records import PermissionMode
-from phoenix_tui.commands.command_context import CommandContext, CommandFunction
+from phoenix_tui.commands.run import CommandContext, CommandFunction
 from phoenix_tui.features.front_end import FrontEnd, Option
 from phoenix_tui.lifecycle.launch import Launch
 from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet

@@ -1,18 +1,20 @@
-"""/tasks and /track: the task board of the conversation in view, and tracking on, off or now."""
+"""Commands about the todo list, the plan and the task board."""
 
 from __future__ import annotations
 
-from typing import Final
-
-from phoenix_tui.commands.command_context import CommandContext, CommandFunction
-from phoenix_tui.commands.screen_front_end import ScreenFrontEnd, on_screen
+from phoenix_tui.commands.run import CommandContext
+from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
+from phoenix_tui.features.plan import NO_PLAN_WAITS, plan
 from phoenix_tui.features.task_board import board_in_view
-from phoenix_tui.features.tasks import NEWEST, NO_TASK, carry_out, task_order, track
+from phoenix_tui.features.tasks import NEWEST, NO_TASK, carry_out, task_order
+from phoenix_tui.features.todo import NO_LIST
 from phoenix_tui.modals.board_list import NO_TASK as LOOSE
+from phoenix_tui.modals.edit_sheet import EditSheet
 from phoenix_tui.modals.tasks_sheet import TasksSheet
+from tools.exit_plan import why_no_plan
 
 
-async def tasks(ctx: CommandContext, argument: str) -> None:
+async def run_tasks(ctx: CommandContext, argument: str) -> None:
     """The board, one task of it, or a change of one; Enter on a message goes there."""
     front, order = ScreenFrontEnd(ctx), task_order(argument)
     board = await board_in_view(front)
@@ -32,4 +34,34 @@ async def tasks(ctx: CommandContext, argument: str) -> None:
         ctx.active.parts.transcript.scroller.jump(int(message.removeprefix("#")))
 
 
-RUNS: Final[dict[str, CommandFunction]] = {"tasks": tasks, "track": on_screen(track)}
+async def toggle_todos(ctx: CommandContext) -> None:
+    """Show all items of the list in the dock, or its one row again."""
+    panel = ctx.dock.todos
+    if panel is None or not panel.display:
+        ctx.tell(NO_LIST)
+    else:
+        panel.toggle()
+
+
+async def edit_plan(ctx: CommandContext) -> None:
+    """Change the plan that waits for an answer, here or in $EDITOR."""
+    conversation, panel = ctx.active.conversation, ctx.dock.question
+    question = conversation.question if conversation is not None else None
+    if question is None or not question.request.plan:
+        ctx.tell(NO_PLAN_WAITS)
+        return
+    text = await ctx.sheets.show(EditSheet("Plan", panel.request.plan))
+    if text is None or text == panel.request.plan:
+        return
+    if why := why_no_plan(text):
+        ctx.tell(why, bad=True)
+    else:
+        panel.change_plan(question.call.id, text)
+
+
+async def run_plan(ctx: CommandContext, word: str) -> None:
+    """Show the approved plan, begin or end plan mode, or change the plan that waits."""
+    if word == "edit":
+        await edit_plan(ctx)
+    else:
+        await plan(ScreenFrontEnd(ctx), word)

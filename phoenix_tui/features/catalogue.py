@@ -1,9 +1,9 @@
-"""The slash commands by name (CONTRACT 7): entries of the completion, the palette and the help."""
+"""The registry of slash commands (CONTRACT 7), and which text is one."""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -11,127 +11,328 @@ from tools.comparing import near_names
 
 
 class SlashCommand(Struct, frozen=True):
-    """One slash command; `argument` describes the text behind its name."""
+    """One slash command, of the screen and of the lines."""
 
     name: str
     meaning: str
+    group: str
+    """Name of the file with its function in `phoenix_tui/commands` (screen) and in `phoenix_tui/linear` (lines)."""
     argument: str = ""
+    """Description of the text after its name."""
+    aliases: tuple[str, ...] = ()
+    """Names that other agents have for it, for users who know those."""
+    run: str = ""
+    """Use case in `phoenix_tui.features` that both front ends run, such as `hooks.hooks`; empty: each has a function
+    `run_NAME`.
+    """
+    in_lines: str = ""
+    """Meaning in lines, if it does another thing there."""
+    only: Literal["", "screen", "lines"] = ""
+    """The front end that has it; empty: both."""
     required: bool = False
     """True when it does nothing without its argument."""
+    at_once: bool = False
+    """True when it does not wait for the conversation that is coming into view: it acts on no conversation, or waits in
+    its own way.
+    """
+    is_long: bool = False
+    """True when it begins long work, and the user types the next message meanwhile."""
+    in_agents: bool = True
+    """False when it would change a transcript that belongs to a parent's call."""
 
     @property
     def usage(self) -> str:
         """Form to type: `/rename TITLE`."""
         return f"/{self.name} {self.argument}".rstrip()
 
+    def locate(self, front_end: str) -> tuple[str, str]:
+        """Module and name of the function that runs it in `front_end`, which is `commands` or `linear`."""
+        if self.run:
+            module, _, function = self.run.rpartition(".")
+            return f"phoenix_tui.features.{module}", function
+        return f"phoenix_tui.{front_end}.{self.group}", f"run_{self.name}"
 
-COMMANDS: Final[tuple[SlashCommand, ...]] = (
-    SlashCommand("help", "list every key and command"),
-    SlashCommand("new", "start a new conversation"),
-    SlashCommand("resume", "open another conversation", "TITLE|ID"),
-    SlashCommand("split", "open another conversation in a second pane", "TITLE|ID"),
-    SlashCommand("pane", "go to another pane: next, previous, 1 to 4", "WHERE"),
-    SlashCommand("close", "close this pane; its conversation keeps running"),
-    SlashCommand("rename", "give this conversation a title", "TITLE"),
-    SlashCommand("model", "choose the model: search, favourites, prices", "WORD"),
-    SlashCommand("effort", "choose how much the model reasons before it answers", "LEVEL"),
-    SlashCommand("key", "paste an API key", "PROVIDER"),
-    SlashCommand("profile", "agent profiles: use, read, edit, create", "NAME"),
+
+REGISTRY: Final[tuple[SlashCommand, ...]] = (
     SlashCommand(
-        "route", "let a supervisor choose who answers: on, off; start or alone: answer its question", "on|off"
+        "help", "list every key and command", "settings", aliases=("keys",), in_lines="list the commands", at_once=True
     ),
-    SlashCommand("sandbox", "choose what commands and edits can reach", "off|workspace|read-only"),
-    SlashCommand("permissions", "choose what runs without asking; rules: list the rules", "MODE|rules"),
-    SlashCommand("rules", "permission rules: list, edit, remove"),
-    SlashCommand("trust", "what extends Phoenix in this folder: skills, commands, hooks, servers; use all or none"),
-    SlashCommand("hooks", "programs that run when something happens: list, read, try out, and their last runs"),
-    SlashCommand("skills", "skills of this folder and yours: read, switch off"),
-    SlashCommand("commands", "command files of this folder and yours"),
-    SlashCommand("mcp", "MCP servers: state, tools, log; connect again, end"),
+    SlashCommand("new", "start a new conversation", "conversations", aliases=("clear",), at_once=True),
+    SlashCommand("now", "/now TEXT stops the run and sends the text", "conversations", only="lines"),
     SlashCommand(
-        "lsp", "language servers that check edits: state, log; let them run what this folder contains", "NAME"
+        "resume",
+        "open another conversation",
+        "conversations",
+        "TITLE|ID",
+        aliases=("sessions",),
+        run="conversations.resume",
+        at_once=True,
     ),
-    SlashCommand("memory", "notes of this project and yours: read, edit, delete"),
-    SlashCommand("plan", "show the approved plan, or begin plan mode; on, off", "on|off"),
-    SlashCommand("todo", "todo list: add TEXT, done N, drop N, edit N TEXT, clear", "WHAT"),
-    SlashCommand("tasks", "task board: what you asked for, and how far it is", "N"),
-    SlashCommand("track", "tracking for the task board: on, off, now", "on|off|now"),
-    SlashCommand("agents", "sub-agents: open, stop, send a hint; next, previous, parent", "WHICH"),
-    SlashCommand("approvals", "pending approvals of all conversations"),
-    SlashCommand("context", "show what fills the context window, and free space"),
-    SlashCommand("compact", "summarize older messages now", "WHAT MATTERS"),
-    SlashCommand("prompt", "show the system prompt and the tools as sent"),
-    SlashCommand("init", "write a first AGENTS.md for this project"),
-    SlashCommand("cost", "tokens and cost of this conversation and its last run; runs: of each run", "runs"),
-    SlashCommand("stats", "tokens and cost of all conversations: by day, model, project, tool and more", "BY"),
-    SlashCommand("trace", "the calls of a run on its time line, with tokens and cost"),
-    SlashCommand("debug", "records of model calls and logs, for bug reports", "FILE"),
-    SlashCommand("btw", "ask a side question: no tools, nothing is stored, the agent keeps working", "QUESTION", True),
-    SlashCommand("history", "search earlier prompts, of this folder or of all", "WORDS"),
-    SlashCommand("stash", "drafts put aside: list them, bring one back; with a text: put it aside", "TEXT"),
-    SlashCommand("image", "attach an image file to the next message", "FILE", True),
-    SlashCommand("images", "show the images of the next message"),
-    SlashCommand("copy", "copy the last answer"),
-    SlashCommand("turns", "list the turns and what each did; Enter jumps to one"),
-    SlashCommand("find", "find in this conversation", "TEXT"),
-    SlashCommand("search", "search all conversations", "TEXT"),
-    SlashCommand("diff", "show what this conversation changed, in all or by turn"),
-    SlashCommand("rewind", "rewind the conversation, its files, or both"),
-    SlashCommand("undo", "same as /rewind"),
-    SlashCommand("branches", "show the branches made by /rewind and /fork"),
-    SlashCommand("fork", "continue in a copy; --worktree: in a git worktree, -C: in another folder", "--worktree NAME"),
-    SlashCommand("worktree", "new conversation in a git worktree of its own; list, merge, remove", "NAME"),
-    SlashCommand("export", "write this conversation to a file: Markdown, or JSON for .json", "FILE"),
-    SlashCommand("retry", "retry the last request"),
-    SlashCommand("background", "send the running command to the background (see /jobs)"),
-    SlashCommand("jobs", "background commands: show output, stop"),
-    SlashCommand("stop", "stop this conversation's run"),
-    SlashCommand("stopall", "stop every run of every conversation"),
-    SlashCommand("pin", "pin this conversation to the top of the list, or unpin it"),
-    SlashCommand("archive", "archive this conversation"),
-    SlashCommand("archived", "show archived conversations"),
-    SlashCommand("delete", "move this conversation to the trash"),
-    SlashCommand("trash", "show deleted conversations: restore, delete permanently"),
-    SlashCommand("theme", "choose the colours", "NAME"),
-    SlashCommand("mouse", "use the mouse in Phoenix, or leave it to the terminal", "on|off"),
-    SlashCommand("vim", "vim keys in the composer", "on|off"),
-    SlashCommand("config", "show and change settings", "SETTING"),
-    SlashCommand("doctor", "check this installation"),
-    SlashCommand("quit", "quit Phoenix"),
+    SlashCommand(
+        "split", "open another conversation in a second pane", "panes", "TITLE|ID", only="screen", at_once=True
+    ),
+    SlashCommand("pane", "go to another pane: next, previous, 1 to 4", "panes", "WHERE", only="screen", at_once=True),
+    SlashCommand("close", "close this pane; its conversation keeps running", "panes", only="screen", at_once=True),
+    SlashCommand(
+        "rename", "give this conversation a title", "conversations", "TITLE", aliases=("title",), in_agents=False
+    ),
+    SlashCommand("model", "choose the model: search, favourites, prices", "models", "WORD", aliases=("models",)),
+    SlashCommand(
+        "effort",
+        "choose how much the model reasons before it answers",
+        "models",
+        "LEVEL",
+        aliases=("think", "thinking"),
+        run="effort.choose_effort",
+    ),
+    SlashCommand("key", "paste an API key", "models", "PROVIDER", aliases=("login",), only="screen"),
+    SlashCommand(
+        "profile",
+        "agent profiles: use, read, edit, create",
+        "models",
+        "NAME",
+        in_lines="choose the profile of new conversations",
+    ),
+    SlashCommand(
+        "route",
+        "let a supervisor choose who answers: on, off; start or alone: answer its question",
+        "models",
+        "on|off",
+        run="route.route",
+        in_agents=False,
+    ),
+    SlashCommand("sandbox", "choose what commands and edits can reach", "models", "off|workspace|read-only"),
+    SlashCommand(
+        "permissions",
+        "choose what runs without asking; rules: list the rules",
+        "models",
+        "MODE|rules",
+        aliases=("mode",),
+    ),
+    SlashCommand(
+        "rules",
+        "permission rules: list, edit, remove",
+        "models",
+        in_lines="permission rules: remove, move; /rules TOOL(PATTERN) adds one, /rules undo undoes the last change",
+    ),
+    SlashCommand(
+        "trust", "what extends Phoenix in this folder: skills, commands, hooks, servers; use all or none", "extensions"
+    ),
+    SlashCommand(
+        "hooks",
+        "programs that run when something happens: list, read, try out, and their last runs",
+        "extensions",
+        run="hooks.hooks",
+    ),
+    SlashCommand("skills", "skills of this folder and yours: read, switch off", "extensions", run="skills.show_skills"),
+    SlashCommand("commands", "command files of this folder and yours", "extensions", run="skills.show_commands"),
+    SlashCommand("mcp", "MCP servers: state, tools, log; connect again, end", "extensions"),
+    SlashCommand(
+        "lsp",
+        "language servers that check edits: state, log; let them run what this folder contains",
+        "extensions",
+        "NAME",
+        run="language_servers.language_servers",
+    ),
+    SlashCommand(
+        "memory",
+        "notes of this project and yours: read, edit, delete",
+        "extensions",
+        aliases=("notes",),
+        in_lines="notes of this project and yours: read, delete; /memory new adds one, /memory undo restores one",
+    ),
+    SlashCommand("plan", "show the approved plan, or begin plan mode; on, off", "tasks", "on|off"),
+    SlashCommand(
+        "todo",
+        "todo list: add TEXT, done N, drop N, edit N TEXT, clear",
+        "tasks",
+        "WHAT",
+        aliases=("todos",),
+        run="todo.todo",
+    ),
+    SlashCommand(
+        "tasks",
+        "task board: what you asked for, and how far it is",
+        "tasks",
+        "N",
+        in_lines="task board; /tasks 2 reads task 2; "
+        "behind the number done, pending, running, failed, edit TEXT, delete",
+    ),
+    SlashCommand("track", "tracking for the task board: on, off, now", "tasks", "on|off|now", run="tasks.track"),
+    SlashCommand(
+        "agents",
+        "sub-agents: open, stop, send a hint; next, previous, parent",
+        "agents",
+        "WHICH",
+        in_lines="sub-agents of this conversation: read, send a hint, stop; /agents stop stops all",
+    ),
+    SlashCommand(
+        "approvals",
+        "pending approvals of all conversations",
+        "agents",
+        in_lines="pending approvals of all conversations, to answer here",
+    ),
+    SlashCommand(
+        "context",
+        "show what fills the context window, and free space",
+        "context",
+        in_lines="show what fills the context window, and how to free space",
+    ),
+    SlashCommand(
+        "compact",
+        "summarize older messages now",
+        "context",
+        "WHAT MATTERS",
+        aliases=("condense", "summarize"),
+        is_long=True,
+        in_agents=False,
+    ),
+    SlashCommand("prompt", "show the system prompt and the tools as sent", "context"),
+    SlashCommand(
+        "init", "write a first AGENTS.md for this project", "context", run="init.init", is_long=True, in_agents=False
+    ),
+    SlashCommand(
+        "cost",
+        "tokens and cost of this conversation and its last run; runs: of each run",
+        "context",
+        "runs",
+        aliases=("status", "usage"),
+    ),
+    SlashCommand(
+        "stats",
+        "tokens and cost of all conversations: by day, model, project, tool and more",
+        "context",
+        "BY",
+        in_lines="tokens and cost of all conversations; "
+        "/stats day 30: by day, model, project, conversation, tool, agent",
+    ),
+    SlashCommand(
+        "trace",
+        "the calls of a run on its time line, with tokens and cost",
+        "context",
+        in_lines="the calls of the newest run, with time, tokens and cost",
+    ),
+    SlashCommand(
+        "debug", "records of model calls and logs, for bug reports", "settings", "FILE", run="diagnostics.debug"
+    ),
+    SlashCommand(
+        "btw",
+        "ask a side question: no tools, nothing is stored, the agent keeps working",
+        "context",
+        "QUESTION",
+        aliases=("side",),
+        required=True,
+        in_lines="/btw QUESTION asks a side question; "
+        "/btw more QUESTION asks on, /btw fork continues in a copy with it",
+    ),
+    SlashCommand(
+        "history", "search earlier prompts, of this folder or of all", "history", "WORDS", only="screen", at_once=True
+    ),
+    SlashCommand(
+        "stash",
+        "drafts put aside: list them, bring one back; with a text: put it aside",
+        "messages",
+        "TEXT",
+        at_once=True,
+    ),
+    SlashCommand("queue", "queued messages: send, edit, remove, move; /queue TEXT adds one", "messages", only="lines"),
+    SlashCommand(
+        "steer", "/steer TEXT gives the text to the running turn, with the next tool result", "messages", only="lines"
+    ),
+    SlashCommand(
+        "image",
+        "attach an image file to the next message",
+        "messages",
+        "FILE",
+        aliases=("attach",),
+        required=True,
+        in_lines="/image FILE attaches an image to the next message; dropping a file works too",
+    ),
+    SlashCommand(
+        "images",
+        "show the images of the next message",
+        "messages",
+        in_lines="images of the next message: list, remove; /images 2 asks about the second",
+    ),
+    SlashCommand("paste", "attach the image on the clipboard, or insert its text", "messages", only="lines"),
+    SlashCommand("copy", "copy the last answer", "messages", only="screen"),
+    SlashCommand("read", "show the last messages again; /read 10 shows ten", "messages", only="lines"),
+    SlashCommand("output", "show the whole output of the last tool", "messages", only="lines"),
+    SlashCommand("turns", "list the turns and what each did; Enter jumps to one", "messages", only="screen"),
+    SlashCommand("find", "find in this conversation", "history", "TEXT"),
+    SlashCommand("search", "search all conversations", "history", "TEXT"),
+    SlashCommand("diff", "show what this conversation changed, in all or by turn", "history"),
+    SlashCommand(
+        "rewind", "rewind the conversation, its files, or both", "history", aliases=("checkpoints",), in_agents=False
+    ),
+    SlashCommand("undo", "same as /rewind", "history", in_lines="undo the last rewind", in_agents=False),
+    SlashCommand("branches", "show the branches made by /rewind and /fork", "history", in_agents=False),
+    SlashCommand(
+        "fork",
+        "continue in a copy; --worktree: in a git worktree, -C: in another folder",
+        "conversations",
+        "--worktree NAME",
+        aliases=("branch",),
+    ),
+    SlashCommand(
+        "worktree", "new conversation in a git worktree of its own; list, merge, remove", "conversations", "NAME"
+    ),
+    SlashCommand(
+        "export",
+        "write this conversation to a file: Markdown, or JSON for .json",
+        "conversations",
+        "FILE",
+        run="conversations.export",
+    ),
+    SlashCommand(
+        "retry", "retry the last request", "conversations", run="conversations.retry", is_long=True, in_agents=False
+    ),
+    SlashCommand(
+        "background",
+        "send the running command to the background (see /jobs)",
+        "agents",
+        aliases=("bg",),
+        run="jobs.background",
+        at_once=True,
+    ),
+    SlashCommand("jobs", "background commands: show output, stop", "agents", aliases=("bashes", "ps")),
+    SlashCommand("stop", "stop this conversation's run", "conversations", run="conversations.stop", at_once=True),
+    SlashCommand(
+        "stopall", "stop every run of every conversation", "conversations", run="conversations.stop_all", at_once=True
+    ),
+    SlashCommand(
+        "pin",
+        "pin this conversation to the top of the list, or unpin it",
+        "conversations",
+        only="screen",
+        in_agents=False,
+    ),
+    SlashCommand("archive", "archive this conversation", "conversations", in_agents=False),
+    SlashCommand("archived", "show archived conversations", "conversations", only="screen"),
+    SlashCommand("delete", "move this conversation to the trash", "conversations", in_agents=False),
+    SlashCommand("trash", "show deleted conversations: restore, delete permanently", "conversations", only="screen"),
+    SlashCommand("theme", "choose the colours", "settings", "NAME", aliases=("themes",), only="screen"),
+    SlashCommand("mouse", "use the mouse in Phoenix, or leave it to the terminal", "settings", "on|off", only="screen"),
+    SlashCommand("vim", "vim keys in the composer", "settings", "on|off", only="screen"),
+    SlashCommand(
+        "config",
+        "show and change settings",
+        "settings",
+        "SETTING",
+        aliases=("settings",),
+        in_lines="show, change and reset settings; /config NAME VALUE changes one, mostly from the next start",
+    ),
+    SlashCommand("doctor", "check this installation", "settings", run="doctor.doctor"),
+    SlashCommand("state", "show what is going on", "settings", only="lines"),
+    SlashCommand("quit", "quit Phoenix", "settings", aliases=("exit", "q"), at_once=True),
 )
+COMMANDS: Final = tuple(one for one in REGISTRY if one.only != "lines")
+"""Commands of the screen."""
+BY_NAME: Final[dict[str, SlashCommand]] = {one.name: one for one in COMMANDS}
+LINE_COMMANDS: Final[dict[str, SlashCommand]] = {one.name: one for one in REGISTRY if one.only != "screen"}
+ALIASES: Final[dict[str, str]] = dict(sorted((alias, one.name) for one in REGISTRY for alias in one.aliases))
 _COMMAND: Final = re.compile(r"/[A-Za-z][A-Za-z-]*+([^\w./].*)?")
 """Letters and dashes, and behind them other signs that no path has there."""
-BY_NAME: Final[dict[str, SlashCommand]] = {command.name: command for command in COMMANDS}
-
-ALIASES: Final[dict[str, str]] = {
-    "attach": "image",
-    "bashes": "jobs",
-    "bg": "background",
-    "branch": "fork",
-    "checkpoints": "rewind",
-    "clear": "new",
-    "condense": "compact",
-    "exit": "quit",
-    "keys": "help",
-    "login": "key",
-    "mode": "permissions",
-    "models": "model",
-    "notes": "memory",
-    "ps": "jobs",
-    "q": "quit",
-    "sessions": "resume",
-    "settings": "config",
-    "side": "btw",
-    "status": "cost",
-    "summarize": "compact",
-    "themes": "theme",
-    "think": "effort",
-    "thinking": "effort",
-    "title": "rename",
-    "todos": "todo",
-    "usage": "cost",
-}
-"""Names of commands in other agents, for users who know those."""
 
 
 def is_command(text: str) -> bool:

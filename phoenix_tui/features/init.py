@@ -45,7 +45,7 @@ WRITE: Final = "Write"
 IMPROVE: Final = "Improve the existing"
 
 
-async def init(front: FrontEnd) -> None:
+async def init(front: FrontEnd, _: str) -> None:
     """Ask the model for the file, or write the facts after a yes.
 
     Raises:

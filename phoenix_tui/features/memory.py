@@ -67,7 +67,7 @@ async def notes_in_view(front: FrontEnd) -> Notes:
     return Notes(scopes, " ".join(call_lines([one for one in calls if one.purpose is CallPurpose.MEMORY])))
 
 
-def facts(row: NoteRow) -> str:
+def describe_note(row: NoteRow) -> str:
     """Size of a note in tokens, estimated."""
     return f"~{tokens(max(row.size // BYTES_PER_TOKEN, 1))} tokens"
 

@@ -52,6 +52,16 @@ class ListedFile(Struct, frozen=True):
     """One of a subfolder that may be accepted alone."""
 
 
+async def show_skills(front: FrontEnd, _: str) -> None:
+    """List the skills of the folder and of the user, with actions."""
+    await show_invocables(front, InvocableKind.SKILL)
+
+
+async def show_commands(front: FrontEnd, _: str) -> None:
+    """List the command files of the folder and of the user, with actions."""
+    await show_invocables(front, InvocableKind.COMMAND)
+
+
 async def show_invocables(front: FrontEnd, kind: InvocableKind) -> None:
     """List the skills or commands of the folder in view, and act on the chosen ones. Raises EngineError."""
     api = front.services.invocables

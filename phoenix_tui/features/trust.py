@@ -61,7 +61,7 @@ def standing(report: SourceReport) -> str:
     return notice(report).partition(";")[0] + "."
 
 
-def facts(entry: SourceEntry) -> str:
+def describe_source(entry: SourceEntry) -> str:
     """Kind of a file, or what it starts, beside its name."""
     if entry.state is SourceState.LEFT_OUT:
         return reveal_name(entry.why)

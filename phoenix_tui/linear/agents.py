@@ -1,4 +1,4 @@
-"""The sub-agents of the conversation: their work, results and actions."""
+"""Work in progress in lines: sub-agents, questions of other conversations, background commands."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ import time
 from typing import Final
 
 from engine.api.engine import NEWEST
+from engine.executor.requests import Activity, ApprovalAnswer, ApprovalChoice, Refused
 from engine.machine.states import AwaitingApproval, Cancelling
-from engine.updates import AgentView
+from engine.updates import AgentView, Question
 from phoenix_tui.features.agents import agent_named, send_hint, stop_agents, views_in_view
-from phoenix_tui.features.route import route
-from phoenix_tui.linear.context import LinearContext, LineCommand
-from phoenix_tui.linear.message_lines import message_lines, message_text, speaker
-from phoenix_tui.text.agent_text import ENDS, count_agents, task_words
+from phoenix_tui.features.approvals import NOTHING_WAITS, asked_elsewhere, pending
+from phoenix_tui.features.jobs import end_job, jobs_in_view, output_of
+from phoenix_tui.features.sub_agents import family_of
+from phoenix_tui.linear.line_context import LinearContext
+from phoenix_tui.linear.question_lines import form_answer, plan_answer_of, question_lines
+from phoenix_tui.linear.tasks import edited
+from phoenix_tui.linear.transcript import message_lines, message_text, speaker
+from phoenix_tui.text.agent_text import ENDS, count_agents, how_it_stands, task_words
 from phoenix_tui.text.labels import clock, money, tokens
-from tools.clean import clean_line
+from tools.call_titles import call_title
+from tools.clean import clean_line, reveal
 
 MESSAGES: Final = 200
 """Messages of a sub-agent's transcript that are printed."""
@@ -24,7 +30,7 @@ USAGE: Final = "Give stop, or an id or the start of a task."
 READ, HINT, STOP = "Read what it did", "Send it a hint", "Stop it"
 
 
-async def _agents(ctx: LinearContext, argument: str) -> None:
+async def run_agents(ctx: LinearContext, argument: str) -> None:
     views = views_in_view(ctx)
     if not views:
         return
@@ -95,4 +101,98 @@ def _stands(view: AgentView) -> str:
     return f"runs {view.activity}" if view.activity else "thinks"
 
 
-RUNS: Final[dict[str, LineCommand]] = {"agents": _agents, "route": route}
+ANSWERS: Final = {
+    "y": ApprovalChoice.ONCE,
+    "s": ApprovalChoice.CONVERSATION,
+    "a": ApprovalChoice.ALWAYS,
+    "e": ApprovalChoice.EVERYWHERE,
+    "n": ApprovalChoice.DENY,
+    "r": ApprovalChoice.DENY,
+}
+ANSWER: Final = "Answer, or Enter for later"
+KEEPING: Final = frozenset({ApprovalChoice.CONVERSATION, ApprovalChoice.ALWAYS, ApprovalChoice.EVERYWHERE})
+"""Answers that keep a rule."""
+
+
+async def answer_of(ctx: LinearContext, question: Question, text: str) -> ApprovalAnswer | None:
+    """The answer of a letter; None for any other line, and for an answer that needs a missing rule."""
+    if question.request.plan:
+        return await plan_answer_of(ctx, text, ctx.active.plans.text_of(question))
+    if question.request.questions:
+        return await form_answer(ctx, question, text) if text.strip() else None
+    choice = ANSWERS.get(text.strip().lower())
+    if choice is None or (choice in KEEPING and not question.rule):
+        return None
+    reason = await ctx.ask_line("Reason") if text.strip().lower() == "r" else ""
+    return ApprovalAnswer(choice, reason, question.rule if choice in KEEPING else "")
+
+
+class ApprovalNotifier:
+    """Says once that another conversation asks something."""
+
+    def __init__(self, ctx: LinearContext) -> None:
+        self._ctx = ctx
+        self._told: set[str] = set()
+        """Calls that were spoken of."""
+
+    def follow(self, _: Activity) -> None:
+        """Report new questions after a change in a conversation that is open here."""
+        ctx = self._ctx
+        here = ctx.conversation.id if ctx.conversation is not None else ""
+        waiting = [one for one in pending(ctx.services.engine) if family_of(one.conversation) != here]
+        for one in waiting:
+            if one.question.call.id not in self._told:
+                ctx.terminal.ring()
+                ctx.say(f"Another conversation, {one.title}, asks: {_words(one.question)}. /approvals answers it.")
+        self._told = {one.question.call.id for one in waiting}
+
+
+async def run_approvals(ctx: LinearContext, _: str) -> None:
+    waiting = pending(ctx.services.engine)
+    elsewhere = await asked_elsewhere(ctx.services.engine)
+    if not waiting:
+        ctx.say(NOTHING_WAITS, *elsewhere)
+        return
+    ctx.say(*elsewhere)
+    chosen = await ctx.choose("Pending approvals:", [f"{one.title}: {_words(one.question)}" for one in waiting])
+    if chosen is None:
+        return
+    one = waiting[chosen]
+    ctx.say(*question_lines(ctx.active.plans.of(one.question)))
+    text = await ctx.ask_line(ANSWER)
+    while await edited(ctx, one.question, text):
+        text = await ctx.ask_line(ANSWER)
+    answer = await answer_of(ctx, one.question, text)
+    if answer is None:
+        ctx.say("Not answered.")
+        return
+    outcome = await one.conversation.answer(one.question.call.id, answer)
+    ctx.say_outcome(outcome, "Answered." if not isinstance(outcome, Refused) else "")
+
+
+def _words(question: Question) -> str:
+    return clean_line(call_title(question.call.name, question.call.input_json, question.request.summary, ", "))
+
+
+READ_OUTPUT, END_JOB = "Read its output", "Stop it"
+
+
+async def run_jobs(ctx: LinearContext, _: str) -> None:
+    jobs = jobs_in_view(ctx)
+    if jobs is None:
+        return
+    found = jobs.all()
+    chosen = await ctx.choose("Background commands:", [f"{reveal(job.command)}, {how_it_stands(job)}" for job in found])
+    if chosen is None:
+        return
+    job = found[chosen]
+    actions = [READ_OUTPUT, END_JOB] if job.running else [READ_OUTPUT]
+    action = await ctx.choose(f"{reveal(job.command)}:", actions)
+    match actions[action] if action is not None else "":
+        case "Read its output":
+            output = output_of(jobs, job)
+            ctx.read(output.heading, "\n".join(filter(None, (output.before, output.text))))
+        case "Stop it":
+            await end_job(ctx, jobs, job)
+        case _:
+            pass  # none was wanted

@@ -13,7 +13,7 @@ from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.machine.states import Errored
 from engine.run_options import Effort
 from engine.updates import Question
-from phoenix_tui.features.catalogue import is_command, split_command
+from phoenix_tui.features.catalogue import LINE_COMMANDS, is_command, split_command
 from phoenix_tui.features.custom_commands import is_custom, question
 from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.features.run_limits import caps_for
@@ -22,16 +22,15 @@ from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
 from phoenix_tui.lifecycle.memory_limit import NO_LIMIT, MemoryLimit
 from phoenix_tui.lifecycle.stop_signals import END_SIGNALS, SIGNAL_EXIT, handle, listen
-from phoenix_tui.linear.approvals import ApprovalNotifier, answer_of
-from phoenix_tui.linear.asked_questions import takes_line
-from phoenix_tui.linear.context import LinearContext
-from phoenix_tui.linear.images import attach_all, attach_dropped
+from phoenix_tui.linear.agents import ApprovalNotifier, answer_of
 from phoenix_tui.linear.line_buffer import LeaveTyped, LineTyped, StopWanted
-from phoenix_tui.linear.message_lines import YOU, message_lines
-from phoenix_tui.linear.plan_edit import edited
-from phoenix_tui.linear.queue import queue_up
-from phoenix_tui.linear.run import RUNS, run_linear
+from phoenix_tui.linear.line_context import LinearContext
+from phoenix_tui.linear.messages import attach_all, attach_dropped, queue_up
+from phoenix_tui.linear.question_lines import takes_line
+from phoenix_tui.linear.run import run_linear
+from phoenix_tui.linear.tasks import edited
 from phoenix_tui.linear.terminal import LineTerminal
+from phoenix_tui.linear.transcript import YOU, message_lines
 from phoenix_tui.text.server_text import WAITING, on_this_loop, say_once
 from tools.clean import clean_line
 from tools.process.link import ZygoteLink
@@ -176,7 +175,7 @@ class LinearApp:
         name, _ = split_command(text)
         conversation = self.ctx.active.conversation
         folder = conversation.record.cwd if conversation is not None else self.ctx.launch.cwd
-        return name not in RUNS and await is_custom(self.ctx.services.invocables, folder, text)
+        return name not in LINE_COMMANDS and await is_custom(self.ctx.services.invocables, folder, text)
 
     async def _go_on(self, conversation: ConversationApi) -> None:
         """Enter on an empty line: retry after an error, send the held queue, or images alone."""

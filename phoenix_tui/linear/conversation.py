@@ -32,11 +32,9 @@ from phoenix_tui.features.draft_codec import joined, parsed
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.features.sub_agents import asked_by, asking, stop_in_view
 from phoenix_tui.lifecycle.launch import Launch, Services
-from phoenix_tui.linear.message_lines import message_lines, message_text, speaker
-from phoenix_tui.linear.plan_question import ChangedPlans
-from phoenix_tui.linear.question_lines import question_lines
+from phoenix_tui.linear.question_lines import ChangedPlans, question_lines
 from phoenix_tui.linear.terminal import LineTerminal
-from phoenix_tui.linear.transcript import LinearTranscript
+from phoenix_tui.linear.transcript import LinearTranscript, message_lines, message_text, speaker
 from phoenix_tui.text.labels import WRITABLE, clock
 from tools.call_titles import tool_label
 from tools.clean import clean, clean_line

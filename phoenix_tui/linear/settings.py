@@ -1,43 +1,20 @@
-"""Commands that change how Phoenix works: model, permissions, sandbox, profile, settings."""
+"""Phoenix itself in lines: settings, help, state and the end."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from engine.ports.profiles import GENERAL
-from phoenix_tui.features.effort import choose_effort
+from engine.machine.states import is_busy
+from phoenix_tui.features.catalogue import LINE_COMMANDS
 from phoenix_tui.features.front_end import Option
-from phoenix_tui.features.model import choose_model
-from phoenix_tui.features.permissions import choose_mode, choose_sandbox
-from phoenix_tui.features.profiles import use_profile
 from phoenix_tui.features.settings import SettingOrder, SettingsCommands
 from phoenix_tui.features.settings_api import Setting
-from phoenix_tui.linear.context import LinearContext, LineCommand
-from phoenix_tui.linear.rules import choose_rule
+from phoenix_tui.linear.line_context import LinearContext
 from tools.clean import clean_line
+from tools.wording import counted
 
 WAYS: Final = ("Change it", "Reset it: take it out of config.toml")
-
-
-async def _permissions(ctx: LinearContext, word: str) -> None:
-    if await choose_mode(ctx, word):
-        await choose_rule(ctx)
-
-
-async def _sandbox(ctx: LinearContext, word: str) -> None:
-    await choose_sandbox(ctx, word)
-
-
-async def _profile(ctx: LinearContext, name: str) -> None:
-    profiles = ctx.services.profiles
-    if not name:
-        ctx.say(*(clean_line(trouble.text) for trouble in profiles.troubles()))
-        in_use = ctx.launch.profile or GENERAL
-        options = [Option(one.name, one.name, (one.description or "no description",)) for one in profiles.all()]
-        name = await ctx.pick("Profiles", options, current=in_use)
-    if name:
-        await use_profile(ctx, name)
 
 
 class LineSettingsAsker:
@@ -72,15 +49,26 @@ class LineSettingsAsker:
         )
 
 
-async def _config(ctx: LinearContext, argument: str) -> None:
+async def run_config(ctx: LinearContext, argument: str) -> None:
     await SettingsCommands(ctx, LineSettingsAsker(ctx)).config(argument)
 
 
-RUNS: Final[dict[str, LineCommand]] = {
-    "config": _config,
-    "effort": choose_effort,
-    "model": choose_model,
-    "permissions": _permissions,
-    "profile": _profile,
-    "sandbox": _sandbox,
-}
+async def run_state(ctx: LinearContext, _: str) -> None:
+    live = [one for one in ctx.services.engine.live() if is_busy(one.state)]
+    busy = "Working." if ctx.active.busy else "Ready."
+    ctx.say(f"{busy} {counted(len(live), 'conversation')} working in all.")
+
+
+async def run_quit(ctx: LinearContext, _: str) -> None:
+    ctx.leave(0)
+
+
+async def run_help(ctx: LinearContext, _: str) -> None:
+    """Read out all commands, and what a line may begin with."""
+    ctx.say("Commands:", *(f"/{one.name}: {one.in_lines or one.meaning}." for one in LINE_COMMANDS.values()))
+    ctx.say(
+        "!COMMAND runs a command for you, and the model reads its output. With !!COMMAND only you see the output.",
+        "Up and Down recall earlier lines. Ctrl+J starts a new line in a message.",
+        "To answer a question, type y, s, a, n or r, then Enter. A message sent while the agent works is queued.",
+        "A line with only the path of an image attaches the image.",
+    )

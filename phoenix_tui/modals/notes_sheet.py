@@ -13,7 +13,16 @@ from engine.executor.requests import EngineError
 from engine.memory.memory import NoteRow
 from engine.ports import StorageError
 from phoenix_tui.features.front_end import FrontEnd
-from phoenix_tui.features.memory import NO_NOTES, NoteChanges, Notes, facts, new_note, notes_in_view, notes_of, said
+from phoenix_tui.features.memory import (
+    NO_NOTES,
+    NoteChanges,
+    Notes,
+    describe_note,
+    new_note,
+    notes_in_view,
+    notes_of,
+    said,
+)
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
@@ -112,7 +121,9 @@ class NotesSheet(RowsSheet):
         return next((row for _, row in self._notes.rows if entry is not None and row.path == entry.key), None)
 
     def _entries_of(self, notes: Notes) -> Sequence[SheetRow]:
-        return [SheetRow(heading, row.path, row.name, row.first_line, facts(row)) for heading, row in notes.rows]
+        return [
+            SheetRow(heading, row.path, row.name, row.first_line, describe_note(row)) for heading, row in notes.rows
+        ]
 
 
 def _keys() -> str:

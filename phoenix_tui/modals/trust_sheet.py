@@ -11,7 +11,7 @@ from textual.content import Content
 from engine.executor.requests import EngineError
 from phoenix_tui.config.sources.report import SourceEntry, SourceReport, SourceState
 from phoenix_tui.features.front_end import FrontEnd
-from phoenix_tui.features.trust import NO_FILES, answer, facts, sections, standing, text_of
+from phoenix_tui.features.trust import NO_FILES, answer, describe_source, sections, standing, text_of
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.rows_sheet import LEAST_WORDS, SIGN, RowsSheet, SheetRow
@@ -110,7 +110,9 @@ class TrustSheet(RowsSheet):
 def _rows(report: SourceReport) -> Sequence[SheetRow]:
     places = {id(entry): str(place) for place, entry in enumerate(report.entries)}
     return [
-        SheetRow(heading, places[id(entry)], short_name(entry.name, LONGEST_NAME), facts(entry), entry.state.value)
+        SheetRow(
+            heading, places[id(entry)], short_name(entry.name, LONGEST_NAME), describe_source(entry), entry.state.value
+        )
         for heading, entries in sections(report.entries).items()
         for entry in entries
     ]

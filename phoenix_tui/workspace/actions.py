@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.executor.requests import Refused
 from engine.records import Delivery, QueuedMessage
-from phoenix_tui.commands import archive, blocks, plan, settings
+from phoenix_tui.commands import conversations, messages, models, tasks
 from phoenix_tui.commands.palette import palette
 from phoenix_tui.commands.run import run_line
 from phoenix_tui.features.prompt_history import remember
@@ -30,7 +30,7 @@ from tools.files.spills import spills_of
 
 if TYPE_CHECKING:
     from engine.api.conversation import TerminalApi
-    from phoenix_tui.commands.command_context import CommandContext
+    from phoenix_tui.commands.run import CommandContext
     from phoenix_tui.widgets.queue_panel import QueuePanel
     from phoenix_tui.widgets.transcript.signals import BlockWanted
 
@@ -47,8 +47,8 @@ class Actions:
         self._ctx = ctx
         self.by_key: Mapping[str, Callable[[], Awaitable[None]]] = {
             "palette": lambda: palette(ctx),
-            "next_mode": lambda: settings.next_mode(ctx),
-            "todos": lambda: plan.toggle_todos(ctx),
+            "next_mode": lambda: models.next_mode(ctx),
+            "todos": lambda: tasks.toggle_todos(ctx),
             "paste": self._paste,
             "editor": self._edit,
         }
@@ -61,7 +61,7 @@ class Actions:
 
     async def rows(self, action: str, ids: tuple[str, ...]) -> None:
         """Archive, delete, pin … rows of the list."""
-        await archive.act(self._ctx, action, ids)
+        await conversations.act(self._ctx, action, ids)
 
     async def resume(self, *, interrupted: bool) -> None:
         """Open the offered conversation, else resume the interrupted turn: Enter on an empty line."""
@@ -76,13 +76,13 @@ class Actions:
 
     async def keep_key(self, secret: str) -> None:
         """Keep an API key."""
-        await settings.keep_key(self._ctx, secret)
+        await models.keep_key(self._ctx, secret)
 
     async def use_installed(self, reference: str) -> None:
         """Use a model that was just installed, but not in a conversation that has a real one."""
         ctx, conversation = self._ctx, self._ctx.active.conversation
         if conversation is None or conversation.record.model == GUIDE:
-            await settings.use_model(ctx, reference)
+            await models.use_model(ctx, reference)
             ctx.tell(f"{reference} is installed and now in use.")
         else:
             ctx.active.prefer(model=reference)
@@ -95,7 +95,7 @@ class Actions:
 
     async def block(self, wanted: BlockWanted) -> None:
         """Copy, fork from, open … a block of a transcript."""
-        await blocks.act(self._ctx, wanted)
+        await messages.act(self._ctx, wanted)
 
     async def open_link(self, target: str) -> None:
         """Show the real target and ask before it is opened."""

@@ -19,7 +19,7 @@ from phoenix_tui.widgets.pasting import remark_on
 
 if TYPE_CHECKING:
     from engine.api.conversation import ConversationApi
-    from phoenix_tui.commands.command_context import CommandContext
+    from phoenix_tui.commands.run import CommandContext
     from phoenix_tui.modals.base import PhoenixScreen
     from phoenix_tui.widgets.status_line import Status
     from phoenix_tui.workspace.active_conversation import ActiveConversation

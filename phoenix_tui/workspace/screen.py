@@ -32,7 +32,7 @@ from phoenix_tui.workspace.toasts import Toasts
 from phoenix_tui.workspace.widgets import WorkspaceWidgets
 
 if TYPE_CHECKING:
-    from phoenix_tui.commands.command_context import CommandContext
+    from phoenix_tui.commands.run import CommandContext
     from phoenix_tui.lifecycle.launch import Launch
     from phoenix_tui.widgets.question_panel import QuestionPanel
     from phoenix_tui.widgets.queue_panel import QueuePanel

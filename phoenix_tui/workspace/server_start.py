@@ -9,7 +9,7 @@ from typing import Final
 
 from engine.api.errors import ENGINE_ERRORS
 from engine.ports.mcp import ServerState
-from phoenix_tui.commands.server_completions import server_record
+from phoenix_tui.commands.completions import server_record
 from phoenix_tui.text.server_text import missing_words
 from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.workspace.active_conversation import ActiveConversation

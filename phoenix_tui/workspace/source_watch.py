@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from phoenix_tui.commands.command_context import CommandContext
+from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.trust import AFTER_A_PROMPT, SourceWatch
 from tools.clean import clean

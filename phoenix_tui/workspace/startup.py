@@ -13,7 +13,7 @@ from phoenix_tui.lifecycle.loading import load
 from phoenix_tui.workspace.paint_pause import PaintPause
 
 if TYPE_CHECKING:
-    from phoenix_tui.commands.command_context import CommandContext
+    from phoenix_tui.commands.run import CommandContext
     from phoenix_tui.lifecycle.launch import Launch
     from phoenix_tui.modals.base import PhoenixScreen
     from phoenix_tui.workspace.actions import Actions

@@ -8,9 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from engine.api.errors import ENGINE_ERRORS
-from phoenix_tui.commands.command_context import CommandContext
-from phoenix_tui.commands.run import run_command
-from phoenix_tui.commands.sources import join as join_sources
+from phoenix_tui.commands.completions import join as join_sources
+from phoenix_tui.commands.run import CommandContext, run_command
 from phoenix_tui.features.approvals import titles_of_others
 from phoenix_tui.images.graphics import ImageTerminal
 from phoenix_tui.images.source import ImageSource

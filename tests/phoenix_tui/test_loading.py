@@ -42,13 +42,13 @@ def test_every_command_can_be_used_first_twice_at_once() -> None:
     """A new process has loaded none of them; two threads ask."""
     script = (
         "import asyncio, sys; from concurrent.futures import ThreadPoolExecutor\n"
-        "from phoenix_tui.commands import run\n"
+        "from phoenix_tui.commands.run import load_function\n"
+        "from phoenix_tui.features.catalogue import COMMANDS\n"
         "sys.setswitchinterval(1e-5)\n"
-        "names = [name for names in run.MODULES.values() for name in names]\n"
-        "async def twice(): return await asyncio.gather(*(run._run_of(name) for name in names for _ in range(2)))\n"
+        "async def twice(): return await asyncio.gather(*(load_function(one) for one in COMMANDS for _ in range(2)))\n"
         "with ThreadPoolExecutor(2) as pool:\n"
         "    both = list(pool.map(lambda _: asyncio.run(twice()), range(2)))\n"
-        "print(all(callable(one) for found in both for one in found), len(names) * 2 == len(both[0]))\n"
+        "print(all(callable(one) for found in both for one in found), len(COMMANDS) * 2 == len(both[0]))\n"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (ended.stdout.strip(), ended.stderr) == ("True True", "")

@@ -143,7 +143,7 @@ def _replies(text: str) -> None:
 
 
 def _lines(text: str) -> None:
-    from phoenix_tui.linear.message_lines import AnswerLines  # noqa: PLC0415 - as above
+    from phoenix_tui.linear.transcript import AnswerLines  # noqa: PLC0415 - as above
 
     answer = AnswerLines()
     for at in range(0, len(text), 7):

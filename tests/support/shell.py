@@ -14,7 +14,7 @@ from textual.strip import Strip
 
 from engine.api.conversation import ConversationApi
 from phoenix_tui.app import PhoenixApp
-from phoenix_tui.commands.command_context import CommandContext
+from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.widgets.answer_keys import Answering
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.conversation_list import ConversationList

@@ -6,7 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
-from phoenix_tui.linear.compaction import next_proposal
+from phoenix_tui.linear.context import next_proposal
 from phoenix_tui.linear.line_buffer import LineTyped
 from phoenix_tui.linear.terminal import LineTerminal
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 from engine.ports.files import Coverage
 from engine.rewind.values import Preview, PreviewFile, RewindList, RewindScope
 from phoenix_tui.features.rewind import HowFar, Instead, OtherWay
-from phoenix_tui.linear.rewind import LineRewindAsker
+from phoenix_tui.linear.history import LineRewindAsker
 from tests.support.fake_rewinding import change, point
 
 HERS = PreviewFile(change("notes.md", 1, 2), "changed since then by someone else")

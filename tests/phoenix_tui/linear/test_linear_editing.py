@@ -6,8 +6,8 @@ import pyte
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phoenix_tui.linear.keyboard import unfinished
 from phoenix_tui.linear.line_buffer import LeaveTyped, LineBuffer, LineTyped, StopWanted
+from phoenix_tui.linear.terminal import unfinished
 
 KEYS = ["\x7f", "\x15", "\x17", "\x0b", "\x01", "\x05", "\x1b[C", "\x1b[D", "\x1b[3~", "\x1b[A", "\x1b[B", "\n"]
 

@@ -12,9 +12,8 @@ from msgspec import structs
 from engine.codec import encode_display
 from engine.machine.messages import Origin, Role, TextBlock, ToolCall, ToolResult, ToolStatus
 from engine.updates import JobsChanged, LiveTextDropped, MessageSaved, TextArrived, ToolEnded, ToolStarted
-from phoenix_tui.linear.message_lines import AnswerLines, message_lines
 from phoenix_tui.linear.question_lines import question_lines
-from phoenix_tui.linear.transcript import LinearTranscript
+from phoenix_tui.linear.transcript import AnswerLines, LinearTranscript, message_lines
 from tests.support.fake_engine import question
 from tests.support.screens import message
 from tools.contract import DiffDisplay, JobInfo, TerminalDisplay, ToolRequest

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.ports import ConversationChanges, StorageError
-from phoenix_tui.commands.blocks import edit_again
+from phoenix_tui.commands.messages import edit_again
 from phoenix_tui.widgets.completer import Chosen
 from phoenix_tui.widgets.transcript.targets import Target
 from phoenix_tui.workspace.actions import LOST_DRAFT, Actions

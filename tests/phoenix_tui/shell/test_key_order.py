@@ -12,7 +12,7 @@ from textual import events
 
 from engine.records import ConversationQuery, ConversationSummary
 from engine.rewind.values import PreviewFile
-from phoenix_tui.commands.command_context import CommandContext
+from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.keys.key_order import LONGEST_WAIT, NAPS
 from phoenix_tui.modals.diff_sheet import DiffSheet
 from phoenix_tui.modals.help_sheet import HelpSheet

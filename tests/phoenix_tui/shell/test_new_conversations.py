@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from engine.records import PermissionMode
+from phoenix_tui.commands.models import run_sandbox
 from phoenix_tui.commands.panes import split_with
-from phoenix_tui.commands.settings import sandbox
 from tests.support.cli import phoenix_in
 from tools.contract import SandboxMode
 
@@ -53,7 +53,7 @@ async def test_what_is_chosen_for_an_empty_conversation_holds_for_that_one_alone
     async with open_shell() as shell:
         await shell.pilot.press("shift+tab", "shift+tab")
         await shell.until(lambda: shell.active.mode is AUTO)
-        await sandbox(shell.ctx, "read-only")
+        await run_sandbox(shell.ctx, "read-only")
         assert shell.status.startswith("auto · sandbox read-only ·")
         first = await shell.say("go")
         assert (first.record.permission_mode, first.record.sandbox, first.record.sandbox_required) == (

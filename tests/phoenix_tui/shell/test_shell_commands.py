@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,19 @@ from textual import events
 from engine.machine.states import Idle, is_busy
 from engine.ports import ModelInfo
 from engine.records import PermissionMode, SideExchange
-from phoenix_tui.commands.conversations import RUNS
-from phoenix_tui.commands.run import MODULES
-from phoenix_tui.features.catalogue import ALIASES, BY_NAME, closest, is_command, matching, split_command
+from phoenix_tui.commands.run import load_function, run_command
+from phoenix_tui.features.catalogue import (
+    ALIASES,
+    BY_NAME,
+    COMMANDS,
+    LINE_COMMANDS,
+    closest,
+    is_command,
+    matching,
+    split_command,
+)
 from phoenix_tui.features.onboarding_api import InstallProgress, LocalOffer
+from phoenix_tui.lifecycle.loading import load
 from phoenix_tui.modals.picker_sheet import PickerSheet
 from phoenix_tui.modals.side_question_sheet import SideQuestionSheet
 from phoenix_tui.widgets.welcome_panel import Welcome, rows
@@ -27,10 +35,13 @@ from tests.support.fake_engine import FakeEngine, FakeOnboarding
 HOSTILE = "\x1b]52;c;aGk=\x07\x1b[2J[/][red]x[/red]\u202e\x9b31m"
 
 
-def test_every_command_of_the_catalogue_runs() -> None:
-    runs = {name: import_module(f"phoenix_tui.commands.{name}").RUNS for name in MODULES}
-    assert {name: sorted(of) for name, of in runs.items()} == {name: sorted(of) for name, of in MODULES.items()}
-    assert {name for names in MODULES.values() for name in names} == set(BY_NAME)
+async def test_every_command_of_the_registry_has_a_function() -> None:
+    for one in COMMANDS:
+        assert callable(await load_function(one)), one.name
+    for one in LINE_COMMANDS.values():
+        module, function = one.locate("linear")
+        assert callable(getattr(await load(module), function)), one.name
+    assert len(BY_NAME) == len(COMMANDS)
     assert (closest("halp"), closest("modle"), closest("zzzz")) == ("help", "model", "")
     assert not is_command("/usr/bin/env is a path")
 
@@ -102,9 +113,9 @@ async def test_resume_takes_a_part_of_a_title_and_offers_all_that_have_it(open_s
     for title in ("Retry work", "Old retry", "Parser"):
         engine.seed(title, messages=1)
     async with open_shell() as shell:
-        await RUNS["resume"](shell.ctx, "pars")
+        await run_command(shell.ctx, "resume", "pars")
         assert shell.in_view.record.title == "Parser"
-        choosing = shell.app.run_worker(RUNS["resume"](shell.ctx, "retry"))
+        choosing = shell.app.run_worker(run_command(shell.ctx, "resume", "retry"))
         await shell.until(lambda: isinstance(shell.top, PickerSheet) and "Old retry" in shell.text)
         offered = shell.top.query_one("#rows").visual.plain
         assert ("Retry work" in offered, "Old retry" in offered, "Parser" in offered) == (True, True, False)

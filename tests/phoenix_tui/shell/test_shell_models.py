@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.ports import ModelInfo
-from phoenix_tui.commands.settings import RUNS
+from phoenix_tui.commands.models import run_model
 from phoenix_tui.modals.model_sheet import ModelSheet
 from phoenix_tui.models.offers import ProviderOffer, ProviderState
 from phoenix_tui.widgets.line_input import LineInput
@@ -115,7 +115,7 @@ async def test_tab_leaves_the_filter_so_that_letters_act_on_what_it_found(open_s
 
 async def test_a_word_behind_the_command_opens_the_list_narrowed(open_shell: Any) -> None:
     async with open_shell(model="demo/guide", models=FakeModels((*MODELS, GLM))) as shell:
-        shell.app.run_worker(RUNS["model"](shell.ctx, "glm 131"))
+        shell.app.run_worker(run_model(shell.ctx, "glm 131"))
         await shell.until(lambda: "0   Enter" in shell.text)
         assert "No model has these words. PROVIDER/MODEL is used as typed." in shell.text
         await shell.pilot.press(*["backspace"] * 4)

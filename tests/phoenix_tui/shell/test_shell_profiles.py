@@ -11,7 +11,7 @@ import pytest
 from engine.executor.requests import RunCaps
 from engine.records import PermissionMode
 from phoenix_tui.app import PhoenixApp
-from phoenix_tui.commands.profiles import profile
+from phoenix_tui.commands.models import run_profile
 from phoenix_tui.modals.profiles_sheet import ProfilesSheet
 from phoenix_tui.modals.text_sheet import TextSheet
 from tests.phoenix_tui.shell.conftest import OpenShell
@@ -100,14 +100,14 @@ async def test_the_mode_of_a_profile_holds_for_every_conversation_begun_with_it(
 ) -> None:
     put(tmp_path, "migrations", MINE)
     async with open_shell() as shell:
-        await profile(shell.ctx, "migrations")
+        await run_profile(shell.ctx, "migrations")
         modes = []
         for text in ("one", "two"):
             conversation = await shell.say(text)
             modes.append(conversation.record.permission_mode.value)
             await shell.command("/permissions auto")
             await shell.active.begin()
-        await profile(shell.ctx, "general")
+        await run_profile(shell.ctx, "general")
         modes.append((await shell.say("three")).record.permission_mode.value)
         assert modes == ["plan", "plan", "ask"]
 
@@ -161,9 +161,9 @@ async def test_what_is_written_stays_though_its_conversation_is_made_anew(open_s
 
 
 async def use(bench: object, name: str) -> None:
-    from phoenix_tui.commands.profiles import profile  # noqa: PLC0415 - loaded with the command, as in Phoenix
+    from phoenix_tui.commands.models import run_profile  # noqa: PLC0415 - loaded with the command, as in Phoenix
 
-    await profile(bench, name)  # type: ignore[arg-type]  # the bench of the shell
+    await run_profile(bench, name)  # type: ignore[arg-type]  # the bench of the shell
 
 
 async def test_an_unknown_profile_is_refused_with_those_there_are(open_shell: OpenShell) -> None:

@@ -7,8 +7,7 @@ from msgspec.structs import replace
 from engine.machine.messages import TextBlock
 from engine.updates import MessageSaved
 from phoenix_tui.cli.reporters import progress_line
-from phoenix_tui.linear.message_lines import message_text
-from phoenix_tui.linear.transcript import LinearTranscript
+from phoenix_tui.linear.transcript import LinearTranscript, message_text
 from phoenix_tui.text.agent_text import marks
 from tests.support.screens import TranscriptApp, answered, said, snapshot
 from tests.support.waiting import poll

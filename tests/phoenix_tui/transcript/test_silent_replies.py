@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from engine.machine.messages import TextBlock
 from engine.updates import MessageSaved, TextArrived
-from phoenix_tui.commands.reading import answer
-from phoenix_tui.linear.message_lines import message_text
-from phoenix_tui.linear.transcript import LinearTranscript
+from phoenix_tui.commands.messages import answer
+from phoenix_tui.linear.transcript import LinearTranscript, message_text
 from tests.support.screens import TranscriptApp, answered, said, snapshot
 from tests.support.waiting import poll
 

@@ -1,4 +1,4 @@
-"""Rewinding by numbered choices: the prompts, the changes on disk, the scope."""
+"""Looking and going back in lines: search, changes on disk, rewinding by numbered choices."""
 
 from __future__ import annotations
 
@@ -10,13 +10,88 @@ from engine.api.conversation import ConversationApi
 from engine.ports.files import FileChange
 from engine.ports.turns import BranchRow
 from engine.rewind.values import Preview, PreviewFile, RewindList, RewindPoint, RewindScope
+from engine.search import SearchSyntaxError, parse_search
+from phoenix_tui.features.changes import ChangeSet, ShownFile, changes_in_view, without_lines
 from phoenix_tui.features.rewind import HowFar, Instead, OtherWay, RewindCommands, RewindTarget, Way, others_of
-from phoenix_tui.linear.compaction import summarize
-from phoenix_tui.linear.context import LinearContext, LineCommand
+from phoenix_tui.linear.context import run_compact
+from phoenix_tui.linear.line_context import MOST_LISTED, LinearContext, LineCommand
 from phoenix_tui.text.context_text import left_alone
 from phoenix_tui.text.labels import age
-from tools.clean import clean_line
+from tools.clean import clean, clean_line
 from tools.wording import counted
+
+
+async def run_search(ctx: LinearContext, text: str) -> None:
+    try:
+        query = parse_search(text or await ctx.ask_line("Search for"), cwd=ctx.launch.cwd)
+    except SearchSyntaxError as error:
+        ctx.say(f"Search failed: {error}")
+        return
+    hits = (await ctx.services.library.search(query, limit=MOST_LISTED)).hits
+    if not hits:
+        ctx.say("No matches. Use fewer words to find more.")
+        return
+    rows = [f"{hit.title or 'new conversation'}, {hit.speaker.value}: {hit.snippet}" for hit in hits]
+    chosen = await ctx.choose("Found:", rows)
+    if chosen is not None:
+        await ctx.open(hits[chosen].conversation_id)
+        ctx.say("Matching message:")
+        await ctx.active.read_at(hits[chosen].seq)
+
+
+async def run_find(ctx: LinearContext, text: str) -> None:
+    conversation = ctx.opened
+    text = text or (await ctx.ask_line("Find") if conversation is not None else "")
+    if conversation is None or not text:
+        return
+    found = (await ctx.services.library.find(conversation.id, text))[-MOST_LISTED:]
+    if not found:
+        ctx.say("No matches in this conversation. /search searches all conversations.")
+        return
+    rows = [
+        f"message {one.seq}{', output of a tool' if one.call_id else ''}, {counted(one.count, 'time')}" for one in found
+    ]
+    chosen = await ctx.choose("Matches, newest last:", rows)
+    if chosen is not None:
+        await ctx.active.read_at(found[chosen].seq)
+
+
+MOST_ROWS: Final = 200
+VERBS: Final = {"+": "New", "-": "Deleted", "~": "Changed"}
+
+
+async def run_diff(ctx: LinearContext, _: str) -> None:
+    """Choose a set, then a file, and read its change."""
+    changes = changes_in_view(ctx)
+    if changes is None:
+        return
+    chosen = await _set(ctx, [one for one in await changes.sets() if one.files or one.note])
+    if chosen is None:
+        return
+    ctx.say(*filter(None, (chosen.note,)))
+    while (place := await ctx.choose("Show which file?", [_row(file) for file in chosen.files])) is not None:
+        file = chosen.files[place]
+        found = await changes.diff(file)
+        rows = clean(found.diff).splitlines()[2:] if found is not None else [without_lines(file)]
+        ctx.say(*rows[:MOST_ROWS])
+        if len(rows) > MOST_ROWS:
+            ctx.say(f"{len(rows) - MOST_ROWS} more lines.")
+
+
+async def _set(ctx: LinearContext, sets: Sequence[ChangeSet]) -> ChangeSet | None:
+    if not sets:
+        ctx.say("No files changed.")
+        return None
+    if len(sets) == 1:
+        return sets[0]
+    chosen = await ctx.choose("Changes:", [f"{one.title}, {counted(len(one.files), 'file')}" for one in sets])
+    return sets[chosen] if chosen is not None else None
+
+
+def _row(file: ShownFile) -> str:
+    lines = f"{counted(file.added, 'line')} added, {file.removed} removed"
+    return f"{VERBS[file.sign]} {clean_line(file.name)}, {lines}{f', {file.remark}' if file.remark else ''}"
+
 
 MOST_FILES: Final = 30
 WORDS: Final[dict[Way, str]] = {
@@ -61,7 +136,7 @@ class LineRewindAsker:
 
     async def summarize_before(self, seq: int) -> None:
         """Read it out before it counts."""
-        await summarize(self._ctx, before=seq)
+        await run_compact(self._ctx, before=seq)
 
     async def overwritten_by_undo(self, preview: Preview) -> frozenset[bytes] | None:
         """Print the changes, then ask about the files changed by others."""
@@ -145,3 +220,8 @@ RUNS: Final[dict[str, LineCommand]] = {
     "undo": _run(RewindCommands.undo),
     "branches": _run(RewindCommands.branches),
 }
+
+
+run_rewind: Final = _run(RewindCommands.rewind)
+run_undo: Final = _run(RewindCommands.undo)
+run_branches: Final = _run(RewindCommands.branches)

@@ -1,4 +1,4 @@
-"""The permission rules in lines: seen with where they hold, taken back, moved, written by hand."""
+"""The agent in lines: its model, profile, permissions and rules."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from engine.permissions.denials import narrows
+from engine.ports.profiles import GENERAL
 from engine.rule_store import OF_FILE, ActiveRule
 from phoenix_tui.features.approvals import UNTITLED
+from phoenix_tui.features.front_end import Option
+from phoenix_tui.features.model import choose_model
+from phoenix_tui.features.permissions import choose_mode, choose_sandbox
+from phoenix_tui.features.profiles import use_profile
 from phoenix_tui.features.rules import rule_places
-from phoenix_tui.linear.context import LinearContext, LineCommand
+from phoenix_tui.linear.line_context import LinearContext, LineCommand
 from phoenix_tui.text.labels import age
 from phoenix_tui.text.request_text import one_line
 from tools.clean import clean_line
@@ -19,7 +24,7 @@ NONE_YET: Final = "There are no rules yet. Answering a question with a adds one;
 PLACES: Final = ("in this project", "in every project", "in this conversation only")
 
 
-async def _rules(ctx: LinearContext, text: str) -> None:
+async def run_rules(ctx: LinearContext, text: str) -> None:
     match text.partition(" "):
         case ("", _, _):
             await choose_rule(ctx)
@@ -87,4 +92,24 @@ def _where(rule: ActiveRule) -> str:
     return f"in the project {one_line(rule.project)}" if rule.project else PLACES[1]
 
 
-RUNS: Final[dict[str, LineCommand]] = {"rules": _rules}
+run_model: Final[LineCommand] = choose_model
+
+
+async def run_permissions(ctx: LinearContext, word: str) -> None:
+    if await choose_mode(ctx, word):
+        await choose_rule(ctx)
+
+
+async def run_sandbox(ctx: LinearContext, word: str) -> None:
+    await choose_sandbox(ctx, word)
+
+
+async def run_profile(ctx: LinearContext, name: str) -> None:
+    profiles = ctx.services.profiles
+    if not name:
+        ctx.say(*(clean_line(trouble.text) for trouble in profiles.troubles()))
+        in_use = ctx.launch.profile or GENERAL
+        options = [Option(one.name, one.name, (one.description or "no description",)) for one in profiles.all()]
+        name = await ctx.pick("Profiles", options, current=in_use)
+    if name:
+        await use_profile(ctx, name)

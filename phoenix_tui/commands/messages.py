@@ -1,25 +1,36 @@
-"""Actions on a block of a transcript: a copy that ends there, its prompt sent again, its file opened."""
+"""Commands and actions on messages: blocks of the transcript, images and drafts of the next message."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, assert_never
 
+from engine.api.engine import NEWEST
+from engine.machine.messages import Role, text_in
 from engine.ports import ConversationChanges
-from phoenix_tui.commands.command_context import CommandContext, CommandFunction
+from engine.records import StoredMessage
+from phoenix_tui.commands.run import CommandContext
+from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.catalogue import as_message
-from phoenix_tui.keys.active_keys import key
+from phoenix_tui.features.draft_stash import NOT_KEPT, NOTHING, DraftStash, StashedDraft
+from phoenix_tui.features.image_files import asked_images, image_at
+from phoenix_tui.keys.active_keys import hint, key
+from phoenix_tui.modals.image_sheet import ImageSheet
+from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from phoenix_tui.modals.turns_sheet import TurnsSheet
 from phoenix_tui.terminal.clipboard import DISPLAY_NAMES
+from phoenix_tui.text.labels import ago
 from phoenix_tui.widgets.transcript.signals import BlockRequest, BlockWanted, FarPrompt, Remark
 from phoenix_tui.widgets.transcript.targets import BlockAction, Target
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.workspace.external_editor import open_outside
 from tools.contract import UNCONFINED, Command
+from tools.wording import counted
 
 VIEWER_SECONDS: Final = 10.0
 
@@ -119,7 +130,7 @@ def _found(folder: Path, name: str) -> tuple[Path, str]:
     return path, f"{path} is a folder." if path.is_dir() else f"{path} no longer exists."
 
 
-async def turns(ctx: CommandContext, _: str) -> None:
+async def run_turns(ctx: CommandContext, _: str) -> None:
     """The list of turns; Enter goes to one."""
     conversation = ctx.active.conversation
     found = () if conversation is None else await ctx.active.services.library.turns(conversation.id)
@@ -144,4 +155,107 @@ async def _far_prompt(ctx: CommandContext, wanted: BlockWanted, seq: int, by: in
         wanted.view.scroller.jump(found[-1] if by < 0 else found[0])
 
 
-RUNS: Final[dict[str, CommandFunction]] = {"turns": turns}
+async def run_images(ctx: CommandContext, argument: str) -> None:
+    """Look at them; the argument may be the number of one."""
+    chips = ctx.dock.chips
+    ways = f"{key('paste')} pastes one; /image FILE or dropping a file also works."
+    place = image_at(ScreenFrontEnd(ctx), chips.images, argument, ways)
+    if place is not None:
+        await ctx.sheets.show(ImageSheet(chips, ctx.active.parts.pictures, place))
+
+
+async def run_image(ctx: CommandContext, argument: str) -> None:
+    """Attach a file, named as it is dropped or by its path from the working directory."""
+    await ctx.sending.attaching.attach(await asked_images(ScreenFrontEnd(ctx), argument))
+
+
+DRAFT: Final = "draft"
+"""Argument of the key: the draft in the composer is meant."""
+TAKEN: Final = "Another Phoenix has taken this draft."
+
+
+async def run_stash(ctx: CommandContext, text: str) -> None:
+    """Put a text aside; without one list the drafts; by the key put the draft aside, or bring the newest back."""
+    if not ctx.active.services.kept:
+        ctx.tell(NOT_KEPT, bad=True)
+        return
+    kept = DraftStash(ctx.active.launch.state_folder, ctx.active.launch.cwd)
+    try:
+        if text == DRAFT:
+            _toggle(ctx, kept)
+        elif text:
+            _told(ctx, kept, kept.put(text))
+        else:
+            await _choose(ctx, kept)
+    except OSError as error:
+        ctx.tell(f"The draft could not be put aside or taken: {error.strerror or error}.", bad=True)
+
+
+def _toggle(ctx: CommandContext, kept: DraftStash) -> None:
+    composer = ctx.dock.composer
+    if composer.content.strip():
+        _put_aside(ctx, kept)
+    elif found := kept.all():
+        _bring_back(ctx, kept, found[0])
+    else:
+        ctx.tell(NOTHING)
+
+
+async def _choose(ctx: CommandContext, kept: DraftStash) -> None:
+    found = {one.name: one for one in kept.all()}
+    if not found:
+        ctx.tell(NOTHING)
+        return
+    rows = [PickerRow(one.name, one.words, ago(time.time() - one.at), one.text) for one in found.values()]
+    chosen = await ctx.sheets.show(PickerSheet("Drafts put aside", rows))
+    if chosen and (draft := found.get(chosen)) is not None:
+        if ctx.dock.composer.content.strip() and not _put_aside(ctx, kept):
+            return
+        _bring_back(ctx, kept, draft)
+
+
+def _put_aside(ctx: CommandContext, kept: DraftStash) -> bool:
+    composer = ctx.dock.composer
+    if refused := kept.put(composer.content, tuple(composer.folds)):
+        ctx.tell(refused, bad=True)
+        return False
+    composer.keys.take()
+    _told(ctx, kept, "")
+    return True
+
+
+def _bring_back(ctx: CommandContext, kept: DraftStash, draft: StashedDraft) -> None:
+    if not kept.take(draft):
+        ctx.tell(TAKEN)
+        return
+    ctx.dock.composer.load(draft.text, draft.folds)
+    ctx.dock.screen.set_focus(ctx.dock.composer)
+
+
+def _told(ctx: CommandContext, kept: DraftStash, refused: str) -> None:
+    count = counted(len(kept.all()), "draft")
+    back = hint(("stash", "on an empty line brings it back"), "/stash lists them")
+    ctx.tell(refused or f"Put aside ({count}). {back}.", bad=bool(refused))
+
+
+LOOK_BACK: Final = 60
+"""Messages in which the last answer is looked for."""
+
+
+async def run_copy(ctx: CommandContext, _: str) -> None:
+    """Copy the last answer, or the text of a stopped one."""
+    text = ctx.active.unsaved
+    if not text and ctx.active.conversation is not None:
+        found = await ctx.active.conversation.history(NEWEST, LOOK_BACK)
+        text = next((words for one in reversed(found.messages) if (words := answer(one))), "")
+    if not text:
+        ctx.tell("There is no answer to copy yet.")
+        return
+    ctx.tell(f"Copied {len(text):,} characters {await ctx.clipboard.copy(text)}.")
+
+
+def answer(message: StoredMessage) -> str:
+    """The text of an answer; empty for every other message."""
+    if message.role is not Role.ASSISTANT or message.silent:
+        return ""
+    return text_in(message.blocks, "\n\n")
