@@ -284,7 +284,7 @@ class PhoenixApp(App[None]):
 
     def action_help_here(self) -> None:
         """Show every key, from those of the open sheet on; in the help itself, close it."""
-        from phoenix_tui.modals.help_sheet import HelpSheet  # noqa: PLC0415 - loaded when it is shown
+        from phoenix_tui.modals.rows_sheet import HelpSheet  # noqa: PLC0415 - loaded when it is shown
 
         if isinstance(self.screen, HelpSheet):
             self.screen.action_close()

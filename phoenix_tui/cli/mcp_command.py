@@ -20,7 +20,7 @@ from phoenix_tui.config.servers.changes import PROJECT_FILE, add_server, remove_
 from phoenix_tui.config.servers.definition import Place, parse_definition
 from phoenix_tui.config.servers.server_files import BadServers
 from phoenix_tui.config.settings import ConfigError
-from phoenix_tui.features.mcp_sign_in import sign_in_lines
+from phoenix_tui.features.mcp import sign_in_lines
 from phoenix_tui.text.server_text import NO_SERVERS, command_words, details, facts, origin_words, sandbox_words
 from tools.clean import clean_line, reveal_name
 from tools.contract import JsonObject

@@ -9,10 +9,9 @@ from engine.updates import AgentView
 from phoenix_tui.commands.panes import split_with
 from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
-from phoenix_tui.features.agents import NONE_AT_WORK, agent_named, stop_agents, views_in_view
 from phoenix_tui.features.approvals import NOTHING_WAITS, asked_elsewhere, pending
 from phoenix_tui.features.jobs import jobs_in_view
-from phoenix_tui.features.sub_agents import at_work, family_of
+from phoenix_tui.features.sub_agents import NONE_AT_WORK, agent_named, at_work, family_of, stop_agents, views_in_view
 from phoenix_tui.modals.agents_sheet import BESIDE, AgentsSheet
 from phoenix_tui.modals.approvals_sheet import ApprovalsSheet
 from phoenix_tui.modals.jobs_sheet import JobsSheet

@@ -12,19 +12,13 @@ from engine.records import SideExchange
 from engine.records.traces import TraceSpan
 from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
-from phoenix_tui.features.compaction import SummaryReview, compact
-from phoenix_tui.features.context_window import sent_prompt, sent_to
-from phoenix_tui.features.cost import NOTHING_SENT, choose_run, cost_report
+from phoenix_tui.features.context_window import FORKED, SummaryReview, compact, sent_prompt, sent_to, why_not
+from phoenix_tui.features.cost import NOTHING_SENT, choose_run, cost_report, statistics_of, traces_in_view
 from phoenix_tui.features.front_end import Option
 from phoenix_tui.features.mcp import server_shares
-from phoenix_tui.features.side_questions import FORKED, why_not
-from phoenix_tui.features.statistics import statistics_of
-from phoenix_tui.features.traces import traces_in_view
-from phoenix_tui.modals.context_sheet import COMPACT, ContextSheet
-from phoenix_tui.modals.side_question_sheet import SideQuestionSheet
-from phoenix_tui.modals.statistics_sheet import StatisticsSheet
-from phoenix_tui.modals.summary_sheet import SummarySheet
-from phoenix_tui.modals.trace_sheet import TraceSheet
+from phoenix_tui.modals.context_sheet import COMPACT, ContextSheet, SummarySheet
+from phoenix_tui.modals.statistics_sheet import StatisticsSheet, TraceSheet
+from phoenix_tui.modals.text_sheet import SideQuestionSheet
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.trace_text import summary_facts, summary_words
 

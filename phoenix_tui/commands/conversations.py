@@ -13,8 +13,8 @@ from phoenix_tui.commands.panes import split_with
 from phoenix_tui.commands.run import CommandContext, UndoStep
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd, on_screen
 from phoenix_tui.features import conversations
-from phoenix_tui.features.archive import archive_or_delete as archive_all
-from phoenix_tui.features.archive import not_done
+from phoenix_tui.features.conversations import archive_or_delete as archive_all
+from phoenix_tui.features.conversations import not_done
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.modals.archive_sheet import ArchiveSheet
 from phoenix_tui.modals.peek_sheet import PeekSheet
@@ -120,7 +120,7 @@ async def fork(ctx: CommandContext, ids: tuple[str, ...]) -> None:
 
 async def fork_worktree(ctx: CommandContext, ids: tuple[str, ...]) -> None:
     """Continue in a copy, in a git worktree of its own. Raises EngineError."""
-    from phoenix_tui.features.fork_worktree import fork_into_worktree  # noqa: PLC0415 - git, seldom used
+    from phoenix_tui.features.worktree import fork_into_worktree  # noqa: PLC0415 - git, seldom used
 
     row = ctx.active.index.summary(ids[0])
     if row is None:

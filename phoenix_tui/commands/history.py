@@ -20,13 +20,9 @@ from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.changes import changes_in_view
 from phoenix_tui.features.rewind import NOTHING_SAID, HowFar, Instead, RewindCommands, RewindTarget, Way
 from phoenix_tui.keys.active_keys import key
-from phoenix_tui.modals.branches_sheet import BranchesSheet
 from phoenix_tui.modals.changes_sheet import ChangesSheet
-from phoenix_tui.modals.find_sheet import FindSheet
-from phoenix_tui.modals.history_sheet import HistorySheet
-from phoenix_tui.modals.hit_sheet import HitSheet
-from phoenix_tui.modals.rewind_confirm_sheet import LastLook, RewindConfirmSheet
-from phoenix_tui.modals.rewind_sheet import RewindSheet
+from phoenix_tui.modals.find_sheet import FindSheet, HistorySheet, HitSheet
+from phoenix_tui.modals.rewind_sheet import BranchesSheet, LastLook, RewindConfirmSheet, RewindSheet
 from phoenix_tui.modals.search_sheet import SearchMemory, SearchSheet
 from phoenix_tui.widgets.transcript.marks import Goal
 from phoenix_tui.widgets.transcript.view import TranscriptView

@@ -17,12 +17,12 @@ from engine.records import StoredMessage
 from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.catalogue import as_message
-from phoenix_tui.features.draft_stash import NOT_KEPT, NOTHING, DraftStash, StashedDraft
+from phoenix_tui.features.drafts import NOT_KEPT, NOTHING, DraftStash, StashedDraft
 from phoenix_tui.features.image_files import asked_images, image_at
 from phoenix_tui.keys.active_keys import hint, key
+from phoenix_tui.modals.changes_sheet import TurnsSheet
 from phoenix_tui.modals.image_sheet import ImageSheet
-from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
-from phoenix_tui.modals.turns_sheet import TurnsSheet
+from phoenix_tui.modals.rows_sheet import PickerRow, PickerSheet
 from phoenix_tui.terminal.clipboard import DISPLAY_NAMES
 from phoenix_tui.text.labels import ago
 from phoenix_tui.widgets.transcript.signals import BlockRequest, BlockWanted, FarPrompt, Remark

@@ -10,13 +10,12 @@ from engine.records import PermissionMode
 from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features import model
-from phoenix_tui.features.model_list import ModelList
-from phoenix_tui.features.permissions import choose_mode, choose_sandbox, use_mode
+from phoenix_tui.features.model import ModelList
+from phoenix_tui.features.permissions import choose_mode, choose_sandbox, rule_places, use_mode
 from phoenix_tui.features.profiles import use_profile
-from phoenix_tui.features.rules import rule_places
 from phoenix_tui.modals.model_sheet import ModelSheet
-from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from phoenix_tui.modals.profiles_sheet import ProfilesSheet
+from phoenix_tui.modals.rows_sheet import PickerRow, PickerSheet
 from phoenix_tui.modals.rules_sheet import RulesSheet
 from phoenix_tui.widgets.pasting import provider_of
 

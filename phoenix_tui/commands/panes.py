@@ -9,7 +9,7 @@ from typing import Final, cast
 
 from engine.records import ConversationQuery
 from phoenix_tui.commands.run import CommandContext
-from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
+from phoenix_tui.modals.rows_sheet import PickerRow, PickerSheet
 from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.panes.saved_panes import recall
 from phoenix_tui.panes.split import MOST, Split

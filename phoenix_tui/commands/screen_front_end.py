@@ -11,7 +11,7 @@ from engine.records import PermissionMode
 from phoenix_tui.commands.run import CommandContext, CommandFunction
 from phoenix_tui.features.front_end import FrontEnd, Option
 from phoenix_tui.lifecycle.launch import Launch
-from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
+from phoenix_tui.modals.rows_sheet import PickerRow, PickerSheet
 from tools.contract import SandboxMode
 
 

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from engine.executor.requests import EngineError
 from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
+from phoenix_tui.features.service_interfaces import Setting
 from phoenix_tui.features.settings import SettingOrder, SettingsCommands
-from phoenix_tui.features.settings_api import Setting
 from phoenix_tui.keys.keymap import scope_of
-from phoenix_tui.modals.help_sheet import HelpSheet
-from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
-from phoenix_tui.modals.settings_sheet import RESET, SettingsSheet, ThemeSheet, when
+from phoenix_tui.modals.rows_sheet import RESET, HelpSheet, PickerRow, PickerSheet, SettingsSheet, ThemeSheet, when
 
 
 async def run_theme(ctx: CommandContext, name: str) -> None:

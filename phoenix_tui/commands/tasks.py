@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
-from phoenix_tui.features.plan import NO_PLAN_WAITS, plan
-from phoenix_tui.features.task_board import board_in_view
-from phoenix_tui.features.tasks import NEWEST, NO_TASK, carry_out, task_order
-from phoenix_tui.features.todo import NO_LIST
-from phoenix_tui.modals.board_list import NO_TASK as LOOSE
-from phoenix_tui.modals.edit_sheet import EditSheet
+from phoenix_tui.features.tasks import (
+    NEWEST,
+    NO_LIST,
+    NO_PLAN_WAITS,
+    NO_TASK,
+    board_in_view,
+    carry_out,
+    plan,
+    task_order,
+)
+from phoenix_tui.modals.tasks_sheet import NO_TASK as LOOSE
 from phoenix_tui.modals.tasks_sheet import TasksSheet
+from phoenix_tui.modals.text_sheet import EditSheet
 from tools.exit_plan import why_no_plan
 
 

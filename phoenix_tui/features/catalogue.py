@@ -22,9 +22,7 @@ class SlashCommand(Struct, frozen=True):
     aliases: tuple[str, ...] = ()
     """Names that other agents have for it, for users who know those."""
     run: str = ""
-    """Use case in `phoenix_tui.features` that both front ends run, such as `hooks.hooks`; empty: each has a function
-    `run_NAME`.
-    """
+    """Use case of both front ends, such as `conversations.resume` in `features`; empty: `run_NAME` of each."""
     in_lines: str = ""
     """Meaning in lines, if it does another thing there."""
     only: Literal["", "screen", "lines"] = ""
@@ -98,7 +96,7 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         "let a supervisor choose who answers: on, off; start or alone: answer its question",
         "models",
         "on|off",
-        run="route.route",
+        run="sub_agents.route",
         in_agents=False,
     ),
     SlashCommand("sandbox", "choose what commands and edits can reach", "models", "off|workspace|read-only"),
@@ -122,17 +120,19 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         "hooks",
         "programs that run when something happens: list, read, try out, and their last runs",
         "extensions",
-        run="hooks.hooks",
+        run="extensions.hooks",
     ),
-    SlashCommand("skills", "skills of this folder and yours: read, switch off", "extensions", run="skills.show_skills"),
-    SlashCommand("commands", "command files of this folder and yours", "extensions", run="skills.show_commands"),
+    SlashCommand(
+        "skills", "skills of this folder and yours: read, switch off", "extensions", run="extensions.show_skills"
+    ),
+    SlashCommand("commands", "command files of this folder and yours", "extensions", run="extensions.show_commands"),
     SlashCommand("mcp", "MCP servers: state, tools, log; connect again, end", "extensions"),
     SlashCommand(
         "lsp",
         "language servers that check edits: state, log; let them run what this folder contains",
         "extensions",
         "NAME",
-        run="language_servers.language_servers",
+        run="extensions.language_servers",
     ),
     SlashCommand(
         "memory",
@@ -148,7 +148,7 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         "tasks",
         "WHAT",
         aliases=("todos",),
-        run="todo.todo",
+        run="tasks.todo",
     ),
     SlashCommand(
         "tasks",
@@ -212,9 +212,7 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         "context",
         in_lines="the calls of the newest run, with time, tokens and cost",
     ),
-    SlashCommand(
-        "debug", "records of model calls and logs, for bug reports", "settings", "FILE", run="diagnostics.debug"
-    ),
+    SlashCommand("debug", "records of model calls and logs, for bug reports", "settings", "FILE", run="settings.debug"),
     SlashCommand(
         "btw",
         "ask a side question: no tools, nothing is stored, the agent keeps working",
@@ -322,7 +320,7 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         aliases=("settings",),
         in_lines="show, change and reset settings; /config NAME VALUE changes one, mostly from the next start",
     ),
-    SlashCommand("doctor", "check this installation", "settings", run="doctor.doctor"),
+    SlashCommand("doctor", "check this installation", "settings", run="settings.doctor"),
     SlashCommand("state", "show what is going on", "settings", only="lines"),
     SlashCommand("quit", "quit Phoenix", "settings", aliases=("exit", "q"), at_once=True),
 )

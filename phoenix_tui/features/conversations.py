@@ -1,4 +1,4 @@
-"""Commands on conversations, for both front ends: open, name, copy, try again, stop, write to a file."""
+"""Conversations: open, name, copy, try again, stop, remove, write to a file."""
 
 from __future__ import annotations
 
@@ -8,20 +8,58 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
 from engine.api.conversation import ConversationApi
+from engine.api.engine import EngineApi
 from engine.executor.requests import EngineError
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges
 from engine.records import ConversationQuery, ConversationSummary
 from engine.records.forks import moved_place
+from phoenix_tui.cli.blocks import encode
 from phoenix_tui.cli.exits import CommandError
-from phoenix_tui.features.export import export_to
+from phoenix_tui.cli.export import agent_markdown, markdown, write_new
 from phoenix_tui.features.front_end import FrontEnd, Option, accepted
 from phoenix_tui.features.run_limits import caps_for
-from phoenix_tui.features.sub_agents import family_of
+from phoenix_tui.features.sub_agents import family_of, views_of
+from phoenix_tui.lifecycle.launch import Services
 from phoenix_tui.text.labels import age, short_path
 from tools.clean import reveal_name
 from tools.wording import counted
+
+ALL: Final = 1 << 40
+"""Limit above the number of messages of any conversation."""
+SHORT_ID: Final = 8
+
+
+async def export_to(name: str, conversation: ConversationApi, services: Services) -> Path:
+    """Write it to the file `name` in its folder, by itself `phoenix-ID.md`; a name that ends in `.json` gets JSON.
+
+    Raises:
+        CommandError: the file is there already or cannot be written.
+        StorageError: the conversation cannot be read.
+    """
+    path = await asyncio.to_thread(_path, conversation, name)
+    if path.suffix.lower() == ".json":
+        text = encode(await services.library.export(conversation.id), indent=1) + "\n"
+    else:
+        found = await conversation.history(ALL, ALL)
+        text = await asyncio.to_thread(markdown, conversation.record, found.messages, found.tool_calls)
+        for view in views_of(services.engine, conversation.id):
+            text += agent_markdown(view, await services.engine.bulk.newest(view.id, ALL))
+    await asyncio.to_thread(write_new, path, text)
+    return path
+
+
+def _path(conversation: ConversationApi, name: str) -> Path:
+    wanted = Path(name or f"phoenix-{conversation.id[:SHORT_ID]}.md")
+    try:
+        wanted = wanted.expanduser()
+    except RuntimeError as error:  # no such user
+        raise CommandError(f"{wanted} cannot be written: {error}") from error
+    return conversation.record.cwd / wanted
+
 
 UNTITLED: Final = "New conversation"
 
@@ -87,7 +125,7 @@ async def fork(front: FrontEnd, argument: str) -> None:
 
 async def _copied(front: FrontEnd, source: ConversationApi, argument: str) -> ConversationApi | None:
     """The copy that an argument of /fork wants; None for an unknown one."""
-    from phoenix_tui.features.fork_worktree import fork_into_worktree, worktree_name  # noqa: PLC0415 - git, seldom used
+    from phoenix_tui.features.worktree import fork_into_worktree, worktree_name  # noqa: PLC0415 - git, seldom used
 
     flag, _, folder = argument.strip().partition(" ")
     if flag in FOLDER_FLAGS:
@@ -144,3 +182,46 @@ async def export(front: FrontEnd, name: str) -> None:
         front.tell(error.sentence, bad=True)
     else:
         front.tell(f"Written to {path}.")
+
+
+class ArchiveOutcome(Struct, frozen=True):
+    """Conversations that were archived or deleted, and the number of refused ones."""
+
+    ids: tuple[str, ...]
+    deleted: bool
+    running: int
+    elsewhere: int
+    """Open in another process."""
+
+    def words(self, undo: str = "") -> str:
+        """Result in words, with the undo, and with the refusals."""
+        many = "" if len(self.ids) == 1 else f" {len(self.ids)}"
+        done = f"Moved{many} to the trash" if self.deleted else f"Archived{many}"
+        parts = [f"{done} · {undo}." if undo else f"{done}."] if self.ids else []
+        return " ".join([*parts, *filter(None, (not_done(self.running, self.elsewhere),))])
+
+
+def not_done(running: int, elsewhere: int) -> str:
+    """Reason why some conversations stay unchanged; empty where none does."""
+    parts: list[str] = []
+    if running:
+        parts.append(
+            "The conversation is running; stop it first."
+            if running == 1
+            else f"{running} are running; stop them first."
+        )
+    if elsewhere:
+        parts.append(f"{elsewhere} open in another Phoenix; close {'it' if elsewhere == 1 else 'them'} there.")
+    return " ".join(parts)
+
+
+async def archive_or_delete(engine: EngineApi, ids: Sequence[str], *, delete: bool) -> ArchiveOutcome:
+    """Archive or trash those that rest. Raises StorageError."""
+    running = {one.id for one in engine.live() if is_busy(one.state)}
+    resting = [one for one in ids if one not in running]
+    changes = ConversationChanges(deleted=True) if delete else ConversationChanges(archived=True)
+    refused = await engine.bulk.change(resting, changes)
+    moved = tuple(one for one in resting if one not in refused)
+    for one in moved:
+        await engine.forget(one)
+    return ArchiveOutcome(moved, delete, len(ids) - len(resting), len(refused))

@@ -1,4 +1,4 @@
-"""The MCP servers of the conversation in view: listed, read, connected again, ended."""
+"""The MCP servers of the conversation in view: listed, read, connected, ended, signed in to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from engine.executor.requests import EngineError
 from engine.ports import ConversationChanges
-from engine.ports.mcp import McpServers, ServerState, ServerView, Unchosen
+from engine.ports.mcp import McpServers, ServerState, ServerView, SignInAddress, Unchosen
 from engine.records import ConversationRecord
 from phoenix_tui.config.sources.kinds import SourceKind
 from phoenix_tui.features.front_end import FrontEnd
@@ -174,3 +174,47 @@ async def _of(front: FrontEnd) -> tuple[McpServers, ConversationRecord]:
     if servers is None:
         raise EngineError(NONE)
     return servers, (await front.current()).record
+
+
+PASTED: Final = "The address was taken; Phoenix connects."
+
+
+async def begin(front: FrontEnd, name: str) -> SignInAddress:
+    """The address to open in a browser.
+
+    Raises:
+        EngineError: there is none; the sentence says why.
+    """
+    servers, record = await _of(front)
+    found = await servers.sign_ins.begin(record, name)
+    if isinstance(found, str):
+        raise EngineError(found)
+    return found
+
+
+async def paste(front: FrontEnd, name: str, url: str) -> str:
+    """Take the address that the browser was sent to; returns the outcome."""
+    servers, record = await _of(front)
+    return await servers.sign_ins.paste(record, name, url) or PASTED
+
+
+async def sign_out(front: FrontEnd, name: str) -> str:
+    """Delete the tokens of a server; returns the outcome."""
+    servers, record = await _of(front)
+    return await servers.sign_ins.forget(record, name) or f"Signed out of {clean_line(name)}; its tokens are deleted."
+
+
+async def is_signed_in(front: FrontEnd, name: str) -> bool:
+    """True once the server is connected."""
+    servers, record = await _of(front)
+    return any(one.name == name and one.state is ServerState.CONNECTED for one in await servers.views(record))
+
+
+def sign_in_lines(name: str, address: SignInAddress) -> list[str]:
+    """Words about a sign-in, with nothing of the address left out."""
+    return [
+        f"Sign in to {clean_line(name)} at {address.host}",
+        "Open this address in a browser, and go on only if this host is the right one:",
+        address.url,
+        "Where the browser runs on another machine, paste the address here that it is sent to at the end.",
+    ]

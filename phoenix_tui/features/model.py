@@ -1,21 +1,209 @@
-"""The model of the conversation in view, and of new ones."""
+"""The model of the conversation in view and of new ones: its list with a filter, the choice, the cost of a change."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from typing import Final
 
+from msgspec import Struct
+
+from engine.api.conversation import ConversationApi
 from engine.executor.requests import EngineError
-from engine.ports import ConversationChanges
+from engine.ports import ConversationChanges, ModelInfo, StorageError
 from phoenix_tui.features.effort import choose_effort
 from phoenix_tui.features.front_end import FrontEnd, Option
-from phoenix_tui.features.model_change import change_sentence
-from phoenix_tui.features.model_list import ModelList
-from phoenix_tui.features.model_rows import ModelRow, once
-from phoenix_tui.models.offers import ProviderState
-from phoenix_tui.models.preferred import can_be_kept
-from phoenix_tui.text.model_text import facts_line
+from phoenix_tui.models.offers import ProviderOffer, ProviderState
+from phoenix_tui.models.preferred import Preferred, can_be_kept
+from phoenix_tui.text.labels import money, short_model, tokens
+from phoenix_tui.text.model_text import facts_line, filter_words
 from tools.wording import counted
+
+PER_MILLION = 1_000_000
+
+
+async def change_sentence(front: FrontEnd, conversation: ConversationApi) -> str:
+    """Costs of the next request to the model that is in use now; empty where nothing was sent yet."""
+    record = conversation.record
+    info = await front.services.models.facts(record.model)
+    if info is None or not record.message_count or not record.context_tokens:
+        return ""
+    images = 0
+    if info.vision is False:
+        with suppress(StorageError):  # then images are not named
+            images = (await conversation.context.report()).images
+    words = change_text(info, record.context_tokens, images)
+    return f"{short_model(record.model)}: {words[0].lower()}{words[1:]}"
+
+
+def change_text(info: ModelInfo, context: int, images: int = 0) -> str:
+    """Sentences about a request of `context` tokens to a model that has none of them in its cache.
+
+    `images` is their number where the model cannot see them.
+    """
+    cost = "" if info.price_in is None else money(context * info.price_in / PER_MILLION)
+    price = f", about {cost}" if cost else ", at an unknown price" if info.price_in is None else ""
+    sentences = [f"Its cache lacks this conversation: it reads {tokens(context)} tokens anew{price}."]
+    if 0 < info.context_window < context:
+        sentences.append(f"Its window is smaller ({tokens(info.context_window)}): /compact first.")
+    if images:
+        sentences.append(f"It cannot see images: {images} here {'is' if images == 1 else 'are'} left out once refused.")
+    return " ".join(sentences)
+
+
+FAVOURITES: Final = "Favourites"
+RECENT: Final = "Recent"
+CLOSED: Final = {ProviderState.NO_KEY: "Without a key", ProviderState.UNREACHABLE: "Unreachable"}
+"""Headings of providers without models."""
+EMPTY: Final = "Without models"
+ASKING: Final = "Asking for models …"
+
+
+class ModelRow(Struct, frozen=True):
+    """A model under a heading; or a provider without models, which has an empty `key` and its words in `name`."""
+
+    section: str
+    key: str
+    """Reference of the model."""
+    name: str
+    """Name in the list: without its provider below the heading of that."""
+    found: str
+    """Text in lower case that the filter searches."""
+    info: ModelInfo | None = None
+    """Known facts about the model."""
+    offer: ProviderOffer | None = None
+    """The provider of a row without a model."""
+
+
+def provider_rows(offer: ProviderOffer) -> list[ModelRow]:
+    """Rows of one provider; none for one that the user did not name and that has no models."""
+    if not offer.models:
+        return [_closed(offer)] if offer.is_expected else []
+    heading = " · ".join(filter(None, (offer.name, offer.words)))
+    return [_row(heading, one.reference, one.name, one) for one in offer.models]
+
+
+def preferred_rows(preferred: Preferred, now: str, known: Mapping[str, ModelInfo]) -> list[ModelRow]:
+    """Favourites, then the model in use and those used before; one that no list has stays without facts."""
+    favourites = dict.fromkeys(preferred.favourites)
+    recent = (one for one in dict.fromkeys((now, *preferred.recent)) if one and one not in favourites)
+    groups: tuple[tuple[str, Iterable[str]], ...] = ((FAVOURITES, favourites), (RECENT, recent))
+    return [_row(section, one, one, known.get(one)) for section, references in groups for one in references]
+
+
+def all_rows(groups: Iterable[Sequence[ModelRow]], preferred: Sequence[ModelRow]) -> list[ModelRow]:
+    """The whole list from the rows of each provider: providers without models come last, by their state."""
+    whole, closed = list(preferred), list[ModelRow]()
+    for rows in groups:
+        (closed if rows and rows[0].offer is not None else whole).extend(rows)
+    order = {heading: place for place, heading in enumerate((ASKING, EMPTY, *reversed(CLOSED.values())))}
+    return whole + sorted(closed, key=lambda row: order[row.section])
+
+
+def narrowed(rows: Sequence[ModelRow], query: str) -> list[ModelRow]:
+    """Rows that hold every word of the query, each model at its first place; all rows without a word."""
+    words = query.lower().split()
+    if not words:
+        return list(rows)
+    first, *others = words
+    found = [row for row in rows if first in row.found]
+    for word in others:
+        found = [row for row in found if word in row.found]
+    return once(found)
+
+
+def once(rows: Sequence[ModelRow]) -> list[ModelRow]:
+    """Each model at its first place alone."""
+    found: dict[str, ModelRow] = {}
+    for row in rows:
+        found.setdefault(row.key or row.name, row)
+    return list(found.values())
+
+
+def _row(section: str, key: str, name: str, info: ModelInfo | None) -> ModelRow:
+    words = filter_words(info) if info is not None else ""
+    return ModelRow(section, key, name, f"{key} {words}".lower(), info)
+
+
+def _closed(offer: ProviderOffer) -> ModelRow:
+    section = CLOSED.get(offer.state) or (ASKING if offer.state is ProviderState.ASKING else EMPTY)
+    said = f"{offer.name}: {offer.words}" if offer.words else offer.name
+    return ModelRow(section, "", said, f"{said} {offer.state.value}".lower(), offer=offer)
+
+
+class ModelList:
+    """Rows, the filter and the chosen row; whoever shows it draws it."""
+
+    def __init__(self, offers: Sequence[ProviderOffer], front: FrontEnd, query: str = "") -> None:
+        self.query = query
+        self.now = front.model
+        """Reference of the model in use."""
+        self.rows: Sequence[ModelRow] = ()
+        self.found: Sequence[ModelRow] = ()
+        self.chosen = 0
+        self._models = front.services.models
+        self._groups: dict[str, list[ModelRow]] = {}
+        self._infos: dict[str, dict[str, ModelInfo]] = {}
+        self.preferred = self._models.preferred.read()
+        for offer in offers:
+            self._take(offer)
+        self._renew()
+        self.chosen = self._place_of(self.now) or 0
+
+    @property
+    def row(self) -> ModelRow | None:
+        """The chosen row."""
+        return self.found[self.chosen] if self.chosen < len(self.found) else None
+
+    def move(self, by: int) -> None:
+        """Choose another row."""
+        self.chosen = max(0, min(self.chosen + by, len(self.found) - 1))
+
+    def narrow(self, query: str) -> None:
+        """Show rows with these words, the first one chosen; without words all, with the same row chosen."""
+        before = self.row
+        self.query = query
+        self.found = narrowed(self.rows, query)
+        self.chosen = 0
+        if not query.strip() and before is not None:
+            self.chosen = self._place_of(before.key or before.name, before.section) or 0
+
+    def renew(self) -> None:
+        """Read the favourites again; the chosen row stays chosen."""
+        self.preferred = self._models.preferred.read()
+        self._renew()
+
+    async def refresh(self, *, again: bool = False) -> AsyncIterator[None]:
+        """Ask every provider; yields with each one that answered. `again` asks those too that answered today."""
+        async with aclosing(self._models.asked(refresh=again)) as answers:
+            async for offer in answers:
+                self._take(offer)
+                self._renew()
+                yield
+
+    def _take(self, offer: ProviderOffer) -> None:
+        self._groups[offer.name] = provider_rows(offer)
+        self._infos[offer.name] = {one.reference: one for one in offer.models}
+
+    def _renew(self) -> None:
+        before = self.row
+        wanted = (*self.preferred.favourites, *self.preferred.recent, self.now)
+        known = {one: info for one in wanted if (info := self._info(one)) is not None}
+        self.rows = all_rows(self._groups.values(), preferred_rows(self.preferred, self.now, known))
+        self.found = narrowed(self.rows, self.query)
+        place = self._place_of(before.key or before.name, before.section) if before is not None else None
+        self.chosen = max(0, min(self.chosen, len(self.found) - 1)) if place is None else place
+
+    def _info(self, reference: str) -> ModelInfo | None:
+        return self._infos.get(reference.partition("/")[0], {}).get(reference)
+
+    def _place_of(self, key: str, section: str = "") -> int | None:
+        """Place of a row: below the same heading, else anywhere; None where there is none."""
+        places = [place for place, row in enumerate(self.found) if (row.key or row.name) == key]
+        same = [place for place in places if self.found[place].section == section]
+        return next(iter(same or places), None)
+
 
 DEFAULT: Final = "default"
 BEFORE: Final = "-"

@@ -10,7 +10,7 @@ from engine.machine.states import Idle
 from engine.ports.profiles import narrower_mode, narrower_sandbox
 from engine.records import PermissionMode
 from phoenix_tui.features.front_end import FrontEnd
-from phoenix_tui.features.profiles_api import ProfileChoice, ProfilesApi
+from phoenix_tui.features.service_interfaces import ProfileChoice, ProfilesApi
 from phoenix_tui.lifecycle.launch import Launch
 from tools.clean import clean_line
 

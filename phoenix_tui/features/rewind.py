@@ -13,7 +13,7 @@ from engine.ports.files import FilesError
 from engine.rewind.rewind import CannotRewind
 from engine.rewind.values import Done, Preview, RewindList, RewindPoint, RewindScope
 from phoenix_tui.features.catalogue import as_message
-from phoenix_tui.features.draft_codec import joined
+from phoenix_tui.features.drafts import joined
 from tools.clean import clean_line
 from tools.wording import counted
 

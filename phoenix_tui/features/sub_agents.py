@@ -1,15 +1,19 @@
-"""Facts about sub-agents for every display: work, questions, names, and the effect of Esc."""
+"""Sub-agents of a conversation: their work, questions and names, actions on them, and their supervisor."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final, TypeVar
 
 from engine.api.conversation import ConversationApi
 from engine.api.engine import EngineApi
-from engine.executor.requests import Accepted, Receipt, Refused, RunCaps
+from engine.executor.requests import Accepted, EngineError, Receipt, Refused, RunCaps
 from engine.machine.states import AwaitingApproval, Errored, is_busy
-from engine.records import ConversationRecord
-from engine.updates import AgentView
+from engine.ports import ConversationChanges
+from engine.records import ConversationRecord, SpawnMode
+from engine.updates import AgentView, AnswerAlone, StartAgents
+from phoenix_tui.features.front_end import FrontEnd, accepted
+from phoenix_tui.text.agent_text import count_agents
 from tools.clean import clean_line
 
 NO_IMAGES = "A hint to a sub-agent can only be text; remove the images."
@@ -120,3 +124,96 @@ class Hinting:
             return Refused(GONE)
         await self._engine.sub_agents.hint(self._agent_id, text)
         return Accepted()
+
+
+NONE: Final = "This conversation has no sub-agents. The model starts them for tasks with several parts; ask it to."
+NONE_AT_WORK: Final = "No sub-agent is running."
+
+
+def views_in_view(front: FrontEnd) -> Sequence[AgentView]:
+    """The sub-agents of the conversation in view, or of its parent; a notice if there are none."""
+    conversation = front.conversation
+    views = views_of(front.services.engine, family_of(conversation)) if conversation is not None else ()
+    if not views:
+        front.tell(NONE)
+    return views
+
+
+def stop_agents(front: FrontEnd, views: Sequence[AgentView]) -> None:
+    """Stop the working ones; their parent continues with their results."""
+    sub_agents, working = front.services.engine.sub_agents, at_work(views)
+    if sub_agents is None or not working:
+        front.tell(NONE_AT_WORK)
+        return
+    sub_agents.stop([view.id for view in working])
+    front.tell(f"{count_agents(len(working))} stopped; their results are kept.")
+
+
+async def send_hint(front: FrontEnd, view: AgentView) -> None:
+    """Ask for a hint and send it; a finished one resumes with it. Raises EngineError."""
+    sub_agents, text = front.services.engine.sub_agents, await front.ask_line("Hint")
+    if text.strip() and sub_agents is not None:
+        await sub_agents.hint(view.id, text.strip())
+        front.tell(hint_sent(view))
+
+
+def hint_sent(view: AgentView) -> str:
+    """Notice about the time at which a hint is read."""
+    return (
+        "Hint sent; the sub-agent resumes."
+        if view.outcome is not None
+        else "Hint sent; the sub-agent reads it before its next step."
+    )
+
+
+def agent_named(front: FrontEnd, views: Sequence[AgentView], words: str, usage: str) -> AgentView:
+    """The one whose id or task begins so. Raises EngineError, with the usage of the command where there is none."""
+    wanted = words.lower()
+    found = [view for view in views if view.id.startswith(words) or view.task.lower().startswith(wanted)]
+    if len(found) > 1:
+        raise EngineError(f"{len(found)} sub-agents match; /agents lists them.")
+    if not found:
+        raise EngineError(f"There is no sub-agent {words} of {_whose(front)}. {usage}")
+    return found[0]
+
+
+def _whose(front: FrontEnd) -> str:
+    conversation = front.conversation
+    if conversation is None or conversation.record.agent is None:
+        return "this conversation"
+    return parent_title(conversation.record, front.services.engine)
+
+
+T = TypeVar("T", bound=ConversationApi)
+
+
+def run_behind(asking: T, root: T) -> T:
+    """The conversation to cancel: `root`, whose run waits for the sub-agent that asks; one in the background ends
+    alone.
+    """
+    facts = asking.record.agent
+    return asking if facts is not None and facts.mode is SpawnMode.BACKGROUND else root
+
+
+ON: Final = "A supervisor now chooses who answers: the main model or sub-agents. /route off turns this off."
+OFF: Final = "Routing is off; the main model answers."
+WRONG: Final = "Give on or off, or start or alone while a decision is open."
+NOTHING_OPEN: Final = "No supervisor's decision is open."
+
+
+async def route(front: FrontEnd, asked: str) -> None:
+    """Carry out `/route ASKED`, or toggle the supervisor without an argument."""
+    conversation = await front.current()
+    asked = asked.lower() or ("off" if conversation.record.supervisor else "on")
+    if asked in {"on", "off"}:
+        await conversation.change(ConversationChanges(supervisor=asked == "on"))
+        why = conversation.routing.why_alone
+        on = f"{ON} For now the main model answers alone, because {why}." if why else ON
+        front.tell(on if asked == "on" else OFF)
+    elif asked not in {"start", "alone"}:
+        front.tell(WRONG, bad=True)
+    elif conversation.routing.card is None:
+        front.tell(NOTHING_OPEN, bad=True)
+    else:
+        answer = StartAgents() if asked == "start" else AnswerAlone()
+        accepted(conversation.routing.answer(conversation.routing.card.id, answer))

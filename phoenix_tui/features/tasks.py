@@ -1,15 +1,19 @@
-"""`/tasks` and `/track`: changes of the task board by the user, and tracking of a conversation (SPEC ACX-05)."""
+"""The task board, the todo list and the plan of the conversation in view, as the user sees and changes them."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from engine.api.conversation import ConversationApi
 from engine.executor.requests import EngineError
-from engine.records.tracked_tasks import TaskStatus, TrackedTask, TrackingStatus
-from phoenix_tui.features.front_end import FrontEnd, Option
-from phoenix_tui.features.task_board import IN_SUB_AGENT, NOTHING_SENT, BoardModel
+from engine.records import PermissionMode
+from engine.records.tracked_tasks import TaskBoardView, TaskStatus, TrackedTask, TrackingStatus
+from phoenix_tui.features.front_end import FrontEnd, Option, accepted
+from phoenix_tui.features.permissions import use_mode
 from phoenix_tui.text.task_text import (
     HOW_ON,
     STATUS_OF,
@@ -17,10 +21,150 @@ from phoenix_tui.text.task_text import (
     counts,
     left_out,
     shown,
+    speaker_of,
     switch,
     title,
+    words_of,
 )
+from tools.clean import clean
+from tools.todo_items import LONGEST_CONTENT, TodoItem, TodoList, TodoStatus, lines_of, one_item_line
 from tools.wording import counted, number_within
+
+if TYPE_CHECKING:
+    from engine.api.engine import TasksApi
+
+
+NOTHING_SENT: Final = "There are no tasks yet: nothing was sent in this conversation."
+IN_SUB_AGENT: Final = "Sub-agents have no task board; their work belongs to the tasks of their parent."
+PAGE: Final = 50
+"""Tasks of a page of the list that shows the newest first."""
+MOST_OF_PAGE: Final = 200
+RANGE: Final = 40
+"""Messages that are read at once."""
+MOST_READ: Final = 5
+"""Ranges that one request for words reads at most; what is missing then comes with the next one."""
+
+
+class BoardModel:
+    """A board as it was read last. Methods raise EngineError, StorageError."""
+
+    def __init__(self, conversation: ConversationApi, tasks: TasksApi) -> None:
+        self.conversation = conversation
+        self.view = TaskBoardView()
+        self.newest: list[TrackedTask] = []
+        """Tasks read so far for the list that shows the newest first."""
+        self.untasked: tuple[int, ...] = ()
+        """Seqs of messages without a task."""
+        self._tasks = tasks
+        self._cursor = ""
+        self._words: dict[int, str] = {}
+
+    @property
+    def id(self) -> str:
+        """Id of the conversation."""
+        return self.conversation.id
+
+    @property
+    def tasks(self) -> TasksApi:
+        """The interface that changes boards."""
+        return self._tasks
+
+    @property
+    def has_more(self) -> bool:
+        """True while older tasks are not in `newest` yet."""
+        return bool(self._cursor)
+
+    async def read(self) -> None:
+        """Read the board again, and as many of the newest tasks as before."""
+        self.view = await self._tasks.board(self.id)
+        self.untasked = await self._tasks.untasked(self.id)
+        if self.newest:
+            await self._first_pages(len(self.newest))
+
+    async def first_page(self) -> None:
+        """Begin the list of the newest tasks."""
+        await self._first_pages(PAGE)
+
+    async def more(self) -> None:
+        """Read the next page of the newest tasks."""
+        if not self._cursor:
+            return
+        page = await self._tasks.page(self.id, self._cursor, PAGE, newest_first=True)
+        known = {task.id for task in self.newest}
+        self.newest += [task for task in page.tasks if task.id not in known]
+        self._cursor = page.cursor
+
+    async def _first_pages(self, wanted: int) -> None:
+        found: list[TrackedTask] = []
+        cursor = ""
+        while len(found) < wanted:
+            limit = min(max(wanted - len(found), PAGE), MOST_OF_PAGE)
+            page = await self._tasks.page(self.id, cursor, limit, newest_first=True)
+            found += page.tasks
+            cursor = page.cursor
+            if not cursor:
+                break
+        self.newest, self._cursor = found, cursor
+
+    def task(self, task_id: str) -> TrackedTask | None:
+        """One task or the planning section, with its messages."""
+        planning = (self.view.planning,) if self.view.planning is not None else ()
+        return next((task for task in (*self.view.tasks, *planning) if task.id == task_id), None)
+
+    def numbered(self, number: int) -> TrackedTask:
+        """The task with this number. Raises EngineError."""
+        found = next((task for task in self.view.tasks if task.order == number), None)
+        if found is None:
+            count = len(self.view.tasks)
+            has = "no tasks" if not count else "task 1 only" if count == 1 else f"tasks 1 to {count}"
+            raise EngineError(f"There is no task {number}; the board has {has}.")
+        return found
+
+    def words(self, seq: int) -> str | None:
+        """A message in one line, with its author; None until `load_words` has read it."""
+        return self._words.get(seq)
+
+    async def load_words(self, seqs: Iterable[int]) -> bool:
+        """Read the words of these messages; returns True if there was something to read."""
+        wanted = sorted(seqs)
+        missing = self._missing(wanted)
+        had = bool(missing)
+        for _ in range(MOST_READ):
+            if not missing:
+                break
+            last = missing[-1]
+            found = (await self.conversation.history(last + 1, RANGE)).messages
+            self._words |= {one.seq: f"{speaker_of(one)}: {words_of(one)}" for one in found}
+            if last not in self._words:
+                self._words[last] = "this message is gone"
+            missing = self._missing(wanted)
+        return had
+
+    def _missing(self, seqs: Sequence[int]) -> list[int]:
+        return [seq for seq in seqs if seq not in self._words]
+
+
+async def board_in_view(front: FrontEnd) -> BoardModel:
+    """The board of the conversation in view. Raises EngineError, StorageError."""
+    conversation = front.conversation
+    if conversation is None:
+        raise EngineError(NOTHING_SENT)
+    if conversation.record.agent is not None:
+        raise EngineError(IN_SUB_AGENT)
+    board = BoardModel(conversation, front.services.engine.tasks)
+    await board.read()
+    return board
+
+
+def matching(tasks: Iterable[TrackedTask], query: str) -> list[TrackedTask]:
+    """Tasks whose texts or status hold every word of the query."""
+    words = query.lower().split()
+    return [task for task in tasks if all(word in _searched(task) for word in words)]
+
+
+def _searched(task: TrackedTask) -> str:
+    return "\n".join((title(task), task.status, *task.progresses, *task.preferences)).lower()
+
 
 HIGHEST: Final = 1_000_000
 """Number of a task that can be typed."""
@@ -179,3 +323,133 @@ def how_it_is(status: TrackingStatus) -> str:
     head = " · ".join(filter(None, (switch(status), counts(status)))) + "."
     how = "" if status.enabled else HOW_ON
     return " ".join(filter(None, (f"{head[:1].upper()}{head[1:]}", shown(status.problem), left_out(status), how)))
+
+
+USAGE: Final = "/todo add TEXT, done N, drop N, edit N TEXT, clear; without a word it shows the list."
+NO_LIST: Final = "There is no todo list here; /todo add TEXT begins one."
+NO_TEXT: Final = "Say what is to be done: /todo add TEXT."
+HEADING: Final = "Todo list"
+TOO_LONG: Final = f"An item has at most {LONGEST_CONTENT} characters; shorten it."
+
+
+async def todo(front: FrontEnd, argument: str) -> None:
+    """Show the list, or change it."""
+    word, _, rest = argument.partition(" ")
+    rest = rest.strip()
+    match word:
+        case "":
+            show_todos(front)
+        case "add":
+            await add_item(front, rest)
+        case "clear":
+            await clear_items(front)
+        case "done" | "drop" | "edit":
+            number, _, text = rest.partition(" ")
+            await _change_numbered(front, word, number, text.strip())
+        case _:
+            front.tell(USAGE, bad=True)
+
+
+def todos_in_view(front: FrontEnd) -> TodoList:
+    """The list of the conversation in view; empty where there is none."""
+    return front.conversation.todos.now if front.conversation is not None else TodoList()
+
+
+def show_todos(front: FrontEnd) -> None:
+    """Show all of the list, numbered."""
+    todos = todos_in_view(front)
+    if not todos.items:
+        front.tell(NO_LIST)
+    else:
+        front.read(f"{HEADING} {todos.progress}", "\n".join(lines_of(todos.items)), hang=len("1. [ ] "))
+
+
+async def add_item(front: FrontEnd, text: str) -> None:
+    """Add an item at the end; a conversation is begun where there is none."""
+    text = one_item_line(text or await front.ask_line("New item"))
+    if not text or len(text) > LONGEST_CONTENT:
+        front.tell(TOO_LONG if text else NO_TEXT, bad=True)
+        return
+    conversation = await front.current()
+    todos = conversation.todos.now
+    await _replace(conversation, todos, (*todos.items, TodoItem(text)))
+    front.confirm_change(f"Added as item {len(todos.items) + 1}: {text}")
+
+
+async def clear_items(front: FrontEnd) -> None:
+    """Remove all items, after a yes."""
+    todos, conversation = todos_in_view(front), front.conversation
+    if conversation is None or not todos.items:
+        front.tell(NO_LIST)
+    elif await front.confirm(f"Clear the todo list of {counted(len(todos.items), 'item')}?", "clear", "keep"):
+        await _replace(conversation, todos, ())
+        front.confirm_change("The todo list is cleared.")
+
+
+async def _change_numbered(front: FrontEnd, word: str, number: str, text: str) -> None:
+    todos = todos_in_view(front)
+    if not todos.items:
+        front.tell(NO_LIST, bad=True)
+        return
+    chosen = number_within(number, len(todos.items))
+    if chosen is None:
+        front.tell(f"Give the number of an item, 1 to {len(todos.items)}: /todo {word} 1.", bad=True)
+        return
+    await change_item(front, word, chosen - 1, text)
+
+
+async def change_item(front: FrontEnd, word: str, place: int, text: str = "") -> None:
+    """Complete an item or open it again (`done`), remove it (`drop`) or change its text (`edit`)."""
+    todos, conversation = todos_in_view(front), front.conversation
+    if conversation is None or not 0 <= place < len(todos.items):
+        front.tell(NO_LIST, bad=True)
+        return
+    item, items = todos.items[place], list(todos.items)
+    match word:
+        case "drop":
+            del items[place]
+            said = f"Dropped: {item.content}"
+        case "done":
+            items[place] = replace(item, status=TodoStatus.COMPLETED if item.is_open else TodoStatus.PENDING)
+            said = f"{'Done' if item.is_open else 'Open again'}: {item.content}"
+        case _:
+            text = one_item_line(text or await front.ask_line(f"Item {place + 1}", item.content))
+            if not text or len(text) > LONGEST_CONTENT:
+                if text:
+                    front.tell(TOO_LONG, bad=True)
+                return
+            items[place] = replace(item, content=text, active_form="")
+            said = f"Changed: {text}"
+    await _replace(conversation, todos, tuple(items))
+    front.confirm_change(said)
+
+
+async def _replace(conversation: ConversationApi, seen: TodoList, items: tuple[TodoItem, ...]) -> None:
+    """Store the new list. Raises EngineError with the reason where it is refused."""
+    accepted(await conversation.todos.replace(seen, items))
+
+
+PLAN_HEADING: Final = "Approved plan"
+NO_PLAN: Final = "Plan mode is on; the agent has proposed no plan yet. /plan off leaves plan mode."
+NO_PLAN_WAITS: Final = "No plan waits for an answer here."
+BEGUN: Final = "Plan mode: the agent reads and proposes a plan; nothing is changed before you approve it."
+PLAN_USAGE: Final = "/plan shows the approved plan, or begins plan mode where there is none; /plan on, off, edit."
+
+
+async def plan(front: FrontEnd, word: str) -> None:
+    """Show the approved plan; without one begin plan mode."""
+    approved = front.conversation.record.plan if front.conversation is not None else ""
+    match word:
+        case "" if approved:
+            front.read(PLAN_HEADING, clean(approved))
+        case "" if front.mode is PermissionMode.PLAN:
+            front.tell(NO_PLAN)
+        case "" | "on":
+            await use_mode(front, PermissionMode.PLAN)
+            front.tell(BEGUN)
+        case "off":
+            if front.mode is PermissionMode.PLAN:
+                await use_mode(front, PermissionMode.ASK)
+            front.tell(f"Permission mode: {front.mode.value}.")
+        case _:
+            front.tell(PLAN_USAGE, bad=True)

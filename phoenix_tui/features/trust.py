@@ -11,7 +11,7 @@ from engine.executor.requests import Activity, EngineError
 from engine.machine.states import is_busy
 from phoenix_tui.config.sources.report import SourceEntry, SourceReport, SourceState
 from phoenix_tui.features.front_end import FrontEnd
-from phoenix_tui.features.trust_api import TrustApi
+from phoenix_tui.features.service_interfaces import TrustApi
 from phoenix_tui.text.trust_text import REACH, command_line, counts, join_words, notice
 from tools.clean import reveal, reveal_name
 from tools.wording import counted

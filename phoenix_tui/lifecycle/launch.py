@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from engine.ports.services import ServiceRunner
     from engine.records import Recovery
     from phoenix_tui.features.custom_commands import InvocablesApi
-    from phoenix_tui.features.hooks_api import HooksApi
-    from phoenix_tui.features.models_api import ModelsApi
-    from phoenix_tui.features.onboarding_api import Onboarding
-    from phoenix_tui.features.profiles_api import ProfilesApi
-    from phoenix_tui.features.settings_api import SettingsApi
-    from phoenix_tui.features.trust_api import TrustApi
+    from phoenix_tui.features.service_interfaces import (
+        HooksApi,
+        ModelsApi,
+        Onboarding,
+        ProfilesApi,
+        SettingsApi,
+        TrustApi,
+    )
     from tools.contract import Enforcement, ProcessRunner
 
 

@@ -9,10 +9,9 @@ from engine.api.engine import NEWEST
 from engine.executor.requests import Activity, ApprovalAnswer, ApprovalChoice, Refused
 from engine.machine.states import AwaitingApproval, Cancelling
 from engine.updates import AgentView, Question
-from phoenix_tui.features.agents import agent_named, send_hint, stop_agents, views_in_view
 from phoenix_tui.features.approvals import NOTHING_WAITS, asked_elsewhere, pending
 from phoenix_tui.features.jobs import end_job, jobs_in_view, output_of
-from phoenix_tui.features.sub_agents import family_of
+from phoenix_tui.features.sub_agents import agent_named, family_of, send_hint, stop_agents, views_in_view
 from phoenix_tui.linear.line_context import LinearContext
 from phoenix_tui.linear.question_lines import form_answer, plan_answer_of, question_lines
 from phoenix_tui.linear.tasks import edited

@@ -10,21 +10,20 @@ from typing import Final
 from engine.api.conversation import ContextApi, ConversationApi
 from engine.executor.context_manager import HIGHEST, LOWEST, ContextReport, Edited
 from engine.executor.requests import DropSummary, Proposal, Refused, SummarizeAgain, SummaryDecision, TakeSummary
-from phoenix_tui.features.compaction import SummaryReview, compact
-from phoenix_tui.features.context_window import sent_prompt, sent_to
-from phoenix_tui.features.cost import choose_run, cost_report
-from phoenix_tui.features.mcp import server_shares
-from phoenix_tui.features.prompt_history import remember
-from phoenix_tui.features.side_questions import FORKED, why_not
-from phoenix_tui.features.statistics import (
+from phoenix_tui.features.context_window import FORKED, SummaryReview, compact, sent_prompt, sent_to, why_not
+from phoenix_tui.features.cost import (
     MOST_DAYS,
     StatisticsBy,
+    choose_run,
+    cost_report,
+    newest_trace,
     report_lines,
     report_table,
     statistics_of,
     statistics_report,
 )
-from phoenix_tui.features.traces import newest_trace
+from phoenix_tui.features.mcp import server_shares
+from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.linear.line_buffer import LeaveTyped, LineTyped, StopWanted
 from phoenix_tui.linear.line_context import LinearContext
 from phoenix_tui.models.choice import GUIDE

@@ -28,7 +28,7 @@ from engine.updates import (
     StateChanged,
     Update,
 )
-from phoenix_tui.features.draft_codec import joined, parsed
+from phoenix_tui.features.drafts import joined, parsed
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.features.sub_agents import asked_by, asking, stop_in_view
 from phoenix_tui.lifecycle.launch import Launch, Services

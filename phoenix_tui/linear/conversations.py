@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from phoenix_tui.features import conversations
-from phoenix_tui.features.archive import archive_or_delete
+from phoenix_tui.features.conversations import archive_or_delete
 from phoenix_tui.features.worktree import worktree
 from phoenix_tui.linear.line_context import LinearContext, LineCommand
 

@@ -9,6 +9,7 @@ from engine.ports.mcp import ServerView
 from phoenix_tui.config.sources.report import SourceEntry, SourceReport
 from phoenix_tui.features.mcp import (
     allow_secrets,
+    begin,
     details_of,
     end,
     enter_sandbox,
@@ -16,14 +17,16 @@ from phoenix_tui.features.mcp import (
     kept_question,
     leave_sandbox,
     left_out,
+    paste,
     reconnect,
     sandbox_question,
     secrets_question,
     servers_in_view,
+    sign_in_lines,
+    sign_out,
     switch,
     switch_for_good,
 )
-from phoenix_tui.features.mcp_sign_in import begin, paste, sign_in_lines, sign_out
 from phoenix_tui.features.memory import NO_NOTES, describe_note, new_note, notes_in_view, notes_of, said
 from phoenix_tui.features.trust import NO_FILES, answer, describe_source, sections, standing, text_of, trust_in_view
 from phoenix_tui.linear.line_context import LinearContext

@@ -9,11 +9,11 @@ from typing import ClassVar, Final, TypeAlias
 from engine.api.conversation import ConversationApi
 from engine.executor.requests import Receipt, Refused
 from engine.records import SideExchange
+from phoenix_tui.features.context_window import SideAnswer, answer_of, in_one_line
 from phoenix_tui.features.front_end import FrontEnd, InView, Option
 from phoenix_tui.features.memory import NoteChanges, notes_of
+from phoenix_tui.features.permissions import RuleChanges
 from phoenix_tui.features.prompt_history import PromptHistory
-from phoenix_tui.features.rule_changes import RuleChanges
-from phoenix_tui.features.side_questions import SideAnswer, answer_of, in_one_line
 from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.linear.conversation import LinearConversation
 from phoenix_tui.linear.line_buffer import LeaveTyped, LineTyped

@@ -13,7 +13,7 @@ from engine.api.errors import ENGINE_ERRORS
 from engine.executor.requests import Receipt, Refused
 from engine.machine.states import is_busy
 from engine.records import Delivery, QueuedMessage
-from phoenix_tui.features.draft_stash import NOT_KEPT, NOTHING, DraftStash
+from phoenix_tui.features.drafts import NOT_KEPT, NOTHING, DraftStash
 from phoenix_tui.features.image_files import asked_images, attach_image, dropped_images, image_at
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.linear.line_context import LinearContext

@@ -12,9 +12,8 @@ from engine.rule_store import OF_FILE, ActiveRule
 from phoenix_tui.features.approvals import UNTITLED
 from phoenix_tui.features.front_end import Option
 from phoenix_tui.features.model import choose_model
-from phoenix_tui.features.permissions import choose_mode, choose_sandbox
+from phoenix_tui.features.permissions import choose_mode, choose_sandbox, rule_places
 from phoenix_tui.features.profiles import use_profile
-from phoenix_tui.features.rules import rule_places
 from phoenix_tui.linear.line_context import LinearContext, LineCommand
 from phoenix_tui.text.labels import age
 from phoenix_tui.text.request_text import one_line

@@ -8,8 +8,8 @@ from typing import Final
 from engine.machine.states import is_busy
 from phoenix_tui.features.catalogue import LINE_COMMANDS
 from phoenix_tui.features.front_end import Option
+from phoenix_tui.features.service_interfaces import Setting
 from phoenix_tui.features.settings import SettingOrder, SettingsCommands
-from phoenix_tui.features.settings_api import Setting
 from phoenix_tui.linear.line_context import LinearContext
 from tools.clean import clean_line
 from tools.wording import counted

@@ -7,9 +7,16 @@ from typing import Final
 
 from engine.updates import Question
 from phoenix_tui.features.approvals import pending
-from phoenix_tui.features.plan import NO_PLAN_WAITS, plan
-from phoenix_tui.features.task_board import BoardModel, board_in_view
-from phoenix_tui.features.tasks import NEWEST, NO_TASK, carry_out, task_order
+from phoenix_tui.features.tasks import (
+    NEWEST,
+    NO_PLAN_WAITS,
+    NO_TASK,
+    BoardModel,
+    board_in_view,
+    carry_out,
+    plan,
+    task_order,
+)
 from phoenix_tui.linear.line_context import LinearContext
 from phoenix_tui.linear.question_lines import question_lines, wants_edit
 from phoenix_tui.text.task_text import board_lines, task_lines, todo_lines

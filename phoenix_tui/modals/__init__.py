@@ -1,1 +1,1 @@
-"""Sheets over the workspace, one a file."""
+"""Sheets over the workspace: those of one subject in one file."""

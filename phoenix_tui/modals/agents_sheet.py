@@ -22,8 +22,8 @@ from phoenix_tui.features.approvals import Pending, pending_of
 from phoenix_tui.features.sub_agents import at_work
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
-from phoenix_tui.modals.answering import MOST_ROWS, AnsweringSheet
-from phoenix_tui.modals.line_sheet import LineSheet
+from phoenix_tui.modals.approvals_sheet import MOST_ROWS, AnsweringSheet
+from phoenix_tui.modals.text_sheet import LineSheet
 from phoenix_tui.text.agent_text import count_agents
 from phoenix_tui.text.labels import Tone, money, short_model, tokens
 from phoenix_tui.widgets.agent_panel import (

@@ -1,38 +1,45 @@
-"""The MCP servers of a conversation; Enter reads one, r reconnects, x ends it."""
+"""The MCP servers of a conversation: read, connect, end; and the sign-in to one."""
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
-from typing import ClassVar, Final
+from collections.abc import Awaitable, Coroutine, Sequence
+from typing import ClassVar, Final, Protocol
 
-from textual.binding import BindingType
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.widgets import Static
 
 from engine.executor.requests import EngineError
-from engine.ports.mcp import ServerState, ServerView
+from engine.ports.mcp import ServerState, ServerView, SignInAddress
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.mcp import (
     allow_secrets,
+    begin,
     details_of,
     end,
     enter_sandbox,
     forget_kept,
+    is_signed_in,
     kept_question,
     leave_sandbox,
+    paste,
     reconnect,
     sandbox_question,
     secrets_question,
     servers_now,
+    sign_in_lines,
     switch,
     switch_for_good,
 )
-from phoenix_tui.features.mcp_sign_in import begin
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
-from phoenix_tui.modals.confirm_sheet import ConfirmSheet
+from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
-from phoenix_tui.modals.sign_in_sheet import Copier, SignInSheet
-from phoenix_tui.modals.text_sheet import TextSheet
+from phoenix_tui.modals.text_sheet import ConfirmSheet, LineSheet, TextSheet
+from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.server_text import (
     NO_SANDBOX,
     NO_SERVERS,
@@ -43,9 +50,95 @@ from phoenix_tui.text.server_text import (
     show_origin,
     state_words,
 )
+from phoenix_tui.widgets.bases import run_latest
 from tools.clean import clean_line
 from tools.sandbox_mode import SandboxMode
 from tools.wording import one_line
+
+OPENED: Final = "The browser is asked to open it."
+WAITING: Final = "Waiting for the browser …"
+PASTE: Final = "Address that the browser was sent to"
+
+
+class Copier(Protocol):
+    """The clipboard."""
+
+    def copy(self, text: str) -> Awaitable[str]:
+        """Copy a text; returns the way it went."""
+        ...
+
+
+class SignInSheet(Sheet[bool]):
+    """Gives True once the server is connected; nothing is opened by itself."""
+
+    DEFAULT_CSS = "SignInSheet { & Static { height: auto; } & VerticalScroll { scrollbar-size-vertical: 1; } }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("o", "open", "Open", id="sign_in.open"),
+        Binding("c", "copy", "Copy", id="sign_in.copy"),
+        Binding("p", "paste", "Paste", id="sign_in.paste"),
+    ]
+
+    def __init__(self, front: FrontEnd, name: str, address: SignInAddress, clipboard: Copier) -> None:
+        super().__init__()
+        self._front, self._server, self._address, self._clipboard = front, name, address, clipboard
+        self._said = WAITING
+
+    def compose(self) -> ComposeResult:
+        """Host and address over the keys, and the outcome of the last one."""
+        heading, *lines = sign_in_lines(self._server, self._address)
+        letter = f"bold {Tone.NEEDS_YOU.value}"
+        keys = (("o", "opens it"), ("c", "copies it"), ("p", "takes a pasted address"), ("Esc", "closes"))
+        with VerticalScroll(classes="sheet"):
+            yield Static(Content.styled(heading, "bold"), markup=False)
+            yield Static(Content("\n" + "\n\n".join(lines) + "\n"), markup=False)
+            parts = [part for key, does in keys for part in ((f"{key} ", letter), f"{does}   ")]
+            yield Static(Content.assemble(*parts), markup=False)
+            yield Static(self._said, id="said", markup=False)
+
+    def on_mount(self) -> None:
+        """Look each second whether the server is connected."""
+        self.set_interval(TICK, lambda: run_latest(self, self._look, "look"))
+
+    async def _look(self) -> None:
+        try:
+            if await is_signed_in(self._front, self._server):
+                self.dismiss(True)
+        except EngineError as error:
+            self._say(str(error))
+
+    def _say(self, text: str) -> None:
+        self._said = clean_line(text)
+        if self.is_mounted:
+            self.query_one("#said", Static).update(Content(self._said))
+
+    def action_open(self) -> None:
+        """Open the address in the browser."""
+        self.app.open_url(self._address.url)
+        self._say(OPENED)
+
+    async def action_copy(self) -> None:
+        """Copy the address."""
+        self._say(f"Copied {await self._clipboard.copy(self._address.url)}.")
+
+    def action_paste(self) -> None:
+        """Ask for the address that the browser was sent to."""
+        self.app.push_screen(LineSheet(PASTE), self._take)
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Take a pasted address without a line."""
+        event.stop()
+        self._take(event.text)
+
+    def _take(self, url: str | None) -> None:
+        if url and url.strip():
+            self.run_worker(self._paste(url), group="paste")
+
+    async def _paste(self, url: str) -> None:
+        try:
+            self._say(await paste(self._front, self._server, url))
+        except EngineError as error:
+            self._say(str(error))
+
 
 LONGEST_CAUSE: Final = 400
 TICK: Final = 1.0

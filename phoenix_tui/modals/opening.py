@@ -31,13 +31,13 @@ class Sheets:
 
     async def ask_line(self, heading: str, text: str = "", *, secret: bool = False) -> str | None:
         """One line, None where Esc was pressed."""
-        from phoenix_tui.modals.line_sheet import LineSheet  # noqa: PLC0415 - loaded when it is shown
+        from phoenix_tui.modals.text_sheet import LineSheet  # noqa: PLC0415 - loaded when it is shown
 
         return await self.show(LineSheet(heading, text, secret=secret))
 
     async def confirm(self, question: str, yes: str, no: str) -> bool:
         """Ask yes or no; Esc is no. The words name both actions."""
-        from phoenix_tui.modals.confirm_sheet import ConfirmSheet  # noqa: PLC0415 - as above
+        from phoenix_tui.modals.text_sheet import ConfirmSheet  # noqa: PLC0415 - as above
 
         return await self.show(ConfirmSheet(question, yes, no)) is True
 

@@ -17,10 +17,8 @@ from phoenix_tui.config.profile_text import profile_text
 from phoenix_tui.config.sources.agent_files import is_agent_file
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.keys.keymap import Scope, bindings
-from phoenix_tui.modals.line_sheet import LineSheet
-from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
-from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
-from phoenix_tui.modals.text_sheet import TextSheet
+from phoenix_tui.modals.rows_sheet import PickerRow, PickerSheet, RowsSheet, SheetRow
+from phoenix_tui.modals.text_sheet import LineSheet, TextSheet
 from phoenix_tui.text.labels import Tone, age, short_path
 from phoenix_tui.widgets.bases import run_latest
 from phoenix_tui.widgets.notices import Notifier
@@ -29,7 +27,7 @@ from tools.clean import clean, clean_line
 
 if TYPE_CHECKING:
     from engine.ports import Profile
-    from phoenix_tui.features.profiles_api import ProfilesApi
+    from phoenix_tui.features.service_interfaces import ProfilesApi
 
 TROUBLE: Final = "Trouble"
 BUILT: Final = "Built in"

@@ -1,4 +1,4 @@
-"""The task board of a conversation: its tasks, what is known about each, and the messages that belong to none."""
+"""The task board of a conversation: its rows, what is known about each, and the messages that belong to none."""
 
 from __future__ import annotations
 
@@ -19,19 +19,155 @@ from engine.api.errors import ENGINE_ERRORS
 from engine.records.tracked_tasks import TrackedTask
 from engine.updates import ConversationChanged, TasksChanged, Update
 from phoenix_tui.features.front_end import FrontEnd
-from phoenix_tui.features.task_board import BoardModel
-from phoenix_tui.features.tasks import remove_confirmed, switched, track_now
+from phoenix_tui.features.tasks import BoardModel, matching, remove_confirmed, switched, track_now
 from phoenix_tui.keys.active_keys import CLOSES, fitting
 from phoenix_tui.keys.keymap import Scope, bindings
-from phoenix_tui.modals.board_list import NO_TASK, BoardList
-from phoenix_tui.modals.task_actions import TaskActionsSheet
-from phoenix_tui.modals.task_rows import DETAIL_ROWS, POINTER, board_rows, detail, heading, in_sight
-from phoenix_tui.modals.task_sheet import DELETED, TaskSheet
-from phoenix_tui.modals.todo_rows import todo_rows
+from phoenix_tui.modals.task_sheet import (
+    DELETED,
+    DETAIL_ROWS,
+    POINTER,
+    BoardRow,
+    TaskActionsSheet,
+    TaskSheet,
+    board_rows,
+    detail,
+    heading,
+    in_sight,
+)
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.text.task_text import empty_board, left_out, shown
-from phoenix_tui.widgets.bases import first_visible, run_latest
+from phoenix_tui.text.task_text import empty_board, format_todo_heading, left_out, shown
+from phoenix_tui.widgets.bases import first_visible, move_choice, run_latest
 from phoenix_tui.widgets.line_input import LineInput
+from phoenix_tui.widgets.todo_panel import TONES
+from tools.todo_items import TodoList, lines_of
+
+NO_TASK: Final = "no task"
+"""Filter that shows messages without a task."""
+AHEAD: Final = 10
+"""Rows before the last one read at which the next page is wanted."""
+LONGEST_QUERY: Final = 40
+"""Characters of a filter in the heading."""
+
+
+class BoardList:
+    """Values of the list; its owner draws them."""
+
+    def __init__(self, board: BoardModel, *, query: str = "", newest: bool = False) -> None:
+        self.query = query
+        self.newest = newest
+        """True: by time of creation, the newest first; else in the order of the board."""
+        self.rows: Sequence[BoardRow] = ()
+        self.chosen = 0
+        self._board = board
+
+    @property
+    def is_loose(self) -> bool:
+        """True while messages without a task are shown."""
+        return self.query.strip().lower() == NO_TASK
+
+    @property
+    def row(self) -> BoardRow | None:
+        """The chosen row."""
+        return self.rows[self.chosen] if self.chosen < len(self.rows) else None
+
+    @property
+    def task(self) -> TrackedTask | None:
+        """The chosen task with its messages; None for a message without a task."""
+        row = self.row
+        return None if row is None or row.task is None else self._board.task(row.key) or row.task
+
+    @property
+    def wants_more(self) -> bool:
+        """True when the choice comes near the end of the pages read so far."""
+        paged = self.newest and not self.query.strip()
+        return paged and self._board.has_more and self.chosen + AHEAD >= len(self.rows)
+
+    @property
+    def place(self) -> str:
+        """Place of the choice, and how the rows are chosen and sorted."""
+        total = len(self.rows)
+        if self.newest and not self.query.strip() and self._board.has_more:
+            total = len(self._board.view.tasks)
+        at = f"{self.chosen + 1} / {total}" if self.rows else ""
+        filtered = f"filter: {shown(self.query, LONGEST_QUERY)}" if self.query.strip() else ""
+        return " · ".join(filter(None, (at, filtered, "newest first" if self.newest else "")))
+
+    def move(self, by: int) -> None:
+        """Choose another row."""
+        self.chosen = move_choice(self.chosen, by, len(self.rows))
+
+    def restart(self, *, query: str | None = None, newest: bool | None = None) -> None:
+        """Filter or sort in another way, from the first row on."""
+        self.query = self.query if query is None else query
+        self.newest = self.newest if newest is None else newest
+        self.rows, self.chosen = (), 0
+        self.renew()
+
+    def renew(self) -> None:
+        """Make the rows again; the chosen one stays chosen where it is still there."""
+        before = self.row
+        self.rows = self._found()
+        keys = [row.key for row in self.rows]
+        if before is not None and before.key in keys:
+            self.chosen = keys.index(before.key)
+        else:
+            self.chosen = min(self.chosen, max(len(self.rows) - 1, 0))
+
+    def _found(self) -> list[BoardRow]:
+        board, view, query = self._board, self._board.view, self.query.strip()
+        if self.is_loose:
+            return [BoardRow(f"#{seq}", seq=seq) for seq in board.untasked]
+        tasks = list(board.newest if self.newest and not query else view.tasks)
+        if query:
+            tasks = matching(tasks, query)
+            tasks.sort(key=_by_time if self.newest else _by_order, reverse=self.newest)
+        is_end = not (self.newest and board.has_more and not query)
+        planning = matching((view.planning,), query) if view.planning is not None and is_end else ()
+        return [BoardRow(task.id, task) for task in (*tasks, *planning)]
+
+
+def _by_time(task: TrackedTask) -> tuple[float, str]:
+    return task.created_at, task.id
+
+
+def _by_order(task: TrackedTask) -> tuple[float, str]:
+    return task.order, task.id
+
+
+SHARE: Final = 10
+"""The items take this part of the screen's rows at most."""
+LEAST: Final = 2
+"""Items below the heading; where there is no room for as many, the current one is beside it."""
+
+
+def todo_rows(todos: TodoList, width: int, height: int, indent: int) -> list[Content]:
+    """Heading and items around the current one, for a screen of this size; empty without items."""
+    if not todos.items:
+        return []
+    room = height // SHARE
+    head = Content.styled(format_todo_heading(todos), "bold")
+    if room < LEAST:
+        current = todos.current
+        words = Content.styled(f"   {shown(current.words)}" if current is not None else "", Tone.QUIET.value)
+        return [Content.assemble(head, words).truncate(width, ellipsis=True)]
+    first = _first(todos, room)
+    lines = list(zip(lines_of(todos.items), todos.items, strict=True))[first : first + room]
+    if len(todos.items) > room:
+        place = f"   {first + 1} to {first + len(lines)} of {len(todos.items)}"
+        head = Content.assemble(head, (place, Tone.QUIET.value))
+    rows = [head.truncate(width, ellipsis=True)]
+    for line, item in lines:
+        text = Content.styled(shown(line), TONES[item.status]).truncate(max(width - indent, 1), ellipsis=True)
+        rows.append(Content.assemble(" " * indent, text))
+    return rows
+
+
+def _first(todos: TodoList, room: int) -> int:
+    """Index of the first shown item: one before the current item, or before the end."""
+    current = todos.current
+    place = todos.items.index(current) if current is not None else len(todos.items)
+    return max(min(place - 1, len(todos.items) - room), 0)
+
 
 SHARE_PERCENT: Final = 85
 CHROME: Final = 5

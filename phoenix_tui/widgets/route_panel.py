@@ -315,7 +315,7 @@ class RoutePanel(Still, Widget):
         """Change profiles and tasks as text."""
         if not self._hold():
             return
-        from phoenix_tui.modals.edit_sheet import EditSheet  # noqa: PLC0415 - behind the first frame, seldom wanted
+        from phoenix_tui.modals.text_sheet import EditSheet  # noqa: PLC0415 - behind the first frame, seldom wanted
 
         sheet = EditSheet(HEADING, self._edited_text or as_text(self._agents))
         self.app.push_screen(sheet, self._apply_edit)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open

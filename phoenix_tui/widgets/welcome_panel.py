@@ -21,7 +21,7 @@ from tools.clean import clean_line
 
 if TYPE_CHECKING:
     from engine.ports import ModelInfo
-    from phoenix_tui.features.onboarding_api import InstallProgress, LocalOffer
+    from phoenix_tui.features.service_interfaces import InstallProgress, LocalOffer
 
 GUIDE: Final = "demo/guide"
 NAME: Final = "Phoenix"

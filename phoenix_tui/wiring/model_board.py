@@ -1,4 +1,4 @@
-"""The models on offer; implements `phoenix_tui.features.models_api.ModelsApi`."""
+"""The models on offer; implements `phoenix_tui.features.service_interfaces.ModelsApi`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Offers to a user without a model; implements `phoenix_tui.features.onboarding_api.Onboarding`."""
+"""Offers to a user without a model; implements `phoenix_tui.features.service_interfaces.Onboarding`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.providers.local.resources import LEAST_FREE, measure
 from phoenix_tui.config.credentials import load_credentials, save_key
 from phoenix_tui.config.paths import Paths
 from phoenix_tui.config.settings import ConfigError
-from phoenix_tui.features.onboarding_api import InstallProgress, LocalOffer
+from phoenix_tui.features.service_interfaces import InstallProgress, LocalOffer
 from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.choice import DEFAULT_MODELS
 from phoenix_tui.models.files import ModelFiles

@@ -20,7 +20,7 @@ from phoenix_tui.config.profile_files import ProfileFiles, ProfileTrouble
 from phoenix_tui.config.profile_layer import instructed
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.trust import TrustFile
-from phoenix_tui.features.profiles_api import ProfileChoice
+from phoenix_tui.features.service_interfaces import ProfileChoice
 from phoenix_tui.wiring.agent_profiles import AgentProfiles
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
 from phoenix_tui.wiring.start_facts import caps_with

@@ -15,7 +15,7 @@ from phoenix_tui.config.settings import KEYS, ConfigError, SettingValue, in_word
 from phoenix_tui.config.write import remove_value, set_value
 
 if TYPE_CHECKING:
-    from phoenix_tui.features.settings_api import Setting
+    from phoenix_tui.features.service_interfaces import Setting
 
 
 class DefaultModel(Struct, frozen=True):
@@ -35,7 +35,7 @@ class SettingsBoard(Struct, frozen=True):
 
     def all(self) -> Sequence[Setting]:
         """Every setting. Raises EngineError."""
-        from phoenix_tui.features.settings_api import Setting  # noqa: PLC0415 - the first frame needs none of it
+        from phoenix_tui.features.service_interfaces import Setting  # noqa: PLC0415 - the first frame needs none of it
 
         try:
             settings = self.setup.settings_now()

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.setup import check_folder
-from phoenix_tui.features.fork_worktree import fork_place
-from phoenix_tui.features.worktree import worktree_at_start
+from phoenix_tui.features.worktree import fork_place, worktree_at_start
 from phoenix_tui.wiring.copy_source import source_of_copy
 from tools.git.failure import GitFailure
 from tools.git.making import Made

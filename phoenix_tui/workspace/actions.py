@@ -17,14 +17,13 @@ from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.key_order import keys_wait
-from phoenix_tui.modals.edit_sheet import EditSheet
+from phoenix_tui.modals.text_sheet import EditSheet
 from phoenix_tui.terminal.clipboard import ClipboardImage, ClipboardText, ClipboardTrouble
 from phoenix_tui.terminal.lending import hand_over
 from phoenix_tui.text.agent_text import leaving_question, running
 from phoenix_tui.widgets.welcome_panel import GUIDE
 from phoenix_tui.workspace.external_editor import edit_outside, with_changes
-from phoenix_tui.workspace.returned_text import give_back
-from phoenix_tui.workspace.shell_size import fit_running_line
+from phoenix_tui.workspace.sending import fit_running_line, give_back
 from tools.files.own_files import write_file
 from tools.files.spills import spills_of
 

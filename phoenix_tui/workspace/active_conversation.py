@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
+from types import TracebackType
 from typing import Final, Protocol
 
 from msgspec.structs import replace
@@ -15,7 +16,7 @@ from engine.api.conversation import ConversationApi
 from engine.api.errors import ENGINE_ERRORS
 from engine.executor.requests import Refused
 from engine.machine.states import Idle
-from engine.ports import ConversationChanges
+from engine.ports import ConversationChanges, StorageError
 from engine.ports.profiles import narrower_mode
 from engine.records import Attachment, PermissionMode
 from phoenix_tui.features.prompt_history import PromptHistory
@@ -25,17 +26,88 @@ from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.text.labels import short_path
 from phoenix_tui.widgets.composer import is_prose
 from phoenix_tui.widgets.status_line import ContextUse, Status
+from phoenix_tui.widgets.transcript.scroller import seq_at_top
+from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.workspace.conversation_index import ConversationIndex
 from phoenix_tui.workspace.conversation_view import ConversationView
-from phoenix_tui.workspace.departures import Departure
-from phoenix_tui.workspace.draft_store import Drafting
-from phoenix_tui.workspace.in_flight import InFlight
-from phoenix_tui.workspace.reentrant_lock import OneAtATime
-from phoenix_tui.workspace.scroll_positions import keep_place
-from phoenix_tui.workspace.toasts import Toasts
-from phoenix_tui.workspace.widgets import WorkspaceWidgets
+from phoenix_tui.workspace.draft_store import Departure, Drafting
+from phoenix_tui.workspace.widgets import Toasts, WorkspaceWidgets
 from tools.contract import SandboxMode
 from tools.todo_items import TodoList
+
+
+class OneAtATime:
+    """`async with`: the next task waits; a call within a call of the same task does not."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._owner: asyncio.Task[object] | None = None
+        self._depth = 0
+
+    @property
+    def is_taken(self) -> bool:
+        """True while a task is inside."""
+        return self._owner is not None
+
+    @property
+    def is_mine(self) -> bool:
+        """True within it."""
+        return self._owner is not None and self._owner is asyncio.current_task()
+
+    async def __aenter__(self) -> None:
+        """Wait until no other task is inside."""
+        if not self.is_mine:
+            await self._lock.acquire()
+            self._owner = asyncio.current_task()
+        self._depth += 1
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let the next one in once the outermost call is over."""
+        self._depth -= 1
+        if not self._depth:
+            self._owner = None
+            self._lock.release()
+
+
+async def keep_place(conversation: ConversationApi, transcript: TranscriptView) -> None:
+    """Store the scroll position. The draft, which matters more, reports a database that cannot be written."""
+    shown = transcript.canvas.model.conversation
+    if conversation.read_only or shown is None or shown.id != conversation.id or not transcript.display:
+        return
+    seq = seq_at_top(transcript.canvas)
+    if seq != conversation.record.scroll_seq:
+        with suppress(StorageError):
+            await conversation.change(ConversationChanges(scroll_seq=seq))
+
+
+class InFlight:
+    """Counts messages being sent: a conversation that looks empty may be about to get one, and Esc stops it."""
+
+    def __init__(self) -> None:
+        self._all: list[asyncio.Event] = []
+
+    @property
+    def waiting(self) -> bool:
+        """True while there are any."""
+        return bool(self._all)
+
+    @contextmanager
+    def one(self) -> Generator[asyncio.Event]:
+        """Around one of them; the event is set once the user has stopped it."""
+        stopped = asyncio.Event()
+        self._all.append(stopped)
+        try:
+            yield stopped
+        finally:
+            self._all.remove(stopped)
+
+    def stop(self) -> bool:
+        """Stop their effects; False when there are none."""
+        for stopped in self._all:
+            stopped.set()
+        return self.waiting
 
 
 class PaneHost(Protocol):

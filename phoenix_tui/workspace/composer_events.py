@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from phoenix_tui.workspace.active_conversation import ActiveConversation
     from phoenix_tui.workspace.onboarding import Welcoming
     from phoenix_tui.workspace.startup import Startup
-    from phoenix_tui.workspace.toasts import Toasts
-    from phoenix_tui.workspace.widgets import WorkspaceWidgets
+    from phoenix_tui.workspace.widgets import Toasts, WorkspaceWidgets
 
 READ_ONLY: Final = "Read-only: messages cannot be sent here"
 IN_A_PROGRAM: Final = "Your keys go to the command above"

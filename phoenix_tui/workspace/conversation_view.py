@@ -53,9 +53,7 @@ from phoenix_tui.widgets.blocks.speech import is_stop_notice
 from phoenix_tui.widgets.notices import DockNotice, Notifier
 from phoenix_tui.widgets.status_line import ContextUse, Status, StatusLine, warn_crossing
 from phoenix_tui.widgets.transcript.model import text_of
-from phoenix_tui.workspace.agents_in_view import AgentsInView
-from phoenix_tui.workspace.route_in_view import RouteInView
-from phoenix_tui.workspace.todos_in_view import show_todos
+from phoenix_tui.workspace.dock_panels import AgentsInView, RouteInView, show_todos
 from phoenix_tui.workspace.widgets import WorkspaceWidgets
 from tools.clean import clean_line
 from tools.contract import JobInfo

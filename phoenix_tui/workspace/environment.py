@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec.structs import replace
 
 from engine.executor.requests import EngineError
-from engine.machine.states import is_busy
+from engine.machine.states import Idle, is_busy
+from engine.ports import ProviderError, StorageError
 from phoenix_tui.config.live_files import LOOK_EVERY, LiveFiles
 from phoenix_tui.keys.keymap import to_textual
 from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
@@ -22,15 +24,57 @@ from phoenix_tui.terminal.attention import Attention, AttentionSettings, Sequenc
 from phoenix_tui.text.labels import short_path
 from phoenix_tui.text.worktree_text import branch_with, is_in_worktree, sign_of
 from phoenix_tui.widgets.bases import run_latest
-from phoenix_tui.workspace.scroll_positions import keep_place
-from phoenix_tui.workspace.suggestions import Suggesting
+from phoenix_tui.workspace.active_conversation import keep_place
 from phoenix_tui.workspace.theme_control import BackgroundAsked, ThemeControl
-from phoenix_tui.workspace.toasts import notify_rejected
+from phoenix_tui.workspace.widgets import notify_rejected
+from tools.clean import clean_line
 
 if TYPE_CHECKING:
+    from engine.executor.requests import Activity
     from phoenix_tui.lifecycle.launch import Launch, Services
     from phoenix_tui.modals.base import PhoenixScreen
     from phoenix_tui.workspace.active_conversation import ActiveConversation
+    from phoenix_tui.workspace.conversation_view import ConversationView
+
+
+class Suggesting:
+    """Asks for a suggestion when a run in view has ended well and nothing is being written."""
+
+    def __init__(self, screen: PhoenixScreen[None], active: ActiveConversation, *, wanted: bool) -> None:
+        self._screen = screen
+        self._active = active
+        self.wanted = wanted
+        self._busy: set[str] = set()
+        """Conversations at work."""
+
+    def noticed(self, activity: Activity) -> None:
+        """Handle an update of one of the conversations."""
+        conversation_id = activity.summary.id
+        if is_busy(activity.state):
+            self._busy.add(conversation_id)
+        elif conversation_id in self._busy:
+            self._busy.discard(conversation_id)
+            if self.wanted and isinstance(activity.state, Idle) and activity.summary.last_status == "success":
+                self._begin(conversation_id)
+
+    def _begin(self, conversation_id: str) -> None:
+        visible = self._active.visible
+        if visible is not None and visible.conversation.id == conversation_id and self._may_show(visible):
+            self._screen.run_worker(self._ask(visible), group="suggestion")
+
+    async def _ask(self, visible: ConversationView) -> None:
+        """Ask in the background; a model that cannot be asked proposes nothing."""
+        text = ""
+        with suppress(ProviderError, StorageError):
+            text = await visible.conversation.side.suggestion()
+        if text and visible is self._active.visible and self._may_show(visible):
+            visible.update_details(suggestion=clean_line(text))
+
+    def _may_show(self, visible: ConversationView) -> bool:
+        conversation, composer = visible.conversation, self._active.parts.dock.composer
+        rests = isinstance(conversation.state, Idle) and not conversation.queue.waiting
+        return rests and conversation.record.agent is None and not conversation.read_only and not composer.text
+
 
 PROFILE: Final = ".md"
 """Suffix of a profile among the watched files."""

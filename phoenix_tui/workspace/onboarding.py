@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from engine.executor.requests import EngineError
-from phoenix_tui.features.onboarding_api import InstallProgress, Onboarding
+from phoenix_tui.features.service_interfaces import InstallProgress, Onboarding
 from phoenix_tui.text.labels import MODE_MEANINGS
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.notices import Notifier

@@ -28,8 +28,7 @@ from phoenix_tui.widgets.welcome_panel import WelcomePanel
 from phoenix_tui.workspace import composer_events, sidebar
 from phoenix_tui.workspace.escape import EscapeHandler
 from phoenix_tui.workspace.startup import Startup
-from phoenix_tui.workspace.toasts import Toasts
-from phoenix_tui.workspace.widgets import WorkspaceWidgets
+from phoenix_tui.workspace.widgets import Toasts, WorkspaceWidgets
 
 if TYPE_CHECKING:
     from phoenix_tui.commands.run import CommandContext
@@ -236,7 +235,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
 
     def _fit_shell_in(self, view: Widget | None) -> None:
         if self.startup.ctx_in_use is not None and view is not None:
-            from phoenix_tui.workspace.shell_size import fit_running_line  # noqa: PLC0415 - loaded with the services
+            from phoenix_tui.workspace.sending import fit_running_line  # noqa: PLC0415 - loaded with the services
 
             fit_running_line(self.startup.ctx_in_use.active, view)
 

@@ -1,13 +1,17 @@
-"""Messages to the conversation in view, and stopping it."""
+"""Messages to the conversation in view with their images, stopping it, and messages that come back."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
+from textual.geometry import Size
+from textual.widget import Widget
 
 from engine.api.conversation import ConversationApi
 from engine.api.errors import ENGINE_ERRORS
@@ -15,20 +19,163 @@ from engine.executor.requests import Accepted, ApprovalAnswer, NeedsYes, Receipt
 from engine.machine.states import Errored, Idle, is_busy
 from engine.records import Attachment, Delivery
 from engine.updates import Noticed
+from phoenix_tui.features.drafts import Unsent
+from phoenix_tui.features.image_files import attach_image
 from phoenix_tui.features.jobs import send_to_background
 from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.features.sub_agents import Hinting, asked_by, runs_in_view, stop_in_view
 from phoenix_tui.keys.key_order import keys_wait, let_keys_in
+from phoenix_tui.markdown.lines import MARGIN
 from phoenix_tui.text.refusals import in_keys
+from phoenix_tui.widgets.blocks.rows import BAR, column
 from phoenix_tui.widgets.notices import Notifier
+from phoenix_tui.widgets.transcript.canvas import RIGHT_MARGIN
 from phoenix_tui.workspace.active_conversation import ActiveConversation
-from phoenix_tui.workspace.attaching import Attaching, images_of
-from phoenix_tui.workspace.pending_text import waiting_words
-from phoenix_tui.workspace.returned_text import give_back
-from phoenix_tui.workspace.shell_size import terminal_size
+from phoenix_tui.workspace.draft_store import waiting_words
 from tools.clean import clean_line
+from tools.terminal.screen import MOST_ROWS
+from tools.terminal.values import TerminalSize
 from tools.wording import one_line
+
+LONGEST: Final = 10.0
+"""Seconds that a message waits for images that were dropped before its Enter: a network disk may hang."""
+
+
+class Place:
+    """A message being written, to which images that are still being read belong."""
+
+    def __init__(self) -> None:
+        self.under_way = 0
+        self.attached: list[Attachment] = []
+        self.is_sent = False
+        """True once its Enter was pressed: it takes its images itself."""
+        self.settled = asyncio.Event()
+        """Set while none is being read."""
+        self.settled.set()
+
+
+class Attaching:
+    """Reads images while other keys are pressed, none of which makes them part of another message."""
+
+    def __init__(self, active: ActiveConversation, toasts: Notifier) -> None:
+        self._active = active
+        self._toasts = toasts
+        self._place = Place()
+        self._departures = 0
+
+    @property
+    def place(self) -> Place:
+        """The message being written now."""
+        if self._departures != self._active.drafts.departures.count:
+            self._departures, self._place = self._active.drafts.departures.count, Place()
+        return self._place
+
+    async def attach(self, images: Sequence[Path | bytes]) -> None:
+        """Add images to the message being written."""
+        active, place = self._active, self.place
+        with active.in_flight.one():  # a conversation without anything else stays until it has them
+            async with _under_way(place):
+                try:
+                    conversation = await active.current()  # before reading: another may come into view meanwhile
+                except ENGINE_ERRORS as error:
+                    self._toasts.tell(str(error), bad=True)
+                    return
+                for image in images:
+                    try:
+                        attachment = await attach_image(conversation, image)
+                    except ENGINE_ERRORS as error:
+                        self._toasts.tell(str(error), bad=True)
+                    else:
+                        await self._add(conversation, place, attachment)
+
+    def take(self) -> Place:
+        """Take the message being written with its images, as it is sent."""
+        place, self._place = self.place, Place()
+        chips = self._active.parts.dock.chips
+        place.attached[:0], chips.images, place.is_sent = chips.images, (), True
+        return place
+
+    async def _add(self, conversation: ConversationApi, place: Place, attachment: Attachment) -> None:
+        active = self._active
+        if place.is_sent:
+            place.attached.append(attachment)
+            return
+        async with active.changing:
+            chips, departures = active.parts.dock.chips, active.drafts.departures
+            if conversation is not active.conversation:
+                active.forget_images(conversation.id)
+                await active.drafts.add(conversation, Unsent("", (attachment.id,)))
+            elif departures.are_waiting:
+                departures.give_back(Unsent(""), (attachment,))
+            else:
+                chips.images = (*chips.images, attachment)
+
+
+@asynccontextmanager
+async def _under_way(place: Place) -> AsyncGenerator[None]:
+    place.under_way += 1
+    place.settled.clear()
+    try:
+        yield
+    finally:
+        place.under_way -= 1
+        if not place.under_way:
+            place.settled.set()
+
+
+async def images_of(place: Place) -> tuple[Attachment, ...]:
+    """The images of a message that is sent, once they are read; those that take longer than `LONGEST` stay behind."""
+    try:
+        async with asyncio.timeout(LONGEST):
+            await place.settled.wait()
+    except TimeoutError:
+        place.is_sent = False
+    return tuple(place.attached)
+
+
+async def give_back(
+    active: ActiveConversation, conversation: ConversationApi | None, text: str, images: Sequence[Attachment] = ()
+) -> bool:
+    """Put a text before the one written since; True if that is in the composer.
+
+    Decided while no other conversation comes into view: the composer would belong to that one.
+    """
+    with active.in_flight.one():  # a conversation without anything else stays until it has this
+        async with active.changing:
+            if conversation is None or conversation is active.conversation:
+                dock, departures = active.parts.dock, active.drafts.departures
+                if departures.are_waiting:  # the composer belongs to a conversation that comes next
+                    departures.give_back(Unsent(text), images)
+                    return False
+                dock.composer.give_back(text)
+                dock.chips.images = (*images, *dock.chips.images)
+                return True
+            active.forget_images(conversation.id)
+            await active.drafts.add(conversation, Unsent(text, tuple(image.id for image in images)))
+            return False
+
+
+LEAST_ROWS: Final = 10
+AROUND: Final = 3
+"""Rows of title, rule and composer."""
+
+
+def terminal_size(view: Widget) -> TerminalSize:
+    """Rows as high as the transcript and as wide as output in it; before it is shown, those of its place."""
+    size = view.size
+    if not size.width and isinstance(view.parent, Widget):
+        size = Size(view.parent.size.width, view.parent.size.height - AROUND)
+    columns = column(size.width - RIGHT_MARGIN) - MARGIN - len(BAR.text)
+    return TerminalSize(min(max(size.height, LEAST_ROWS), MOST_ROWS), columns)
+
+
+def fit_running_line(active: ActiveConversation, view: Widget) -> None:
+    """Tell the line that runs in this transcript of another size; one that is hidden keeps its size."""
+    conversation = active.conversation if active.beside is None else active.beside.conversation_of(view)
+    if view.size.width and conversation is not None and conversation.terminal.modes is not None:
+        conversation.terminal.fit(terminal_size(view))
+
 
 REQUEST_FIRST: Final = 0.05
 """Seconds that the emptied draft of a sent message waits: writing it would delay request and first word."""

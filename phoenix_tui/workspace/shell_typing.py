@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from phoenix_tui.keys.key_order import TypedEvent
     from phoenix_tui.modals.base import PhoenixScreen
     from phoenix_tui.widgets.status_line import Status
-    from phoenix_tui.workspace.toasts import Toasts
-    from phoenix_tui.workspace.widgets import WorkspaceWidgets
+    from phoenix_tui.workspace.widgets import Toasts, WorkspaceWidgets
 
 DOUBLE: Final = 0.5
 """Seconds within which a second Esc gives the keys back."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from phoenix_tui.styles.themes import DARK, LIGHT, THEMES, for_terminal
 from phoenix_tui.styles.user_themes import KNOWN_THEMES, ThemeError, read_theme, theme_files
 from phoenix_tui.terminal.background import QUESTION, is_light, remember
-from phoenix_tui.workspace.toasts import notify_rejected
+from phoenix_tui.workspace.widgets import notify_rejected
 
 if TYPE_CHECKING:
     from textual.app import App

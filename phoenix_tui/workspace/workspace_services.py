@@ -21,9 +21,8 @@ from phoenix_tui.terminal.clipboard import Clipboard
 from phoenix_tui.text.server_text import on_this_loop
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.workspace.active_conversation import ActiveConversation
-from phoenix_tui.workspace.conversation_index import ConversationIndex
+from phoenix_tui.workspace.conversation_index import ConversationIndex, follow
 from phoenix_tui.workspace.environment import Environment
-from phoenix_tui.workspace.external_changes import follow
 from phoenix_tui.workspace.onboarding import Welcoming
 from phoenix_tui.workspace.sending import Sending
 from tools.clean import clean_line
@@ -169,7 +168,7 @@ class WorkspaceServices:
         """Show the user's own status line, where one is configured."""
         settings, programs = self._screen.launch.status_line, self._services.programs
         if settings is not None and programs is not None:
-            from phoenix_tui.workspace.status_script_row import StatusScriptRow  # noqa: PLC0415 - for few users
+            from phoenix_tui.workspace.status_script import StatusScriptRow  # noqa: PLC0415 - for few users
 
             await StatusScriptRow(self._screen, self.ctx.active, settings, programs).start()
 

@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 
 from engine.ports import ModelInfo
-from phoenix_tui.features.model_rows import ModelRow, all_rows, narrowed, provider_rows
-from phoenix_tui.modals.model_lines import ModelLines
+from phoenix_tui.features.model import ModelRow, all_rows, narrowed, provider_rows
+from phoenix_tui.modals.model_sheet import ModelLines
 from phoenix_tui.models.offers import LISTS_FILE, KeptList, ProviderOffer, ProviderState
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.program import READY, fresh_home, running, serving

@@ -8,7 +8,7 @@ from textual.content import Content
 from engine.ports.files import FileChange, FileKind, FileState
 from engine.rewind.values import PreviewFile
 from phoenix_tui.features.changes import ShownFile
-from phoenix_tui.modals.rewind_rows import change_row, file_row, preview_row
+from phoenix_tui.modals.rewind_sheet import change_row, file_row, preview_row
 
 PATH = "src/services/payment_gateway/adapters/legacy/soap_transaction_reconciler.py"
 CHANGED = "changed since, not by this conversation"

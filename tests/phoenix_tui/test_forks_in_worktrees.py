@@ -12,8 +12,8 @@ import pytest
 
 from engine.executor.requests import EngineError
 from engine.records.forks import ForkPlace
-from phoenix_tui.features.fork_worktree import fork_into_worktree, worktree_name
 from phoenix_tui.features.front_end import FrontEnd
+from phoenix_tui.features.worktree import fork_into_worktree, worktree_name
 from tests.support.git_repositories import git, repository
 from tests.support.plain_runner import PlainRunner
 from tools.git.making import make_worktree

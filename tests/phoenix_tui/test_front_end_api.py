@@ -29,9 +29,7 @@ from engine.executor.todo_lists import TodoEdits
 from engine.rewind.rewind import Rewinding
 from engine.rule_store import RuleStore
 from engine.store.library import SqliteLibrary
-from phoenix_tui.features.onboarding_api import Onboarding
-from phoenix_tui.features.profiles_api import ProfilesApi
-from phoenix_tui.features.settings_api import SettingsApi
+from phoenix_tui.features.service_interfaces import Onboarding, ProfilesApi, SettingsApi
 from phoenix_tui.wiring.onboarding import ModelOffers
 from phoenix_tui.wiring.profile_board import ProfileBoard
 from phoenix_tui.wiring.settings_board import SettingsBoard

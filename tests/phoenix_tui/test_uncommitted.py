@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.features import uncommitted as module
-from phoenix_tui.features.uncommitted import Uncommitted, uncommitted
+import phoenix_tui.features.changes as module
+from phoenix_tui.features.changes import Uncommitted, uncommitted
 from tests.support.plain_runner import PlainRunner
 
 ODD = 'a "b"\té.txt'

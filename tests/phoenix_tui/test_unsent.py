@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phoenix_tui.features.draft_codec import IMAGES, PRIVATE, Unsent, joined, parsed
+from phoenix_tui.features.drafts import IMAGES, PRIVATE, Unsent, joined, parsed
 
 TRAILER = PRIVATE + IMAGES
 

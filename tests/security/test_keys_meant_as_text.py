@@ -31,7 +31,7 @@ from engine.ports import ConversationChanges
 from engine.records import Attachment, RunPriority
 from engine.rewind.values import PreviewFile
 from engine.updates import ApprovalAsked, Route, RouteAgent, RouteCard
-from phoenix_tui.features.onboarding_api import LocalOffer
+from phoenix_tui.features.service_interfaces import LocalOffer
 from phoenix_tui.keys.key_order import HARMLESS
 from phoenix_tui.keys.keymap import KEYS, Scope
 from phoenix_tui.linear.agents import answer_of

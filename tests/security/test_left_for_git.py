@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from engine.permissions.projects import project_of
 from phoenix_tui.config.project import find_project
-from phoenix_tui.features.uncommitted import uncommitted
+from phoenix_tui.features.changes import uncommitted
 from tests.support.outside import folder_outside_temp
 from tests.support.sandboxes import CONFINED, sandbox
 from tests.support.waiting import poll

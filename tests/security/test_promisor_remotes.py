@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from phoenix_tui.features.uncommitted import uncommitted
+from phoenix_tui.features.changes import uncommitted
 from tests.support.git_repositories import git, repository
 from tests.support.plain_runner import PlainRunner
 from tools.git import reading

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.features.uncommitted import uncommitted
+from phoenix_tui.features.changes import uncommitted
 from phoenix_tui.widgets.completions import FileIndex
 from tests.support.plain_runner import PlainRunner
 from tools.contract import Command, Finished, ProcessRunner

@@ -22,7 +22,7 @@ from engine.store import StorePaths, open_store
 from engine.store.locks import forget, is_held
 from phoenix_tui.config.profile_files import ProfileFiles
 from phoenix_tui.config.trust import TrustFile
-from phoenix_tui.features.draft_codec import parsed
+from phoenix_tui.features.drafts import parsed
 from phoenix_tui.lifecycle.crash_marker import left_open
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.partial_file import ModelFileError

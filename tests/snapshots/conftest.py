@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from phoenix_tui.workspace import draft_store, toasts
+from phoenix_tui.workspace import draft_store, widgets
 from tests.snapshots.booth import PATIENCE, RENEW, SCREENS, Booth
 from tests.support.fake_engine import FakeEngine
 from tests.support.still_time import stop_time
@@ -31,7 +31,7 @@ def still_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[P
         monkeypatch.setenv(name, value)
     time.tzset()
     stop_time(monkeypatch)
-    monkeypatch.setattr(toasts, "TOAST_SECONDS", PATIENCE * 10)  # notices stay until they were seen
+    monkeypatch.setattr(widgets, "TOAST_SECONDS", PATIENCE * 10)  # notices stay until they were seen
     for pause in ("PAUSE", "LATEST"):
         monkeypatch.setattr(draft_store, pause, PATIENCE * 10)  # no draft becomes a row of the list meanwhile
     yield home

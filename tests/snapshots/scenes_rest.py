@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from phoenix_tui.config.settings import KEYS, in_words
-from phoenix_tui.features.settings_api import Setting
+from phoenix_tui.features.service_interfaces import Setting
 from tests.snapshots.booth import MIDDLE, SMALL, Booth
 from tests.snapshots.scenes_list import older
 from tests.support.fake_engine import FakeSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from phoenix_tui.features.onboarding_api import LocalOffer
+from phoenix_tui.features.service_interfaces import LocalOffer
 from tests.snapshots.booth import SMALL, Booth
 from tests.support.fake_engine import FakeOnboarding
 

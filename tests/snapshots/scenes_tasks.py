@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from phoenix_tui.modals.confirm_sheet import ConfirmSheet
-from phoenix_tui.modals.picker_sheet import PickerSheet
+from phoenix_tui.modals.rows_sheet import PickerSheet
 from phoenix_tui.modals.task_sheet import TaskSheet
 from phoenix_tui.modals.tasks_sheet import TasksSheet
+from phoenix_tui.modals.text_sheet import ConfirmSheet
 from tests.snapshots.booth import LARGE, SMALL, Booth
 from tests.snapshots.scenes_plan import ITEMS, MANY
 from tests.support.fake_task_boards import EMPTY, hard_board, long_board, small_board

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from phoenix_tui.modals.picker_sheet import PickerSheet
+from phoenix_tui.modals.rows_sheet import PickerSheet
+from phoenix_tui.modals.statistics_sheet import TraceSheet
 from phoenix_tui.modals.text_sheet import TextSheet
-from phoenix_tui.modals.trace_sheet import TraceSheet
 from tests.snapshots.booth import SMALL, Booth
 from tests.support.fake_traces import some_traces
 

@@ -11,8 +11,8 @@ from textual import events
 from engine.machine.messages import ImageBlock
 from engine.records import QueuedMessage
 from phoenix_tui.images.source import BlocksPicture, Box, Picture
-from phoenix_tui.modals.edit_sheet import EditSheet
-from phoenix_tui.modals.history_sheet import HistorySheet
+from phoenix_tui.modals.find_sheet import HistorySheet
+from phoenix_tui.modals.text_sheet import EditSheet
 from tests.snapshots.booth import SMALL, Booth
 from tests.snapshots.told import Teller, model_of
 from tests.support.shell import Shell

@@ -61,8 +61,7 @@ from engine.updates import (
     ToolStarted,
     Update,
 )
-from phoenix_tui.features.onboarding_api import InstallProgress, LocalOffer
-from phoenix_tui.features.settings_api import Setting
+from phoenix_tui.features.service_interfaces import InstallProgress, LocalOffer, Setting
 from phoenix_tui.lifecycle.launch import Launch, Services
 from tests.support.fake_agents import FakeSubAgents
 from tests.support.fake_context import FakeContext

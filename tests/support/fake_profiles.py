@@ -13,7 +13,7 @@ from engine.records import PermissionMode
 from engine.run_options import Effort
 from phoenix_tui.config.profile_files import ProfileFiles, ProfileTrouble
 from phoenix_tui.config.trust import TrustFile
-from phoenix_tui.features.profiles_api import ProfileChoice
+from phoenix_tui.features.service_interfaces import ProfileChoice
 from tools.contract import SandboxMode
 
 

@@ -30,7 +30,7 @@ from phoenix_tui.config.added_folders import folder_rules
 from phoenix_tui.config.claude_settings import whole_rule
 from phoenix_tui.config.claude_words import FOREIGN_MODES
 from phoenix_tui.config.rule_layer import RuleLayer
-from phoenix_tui.features.asking_run import run_behind
+from phoenix_tui.features.sub_agents import run_behind
 from tools.asked_questions import AskedQuestion
 from tools.contract import JsonObject, JsonValue, Tool, ToolClass, ToolContext, ToolInputError
 

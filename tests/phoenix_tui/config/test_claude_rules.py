@@ -22,7 +22,7 @@ from phoenix_tui.config.claude_words import FOREIGN_MODES
 from phoenix_tui.config.rule_file import RuleFile
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
-from phoenix_tui.features.rule_changes import RuleChanges
+from phoenix_tui.features.permissions import RuleChanges
 from phoenix_tui.wiring.trust_board import source_findings
 from tests.support.fake_rules import rule_desk
 from tools.contract import ToolClass, ToolRequest

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.features.project_facts import ABOUT, gather
+from phoenix_tui.features.init import ABOUT, gather
 
 
 def reads_all(_: Path) -> bool:

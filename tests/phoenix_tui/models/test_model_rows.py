@@ -6,10 +6,9 @@ import pytest
 from rich.cells import cell_len
 
 from engine.ports import ModelInfo
-from phoenix_tui.features.model_change import change_text
-from phoenix_tui.features.model_rows import ModelRow, all_rows, narrowed, preferred_rows, provider_rows
+from phoenix_tui.features.model import ModelRow, all_rows, change_text, narrowed, preferred_rows, provider_rows
 from phoenix_tui.markdown.lines import cut_middle
-from phoenix_tui.modals.model_lines import ModelLines, detail
+from phoenix_tui.modals.model_sheet import ModelLines, detail
 from phoenix_tui.models.offers import ProviderOffer, ProviderState
 from phoenix_tui.models.preferred import Preferred
 from phoenix_tui.text.model_text import facts_line, price_text, window_text

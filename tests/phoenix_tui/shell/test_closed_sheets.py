@@ -8,9 +8,9 @@ import weakref
 import pytest
 from textual import events
 
-from phoenix_tui.modals.help_sheet import HelpSheet
-from phoenix_tui.modals.line_sheet import LineSheet
 from phoenix_tui.modals.opening import KILOBYTES
+from phoenix_tui.modals.rows_sheet import HelpSheet
+from phoenix_tui.modals.text_sheet import LineSheet
 from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.support.shell import Shell
 from tools import garbage

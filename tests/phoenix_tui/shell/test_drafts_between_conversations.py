@@ -13,7 +13,7 @@ from phoenix_tui.widgets.completer import Chosen
 from phoenix_tui.widgets.transcript.targets import Target
 from phoenix_tui.workspace.actions import LOST_DRAFT, Actions
 from phoenix_tui.workspace.external_editor import with_changes
-from phoenix_tui.workspace.returned_text import give_back
+from phoenix_tui.workspace.sending import give_back
 from tests.support.fake_engine import FakeConversation, FakeEngine
 from tests.support.waiting import poll
 

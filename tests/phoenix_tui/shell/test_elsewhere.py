@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from engine.ports import StorageError
-from phoenix_tui.workspace import external_changes
-from phoenix_tui.workspace.external_changes import AGAIN, LOOK_EVERY, REST_SHARE, follow
+from phoenix_tui.workspace import conversation_index
+from phoenix_tui.workspace.conversation_index import AGAIN, LOOK_EVERY, REST_SHARE, follow
 from tests.support.fake_engine import FakeEngine
 
 
@@ -46,7 +46,7 @@ async def test_it_reads_again_only_after_a_change_and_rests_the_longer_the_longe
 async def test_a_conversation_of_another_process_comes_into_the_list(
     open_shell: Any, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(external_changes, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(conversation_index, "LOOK_EVERY", 0.01)
     async with open_shell((120, 40)) as shell:
         await shell.until(lambda: shell.ctx)
         made = engine.seed("Made by another process", messages=2)

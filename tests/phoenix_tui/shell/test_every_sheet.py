@@ -21,12 +21,11 @@ from engine.ports.mcp import SignInAddress
 from engine.records import Attachment
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.modals.base import Sheet
-from phoenix_tui.modals.hit_sheet import HitSheet
+from phoenix_tui.modals.find_sheet import HitSheet
 from phoenix_tui.modals.image_sheet import ImageSheet
 from phoenix_tui.modals.jobs_sheet import JobsSheet
-from phoenix_tui.modals.line_sheet import LineSheet
-from phoenix_tui.modals.side_question_sheet import SideQuestionSheet
-from phoenix_tui.modals.sign_in_sheet import SignInSheet
+from phoenix_tui.modals.mcp_sheet import SignInSheet
+from phoenix_tui.modals.text_sheet import LineSheet, SideQuestionSheet
 from phoenix_tui.widgets.dock import ImageChips
 from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.phoenix_tui.shell.test_handlers import pumps

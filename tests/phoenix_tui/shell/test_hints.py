@@ -21,11 +21,10 @@ from phoenix_tui.keys.keymap import KEYS, key_names
 from phoenix_tui.keys.keymap_file import read_keymap
 from phoenix_tui.modals.agents_sheet import AgentsSheet
 from phoenix_tui.modals.base import Sheet
-from phoenix_tui.modals.edit_sheet import EditSheet
-from phoenix_tui.modals.history_sheet import HistorySheet
-from phoenix_tui.modals.hit_sheet import HitSheet
+from phoenix_tui.modals.find_sheet import HistorySheet, HitSheet
 from phoenix_tui.modals.image_sheet import ImageSheet
 from phoenix_tui.modals.peek_sheet import PeekSheet
+from phoenix_tui.modals.text_sheet import EditSheet
 from phoenix_tui.widgets.dock import ImageChips
 from tests.phoenix_tui.shell.test_shell_rewind import HERS, prepare, two_turns
 from tests.phoenix_tui.shell.test_sub_agents import rows

@@ -12,7 +12,7 @@ from textual import events
 
 from engine.executor.requests import EngineError
 from engine.records import Attachment
-from phoenix_tui.features.draft_codec import parsed
+from phoenix_tui.features.drafts import parsed
 from phoenix_tui.workspace.actions import PASTE_AGAIN
 from tests.support.fake_engine import FakeConversation, FakeEngine
 from tests.support.shell import Shell

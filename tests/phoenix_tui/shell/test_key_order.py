@@ -14,8 +14,8 @@ from engine.records import ConversationQuery, ConversationSummary
 from engine.rewind.values import PreviewFile
 from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.keys.key_order import LONGEST_WAIT, NAPS
-from phoenix_tui.modals.diff_sheet import DiffSheet
-from phoenix_tui.modals.help_sheet import HelpSheet
+from phoenix_tui.modals.rows_sheet import HelpSheet
+from phoenix_tui.modals.text_sheet import DiffSheet
 from tests.support.fake_rewinding import FakeRewinding, change, point
 from tests.support.shell import Shell
 from tests.support.waiting import poll

@@ -16,7 +16,7 @@ from engine.machine.states import AwaitingLlm, Requesting, is_busy
 from engine.ports import ConversationChanges
 from engine.updates import Noticed, TextArrived
 from phoenix_tui.commands.panes import panes_of, split_with
-from phoenix_tui.panes.layout import LEAST_HEIGHT, LEAST_WIDTH, regions
+from phoenix_tui.panes.row import LEAST_HEIGHT, LEAST_WIDTH, regions
 from phoenix_tui.panes.saved_panes import FILE, Panes, recall, remember
 from phoenix_tui.panes.split import MOST, Split
 from tests.support.fake_engine import RUN, question

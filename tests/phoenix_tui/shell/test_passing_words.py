@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from phoenix_tui.modals.help_sheet import HelpSheet
+from phoenix_tui.modals.rows_sheet import HelpSheet
 from tests.support.clocks import SteppedClock
 from tests.support.fake_engine import FakeEngine
 

@@ -15,7 +15,7 @@ from engine.records.model_calls import CallPurpose, CallSum
 from engine.records.runs import ModelUsage, RunAgents, RunRecord
 from engine.records.totals import Totals
 from engine.updates import AnswerAlone, Route, RouteAgent, RouteCard, StartAgents
-from phoenix_tui.modals.edit_sheet import EditSheet
+from phoenix_tui.modals.text_sheet import EditSheet
 from phoenix_tui.widgets.route_panel import RoutePanel, as_text, from_text
 from phoenix_tui.widgets.status_line import StatusLine
 from tests.phoenix_tui.shell.conftest import OpenShell

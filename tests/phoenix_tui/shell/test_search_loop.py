@@ -11,7 +11,7 @@ from pathlib import Path
 from engine.ports import StorageError
 from engine.records import FoundText, SearchAnswer, SearchHit
 from engine.search import SearchQuery, Speaker
-from phoenix_tui.modals.search_loop import SearchLoop, SearchResults
+from phoenix_tui.modals.search_sheet import SearchLoop, SearchResults
 from tests.support.waiting import poll
 from tools.contract import JsonObject
 

@@ -17,7 +17,7 @@ from phoenix_tui.keys.keymap import KEYS, Scope, bindings, help_rows
 from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
 from phoenix_tui.modals.context_sheet import ContextSheet
 from phoenix_tui.modals.peek_sheet import PeekSheet
-from phoenix_tui.modals.picker_sheet import PickerSheet
+from phoenix_tui.modals.rows_sheet import PickerSheet
 from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.support.fake_engine import FakeEngine, question
 

@@ -11,9 +11,8 @@ from rich.cells import cell_len
 from engine.records import SearchHit
 from engine.search import Speaker
 from phoenix_tui.modals.base import MEASURE
-from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
-from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
-from phoenix_tui.modals.search_rows import hit_rows
+from phoenix_tui.modals.rows_sheet import PickerRow, PickerSheet, RowsSheet, SheetRow
+from phoenix_tui.modals.search_sheet import hit_rows
 from phoenix_tui.widgets.line_input import LineInput
 from tests.phoenix_tui.shell.conftest import OpenShell
 

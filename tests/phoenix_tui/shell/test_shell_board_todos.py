@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phoenix_tui.modals.tasks_sheet import TasksSheet
-from phoenix_tui.modals.todo_rows import todo_rows
+from phoenix_tui.modals.tasks_sheet import TasksSheet, todo_rows
 from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.support.fake_engine import FakeConversation, FakeEngine
 from tests.support.fake_task_boards import long_board, small_board

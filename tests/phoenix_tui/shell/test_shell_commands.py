@@ -25,10 +25,10 @@ from phoenix_tui.features.catalogue import (
     matching,
     split_command,
 )
-from phoenix_tui.features.onboarding_api import InstallProgress, LocalOffer
+from phoenix_tui.features.service_interfaces import InstallProgress, LocalOffer
 from phoenix_tui.lifecycle.loading import load
-from phoenix_tui.modals.picker_sheet import PickerSheet
-from phoenix_tui.modals.side_question_sheet import SideQuestionSheet
+from phoenix_tui.modals.rows_sheet import PickerSheet
+from phoenix_tui.modals.text_sheet import SideQuestionSheet
 from phoenix_tui.widgets.welcome_panel import Welcome, rows
 from tests.support.fake_engine import FakeEngine, FakeOnboarding
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.diagnostics import Diagnostics
-from phoenix_tui.modals.picker_sheet import PickerSheet
+from phoenix_tui.modals.rows_sheet import PickerSheet
 from phoenix_tui.modals.text_sheet import TextSheet
 from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.support.shell import Shell

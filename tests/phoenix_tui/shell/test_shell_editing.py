@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from phoenix_tui.modals.history_sheet import HistorySheet
+from phoenix_tui.modals.find_sheet import HistorySheet
 from phoenix_tui.workspace import draft_store
 
 

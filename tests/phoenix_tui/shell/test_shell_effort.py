@@ -8,7 +8,7 @@ import pytest
 
 from engine.ports import ConversationChanges
 from engine.run_options import Effort
-from phoenix_tui.modals.picker_sheet import PickerSheet
+from phoenix_tui.modals.rows_sheet import PickerSheet
 from tests.support.fake_engine import FakeEngine
 
 MODEL = "anthropic/claude-sonnet-5-5"

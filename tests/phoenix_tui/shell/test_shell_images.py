@@ -10,7 +10,7 @@ from textual import events
 
 from engine.ports import ConversationChanges
 from engine.records import PermissionMode
-from phoenix_tui.features.draft_codec import joined
+from phoenix_tui.features.drafts import joined
 from phoenix_tui.modals.image_sheet import ImageSheet
 from tests.support.fake_engine import FakeEngine
 

@@ -16,10 +16,8 @@ from engine.records import PermissionMode
 from engine.updates import ContextChanged, StateChanged, TextArrived
 from phoenix_tui.keys.keymap import KEYS, help_rows, key_names
 from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
-from phoenix_tui.modals.confirm_sheet import ConfirmSheet
-from phoenix_tui.modals.help_sheet import HelpSheet
-from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow, find
-from phoenix_tui.modals.text_sheet import TextSheet
+from phoenix_tui.modals.rows_sheet import HelpSheet, RowsSheet, SheetRow, find
+from phoenix_tui.modals.text_sheet import ConfirmSheet, TextSheet
 from phoenix_tui.workspace.actions import Actions
 from tests.support.fake_engine import FakeEngine, question
 

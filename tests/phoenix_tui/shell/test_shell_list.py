@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from engine.machine.states import AwaitingLlm, Errored, Idle, Requesting, ToolExecuting, ToolRound
 from engine.updates import TextArrived
 from phoenix_tui.modals.archive_sheet import ArchiveSheet
-from phoenix_tui.modals.confirm_sheet import ConfirmSheet
 from phoenix_tui.modals.peek_sheet import PeekSheet
+from phoenix_tui.modals.text_sheet import ConfirmSheet
 from tests.support.fake_engine import RUN, FakeEngine, question
 
 LIST = 29

@@ -7,9 +7,9 @@ from typing import Any
 
 from textual import events
 
-from phoenix_tui.features.draft_codec import joined
+from phoenix_tui.features.drafts import joined
 from phoenix_tui.features.prompt_history import ENTRY_LIMIT
-from phoenix_tui.modals.edit_sheet import EditSheet
+from phoenix_tui.modals.text_sheet import EditSheet
 from phoenix_tui.widgets.pasting import PasteStore
 
 LONG = "\n".join(f"line {number}" for number in range(100))

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice, PlanChoice
 from engine.machine.messages import ToolCall
 from engine.updates import Question
-from phoenix_tui.modals.edit_sheet import EditSheet
-from phoenix_tui.modals.text_sheet import TextSheet
+from phoenix_tui.modals.text_sheet import EditSheet, TextSheet
 from phoenix_tui.widgets.answer_keys import TYPING_PAUSE
 from tests.phoenix_tui.shell.test_shell_question import asked
 from tools.contract import PlainDisplay, ToolClass, ToolRequest

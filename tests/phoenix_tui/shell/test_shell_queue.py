@@ -8,7 +8,7 @@ import pytest
 
 from engine.machine.states import Idle
 from engine.records import QueuedMessage
-from phoenix_tui.modals.edit_sheet import EditSheet
+from phoenix_tui.modals.text_sheet import EditSheet
 from tests.support.fake_engine import FakeEngine
 
 ONE, TWO, THREE = (QueuedMessage(f"q{number}", f"message {number}") for number in (1, 2, 3))

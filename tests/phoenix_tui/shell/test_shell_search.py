@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 
 from engine.records import FoundText
-from phoenix_tui.modals.find_sheet import FindSheet, FoundPlaces
-from phoenix_tui.modals.hit_list import HitList
-from phoenix_tui.modals.hit_sheet import HitSheet
-from phoenix_tui.modals.search_sheet import SearchSheet
+from phoenix_tui.modals.find_sheet import FindSheet, FoundPlaces, HitSheet
+from phoenix_tui.modals.search_sheet import HitList, SearchSheet
 from phoenix_tui.widgets.transcript.marks import Goal
 from tests.support.fake_engine import FakeEngine
 

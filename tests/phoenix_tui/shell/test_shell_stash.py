@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from phoenix_tui.features.draft_stash import DraftStash
-from phoenix_tui.modals.picker_sheet import PickerSheet
+from phoenix_tui.features.drafts import DraftStash
+from phoenix_tui.modals.rows_sheet import PickerSheet
 
 
 def kept(shell: Any) -> list[str]:

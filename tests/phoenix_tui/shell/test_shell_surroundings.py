@@ -8,10 +8,7 @@ from typing import Any
 from textual.content import Content
 
 from engine.machine.states import Idle
-from phoenix_tui.modals.help_sheet import HelpSheet
-from phoenix_tui.modals.picker_sheet import PickerSheet
-from phoenix_tui.modals.rows_sheet import RowsSheet
-from phoenix_tui.modals.settings_sheet import SettingsSheet
+from phoenix_tui.modals.rows_sheet import HelpSheet, PickerSheet, RowsSheet, SettingsSheet
 from tests.support.fake_engine import FakeEngine
 
 DAWN = 'base = "phoenix-light"\nyou = "#123456"\n'

@@ -7,11 +7,10 @@ from msgspec.structs import replace
 
 from engine.records import AgentFacts, SpawnMode
 from engine.records.tracked_tasks import TaskBoardView, TaskStatus, TrackingStatus
-from phoenix_tui.modals.confirm_sheet import ConfirmSheet
-from phoenix_tui.modals.line_sheet import LineSheet
-from phoenix_tui.modals.picker_sheet import PickerSheet
+from phoenix_tui.modals.rows_sheet import PickerSheet
 from phoenix_tui.modals.task_sheet import TaskSheet
 from phoenix_tui.modals.tasks_sheet import TasksSheet
+from phoenix_tui.modals.text_sheet import ConfirmSheet, LineSheet
 from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.support.fake_engine import FakeConversation, FakeEngine
 from tests.support.fake_task_boards import EMPTY, hard_board, long_board, small_board, task

@@ -6,8 +6,7 @@ from typing import Any
 
 from engine.machine.states import AwaitingLlm, Idle, Requesting, Run
 from engine.updates import StateChanged
-from phoenix_tui.modals.confirm_sheet import ConfirmSheet
-from phoenix_tui.modals.line_sheet import LineSheet
+from phoenix_tui.modals.text_sheet import ConfirmSheet, LineSheet
 from tools.todo_items import TodoItem, TodoList, TodoStatus
 
 READ = TodoItem("Read the code", TodoStatus.COMPLETED)

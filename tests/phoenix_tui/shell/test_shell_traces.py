@@ -7,9 +7,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from engine.records.traces import SpanStatus, Trace
-from phoenix_tui.modals.picker_sheet import PickerSheet
+from phoenix_tui.modals.rows_sheet import PickerSheet
+from phoenix_tui.modals.statistics_sheet import TraceSheet
 from phoenix_tui.modals.text_sheet import TextSheet
-from phoenix_tui.modals.trace_sheet import TraceSheet
 from tests.support.fake_engine import FakeConversation
 from tests.support.fake_traces import FakeTraces, some_traces
 

@@ -12,7 +12,7 @@ from textual import events
 from phoenix_tui.app import PhoenixApp
 from phoenix_tui.lifecycle.launch import Services
 from phoenix_tui.widgets.status_line import Heading
-from phoenix_tui.workspace import paint_pause
+from phoenix_tui.workspace import startup
 from phoenix_tui.workspace.screen import WorkspaceScreen
 from tests.support.fake_engine import launch
 from tests.support.waiting import poll
@@ -26,15 +26,15 @@ async def test_a_prompt_given_at_the_start_is_sent_and_then_drawn(open_shell: An
 
 
 async def test_the_screen_moves_again_though_nothing_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paint_pause, "MOST", 0.05)
+    monkeypatch.setattr(startup, "MOST", 0.05)
     began: list[object] = []
-    begin = paint_pause.PaintPause.begin
+    begin = startup.PaintPause.begin
 
-    def noted(self: paint_pause.PaintPause) -> None:
+    def noted(self: startup.PaintPause) -> None:
         begin(self)
         began.append(self)
 
-    monkeypatch.setattr(paint_pause.PaintPause, "begin", noted)
+    monkeypatch.setattr(startup.PaintPause, "begin", noted)
 
     async def never() -> Services:
         await asyncio.Event().wait()

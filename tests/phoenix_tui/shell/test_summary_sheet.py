@@ -10,7 +10,7 @@ from textual.widgets import TextArea
 
 from engine.executor.requests import DropSummary, Proposal, Refused, SummarizeAgain, SummaryDecision, TakeSummary
 from engine.machine.states import Compacting, Idle
-from phoenix_tui.modals.summary_sheet import SummarySheet
+from phoenix_tui.modals.context_sheet import SummarySheet
 from phoenix_tui.widgets.answer_gate import GRACE
 from tests.support.clocks import SteppedClock
 

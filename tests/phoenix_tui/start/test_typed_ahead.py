@@ -91,11 +91,8 @@ def test_a_first_request_loads_no_sheet_no_pane_and_nothing_that_looks_at_folder
         [sys.executable, "-c", f"import sys, {needed}; print(*sys.modules)"], capture_output=True, text=True, check=True
     )
     loaded = set(done.stdout.split())
-    sheets = {
-        f"phoenix_tui.modals.{name}"
-        for name in ("picker_sheet", "peek_sheet", "rows_sheet", "edit_sheet", "text_sheet")
-    }
+    sheets = {f"phoenix_tui.modals.{name}" for name in ("peek_sheet", "rows_sheet", "text_sheet")}
     sheets.add("phoenix_tui.workspace.actions")
-    panes = {f"phoenix_tui.panes.{name}" for name in ("layout", "row", "split", "widgets")}
+    panes = {f"phoenix_tui.panes.{name}" for name in ("row", "split")}
     folders = {f"engine.rewind.snapshots.{name}" for name in ("work", "walk", "capture", "restoring", "contents")}
     assert not loaded & (sheets | panes | folders | {"phoenix_tui.commands.palette", "phoenix_tui.commands.models"})

@@ -9,7 +9,7 @@ import pytest
 
 from phoenix_tui.features import prompt_history
 from phoenix_tui.features.prompt_history import PromptHistory
-from phoenix_tui.modals.history_sheet import matching
+from phoenix_tui.modals.find_sheet import matching
 
 
 def file_of(state: Path) -> Path:

@@ -1,4 +1,4 @@
-"""The sub-agents of the conversation on the screen: their texts in the status line, the panel and the dock."""
+"""Sub-agents, supervisor and todo list of the conversation in view: their texts in the dock and the status line."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from engine.api.conversation import ConversationApi
 from engine.api.engine import EngineApi
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, State, is_busy
-from engine.updates import AgentView
+from engine.updates import AgentView, RouteCard
 from phoenix_tui.features.sub_agents import asking, at_work, family_of, parent_title, place_of, views_of
 from phoenix_tui.text.labels import AgentCounts
 from phoenix_tui.widgets.dock import Dock
+from phoenix_tui.widgets.notices import Notifier
+from tools.todo_items import TodoList
 
 
 class AgentsInView:
@@ -76,3 +78,52 @@ class AgentsInView:
         if self._conversation.record.agent is not None:
             return views
         return [view for view in views if view.id in self._batch]
+
+
+class RouteInView:
+    """Keeps the open decision of one conversation."""
+
+    def __init__(self, conversation: ConversationApi, toasts: Notifier) -> None:
+        self._conversation = conversation
+        self._toasts = toasts
+        self._card: RouteCard | None = None
+        self.planned = 0
+        """Agents of the open decision that the user has not removed."""
+
+    @property
+    def starts_at(self) -> float:
+        """Monotonic time at which the decision starts by itself; 0 for never."""
+        return self._card.starts_at if self._card is not None else 0.0
+
+    def take(self, card: RouteCard | None) -> None:
+        """Keep the decision that is open now, or none."""
+        self._card = card
+        self.planned = len(card.route.agents) if card is not None else 0
+
+    def show(self, dock: Dock) -> None:
+        """Give the dock its card; the panel is made with the first of them."""
+        if dock.route is None:
+            if self._card is None:
+                return
+            # After the first frame, with the first decision.
+            from phoenix_tui.widgets.route_panel import RoutePanel  # noqa: PLC0415 - as said
+
+            dock.route = RoutePanel(plain=dock.plain)
+            dock.mount(dock.route, before=0)
+        dock.route.show(self._card, self._conversation, self._toasts)
+        if self._card is not None:
+            self.planned = dock.route.left
+        dock.listen_to_route()
+
+
+def show_todos(dock: Dock, todos: TodoList, state: State) -> None:
+    """Show the list; the panel is made with the first one."""
+    if dock.todos is None:
+        if not todos.items:
+            return
+        # After the first frame, with the first list.
+        from phoenix_tui.widgets.todo_panel import TodoPanel  # noqa: PLC0415 - as said
+
+        dock.todos = TodoPanel()
+        dock.mount(dock.todos, before=dock.question if dock.question.is_attached else "#rule")
+    dock.todos.show(todos, works=is_busy(state))

@@ -1,0 +1,239 @@
+"""Interfaces of the services beside the engine, and the values that cross them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+
+from engine.ports import ModelInfo
+from engine.records import PermissionMode
+from engine.run_options import Effort
+from phoenix_tui.models.offers import ProviderOffer
+from phoenix_tui.models.preferred import PreferredModels
+from tools.contract import SandboxMode
+
+if TYPE_CHECKING:
+    from engine.executor.requests import RunCaps
+    from engine.extensions.hooks.definitions import Hook, HookSet
+    from engine.extensions.hooks.history import HookRun
+    from engine.ports import Profile
+    from engine.ports.hooks import HookReply
+    from engine.records import ConversationRecord
+    from phoenix_tui.config.profile_files import ProfileTrouble
+    from phoenix_tui.config.project import Project
+    from phoenix_tui.config.sources.report import SourceEntry, SourceReport
+
+
+class HooksApi(Protocol):
+    """Hooks of a folder, and their newest runs."""
+
+    async def look(self, folder: Path) -> HookSet:
+        """Hooks of a folder as it is now."""
+        ...
+
+    def runs(self) -> Sequence[HookRun]:
+        """The last runs in this process, newest first."""
+        ...
+
+    async def try_out(self, hook: Hook, record: ConversationRecord) -> HookReply:
+        """Run a hook with a sample of its input."""
+        ...
+
+
+class ModelsApi(Protocol):
+    """Every provider with its models, and the user's favourites."""
+
+    @property
+    def preferred(self) -> PreferredModels:
+        """Favourites, and models chosen last."""
+        ...
+
+    def has_provider(self, name: str) -> bool:
+        """True for a provider that can be used, or could with a key."""
+        ...
+
+    async def known(self) -> Sequence[ProviderOffer]:
+        """Every provider with what is known of it without a request."""
+        ...
+
+    def asked(self, *, refresh: bool = False) -> AsyncGenerator[ProviderOffer]:
+        """Each provider with a key once it has answered; `refresh` asks those too whose list is less than a day old."""
+        ...
+
+    async def facts(self, reference: str) -> ModelInfo | None:
+        """Window, price and abilities of a model as far as they are known; None for an unknown provider."""
+        ...
+
+
+class LocalOffer(Struct, frozen=True):
+    """A model that can be installed and then runs on this machine; sizes in bytes."""
+
+    name: str
+    download_bytes: int
+    memory_bytes: int
+    source: str
+    """Source of the model, in words."""
+    refusal: str = ""
+    """Reason in one sentence why this machine cannot run it; else empty."""
+
+
+class InstallProgress(Struct, frozen=True):
+    """Progress of an installation; `total` is 0 while unknown."""
+
+    done: int
+    total: int
+    step: str
+
+
+class Onboarding(Protocol):
+    """Offers to a user without a model. Failures raise EngineError."""
+
+    async def local_offer(self) -> LocalOffer | None:
+        """The model this machine could run, or None where there is none to offer."""
+        ...
+
+    async def install(self, progress: Callable[[InstallProgress], None]) -> str:
+        """Install it and return the model reference; cancelling the call removes partial files."""
+        ...
+
+    async def save_key(self, provider: str, key: str) -> str:
+        """Keep a key and give the model reference it opens."""
+        ...
+
+    async def accept_server(self, reference: str) -> None:
+        """Remember that a model of a server on this machine was chosen; any other reference changes nothing."""
+        ...
+
+    async def local_servers(self) -> Sequence[ModelInfo]:
+        """Models of servers that answer on this machine now."""
+        ...
+
+
+class ProfileChoice(Struct, frozen=True):
+    """Options of a conversation begun with a profile."""
+
+    profile: str
+    """Empty where it changes nothing."""
+    append_system_prompt: str
+    model: str = ""
+    """Empty: the model in use."""
+    mode: PermissionMode | None = None
+    """Permission mode; None: the present one."""
+    sandbox: SandboxMode | None = None
+    """Sandbox; None: the present one."""
+    effort: Effort | None = None
+    """Effort; None: the present one."""
+
+
+class ProfilesApi(Protocol):
+    """The profiles that can be used in the folder of this start."""
+
+    @property
+    def own_mode(self) -> PermissionMode:
+        """The mode of a conversation without a profile."""
+        ...
+
+    @property
+    def own_sandbox(self) -> tuple[SandboxMode, bool]:
+        """The sandbox of a conversation without a profile, and True where it was chosen."""
+        ...
+
+    @property
+    def own_effort(self) -> Effort:
+        """The effort of a conversation without a profile."""
+        ...
+
+    @property
+    def own_model(self) -> str:
+        """The model that is set for conversations without a profile; empty where none is."""
+        ...
+
+    def all(self) -> Sequence[Profile]:
+        """The built-in ones first."""
+        ...
+
+    def troubles(self) -> Sequence[ProfileTrouble]:
+        """Files that cannot be used as they are."""
+        ...
+
+    def untold(self) -> Sequence[ProfileTrouble]:
+        """Faults that no earlier call returned."""
+        ...
+
+    def files(self) -> Iterable[Path]:
+        """The user's own files."""
+        ...
+
+    def create(self, name: str, text: str) -> Path:
+        """A new file of the user's. Raises EngineError."""
+        ...
+
+    def caps(self, name: str, cwd: Path) -> RunCaps | None:
+        """Limits of a run in a conversation of this profile and folder; None where the profile is gone or broken."""
+        ...
+
+    def chosen(self, name: str) -> ProfileChoice:
+        """Options of a conversation begun with it, as with `--profile NAME`. Raises EngineError."""
+        ...
+
+
+class Setting(Struct, frozen=True):
+    """One key of `config.toml` as it is in force."""
+
+    name: str
+    value: str
+    """Value as typed; empty for none."""
+    source: str
+    """`default`, a file with its line, a variable or a flag."""
+    allowed: str
+    meaning: str
+    choices: tuple[str, ...] = ()
+    live: bool = False
+    """True when a change applies at once; else from the next start."""
+    words: str = ""
+    """Meaning of the value; empty when the value is clear itself."""
+
+
+class SettingsApi(Protocol):
+    """The settings of this start, read each time. Every method raises EngineError, which names file and line."""
+
+    def all(self) -> Sequence[Setting]:
+        """Every setting, in the order of the documentation."""
+        ...
+
+    def save(self, name: str, value: str) -> None:
+        """Keep one key in the user's file; everything else in it stays as it is, comments too."""
+        ...
+
+    def reset(self, name: str) -> None:
+        """Take one key out of the user's file."""
+        ...
+
+
+class TrustApi(Protocol):
+    """The files that extend Phoenix in a folder, and the user's answer about them. Every method raises EngineError."""
+
+    async def look(self, folder: Path) -> SourceReport:
+        """Look at a folder as it is now, in a thread; the same report while nothing has changed."""
+        ...
+
+    async def text(self, report: SourceReport, entry: SourceEntry) -> str:
+        """Text of one file, or its difference from what was accepted."""
+        ...
+
+    async def answer(self, report: SourceReport, *, trusted: bool) -> SourceReport:
+        """Keep the user's answer about exactly the files of this report, and look again."""
+        ...
+
+    async def same_as(self, source: Path, folder: Path) -> Project | None:
+        """Instructions and settings of `folder` that are byte for byte those of the trusted folder `source`, or None;
+        None too where `folder` has an answer of its own.
+        """
+        ...
+
+    async def accept(self, project: Project) -> None:
+        """Trust exactly these instructions and settings, in their folder."""
+        ...
