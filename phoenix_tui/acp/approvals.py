@@ -202,7 +202,7 @@ class Approvals:
             if self._client.elicits:
                 return await answers_by_form(self._client, self._session_id, question)
             return await answers_by_options(self._client, self._session_id, question)
-        options = _plan_options() if question.request.plan else _options(question)
+        options = _list_options(question)
         call = await _call(conversation, question)
         chosen = await self._client.permit(self._session_id, call, options)
         if chosen is None:
@@ -246,16 +246,14 @@ async def _call(conversation: ConversationApi, question: Question) -> ToolCallUp
     )
 
 
-def _options(question: Question) -> Sequence[PermissionOption]:
+def _list_options(question: Question) -> Sequence[PermissionOption]:
+    if question.request.plan:
+        return [
+            PermissionOption.model_validate({"option_id": letter, "name": name, "kind": kind})
+            for letter, (kind, name) in PLAN_OPTIONS.items()
+        ]
     options = [PermissionOption(option_id=ONCE, name="Allow once", kind="allow_once")]
     if question.rule:
         name = f"Allow for this conversation: {clean_line(question.rule)}"
         options.append(PermissionOption(option_id=CONVERSATION, name=name, kind="allow_always"))
     return (*options, PermissionOption(option_id=REJECT, name="Reject", kind="reject_once"))
-
-
-def _plan_options() -> Sequence[PermissionOption]:
-    return [
-        PermissionOption.model_validate({"option_id": letter, "name": name, "kind": kind})
-        for letter, (kind, name) in PLAN_OPTIONS.items()
-    ]

@@ -123,7 +123,9 @@ class LineTransport:
             while (item := self._outbox.get()) is not None:
                 data, written = item
                 try:
-                    _write_all(descriptor, data)
+                    view = memoryview(data)
+                    while view:
+                        view = view[os.write(descriptor, view) :]
                 except OSError:
                     self._loop.call_soon_threadsafe(self._lose)
                     self._loop.call_soon_threadsafe(_settle, written, ConnectionError("The client is gone."))
@@ -187,12 +189,6 @@ def _lines_of(descriptor: int) -> Iterator[bytes]:
 
 def _keep(kept: bytearray, part: bytes) -> None:
     kept += part[: max(0, LONGEST_LINE + 1 - len(kept))]
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
 
 
 def _settle(written: asyncio.Future[None], error: ConnectionError | None) -> None:

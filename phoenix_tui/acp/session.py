@@ -72,14 +72,11 @@ class AgentsInSession(Struct):
                 row.doing = f"ended: {status}"
             case _:
                 return
-        self._show(facts.call_id, rows)
-
-    def _show(self, call_id: str, rows: dict[str, _Row]) -> None:
-        if call_id not in self.translator.calls:  # it has ended, and shows the outcome
-            self._rows.pop(call_id, None)
+        if facts.call_id not in self.translator.calls:  # it has ended, and shows the outcome
+            self._rows.pop(facts.call_id, None)
             return
-        content = [text_part(f"**{row.task}**: {row.doing}\n\n{row.said}".rstrip()) for row in rows.values()]
-        self.pump.put(progress(call_id, content=content, field_meta={"phoenix": {"agents": list(rows)}}))
+        content = [text_part(f"**{one.task}**: {one.doing}\n\n{one.said}".rstrip()) for one in rows.values()]
+        self.pump.put(progress(facts.call_id, content=content, field_meta={"phoenix": {"agents": list(rows)}}))
 
 
 COMMANDS: Final = {
@@ -125,7 +122,8 @@ def available(custom: Sequence[CustomCommand]) -> list[AvailableCommand]:
     """The commands as the protocol lists them, those of skills and command files behind the built-in ones."""
     listed = [(name, description, hint) for name, (description, hint) in COMMANDS.items()]
     listed += [(one.name, one.meaning, one.hint) for one in custom if one.name not in COMMANDS]
-    return [AvailableCommand(name=name, description=said, input=_input(hint)) for name, said, hint in listed]
+    inputs = {hint: AvailableCommandInput(root=UnstructuredCommandInput(hint=hint)) for _, _, hint in listed if hint}
+    return [AvailableCommand(name=name, description=said, input=inputs.get(hint)) for name, said, hint in listed]
 
 
 def command_of(text: str) -> tuple[str, str] | None:
@@ -138,23 +136,21 @@ async def run_command(session: CommandSession, name: str, rest: str) -> str | No
     """Run a command; the result is the message to send for it, None where there is none. Raises EngineError."""
     match name:
         case "compact":
-            await _compact(session, rest)
+            receipt = await session.conversation.context.compact(rest)
+            if isinstance(receipt, Refused):
+                raise RequestError(INTERNAL, receipt.reason)
+            await session.until_rest()
         case "context":
             session.pump.say(await _context(session))
         case "init":
             return await _init(session)
         case "model":
-            await _model(session, rest)
+            if rest:
+                await session.conversation.change(change_of("model", rest))
+            session.pump.say(f"The model is {clean_line(session.conversation.record.model)}.")
         case _:
             session.pump.say("\n".join(f"- {line}" for line in await session.facts.cost(session.conversation)))
     return None
-
-
-async def _compact(session: CommandSession, focus: str) -> None:
-    receipt = await session.conversation.context.compact(focus)
-    if isinstance(receipt, Refused):
-        raise RequestError(INTERNAL, receipt.reason)
-    await session.until_rest()
 
 
 async def _context(session: CommandSession) -> str:
@@ -171,16 +167,6 @@ async def _context(session: CommandSession) -> str:
 async def _init(session: CommandSession) -> str:
     folder = session.conversation.record.cwd
     return await request_text(folder, session.facts.engine.rules.closed(folder))
-
-
-async def _model(session: CommandSession, reference: str) -> None:
-    if reference:
-        await session.conversation.change(change_of("model", reference))
-    session.pump.say(f"The model is {clean_line(session.conversation.record.model)}.")
-
-
-def _input(hint: str) -> AvailableCommandInput | None:
-    return AvailableCommandInput(root=UnstructuredCommandInput(hint=hint)) if hint else None
 
 
 StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]

@@ -193,13 +193,11 @@ async def edited_file(path: Path, display: DiffDisplay, *, is_done: bool) -> Fil
 def changed_parts(path: Path, display: DiffDisplay) -> FileEditToolCallContent:
     """The change by its diff alone; of a new file that is all of it."""
     hunks = _hunks(display.diff)
-    before, after = (GAP.join("".join(side) for side in sides) for sides in _sides(hunks))
+    before, after = (
+        GAP.join("".join(side) for side in sides) for sides in ([one.old for one in hunks], [one.new for one in hunks])
+    )
     old = None if display.created else before[:LARGEST_PART]
     return FileEditToolCallContent(type="diff", path=str(path), old_text=old, new_text=after[:LARGEST_PART])
-
-
-def _sides(hunks: Sequence[_Hunk]) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    return [one.old for one in hunks], [one.new for one in hunks]
 
 
 def _hunks(diff: str) -> list[_Hunk]:

@@ -59,7 +59,8 @@ def fault_of(error: BaseException) -> CommandError:
         case CommandError():
             return error
         case EngineError() | StorageError() | ConfigError():
-            return CommandError(str(error), _code_of(error))
+            code = next((code for kind, code in OWN if isinstance(error, kind)), Exit.FAILED)
+            return CommandError(str(error), code)
         case OwnedElsewhere():
             return CommandError(f"{error} Use --fork to continue in a copy.")
         case ProviderError():
@@ -76,10 +77,6 @@ def fault_of(error: BaseException) -> CommandError:
         case _:
             _log(error)
             return CommandError(INTERNAL.format(name=type(error).__name__), Exit.FAILED)
-
-
-def _code_of(error: Exception) -> Exit:
-    return next((code for kind, code in OWN if isinstance(error, kind)), Exit.FAILED)
 
 
 async def end_quietly(closing: Awaitable[None]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from engine.ports import Store
@@ -42,7 +41,10 @@ async def find_one(store: Store, reference: str, *, deleted: bool = False, partl
     if len(found) > 1:
         raise CommandError(
             f"'{reference}' matches {len(found)} conversations; give more of the title, or one of these:",
-            below=_list_found(found[:MOST_SHOWN]),
+            below=[  # without columns, since runs of blanks are spelled out in lines with a title
+                f"{one.id[:SHORT_ID]}  {one.slug}  {one_line(clean_line(one.title), TITLE) or 'Untitled'}"
+                for one in found[:MOST_SHOWN]
+            ],
         )
     return found[0]
 
@@ -55,8 +57,3 @@ async def find_conversation_id(store: Store, reference: str) -> str:
     """
     exact = await store.conversation(reference)
     return reference if exact is not None else (await find_one(store, reference, deleted=True, partly=True)).id
-
-
-def _list_found(found: Sequence[ConversationSummary]) -> list[str]:
-    """Id, slug and title of each; without columns, since runs of blanks are spelled out in lines with a title."""
-    return [f"{one.id[:SHORT_ID]}  {one.slug}  {one_line(clean_line(one.title), TITLE) or 'Untitled'}" for one in found]

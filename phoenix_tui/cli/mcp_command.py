@@ -47,7 +47,10 @@ async def show_servers(servers: McpServers, record: ConversationRecord, argument
     if not chosen and (arguments.name or arguments.action == "get"):
         raise CommandError(f"There is no MCP server {clean_line(arguments.name)}; `phoenix mcp list` shows all.")
     if arguments.action == "get":
-        _show(chosen[0], arguments)
+        if arguments.json:
+            write_json(_object(chosen[0]))
+        else:
+            write_line(f"{clean_line(chosen[0].name)}\n{details(chosen[0])}")
         return Exit.OK
     return _tested(chosen, arguments)
 
@@ -71,13 +74,6 @@ def _list(views: Sequence[ServerView], arguments: CommandArguments) -> Exit:
     else:
         write_line(NO_SERVERS)
     return Exit.OK
-
-
-def _show(view: ServerView, arguments: CommandArguments) -> None:
-    if arguments.json:
-        write_json(_object(view))
-    else:
-        write_line(f"{clean_line(view.name)}\n{details(view)}")
 
 
 def _definition_state(view: ServerView) -> str:

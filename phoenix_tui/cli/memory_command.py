@@ -26,7 +26,8 @@ def run_memory(arguments: CommandArguments, paths: Paths) -> Exit:
     Raises:
         CommandError: there is no such note, or it cannot be read or deleted.
     """
-    notes, scopes = NoteFolder(paths.memory), _scopes(Path.cwd())
+    notes = NoteFolder(paths.memory)
+    scopes = {project_scope(project_of(Path.cwd())): PROJECT, USER: USER}  # those that agents in this folder search
     try:
         match arguments.action:
             case "list":
@@ -43,11 +44,6 @@ def run_memory(arguments: CommandArguments, paths: Paths) -> Exit:
     except OSError as error:
         raise CommandError(f"{clean_line(arguments.path)}: {error.strerror}.", Exit.FAILED) from error
     return Exit.OK
-
-
-def _scopes(cwd: Path) -> dict[str, str]:
-    """Names of the scopes that agents in this folder search."""
-    return {project_scope(project_of(cwd)): PROJECT, USER: USER}
 
 
 def _path(text: str, scopes: dict[str, str]) -> str:

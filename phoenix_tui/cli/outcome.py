@@ -158,14 +158,7 @@ class AgentReports:
 
     def objects(self) -> list[JsonValue]:
         """One object each."""
-        return [self._object(one) for one in self._views]
-
-    def _object(self, view: AgentView) -> JsonObject:
-        usage: JsonObject = {"usage": usage_object(self._usage(view.id))}
-        return agent_object(view) | usage
-
-    def _usage(self, agent_id: str) -> Usage:
-        return self.used[agent_id].usage if agent_id in self.used else Usage()
+        return [agent_object(one) | {"usage": usage_object(self.used.get(one.id, Used()).usage)} for one in self._views]
 
 
 def agent_object(view: AgentView) -> JsonObject:
@@ -358,7 +351,9 @@ class RunOutcome:
             case Snapshot():
                 self._cost_before = self._cost = update.conversation.spent.cost_usd
             case CallEnded(call):
-                self._count(call)
+                self.used.count(call)
+                if call.purpose is CallPurpose.REPLY:
+                    self.stop_reason = STOPS.get(call.stop, call.stop) or None
             case MessageSaved(message):
                 self._read(message)
             case ContextChanged():
@@ -510,11 +505,6 @@ class RunOutcome:
         if code is Exit.CAP and self.ended is not None:
             return CAPS.get(self.capped or self.ended.error_code, "error_during_execution")
         return "error_during_execution"
-
-    def _count(self, call: ModelCall) -> None:
-        self.used.count(call)
-        if call.purpose is CallPurpose.REPLY:
-            self.stop_reason = STOPS.get(call.stop, call.stop) or None
 
     def _read(self, message: StoredMessage) -> None:
         if message.origin is Origin.TOOL:

@@ -258,8 +258,9 @@ class EventsCommand(Struct, frozen=True):
             CommandError: there is no such conversation.
             StorageError: the database cannot be read.
         """
-        wanted = await self._wanted()
-        printing = asyncio.ensure_future(self._follow(wanted) if self.arguments.follow else self._stored(wanted))
+        reference = self.arguments.conversation
+        wanted = await find_conversation_id(self.store, reference) if reference is not None else ""
+        printing = asyncio.ensure_future(self._follow(wanted) if self.arguments.follow else self._print_stored(wanted))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, printing.cancel)
@@ -276,11 +277,7 @@ class EventsCommand(Struct, frozen=True):
                 loop.remove_signal_handler(number)
         return Exit.OK
 
-    async def _wanted(self) -> str:
-        reference = self.arguments.conversation
-        return await find_conversation_id(self.store, reference) if reference is not None else ""
-
-    async def _stored(self, conversation_id: str) -> None:
+    async def _print_stored(self, conversation_id: str) -> None:
         async for event in self._pages(self.arguments.since or 0, conversation_id):
             self._print(event)
 

@@ -68,17 +68,14 @@ def ask_trust(
             return KEYS[key]
         if key == "s":
             own = trust_file.changes(project) if changed else _whole(project)
-            _show("\n".join(filter(None, (own, texts))))
+            shown = "\n".join(filter(None, (own, texts)))
+            _say("\n".join(map(reveal, shown.split("\n"))) + "\n\n")
         elif key in {"q", "\x1b", "\x04", ""}:
             raise CommandError("Nothing was started; run `phoenix` to be asked again.", Exit.INTERRUPTED)
 
 
 def _whole(project: Project) -> str:
     return "\n".join(f"--- {reveal_name(file.path)}\n{file.text}" for file in project.files)
-
-
-def _show(text: str) -> None:
-    _say("\n".join(reveal(line) for line in text.split("\n")) + "\n\n")
 
 
 def _say(text: str) -> None:

@@ -90,7 +90,8 @@ def _facts(one: ExportSpan) -> dict[str, Attribute]:
     span = one.span
     facts: dict[str, Attribute] = {"phoenix.span.kind": span.kind.value, "phoenix.outcome": span.outcome}
     if span.status is not SpanStatus.OK:
-        facts["error.type"] = _error_type(span)
+        is_call = span.kind in {SpanKind.LLM, SpanKind.ASIDE}
+        facts["error.type"] = (span.error if is_call else "") or span.outcome
     match span.kind:
         case SpanKind.AGENT:
             facts |= {"gen_ai.agent.name": one.agent_name, "phoenix.run.id": span.run_id}
@@ -124,10 +125,6 @@ def _figures(span: TraceSpan) -> dict[str, Attribute]:
     if span.cost_usd is not None:
         facts["phoenix.cost_usd"] = span.cost_usd
     return facts
-
-
-def _error_type(span: TraceSpan) -> str:
-    return (span.error if span.kind in {SpanKind.LLM, SpanKind.ASIDE} else "") or span.outcome
 
 
 def _content(one: ExportSpan) -> dict[str, Attribute]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from phoenix_tui.cli.completion.tables import CommandTable, Option, command_tables, manual_page
 from phoenix_tui.cli.completion.values import FILES, FOLDERS
@@ -120,8 +120,8 @@ def bash_script(tables: tuple[CommandTable, ...]) -> str:
     """The script for bash 4.4 and later."""
     return "\n".join((
         _BASH_HEAD,
-        _bash_values(tables),
-        _bash_commands(tables),
+        _make_values(tables, shlex.quote),
+        _make_commands(tables, shlex.quote),
         _bash_flags(tables),
         _bash_arguments(tables),
         _BASH_TAIL,
@@ -133,21 +133,22 @@ def proposal(kind: str, choices: tuple[str, ...]) -> str:
     return "=" + " ".join(choices) if choices else kind or "="
 
 
-def _bash_values(tables: tuple[CommandTable, ...]) -> str:
+def _make_values(tables: tuple[CommandTable, ...], quote: Callable[[str], str]) -> str:
+    """The function that names the values of an option, with `?` before those that may be left out."""
     lines: list[str] = []
     for table in tables:
         for option in table.options:
             if option.value:
-                names = "|".join(shlex.quote(f"{' '.join(table.path)} {flag}") for flag in option.flags)
+                names = "|".join(quote(f"{' '.join(table.path)} {flag}") for flag in option.flags)
                 proposed = ("?" if option.optional else "") + proposal(option.kind, option.choices)
-                lines.append(f"        {names}) REPLY={shlex.quote(proposed)} ;;")
+                lines.append(f"        {names}) REPLY={quote(proposed)} ;;")
     return case_function("_phoenix_value", '"$1 $2"', lines, "return 1")
 
 
-def _bash_commands(tables: tuple[CommandTable, ...]) -> str:
-    below = [shlex.quote(f"{' '.join(table.path)} {name}") for table in tables for name, _ in table.below]
-    lines = [f"        {name}) return 0 ;;" for name in below]
-    return case_function("_phoenix_is_command", '"$1 $2"', lines, "return 1")
+def _make_commands(tables: tuple[CommandTable, ...], quote: Callable[[str], str]) -> str:
+    """The function that knows the commands below each command."""
+    below = [quote(f"{' '.join(table.path)} {name}") for table in tables for name, _ in table.below]
+    return case_function("_phoenix_is_command", '"$1 $2"', [f"        {one}) return 0 ;;" for one in below], "return 1")
 
 
 def _bash_flags(tables: tuple[CommandTable, ...]) -> str:
@@ -248,8 +249,8 @@ def zsh_script(tables: tuple[CommandTable, ...]) -> str:
     """The script for zsh 5."""
     return "\n".join((
         _ZSH_HEAD,
-        _zsh_values(tables),
-        _zsh_commands(tables),
+        _make_values(tables, quote_for_zsh),
+        _make_commands(tables, quote_for_zsh),
         _zsh_flags(tables),
         _zsh_arguments(tables),
         _ZSH_TAIL,
@@ -259,26 +260,6 @@ def zsh_script(tables: tuple[CommandTable, ...]) -> str:
 def quote_for_zsh(text: str) -> str:
     """One word of zsh or bash, in single quotes."""
     return "'" + text.replace("'", "'\\''") + "'"
-
-
-def _zsh_values(tables: tuple[CommandTable, ...]) -> str:
-    lines: list[str] = []
-    for table in tables:
-        for option in (one for one in table.options if one.value):
-            names = "|".join(quote_for_zsh(f"{' '.join(table.path)} {flag}") for flag in option.flags)
-            lines.append(f"        {names}) REPLY={quote_for_zsh(_zsh_value(option))} ;;")
-    return case_function("_phoenix_value", '"$1 $2"', lines, "return 1")
-
-
-def _zsh_value(option: Option) -> str:
-    return ("?" if option.optional else "") + proposal(option.kind, option.choices)
-
-
-def _zsh_commands(tables: tuple[CommandTable, ...]) -> str:
-    below = [f"{' '.join(table.path)} {name}" for table in tables for name, _ in table.below]
-    return case_function(
-        "_phoenix_is_command", '"$1 $2"', [f"        {quote_for_zsh(one)}) return 0 ;;" for one in below], "return 1"
-    )
 
 
 def _zsh_flags(tables: tuple[CommandTable, ...]) -> str:

@@ -354,7 +354,11 @@ class HostHooks:
         asked["tool_use_id"] = call_id if isinstance(call_id, str) else None
         seconds = matcher.seconds if request.seconds is None else min(matcher.seconds, request.seconds)
         reply = HookReply(
-            request.event, callback, "a callback of the host", HookOutcome.SUCCESS, goes_on=_goes_on(matcher)
+            request.event,
+            callback,
+            "a callback of the host",
+            HookOutcome.SUCCESS,
+            goes_on=matcher.on_failure == "continue",
         )
         try:
             answer = await self._host.ask(asked, seconds)
@@ -364,10 +368,6 @@ class HostHooks:
             return reply
         verdict = verdict_of_object(request.event, answer)
         return replace(reply, verdict=verdict, outcome=HookOutcome.BLOCKED if verdict.blocks else HookOutcome.SUCCESS)
-
-
-def _goes_on(matcher: HostMatcher) -> bool:
-    return matcher.on_failure == "continue"
 
 
 def _fail_reply(reply: HookReply, matcher: HostMatcher, error: HostError) -> HookReply:

@@ -75,7 +75,8 @@ class Host:
         except TimeoutError as error:
             raise HostSilence(f"The host gave no answer within {seconds:g} s.") from error
         finally:
-            if self._open.pop(request_id, None) is not None and not _is_answered(answer) and not self.is_gone:
+            is_answered = answer.done() and not answer.cancelled()
+            if self._open.pop(request_id, None) is not None and not is_answered and not self.is_gone:
                 self._write(cancel_frame(request_id))
 
     def take_answer(self, line: JsonObject) -> None:
@@ -98,10 +99,6 @@ class Host:
         for answer in self._open.values():
             if not answer.done():
                 answer.set_exception(HostError("The host has closed stdin, so it cannot answer."))
-
-
-def _is_answered(answer: asyncio.Future[JsonObject]) -> bool:
-    return answer.done() and not answer.cancelled()
 
 
 def _text(value: JsonValue) -> str:
@@ -165,7 +162,8 @@ class HostRequests:
         subtype = request.get("subtype")
         handler = self._handlers.get(subtype) if isinstance(subtype, str) else None
         if handler is None:
-            self._write(error_frame(request_id, UNKNOWN.format(subtype=_quote(subtype))))
+            shown = f"“{subtype[:60]}”" if isinstance(subtype, str) else "without a subtype"
+            self._write(error_frame(request_id, UNKNOWN.format(subtype=shown)))
             return
         try:
             answer = await handler(request)
@@ -195,7 +193,3 @@ def text_of(request: JsonObject, name: str) -> str:
     if not isinstance(value, str) or not value:
         raise RequestError(f"The request needs {name}, a text.")
     return value
-
-
-def _quote(value: JsonValue) -> str:
-    return f"“{value[:60]}”" if isinstance(value, str) else "without a subtype"

@@ -10,7 +10,6 @@ from typing import Final, Protocol
 from msgspec import Struct, field
 
 from engine.context.estimate import text_tokens, tools_tokens
-from engine.context.measure import Filling
 from engine.context.prompt import IMPORTED
 from engine.conversation import Conversation
 from engine.engine import Engine
@@ -476,7 +475,11 @@ class Inspection(Struct, eq=False):
         report, prompt = await conversation.context.report(), await conversation.context.prompt()
         shares = [(filling, tokens) for filling, tokens in report.measured.shares if tokens]
         categories: list[JsonValue] = [
-            {"name": _name(filling), "tokens": tokens, "color": COLORS[number % len(COLORS)]}
+            {
+                "name": filling.value.replace("_", " ").capitalize(),
+                "tokens": tokens,
+                "color": COLORS[number % len(COLORS)],
+            }
             for number, (filling, tokens) in enumerate(shares)
         ]
         threshold = report.window * report.compact_percent // 100
@@ -521,10 +524,6 @@ class Inspection(Struct, eq=False):
         except KeyError as error:
             raise RequestError(f"There is no task {task_id[:60]}.") from error
         return {}
-
-
-def _name(filling: Filling) -> str:
-    return filling.value.replace("_", " ").capitalize()
 
 
 def _describe_preview(preview: Preview) -> JsonObject:
