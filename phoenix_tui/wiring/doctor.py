@@ -53,6 +53,7 @@ from phoenix_tui.wiring.web_search import search_findings
 from phoenix_tui.wiring.worktree_findings import worktree_finding
 from tools.clean import reveal_line
 from tools.contract import Enforcement
+from tools.files.home_links import folders_cut_short
 from tools.process.supervision import NO_PROC, lacks_proc
 from tools.wording import counted
 
@@ -95,6 +96,7 @@ async def findings(setup: Setup) -> list[Finding]:
         found.append(Finding("processes", Health.OK, support.supervision_sentence))
     found.append(Finding("sandbox", Health.OK if support.guards_files else Health.NOTE, support.sandbox_sentence))
     found.append(Finding("hosts", Health.OK, network_sentence(support.enforcement, setup.settings)))
+    found += await asyncio.to_thread(_home_links)
     found += profile_findings(profile_files(setup), setup.cwd)
     found += await asyncio.to_thread(_extensions, setup)
     found.append(await asyncio.to_thread(worktree_finding, setup.cwd))
@@ -110,6 +112,16 @@ async def findings(setup: Setup) -> list[Finding]:
     found += await asyncio.to_thread(update_findings, setup.settings, os.environ)
     found += await asyncio.to_thread(_put_away, setup.paths.database, setup.settings.number("retention_days"))
     return found
+
+
+def _home_links() -> list[Finding]:
+    """Finding about folders in which a link to a workspace is not seen, so the file that it names is not protected."""
+    cut = [reveal_line(name) for name in folders_cut_short(Path.home())]
+    if not cut:
+        return []
+    names = f"{', '.join(cut[:5])}{' and others' if len(cut) > 5 else ''}"
+    text = f"Links in {names} of your home folder are seen in part: what they start may be changed by commands"
+    return [Finding("home links", Health.NOTE, f"{text} without a question.")]
 
 
 def _checkpoints(setup: Setup) -> Finding:

@@ -13,7 +13,7 @@ from phoenix_tui.cli.setup import wide_folder
 from tests.support.sandboxes import home, sandbox
 from tools.contract import Enforcement, SandboxMode, ToolClass, ToolRequest, ToolSpec
 from tools.files import home_links
-from tools.files.home_links import linked_from_home
+from tools.files.home_links import folders_cut_short, linked_from_home
 
 EDIT = ToolSpec("write_file", "", {}, ToolClass.EDIT)
 
@@ -77,6 +77,17 @@ def test_a_hidden_folder_full_of_data_hides_no_link_of_another(tmp_path: Path, m
     (place / ".z/one/two").mkdir(parents=True)
     (place / ".z/one/two/link").symlink_to(work / "a")
     assert linked_from_home(work, place) == {work / "a": place / ".z/one/two/link"}
+    assert folders_cut_short(place) == [".a"]
+
+
+def test_a_look_at_a_home_folder_that_runs_out_of_entries_names_what_it_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (".a/b", ".c/d", ".e"):
+        (tmp_path / name).mkdir(parents=True)
+    assert folders_cut_short(tmp_path) == []
+    monkeypatch.setattr(home_links, "MOST_ENTRIES", 9)
+    assert folders_cut_short(tmp_path) == [".a", ".c"]
 
 
 @pytest.mark.parametrize("name", ["zshrc", "nvim/init.lua", "nvim/new.lua", "run", "later"])

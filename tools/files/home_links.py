@@ -52,29 +52,39 @@ def linked_from_home(workspace: Path, home: Path) -> dict[Path, Path]:
     """
     top, root = os.path.realpath(home), f"{workspace}/"
     found: dict[Path, Path] = {}
-    for link in _links(top, str(workspace)):
+    for link in _links(top, str(workspace), set()):
         target = os.path.realpath(link)
         if target.startswith(root):
             found.setdefault(Path(target), Path(link))
     return found
 
 
-def _links(home: str, workspace: str) -> Iterator[str]:
-    """Links level by level; those of the upper levels come first, so a cut look misses the deepest.
+def folders_cut_short(home: Path) -> list[str]:
+    """Folders of the home folder that hold more than is looked at, by their names; links deep in them are not known."""
+    cut: set[str] = set()
+    deque(_links(os.path.realpath(home), None, cut), maxlen=0)
+    return sorted(cut)
+
+
+def _links(home: str, workspace: str | None, cut: set[str]) -> Iterator[str]:
+    """Links level by level; those of the upper levels come first, so a look misses the deepest of folders `cut` short.
 
     With the home folder in the workspace only the folders that are looked at first count: every link leads into it.
     """
     end, left = time.monotonic() + LONGEST_LOOK, MOST_ENTRIES
     top = _read(home)
     yield from (f"{home}/{name}" for name in top.links if name.startswith("."))
-    is_inside = f"{home}/".startswith(f"{workspace}/")
+    is_inside = workspace is not None and f"{home}/".startswith(f"{workspace}/")
     others = (one for one in top.folders if one.startswith(".") and not is_inside and one not in _FIRST)
     waiting = deque((f"{home}/{name}", 1, name) for name in (*_FIRST, *others) if not _is_passed(name))
     seen: dict[str, int] = {}
     deepest = 3 if is_inside else DEEPEST
     while waiting and left > 0 and time.monotonic() < end:
         path, depth, part = waiting.popleft()
-        if path == workspace or seen.get(part, 0) > MOST_IN_ONE:
+        if path == workspace:
+            continue
+        if seen.get(part, 0) > MOST_IN_ONE:
+            cut.add(part)
             continue
         folder = _read(path)
         seen[part] = seen.get(part, 0) + folder.entries
@@ -84,6 +94,7 @@ def _links(home: str, workspace: str) -> Iterator[str]:
             splits = depth == 1 and part in _SHARED
             inner = (name for name in folder.folders if not _is_passed(name))
             waiting += ((f"{path}/{name}", depth + 1, f"{part}/{name}" if splits else part) for name in inner)
+    cut.update(part for _, _, part in waiting)
 
 
 def _is_passed(name: str) -> bool:
