@@ -119,7 +119,7 @@ class Conversation:
     @property
     def question(self) -> Question | None:
         """The approval that is open now, or questions that a restart left open."""
-        return self._session.question
+        return self._session.questions.open
 
     async def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Send `listener` a snapshot, then every update; the result ends it."""
@@ -134,7 +134,7 @@ class Conversation:
                 tool_calls=history.tool_calls,
                 live_text="".join(session.publisher.text),
                 live_thinking="".join(session.publisher.thinking),
-                question=session.question,
+                question=session.questions.open,
                 resumable=session.resumable,
                 read_only=self.read_only,
                 run_started=session.run.started if is_busy(session.state) else 0.0,
@@ -151,7 +151,7 @@ class Conversation:
         def leave() -> None:
             remove()
             if not session.publisher.has_watchers and not is_busy(session.state):
-                session.forget_rows()
+                session.kept.forget()
 
         return leave
 
@@ -197,14 +197,14 @@ class Conversation:
         """
         if self.read_only:
             return
-        self._session.stop_summary()
+        self._session.background.stop_summary()
         stop_expanding(self._session)
         self.queue.hold()
         self._runner.cancel(by)
 
     async def answer(self, call_id: str, answer: ApprovalAnswer) -> Receipt:
         """Answer the open question; a rule is kept before the tool starts."""
-        question = self._session.question
+        question = self._session.questions.open
         if question is not None and question.server:
             return take_answer(self._session, call_id, answer)
         if question is not None and question.request.questions and question.call.id == call_id:
@@ -267,7 +267,7 @@ class Conversation:
         await session.ports.store.change(self.id, changes, now)
         session.set_record(changes.applied_to(session.record, now))
         if changes.draft is not None and session.spending is not None:  # typing paused: Enter may be next
-            session.background(self._prepare_caps(session.spending))
+            session.background.start(self._prepare_caps(session.spending))
         if changes.permission_mode is not None or changes.sandbox is not None:
             self.reconsidering.soon()
             if session.sub_agents is not None:
@@ -281,12 +281,12 @@ class Conversation:
     def warm(self) -> None:
         """Open a connection ahead, and sum what was spent where a cap needs it: the user has begun to type."""
         if self._session.spending is not None:
-            self._session.background(self._prepare_caps(self._session.spending))
+            self._session.background.start(self._prepare_caps(self._session.spending))
         try:
             provider, _ = self._session.ports.providers.resolve(self.record.model)
         except ProviderError:
             return  # reported when a message is sent
-        self._session.background(self._warm_provider(provider))
+        self._session.background.start(self._warm_provider(provider))
 
     async def _warm_provider(self, provider: Provider) -> None:
         await provider.warm()
@@ -304,9 +304,9 @@ class Conversation:
     def in_use(self) -> bool:
         """True while something of it would be missed if it were closed now and opened again from the store."""
         session, queue = self._session, self.queue
-        goes_on = session.inbox.waiting or self.loop.moving or session.has_background or self.side.asked
+        goes_on = session.inbox.waiting or self.loop.moving or session.background.is_running or self.side.asked
         sends = queue.waiting and not queue.held
-        works = any(job.running for job in self.jobs.all()) or session.server_questions
+        works = any(job.running for job in self.jobs.all()) or session.questions.of_servers
         kept = self.rules or session.broken or not isinstance(self.state, Idle)
         return bool(goes_on or sends or works or kept)
 
@@ -334,8 +334,8 @@ class Conversation:
         self._task.cancel()
         await asyncio.wait((self._task,))
         session.inbox.refuse_all(CLOSED)
-        session.forget_rows()
-        await session.finish_background()
+        session.kept.forget()
+        await session.background.finish()
         if session.calls.waiting and not session.read_only:
             with suppress(StorageError):  # the conversation closes in any case
                 await keep(self, session, ConversationChanges())

@@ -51,20 +51,20 @@ class CompactionAfterRun:
             state = update.state
             waits = isinstance(state, AwaitingLlm) and isinstance(state.phase, CompactingContext)
             if waits or isinstance(state, Compacting):
-                self._session.stop_summary()
+                self._session.background.stop_summary()
         elif isinstance(update, AnswerEnded) and not self.under_way and self._is_wanted():
-            self._session.summarizing = asyncio.get_running_loop().create_task(self._work())
+            self._session.background.summary = asyncio.get_running_loop().create_task(self._work())
 
     @property
     def under_way(self) -> bool:
         """True while a summary is being made."""
-        return self._session.summarizes
+        return self._session.background.summarizes
 
     async def close(self) -> None:
         """Make none any longer."""
-        self._session.stop_summary()
-        if self._session.summarizing is not None:
-            await asyncio.wait((self._session.summarizing,))
+        self._session.background.stop_summary()
+        if self._session.background.summary is not None:
+            await asyncio.wait((self._session.background.summary,))
 
     def _is_wanted(self) -> bool:
         session = self._session

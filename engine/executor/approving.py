@@ -70,7 +70,7 @@ def decide_approved(
     session: Session, call_id: str, spec: ToolSpec, request: ToolRequest, limits: Limits, decision: Ask
 ) -> Decision:
     """Return the consequence of a yes: the grant for the shown call, else another question, and at last a refusal."""
-    asked = session.asked
+    asked = session.questions.asked
     if asked is None or asked.call_id != call_id:
         # The card of a supervisor's decision is the question about the sub-agents it starts.
         return decision.grant if spec.tool_class is ToolClass.SPAWN and decision.lasting else decision

@@ -125,7 +125,7 @@ def note_reply(
     """Keep a reply."""
     diagnostics = session.settings.diagnostics
     if diagnostics is not None:
-        session.background(asyncio.to_thread(diagnostics.replied, request, reply, duration_ms, purpose))
+        session.background.start(asyncio.to_thread(diagnostics.replied, request, reply, duration_ms, purpose))
 
 
 def note_failure(
@@ -134,7 +134,7 @@ def note_failure(
     """Keep a failed request, unless it was refused for its rate."""
     diagnostics = session.settings.diagnostics
     if diagnostics is not None and error.kind not in THROTTLED:
-        session.background(asyncio.to_thread(diagnostics.failed, request, error, purpose))
+        session.background.start(asyncio.to_thread(diagnostics.failed, request, error, purpose))
 
 
 @contextmanager

@@ -13,7 +13,8 @@ from engine.executor.approving import denials_of, limits_of, rules_of
 from engine.executor.event_hooks import notify
 from engine.executor.guarding import check_message
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Receipt, Refused
-from engine.executor.session import ServerQuestion, Session
+from engine.executor.session import Session
+from engine.executor.session_parts import ServerQuestion
 from engine.machine.messages import ToolCall
 from engine.permissions.hosts import ANY_HOST, NET, PORTS, HostRules
 from engine.permissions.policy import host_rules
@@ -59,16 +60,16 @@ class ServerQuestions(Struct, frozen=True):
             server=server,
         )
         one = ServerQuestion(form, question, asyncio.get_running_loop().create_future())
-        session.server_questions.append(one)
+        session.questions.of_servers.append(one)
         if session.ports.hooks:
             notify(session, "elicitation_dialog", question.request.summary)
         _show_next(session)
         try:
             return await one.answer
         finally:
-            session.server_questions.remove(one)
-            if session.question is question:
-                session.question = None
+            session.questions.of_servers.remove(one)
+            if session.questions.open is question:
+                session.questions.open = None
                 session.publisher.publish(ApprovalAsked(None))
             _show_next(session)
 
@@ -80,7 +81,7 @@ class ServerQuestions(Struct, frozen=True):
 
 def take_answer(session: Session, call_id: str, answer: ApprovalAnswer) -> Receipt:
     """Give the server an answer, or refuse one that does not fit: the question stays open."""
-    one = next((one for one in session.server_questions if one.question.call.id == call_id), None)
+    one = next((one for one in session.questions.of_servers if one.question.call.id == call_id), None)
     if one is None or one.answer.done():
         return Refused(GONE)
     if answer.choice is ApprovalChoice.DENY:
@@ -104,17 +105,17 @@ def take_answer(session: Session, call_id: str, answer: ApprovalAnswer) -> Recei
 
 def end_question(session: Session) -> None:
     """Close the open question, unless it is a server's, which ends with its call."""
-    if session.question is not None and session.question.server:
+    if session.questions.open is not None and session.questions.open.server:
         return
-    session.question = None
+    session.questions.open = None
     session.publisher.publish(ApprovalAsked(None))
     _show_next(session)
 
 
 def _show_next(session: Session) -> None:
-    if session.question is None and session.server_questions:
-        session.question = session.server_questions[0].question
-        session.publisher.publish(ApprovalAsked(session.question))
+    if session.questions.open is None and session.questions.of_servers:
+        session.questions.open = session.questions.of_servers[0].question
+        session.publisher.publish(ApprovalAsked(session.questions.open))
 
 
 PHOENIX: Final = "Phoenix"
@@ -193,7 +194,7 @@ async def settle(session: Session, summary: str, changes: Sequence[SelfStarting]
                 f"{name_files(changes)} taken back: such files are loaded unasked by agents, editors or shells. {said}"
             )
     except BaseException:
-        session.background(_take_back(session, names))
+        session.background.start(_take_back(session, names))
         raise
     await probe.keep_changes(folder, names)
     return f"the user kept the changes of {name_files(changes)}"

@@ -185,7 +185,7 @@ async def compact(session: Session, act: Compact) -> None:
     except TimeoutError:
         outcome = describe_failure(session, cause_of(act), describe_timeout(session))
     if act.manual:
-        session.review = None
+        session.questions.review = None
     session.post(lambda: CompactionEnded(act.gen, outcome))
 
 
@@ -215,7 +215,7 @@ async def _review_summary(
     session: Session, act: Compact, rows: Sequence[StoredMessage], selection: Selection
 ) -> CompactionDraft:
     """The summary that takes effect: the model's, or the user's version of it when it is reviewed."""
-    review = session.review if act.manual else None
+    review = session.questions.review if act.manual else None
     made = await summarize(session, selection, act.focus)
     draft = await asyncio.to_thread(draft_summary, session, rows, made, cause_of(act))
     problem = ""

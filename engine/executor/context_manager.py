@@ -135,7 +135,7 @@ class ContextManager:
     @property
     def summarizing(self) -> bool:
         """True while older messages are summarized in the background; a cancel stops that."""
-        return self._session.summarizes
+        return self._session.background.summarizes
 
     async def prompt(self) -> SystemPrompt:
         """System prompt of the next request, with the token counts of `report`."""
@@ -148,12 +148,12 @@ class ContextManager:
     @property
     def kept_messages(self) -> int:
         """Number of messages in memory while nothing runs."""
-        return 0 if is_busy(self._session.state) else self._session.kept_rows
+        return 0 if is_busy(self._session.state) else self._session.kept.count
 
     def forget_messages(self) -> None:
         """Keep none of them while nothing runs; the next request reads them again."""
         if not is_busy(self._session.state):
-            self._session.forget_rows()
+            self._session.kept.forget()
 
     async def compact(self, focus: str = "", review: Review | None = None, before: int = 0) -> Receipt:
         """Summarize older messages now, or those before one of the user's messages, given by its seq.
@@ -161,7 +161,7 @@ class ContextManager:
         `focus` names the most important subjects, `review` decides on the result.
         """
         if not is_busy(self._session.state):
-            self._session.review = review
+            self._session.questions.review = review
         return await ask(self._session, lambda: CompactAsked(focus, before))
 
     async def prune(self) -> Edited | Refused:
@@ -269,7 +269,7 @@ class ContextManager:
             session.set_view(after, tokens)
             if record is not None:
                 session.change_record(compacted_at=session.record.message_count)
-            session.forget_rows()
+            session.kept.forget()
             self._before.append(before)
         session.tell_context()
         session.publisher.publish(ConversationChanged(session.record))

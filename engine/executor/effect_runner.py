@@ -171,8 +171,8 @@ class EffectRunner(Struct, eq=False):
             case StartCancelDeadline():
                 asyncio.get_running_loop().call_later(act.seconds, self._answer_for_slow_call, act.gen)
             case AskApproval():
-                session.question = session.drafted_question
-                session.publisher.publish(ApprovalAsked(session.question))
+                session.questions.open = session.questions.drafted
+                session.publisher.publish(ApprovalAsked(session.questions.open))
                 if session.ports.hooks:
                     words = f"Phoenix needs your permission to use {tool_label(act.call.name)}"
                     notify(session, "permission_prompt", words)
@@ -214,7 +214,7 @@ class EffectRunner(Struct, eq=False):
         session = self.session
         self.calls.clear()
         stop_idle_timer(session)
-        session.rewritten.clear()
+        session.questions.rewritten.clear()
         session.run = RunFacts(session.ports.clock.monotonic(), caps)
         if session.ports.hooks and session.record.agent is not None:
             tell_agent_started(session)
@@ -399,7 +399,7 @@ class BackgroundJobs:
 
     async def _stop_following(self) -> None:
         await asyncio.gather(*self._settling.values(), return_exceptions=True)
-        await self._session.finish_background()
+        await self._session.background.finish()
         if self._leave is not None:
             self._leave()
             self._leave = None

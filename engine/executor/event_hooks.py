@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from engine.context.message_cap import MOST
 from engine.executor.approving import limits_of
-from engine.executor.session import HookFacts, Session
+from engine.executor.session import Session
+from engine.executor.session_parts import HookFacts
 from engine.extensions.hooks.joining import JoinedVerdict, joined
 from engine.machine.effects import AskStopHooks
 from engine.machine.events import StopDecided

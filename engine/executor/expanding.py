@@ -47,7 +47,7 @@ async def run_until_stopped(session: Session, work: Coroutine[Any, Any, Result])
     A caller that is cancelled itself cancels the work and waits for its end.
     """
     running: asyncio.Future[Result] = asyncio.ensure_future(work)
-    session.expanding = running
+    session.background.expansion = running
     try:
         await asyncio.wait((running,))
         return running.result()
@@ -58,13 +58,13 @@ async def run_until_stopped(session: Session, work: Coroutine[Any, Any, Result])
         await asyncio.wait((running,))
         raise
     finally:
-        session.expanding = None
+        session.background.expansion = None
 
 
 def stop_expanding(session: Session) -> None:
     """Stop the work that a message waits for; the message is not sent."""
-    if session.expanding is not None:
-        session.expanding.cancel()
+    if session.background.expansion is not None:
+        session.background.expansion.cancel()
 
 
 PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z:-]*")
@@ -175,8 +175,8 @@ class _Call:
             reasons.append(why)
         key = _hash_question(self._body, texts)
         if agreed == key:
-            session.preapproved |= {(key,), (one.label, *texts)}
-        elif reasons and (key,) not in session.preapproved:
+            session.questions.preapproved |= {(key,), (one.label, *texts)}
+        elif reasons and (key,) not in session.questions.preapproved:
             reason = "; ".join(reasons)
             return NeedsYes(
                 NEEDS_YES.format(label=one.label, reason=reason), key=key, lines=self._body.lines, rules=texts

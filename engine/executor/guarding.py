@@ -25,7 +25,7 @@ def check_message(session: Session, text: str) -> str:
     if why and not session.read_only:
         found = _build_event(session, GuardAction.BLOCK, "message", suspicions(text))
         changes, now = ConversationChanges(events=(found,)), session.ports.clock.now()
-        session.background(session.ports.store.change(session.record.id, changes, now))
+        session.background.start(session.ports.store.change(session.record.id, changes, now))
     return why
 
 

@@ -177,7 +177,7 @@ class MoveLoop(Struct, eq=False):
                 session.change_record(context_tokens=tokens, context_estimated=estimated, last_usage=usage)
             case SaveView(draft):
                 session.set_view(draft.view, draft.tokens)
-                session.forget_rows()
+                session.kept.forget()
             case SaveCompaction(facts):
                 session.change_record(compacted_at=facts.message_count)
             case FinishRun(status=status):
@@ -233,7 +233,7 @@ class MoveLoop(Struct, eq=False):
             ended = isinstance(stored.state, Completed | Failed)
             state = replace(stored.state, gen=gen) if ended else Idle(gen)
             session.set_record(replace(stored.record, context_window=session.record.context_window))
-        session.forget_rows()
+        session.kept.forget()
         await session.read_last()
         session.broken = False
         return state
@@ -261,7 +261,7 @@ class MoveLoop(Struct, eq=False):
         self._close_live_text(before, after, committed)
         self._tell_saved(after.effects, committed.messages)
         count(session, calls)
-        if ends_question(before, after.state, session.question):
+        if ends_question(before, after.state, session.questions.open):
             end_question(session)
         self._tell_end(after.effects)
         if after.state != before:
@@ -299,7 +299,7 @@ class MoveLoop(Struct, eq=False):
         for effect in effects:
             if isinstance(effect, FinishRun):
                 self.runner.forget_run()
-                self.session.rest()
+                self.session.kept.rest(is_watched=self.session.publisher.has_watchers)
                 if self.session.rewinding is not None:
                     self.session.rewinding.recorder.run_ended(self.session.record)
                 ended = RunEnded(effect.run_id, effect.status.value, effect.error, effect.error_code, effect.iterations)

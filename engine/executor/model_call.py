@@ -147,9 +147,9 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
         await ensure_hooks(session)
         await run_batch_hooks(session, rows, ask)
         assembly = await _prepare_assembly(session, name, rows, ask)
-        request = await assemble(session.ports.store, rows, session.growing, ask, assembly)
+        request = await assemble(session.ports.store, rows, session.kept.view, ask, assembly)
         cached = session.calls.cached_tokens(model, clock.monotonic())
-        known = session.growing.tokens
+        known = session.kept.view.tokens
         async with pace_call(
             session, provider, request, cached=cached, is_retry=ask.attempt > 0, known=known
         ) as pacing:
@@ -180,7 +180,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
     answer = await prepare_reply(session, ask.partial, reply.blocks, message_id)
     counted = not reply.usage_estimated and reply.usage.context_tokens > 0
     if counted and reply.stop is not StopReason.TOOL_USE:
-        session.background(_calibrate(session, list(rows), reply.usage))
+        session.background.start(_calibrate(session, list(rows), reply.usage))
     draft = await prune_results(session, session.context_of(reply.usage, counted=counted))
     _post_reply(session, ask, reply, answer, message_id, duration_ms, cost_usd, draft)
 

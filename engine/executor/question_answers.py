@@ -71,8 +71,8 @@ async def answer_left_open(
 
 def drop_left_open(session: Session) -> None:
     """Close a question that was left open, where there is one."""
-    if session.question is not None and session.question.left_open:
-        session.question = None
+    if session.questions.open is not None and session.questions.open.left_open:
+        session.questions.open = None
         session.publisher.publish(ApprovalAsked(None))
 
 
@@ -101,7 +101,7 @@ async def read_left_open(session: Session) -> None:
         ready = await prepare(session, shown)
     except ToolInputError:
         return
-    session.question = Question(
+    session.questions.open = Question(
         shown,
         ready.request,
         "",
@@ -115,7 +115,7 @@ async def read_left_open(session: Session) -> None:
 
 def keeps_question(session: Session) -> bool:
     """True while only the user's own answer is missing: closing then leaves the question open for the next start."""
-    question = session.question
+    question = session.questions.open
     return (
         isinstance(session.state, AwaitingApproval)
         and session.record.agent is None
@@ -145,7 +145,7 @@ class Reconsidering:
     def soon(self) -> None:
         """Look once nothing has changed for `EngineSettings.mode_rest` seconds: Shift+Tab passes modes by."""
         self.stop()
-        if self._session.question is not None:
+        if self._session.questions.open is not None:
             self._timer = asyncio.get_running_loop().call_later(self._session.settings.mode_rest, self._look)
 
     def stop(self) -> None:
@@ -156,12 +156,12 @@ class Reconsidering:
 
     def _look(self) -> None:
         self._timer = None
-        self._session.background(reconsider(self._session))
+        self._session.background.start(reconsider(self._session))
 
 
 async def reconsider(session: Session) -> None:
     """Let the open question go, or on with a new reason, where the limits are no longer those it was asked under."""
-    state, question, asked = session.state, session.question, session.asked
+    state, question, asked = session.state, session.questions.open, session.questions.asked
     if not isinstance(state, AwaitingApproval) or question is None or asked is None:
         return
     if asked.call_id != question.call.id or (limits := await limits_of(session)) == asked.limits:
@@ -187,9 +187,9 @@ def _shows_other(asked: AskedCall, request: ToolRequest, limits: Limits) -> str:
 
 def _ask_on(session: Session, question: Question, limits: Limits, event: ApprovalNeeded) -> ApprovalNeeded:
     """The facts of the question that stays open, unless it was answered meanwhile."""
-    if session.state.gen == event.gen and session.asked is not None:
-        session.asked = replace(session.asked, limits=limits)
-        session.drafted_question = replace(question, reason=event.reason)
+    if session.state.gen == event.gen and session.questions.asked is not None:
+        session.questions.asked = replace(session.questions.asked, limits=limits)
+        session.questions.drafted = replace(question, reason=event.reason)
     return event
 
 
@@ -220,8 +220,8 @@ async def run_as(session: Session, question: Question, args: JsonObject) -> str:
         ready = await prepare(session, call)
     except ToolInputError as error:
         return f"The changed input of {call.name} cannot be used: {error}"
-    if session.asked is None or session.asked.call_id != call.id:
+    if session.questions.asked is None or session.questions.asked.call_id != call.id:
         return "The question is no longer open."
     rewrite(session, question.call, args)
-    session.asked = replace(session.asked, request=ready.request, limits=await limits_of(session))
+    session.questions.asked = replace(session.questions.asked, request=ready.request, limits=await limits_of(session))
     return ""

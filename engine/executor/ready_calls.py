@@ -90,7 +90,7 @@ def with_programs(request: ToolRequest, limits: Limits, folder: Path) -> ToolReq
 
 def explain_rules(session: Session, name: str, rules: Sequence[str], limits: Limits) -> str:
     """Reason to ask about rules that a file would have; empty where the user agreed before, or no rule would count."""
-    if not rules or limits.unattended or (name, *rules) in session.preapproved:
+    if not rules or limits.unattended or (name, *rules) in session.questions.preapproved:
         return ""
     return RULES.format(rules=", ".join(rules))
 
@@ -128,7 +128,7 @@ async def begin_load(session: Session, request: ToolRequest) -> tuple[Sandbox, .
     limits = await limits_of(session)
     sandboxes = tuple(sandbox_of(decision) for _, decision in decide_each_line(session, request.lines, limits))
     if request.preapproves and not limits.unattended:
-        session.preapproved.add((request.summary, *request.preapproves))
+        session.questions.preapproved.add((request.summary, *request.preapproves))
         found = (parse_rule(text) for text in request.preapproves)
         session.run.rules = tuple(dict.fromkeys((*session.run.rules, *(rule for rule in found if rule is not None))))
     return sandboxes
@@ -318,10 +318,10 @@ def decide_call(
 
 def apply_rewrite(session: Session, call: ToolCall) -> ToolCall:
     """The call with its changed input, if it has one."""
-    changed = session.rewritten.get(call.id)
+    changed = session.questions.rewritten.get(call.id)
     return call if changed is None else replace(call, input_json=changed)
 
 
 def rewrite(session: Session, call: ToolCall, args: JsonObject) -> None:
     """Let a call run with another input from now on."""
-    session.rewritten[call.id] = json.dumps(args)
+    session.questions.rewritten[call.id] = json.dumps(args)

@@ -119,7 +119,7 @@ async def _offer(session: Session, route: Route) -> Route:
     loop, wait = asyncio.get_running_loop(), session.settings.route_wait
     starts_at = session.ports.clock.monotonic() + wait
     offer = RouteOffer(RouteCard(session.ports.ids.new(), route, starts_at), loop.create_future())
-    session.offer = offer
+    session.questions.offer = offer
     session.publisher.publish(Routed(offer.card))
     offer.timer = loop.call_later(wait, _settle, offer, StartAgents()) if wait else None
     if not wait:
@@ -131,7 +131,7 @@ async def _offer(session: Session, route: Route) -> Route:
         session.limit.go_on()
         if offer.timer is not None:
             offer.timer.cancel()
-        session.offer = None
+        session.questions.offer = None
         session.publisher.publish(Routed(None))
     match verdict:
         case StartAgents(agents=agents):
@@ -173,7 +173,7 @@ class RoutingControl:
     @property
     def card(self) -> RouteCard | None:
         """The open decision."""
-        return self._session.offer.card if self._session.offer is not None else None
+        return self._session.questions.offer.card if self._session.questions.offer is not None else None
 
     @property
     def why_alone(self) -> str:
@@ -182,7 +182,7 @@ class RoutingControl:
 
     def answer(self, card_id: str, verdict: RouteVerdict) -> Receipt:
         """Start the agents, as decided or others, or let the main model answer alone."""
-        offer = self._session.offer
+        offer = self._session.questions.offer
         if offer is None or offer.card.id != card_id or offer.verdict.done():
             return Refused(NOTHING_TO_DECIDE)
         if isinstance(verdict, StartAgents) and (why := self._check_agents(verdict.agents)):
@@ -205,7 +205,7 @@ class RoutingControl:
 
     def hold(self, card_id: str) -> Receipt:
         """Wait for an answer however long it takes: the user changes the tasks."""
-        offer = self._session.offer
+        offer = self._session.questions.offer
         if offer is None or offer.card.id != card_id or offer.verdict.done():
             return Refused(NOTHING_TO_DECIDE)
         if offer.timer is not None:

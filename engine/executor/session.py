@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -13,13 +11,11 @@ from msgspec.structs import replace
 
 from engine.context.calibration import Calibration
 from engine.context.compaction import FEWEST
-from engine.context.estimate import blocks_tokens, rough_tokens
-from engine.context.growing import GrowingView
 from engine.executor.call_log import CallLog
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.governor import Governor
 from engine.executor.inbox import Inbox, InboxEntry, Priority, RunFacts, TimeLimit
-from engine.executor.requests import Review
+from engine.executor.session_parts import BackgroundWork, HookFacts, KeptRows, Questions
 from engine.executor.spending_caps import SpendingCaps
 from engine.machine.effects import Save
 from engine.machine.events import Event
@@ -28,7 +24,6 @@ from engine.machine.states import State
 from engine.machine.stop_cause import StopCause
 from engine.machine.views import ContextView
 from engine.memory.memory import Memory
-from engine.permissions.asked import AskedCall
 from engine.permissions.rules import Rule, RuleBook
 from engine.permissions.unreadable import DeniedFiles
 from engine.ports import Clock, Ids, Library, Providers, QueueStore, Store, Write
@@ -45,10 +40,9 @@ from engine.ports.task_store import MessageTracking, TaskStore
 from engine.ports.trace_export import Closable
 from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.rewind.rewind import Rewinding
-from engine.updates import AgentView, ContextChanged, Publisher, Question, RouteOffer
+from engine.updates import AgentView, ContextChanged, Publisher
 from tools.contract import Access, Enforcement, ImageReader, SelfStarting, Tool
 from tools.job_board import JobBoard
-from tools.mcp_form import FormAnswer, ServerForm
 from tools.terminal.values import ShellTerminal
 from tools.wording import one_line
 
@@ -77,27 +71,6 @@ def tells_of_shell(message: StoredMessage, run_id: str | None) -> bool:
         return False
     block = message.blocks[0]
     return isinstance(block, TextBlock) and block.text.startswith("$ ")
-
-
-class HookFacts(Struct, eq=False):
-    """Hooks that run beside its runs, and what they were told."""
-
-    running: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
-    """Hooks for which a message waits, and hooks that run on alone."""
-    looked: bool = False
-    """True once the sources of hooks have looked what is there."""
-    asking: bool = False
-    """True while a message waits for them."""
-    begun: str = ""
-    """Source that they were told the session began from; empty before."""
-    instructions: set[Path] = field(default_factory=set[Path])
-    """Instruction files that they were told of."""
-    idle: asyncio.TimerHandle | None = None
-    """Timer until they hear that the conversation waits for its user."""
-    end_reason: str = "other"
-    """Reason of the end of the session, as hooks hear it."""
-    compacted: bool = False
-    """True once older messages were summarized since they heard of a beginning."""
 
 
 class SandboxProbe(Protocol):
@@ -153,18 +126,12 @@ class NoSandbox:
 NO_SANDBOX: Final = NoSandbox()
 
 
-log = logging.getLogger(__name__)
-
-KEPT_TOKENS = 2_000_000
-"""Tokens of messages that may stay in memory between two runs: any window in use, about 16 MB."""
 NEVER = 101
 """A threshold in per cent that no window reaches."""
 LONGEST_PARENT = 40
 """Characters of a conversation's title beside the name of its sub-agent."""
 LAST_MESSAGES = 8
 """Enough rows to find one that a model can see behind trailing notices."""
-KEPT_SECONDS = 300.0
-"""Seconds that rows stay in memory while nothing runs."""
 
 
 class Ports(Struct, frozen=True):
@@ -251,14 +218,6 @@ class MessageRange(Struct, frozen=True):
     tool_calls: tuple[ToolCallRecord, ...]
 
 
-class ServerQuestion(Struct, eq=False):
-    """A question of an MCP server, and the user's answer to come."""
-
-    form: ServerForm
-    question: Question
-    answer: asyncio.Future[FormAnswer]
-
-
 class Session(Struct, eq=False):
     """One conversation while it is open here."""
 
@@ -287,22 +246,12 @@ class Session(Struct, eq=False):
     state_since: float = 0.0
     """Monotonic time of the last change of state."""
     inbox: Inbox = field(default_factory=Inbox)
-    rewritten: dict[str, str] = field(default_factory=dict[str, str])
-    """Inputs of calls of this run that a host has changed with its answer, by call."""
     run: RunFacts = field(default_factory=RunFacts)
     limit: TimeLimit = field(default_factory=TimeLimit)
     restores_known: int = -1
     """Number of restores in the log when none was found to report to the model."""
     rules: dict[Rule, float] = field(default_factory=dict[Rule, float])
     """Allowed for this conversation only, while it is open, and since when (Unix time)."""
-    question: Question | None = None
-    """The approval that is open."""
-    server_questions: list[ServerQuestion] = field(default_factory=list["ServerQuestion"])
-    """Open questions of MCP servers; the first one is shown while no tool asks."""
-    asked: AskedCall | None = None
-    """The facts that the newest question showed."""
-    preapproved: set[tuple[str, ...]] = field(default_factory=set[tuple[str, ...]])
-    """Skills and commands, each with its rules, to which the user agreed while the conversation is open."""
     denied_files: DeniedFiles = field(default_factory=DeniedFiles)
     """Files that rules deny to read."""
     rule_access: dict[Rule, Access] = field(default_factory=dict[Rule, Access])
@@ -311,18 +260,8 @@ class Session(Struct, eq=False):
     """Terminal of the user's shell lines, and the folder of the next one; None: no screen shows them."""
     steering: Deliveries | None = None
     """Queued messages for the running turn; set with the queue."""
-    drafted_question: Question | None = None
-    """Question of the current call; open only once the machine waits for the answer."""
-    offer: RouteOffer | None = None
-    """The supervisor's open decision."""
-    review: Review | None = None
-    """Review of the next requested summary before it takes effect."""
     prune_above: int = 0
     """Tokens from which old tool results are looked at again for pruning."""
-    summarizing: asyncio.Task[None] | None = None
-    """The summary that is being made in the background."""
-    expanding: asyncio.Future[Any] | None = None
-    """The call of a skill or command whose shell lines run, or of a server's prompt that is being fetched."""
     tracking: MessageTracking = MessageTracking.DISABLED
     """Progress of new messages through task tracking; its tracker sets it."""
     calibration: Calibration = field(default_factory=Calibration)
@@ -331,14 +270,10 @@ class Session(Struct, eq=False):
     """Log of its model calls."""
     spending: SpendingCaps | None = None
     """Caps on the cost of a day and of a project; None: there are none."""
+    questions: Questions = field(default_factory=Questions)
+    kept: KeptRows = field(default_factory=KeptRows)
+    background: BackgroundWork = field(default_factory=BackgroundWork)
     hooks: HookFacts = field(default_factory=HookFacts)
-    growing: GrowingView = field(default_factory=GrowingView)
-    """Cached model view of `_rows`."""
-    _rows: list[StoredMessage] | None = None
-    _counted: tuple[int, int] = (0, 0)
-    """Number of rows counted, and their tokens."""
-    _forgetting: asyncio.TimerHandle | None = None
-    _background: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     @property
     def rewinding(self) -> Rewinding | None:
@@ -376,37 +311,6 @@ class Session(Struct, eq=False):
             context_estimated=True,
         )
 
-    def background(self, work: Coroutine[None, None, None]) -> None:
-        """Run a coroutine in the background; a failure goes to the log."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background_ended)
-
-    @property
-    def summarizes(self) -> bool:
-        """True while a summary is being made in the background."""
-        return self.summarizing is not None and not self.summarizing.done()
-
-    def stop_summary(self) -> None:
-        """Stop the summary that is being made in the background; nothing is changed."""
-        if self.summarizing is not None:
-            self.summarizing.cancel()
-
-    @property
-    def has_background(self) -> bool:
-        """True while background work is in progress."""
-        return bool(self._background)
-
-    async def finish_background(self) -> None:
-        """Wait for all background work before the conversation closes."""
-        await asyncio.gather(*self._background, return_exceptions=True)
-
-    def _background_ended(self, task: asyncio.Task[None]) -> None:
-        self._background.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            log.warning("background work failed: %s", error)
-
     def remember(self, messages: tuple[StoredMessage, ...]) -> None:
         """Take new messages: the turn rule needs the newest one (SPEC DEC-25), the run all of them."""
         for message in messages:
@@ -416,10 +320,7 @@ class Session(Struct, eq=False):
                 self.last = LastMessage.USER if self.resumable else LastMessage.SHELL
             else:
                 self.last = classify_message(message, self.last)
-        if self._rows is not None:
-            # A read may include a commit before its update arrives.
-            newest = self._rows[-1].seq if self._rows else 0
-            self._rows += [message for message in messages if message.seq > newest]
+        self.kept.add(messages)
 
     async def read_history(self, limit: int, last_seq: int | None = None) -> MessageRange:
         """Read the newest `limit` messages up to a seq, ascending."""
@@ -435,45 +336,14 @@ class Session(Struct, eq=False):
 
     async def rows(self) -> list[StoredMessage]:
         """Rows of a request; kept, so that neither a late step nor the next message waits for a read."""
-        self._stop_forgetting()
-        while self._rows is None:
+        kept = self.kept
+        kept.stop_timer()
+        while kept.rows is None:
             count, first = self.record.message_count, max(1, self.record.context_start_seq)
             found = await self.ports.store.messages(self.record.id, first_seq=first)
             if count == self.record.message_count:  # otherwise a row was saved that the read may have missed
-                self._rows = found
-        return self._rows
-
-    def rest(self) -> None:
-        """End a run: rows stay for the next one if it comes soon, there is a viewer, and they fit in a window."""
-        self._stop_forgetting()
-        if self._rows is None or not self.publisher.has_watchers or self._count_kept_tokens() > KEPT_TOKENS:
-            self.forget_rows()
-            return
-        self._forgetting = asyncio.get_running_loop().call_later(KEPT_SECONDS, self.forget_rows)
-
-    def forget_rows(self) -> None:
-        """Keep no messages in memory; the next request reads them."""
-        self._stop_forgetting()
-        self._rows, self.growing = None, GrowingView()
-        self._counted = (0, 0)
-
-    @property
-    def kept_rows(self) -> int:
-        """Number of messages in memory."""
-        return len(self._rows or ())
-
-    def _count_kept_tokens(self) -> int:
-        """Tokens of the rows, guessed; those that were counted before are not looked at again."""
-        rows = self._rows or []
-        counted, tokens = self._counted
-        tokens += sum(blocks_tokens(row.blocks, rough_tokens) for row in rows[counted:])
-        self._counted = (len(rows), tokens)
-        return tokens
-
-    def _stop_forgetting(self) -> None:
-        if self._forgetting is not None:
-            self._forgetting.cancel()
-            self._forgetting = None
+                kept.rows = found
+        return kept.rows
 
     @property
     def compact_above(self) -> int:

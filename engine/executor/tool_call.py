@@ -408,7 +408,7 @@ def name_actor(record: ConversationRecord) -> str:
 
 
 def _note_process(session: Session, call_id: str, pid: int, started: int) -> None:
-    session.background(session.ports.store.note_process(session.record.id, call_id, pid, started))
+    session.background.start(session.ports.store.note_process(session.record.id, call_id, pid, started))
 
 
 async def _store_images(session: Session, act: ExecTool, tool: Tool, output: ToolOutput, facts: CallFacts) -> None:
@@ -435,9 +435,9 @@ async def _ask(session: Session, act: ExecTool, ready: ReadyCall, limits: Limits
     rule, reason = suggest(tool.spec, ready.request, record.cwd) if asks.lasting else None, asks.reason
     if asks.hosts:
         rule = Rule(NET, ", ".join(asks.hosts))
-    times = session.asked.times + 1 if act.approved and session.asked is not None else 1
-    session.asked = AskedCall(act.call.id, ready.request, limits, times)
-    session.drafted_question = Question(
+    times = session.questions.asked.times + 1 if act.approved and session.questions.asked is not None else 1
+    session.questions.asked = AskedCall(act.call.id, ready.request, limits, times)
+    session.questions.drafted = Question(
         act.call,
         ready.request,
         reason,

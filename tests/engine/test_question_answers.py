@@ -360,7 +360,7 @@ async def test_modes_that_are_passed_by_answer_nothing(tmp_path: Path) -> None:
             await conversation.change(mode(one))
         assert conversation.reconsidering._timer is not None
         await until(lambda: conversation.reconsidering._timer is None)
-        await conversation._session.finish_background()
+        await conversation._session.background.finish()
         assert (conversation.question, harness.tool.calls) == (question, [])
 
 
@@ -394,4 +394,4 @@ async def test_an_answer_that_came_first_counts(tmp_path: Path) -> None:
         await conversation.answer("t1", ApprovalAnswer(ApprovalChoice.DENY, "not there"))
         await until(lambda: isinstance(conversation.state, Idle))
         assert harness.tool.calls == []
-        assert cast(Any, conversation.reconsidering)._session.question is None
+        assert cast(Any, conversation.reconsidering)._session.questions.open is None

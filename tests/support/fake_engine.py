@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from engine.activities import ActivityReporter, summary_of
 from engine.engine import Activity, ConversationOptions, EngineError
 from engine.executor.requests import Accepted, ApprovalAnswer, Receipt, Refused, RunCaps
-from engine.executor.session import HookFacts, MessageRange
+from engine.executor.session import MessageRange
+from engine.executor.session_parts import HookFacts
 from engine.machine.messages import Origin, Role, TextBlock, ToolCall
 from engine.machine.states import (
     AwaitingApproval,
