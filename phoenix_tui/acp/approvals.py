@@ -19,11 +19,11 @@ from phoenix_tui.acp.connection import Client
 from phoenix_tui.acp.tool_calls import (
     Content,
     code_part,
-    edited_file,
     file_of,
     input_of,
     kind_of,
     locations_of,
+    make_edit,
     shown,
     text_part,
     title_of,
@@ -229,7 +229,7 @@ async def _call(conversation: ConversationApi, question: Question) -> ToolCallUp
         content.append(code_part(reveal(request.command)))
     elif isinstance(request.preview, DiffDisplay):
         path = file_of(request.preview, request.paths, record.cwd)
-        content.append(await edited_file(path, request.preview, is_done=False))
+        content.append(await make_edit(path, request.preview, is_done=False))
     else:
         content += shown(request.preview, request.summary)
     if question.reason and not request.plan:

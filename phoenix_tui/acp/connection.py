@@ -232,7 +232,7 @@ class Dispatcher(Struct, frozen=True):
             if is_notification:
                 return {}  # unknown ones are ignored (JSON-RPC 2.0, section 4.1)
             raise RequestError(METHOD_NOT_FOUND, f"There is no method {clean_line(method)[:100]}.")
-        request = checked(route.request, {} if params is None else params)
+        request = check_params(route.request, {} if params is None else params)
         try:
             answer = await route.handle(request)
         except RequestError:
@@ -242,7 +242,7 @@ class Dispatcher(Struct, frozen=True):
         return as_json(answer) if isinstance(answer, BaseModel) else answer or {}
 
 
-def checked(request: Request, params: Any) -> Any:
+def check_params(request: Request, params: Any) -> Any:
     """The parameters as their type. Raises RequestError."""
     try:
         if issubclass(request, BaseModel):

@@ -112,8 +112,8 @@ class AcpServer:
         self._opening = opening
         self._sessions: dict[str, AcpSession] = {}
         self._entering = asyncio.Lock()
-        self._models = ModelList(self._offered)
-        opening.add_done_callback(self._opened)
+        self._models = ModelList(self._list_models)
+        opening.add_done_callback(self._follow_opened)
 
     def dispatcher(self) -> Dispatcher:
         """The methods by name."""
@@ -316,7 +316,7 @@ class AcpServer:
             raise RequestError(NOT_FOUND, f"There is no open session {name}: begin one, or load it.")
         return session
 
-    def _opened(self, opening: asyncio.Future[AcpServices]) -> None:
+    def _follow_opened(self, opening: asyncio.Future[AcpServices]) -> None:
         if not opening.cancelled() and opening.exception() is None:
             opening.result().follow_agents(self._follow_agent)
             self._models.refresh()
@@ -329,7 +329,7 @@ class AcpServer:
         """The opened services; a request that ends meanwhile, as its client leaves, stops no opening."""
         return await asyncio.shield(self._opening)
 
-    async def _offered(self) -> Any:
+    async def _list_models(self) -> Any:
         return await (await self._services()).models()
 
 

@@ -139,7 +139,7 @@ class UnsavedTexts:
         """Compare the file of a call with the editor's text; nothing to say where they are the same."""
         del observer
         tools = CHANGES if request.event is HookEvent.PRE_TOOL_USE else READS
-        path = _path(request.fields.get("tool_input"))
+        path = _find_path(request.fields.get("tool_input"))
         if path is None or not tools.intersection(request.subjects):
             return ()
         found = await self._difference(request.record, path)
@@ -172,10 +172,10 @@ class UnsavedTexts:
             return ""
         saved = _lines(content.decode("utf-8", "replace"))
         held = _lines(text)
-        return "" if saved == held else await asyncio.to_thread(_unified, saved, held)
+        return "" if saved == held else await asyncio.to_thread(_compare_texts, saved, held)
 
 
-def _path(given: JsonValue) -> Path | None:
+def _find_path(given: JsonValue) -> Path | None:
     name = given.get("file_path") if isinstance(given, dict) else None
     path = Path(name) if isinstance(name, str) and "\0" not in name else None
     return path if path is not None and path.is_absolute() else None
@@ -186,7 +186,7 @@ def _lines(text: str) -> list[str]:
     return text.rstrip("\n").splitlines()
 
 
-def _unified(saved: Sequence[str], held: Sequence[str]) -> str:
+def _compare_texts(saved: Sequence[str], held: Sequence[str]) -> str:
     whole = clean("\n".join(unified_lines(saved, held, "on disk", "in the editor", 2)))
     rest = len(whole) - MOST_SHOWN
     return whole if rest <= 0 else f"{whole[:MOST_SHOWN]}\n{TOO_LONG.format(count=rest)}"

@@ -236,7 +236,7 @@ class AcpSession:
             self._starting.cancel()
         self._starting = asyncio.get_running_loop().create_task(start()) if tables else None
 
-    async def _servers_started(self) -> None:
+    async def _wait_for_servers(self) -> None:
         """Wait for the client's servers, within their bound, or for a cancel."""
         if self._starting is not None:
             cancelled = asyncio.get_running_loop().create_task(self._cancelled.wait())
@@ -288,7 +288,7 @@ class AcpSession:
         try:
             self.translator.begin_turn()
             await self.name_commands()
-            await self._servers_started()
+            await self._wait_for_servers()
             for notice in self.notices:
                 self.translator.notice(notice)
             self.notices.clear()
@@ -317,12 +317,12 @@ class AcpSession:
         if isinstance(receipt, NeedsYes) and not self._cancelled.is_set() and await self.approvals.agrees(receipt):
             receipt = await say(ids, replace(self.caps(), agreed=receipt.key))
         if isinstance(receipt, Refused):
-            return self._refused(receipt)
+            return self._answer_refusal(receipt)
         if self._cancelled.is_set():  # while it was stored
             self.conversation.cancel()
         return _response(await turn)
 
-    def _refused(self, receipt: Refused) -> PromptResponse:
+    def _answer_refusal(self, receipt: Refused) -> PromptResponse:
         """The answer to a prompt that was not sent; the client expects no error after its own cancel."""
         if self._cancelled.is_set():
             return PromptResponse(stop_reason="cancelled")
@@ -333,7 +333,7 @@ class AcpSession:
         queue = self.conversation.queue
         receipt = await queue.add(prompt.text, ids, self.caps(), delivery=Delivery.TOOL)
         if isinstance(receipt, Refused):
-            return self._refused(receipt)
+            return self._answer_refusal(receipt)
         ended = await asyncio.shield(turn)
         await self.pump.flush()
         return _response(ended)

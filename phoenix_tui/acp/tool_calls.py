@@ -180,17 +180,17 @@ class _Hunk(Struct, frozen=True):
     new: tuple[str, ...]
 
 
-async def edited_file(path: Path, display: DiffDisplay, *, is_done: bool) -> FileEditToolCallContent:
+async def make_edit(path: Path, display: DiffDisplay, *, is_done: bool) -> FileEditToolCallContent:
     """The change of a file that is about to be made, or is made: whole up to 1 MB, otherwise its parts."""
     hunks = _hunks(display.diff)
     whole = None if display.created else await asyncio.to_thread(_text_of, path)
-    if whole is not None and (other := _applied(whole, hunks, back=is_done)) is not None:
+    if whole is not None and (other := _apply_hunks(whole, hunks, back=is_done)) is not None:
         before, after = (other, whole) if is_done else (whole, other)
         return FileEditToolCallContent(type="diff", path=str(path), old_text=before, new_text=after)
-    return changed_parts(path, display)
+    return make_parts(path, display)
 
 
-def changed_parts(path: Path, display: DiffDisplay) -> FileEditToolCallContent:
+def make_parts(path: Path, display: DiffDisplay) -> FileEditToolCallContent:
     """The change by its diff alone; of a new file that is all of it."""
     hunks = _hunks(display.diff)
     before, after = (
@@ -226,7 +226,7 @@ def _first(span: str, lines: Sequence[str]) -> int:
     return number - 1 if lines else number
 
 
-def _applied(text: str, hunks: Sequence[_Hunk], *, back: bool) -> str | None:
+def _apply_hunks(text: str, hunks: Sequence[_Hunk], *, back: bool) -> str | None:
     """The text with the change made, or taken back; None where it is not the text that the diff is about."""
     *whole, rest = text.split("\n")
     lines = [f"{line}\n" for line in whole] + ([rest] if rest else [])

@@ -60,14 +60,14 @@ from phoenix_tui.acp.tool_calls import (
     HIDDEN,
     TAIL,
     Content,
-    changed_parts,
     code_part,
     display_of,
-    edited_file,
     file_of,
     input_of,
     kind_of,
     locations_of,
+    make_edit,
+    make_parts,
     output_of,
     shown,
     status_of,
@@ -105,7 +105,7 @@ class UpdatePump:
         """Add an update; text and the newest output of a call are merged with what waits."""
         if self._is_closed:
             return
-        if not self._merged(update):
+        if not self._merge(update):
             self._waiting.append(update)
         self._empty.clear()
         self._wake.set()
@@ -131,16 +131,16 @@ class UpdatePump:
         with suppress(asyncio.CancelledError):
             await self._task
 
-    def _merged(self, update: BaseModel | Later) -> bool:
+    def _merge(self, update: BaseModel | Later) -> bool:
         last = self._waiting[-1] if self._waiting else None
         if last is None or callable(last) or type(last) is not type(update):
             return False
         whole: BaseModel | None = None
         if isinstance(update, AgentMessageChunk | AgentThoughtChunk):
-            whole = _joined(last, update)
+            whole = _join_chunks(last, update)
         elif isinstance(update, ToolCallProgress) and isinstance(last, ToolCallProgress):
             same = last.tool_call_id == update.tool_call_id
-            whole = last.model_copy(update=_given(update)) if same else None
+            whole = last.model_copy(update=_list_fields(update)) if same else None
         if whole is not None:
             self._waiting[-1] = whole
         return whole is not None
@@ -172,7 +172,7 @@ def thought(text: str) -> AgentThoughtChunk:
     return AgentThoughtChunk(session_update="agent_thought_chunk", content=text_content(text))
 
 
-def _joined(last: Any, update: AgentMessageChunk | AgentThoughtChunk) -> BaseModel | None:
+def _join_chunks(last: Any, update: AgentMessageChunk | AgentThoughtChunk) -> BaseModel | None:
     before, after = last.content, update.content
     if not isinstance(before, TextContentBlock) or not isinstance(after, TextContentBlock):
         return None
@@ -181,7 +181,7 @@ def _joined(last: Any, update: AgentMessageChunk | AgentThoughtChunk) -> BaseMod
     return update.model_copy(update={"content": text_content(before.text + after.text)})
 
 
-def _given(update: ToolCallProgress) -> dict[str, Any]:
+def _list_fields(update: ToolCallProgress) -> dict[str, Any]:
     fields: dict[str, Any] = {name: getattr(update, name) for name in update.model_fields_set}
     return fields
 
@@ -232,7 +232,7 @@ class Translator(Struct):
                     self.notice(ASKED_AGAIN)
                 self._spoken = self._thought = 0
             case MessageSaved(message):
-                self._saved(message)
+                self._show_message(message)
             case ToolStarted() | ToolProgressed() | ToolEnded():
                 self._call(update)
             case _:
@@ -241,9 +241,9 @@ class Translator(Struct):
     def _follow_facts(self, update: Update) -> None:
         match update:
             case ConversationChanged(record):
-                self._changed(record)
+                self._show_changes(record)
             case ContextChanged():
-                self._used(update)
+                self._show_usage(update)
             case Noticed(text):
                 self.notice(text)
             case RetryScheduled(attempt, seconds, cause):
@@ -283,7 +283,7 @@ class Translator(Struct):
             )
         )
 
-    def _saved(self, message: StoredMessage) -> None:
+    def _show_message(self, message: StoredMessage) -> None:
         if message.role is Role.SYSTEM and message.origin is Origin.NOTICE and not message.silent:
             note = text_in(message.blocks, " ")
             if note not in self.known_notes:
@@ -324,19 +324,19 @@ class Translator(Struct):
                     self.pump.put(progress(call_id, content=[code_part(seen.tail)]))
             case ToolEnded(result):
                 if (ended := self.calls.pop(result.call_id, None)) is not None:
-                    self.pump.put(partial(self._ended, result, ended))
+                    self.pump.put(partial(self._end_call, result, ended))
             case _:
                 pass
 
-    async def _ended(self, result: ToolResult, call: CallInView) -> BaseModel:
+    async def _end_call(self, result: ToolResult, call: CallInView) -> BaseModel:
         display = display_of(result.display_json)
         content = list(shown(display, "" if isinstance(display, DiffDisplay) else result.text))
         if isinstance(display, DiffDisplay):
             path = file_of(display, call.paths, self.record.cwd)
-            content.append(await edited_file(path, display, is_done=True))
+            content.append(await make_edit(path, display, is_done=True))
         return progress(result.call_id, status=status_of(result.status), content=content, raw_output=output_of(result))
 
-    def _changed(self, record: ConversationRecord) -> None:
+    def _show_changes(self, record: ConversationRecord) -> None:
         before, self.record = self.record, record
         if record.todos.items != before.todos.items:
             self.pump.put(plan_of(record.todos.items))
@@ -347,13 +347,13 @@ class Translator(Struct):
             self.pump.put(CurrentModeUpdate(session_update="current_mode_update", current_mode_id=mode))
         chosen = (record.permission_mode, record.model, record.effort)
         if chosen != (before.permission_mode, before.model, before.effort):
-            self.pump.put(partial(self._options, record))
+            self.pump.put(partial(self._make_options, record))
 
-    async def _options(self, record: ConversationRecord) -> BaseModel:
+    async def _make_options(self, record: ConversationRecord) -> BaseModel:
         options = await self.options_of(record)
         return ConfigOptionUpdate(session_update="config_option_update", config_options=options)
 
-    def _used(self, update: ContextChanged) -> None:
+    def _show_usage(self, update: ContextChanged) -> None:
         if update.window > 0:
             cost = None if update.cost_usd is None else Cost(amount=update.cost_usd, currency="USD")
             used = UsageUpdate(session_update="usage_update", used=update.tokens, size=update.window, cost=cost)
@@ -429,12 +429,12 @@ def _call(block: ToolUseBlock, call: ToolCallRecord | None, translator: Translat
         display = display_of(call.display_json)
         content += shown(display, "" if isinstance(display, DiffDisplay) else call.output_text)
         if isinstance(display, DiffDisplay):
-            content.append(changed_parts(file_of(display, (), translator.record.cwd), display))
+            content.append(make_parts(file_of(display, (), translator.record.cwd), display))
     given = input_of(block.input_json)
     return ToolCallStart(
         session_update="tool_call",
         tool_call_id=block.id,
-        title=_title(block.name, given),
+        title=_choose_title(block.name, given),
         kind=kind_of(block.name),
         status=status_of(call.status) if call is not None else "failed",
         content=content,
@@ -442,7 +442,7 @@ def _call(block: ToolUseBlock, call: ToolCallRecord | None, translator: Translat
     )
 
 
-def _title(name: str, given: object) -> str:
+def _choose_title(name: str, given: object) -> str:
     """The command, path or pattern of a stored call, or else its name."""
     fields = fields_of(given)
     words = next((str(fields[one]) for one in ("command", "path", "pattern", "url") if fields.get(one)), "")

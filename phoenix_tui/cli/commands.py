@@ -102,7 +102,7 @@ def run_serve(arguments: CommandArguments) -> Exit:
     except ImportError as error:
         missing = "`phoenix serve` needs textual-serve; install it with `pip install 'phoenix-tui[serve]'`."
         raise CommandError(missing) from error
-    listener = _listener(arguments.host, arguments.port)
+    listener = _listen(arguments.host, arguments.port)
     host, port = arguments.host, listener.getsockname()[1]
     address = PageAddress(host, port, secrets.token_urlsafe(24), arguments.public_url)
 
@@ -123,7 +123,7 @@ def run_serve(arguments: CommandArguments) -> Exit:
     return Exit.OK
 
 
-def _listener(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int) -> socket.socket:
     """A socket that listens there. Raises CommandError."""
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)

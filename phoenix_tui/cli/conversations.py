@@ -35,7 +35,7 @@ from engine.updates import AgentView
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.blocks import block_object, encode
 from phoenix_tui.cli.exits import CommandError, Exit
-from phoenix_tui.cli.export import agent_markdown, interrupted_markdown, markdown, write_new
+from phoenix_tui.cli.export import agent_markdown, markdown, write_interrupted, write_new
 from phoenix_tui.cli.finding import SHORT_ID, find_one
 from phoenix_tui.cli.outcome import agent_object
 from phoenix_tui.cli.output import local_time, utc_time, write_document, write_json, write_line, write_table
@@ -238,7 +238,7 @@ class ConversationCommands(Struct, frozen=True):
         if not self.arguments.json:
             text = (await self._markdown(record, messages)).rstrip("\n")
             left = await self._find_unanswered(record, messages) if is_interrupted(found) else ()
-            write_line("\n".join((text, *interrupted_markdown(record, left))) if is_interrupted(found) else text)
+            write_line("\n".join((text, *write_interrupted(record, left))) if is_interrupted(found) else text)
             return
         shown: list[JsonValue] = []
         for message in messages:
@@ -347,7 +347,7 @@ class ConversationCommands(Struct, frozen=True):
         try:
             await self.store.take(conversation_id)
         except OwnedElsewhere as error:
-            raise CommandError(owned_sentence(error)) from error
+            raise CommandError(explain_owner(error)) from error
 
     def _say(self, summary: ConversationSummary, done: str) -> None:
         if self.arguments.json:
@@ -356,7 +356,7 @@ class ConversationCommands(Struct, frozen=True):
             write_line(f"{done}: {summary.title or 'Untitled'} ({summary.id[:SHORT_ID]}).")
 
 
-def owned_sentence(error: OwnedElsewhere) -> str:
+def explain_owner(error: OwnedElsewhere) -> str:
     """Refusal that names the owner of the conversation, and the alternative."""
     return f"{error} Close it there, or use --fork to continue in a copy."
 

@@ -75,7 +75,7 @@ def agent_markdown(view: AgentView, messages: Sequence[StoredMessage], calls: It
     return "\n".join((*lines, *_transcript(messages, calls, SPEAKERS | {Role.USER: PARENT}))) + "\n"
 
 
-def interrupted_markdown(record: ConversationRecord, calls: Sequence[ToolCallRecord]) -> list[str]:
+def write_interrupted(record: ConversationRecord, calls: Sequence[ToolCallRecord]) -> list[str]:
     """Section about an interrupted last run, with the stored results of its calls."""
     lines = ["", "# Interrupted", "", f"The last run was interrupted; `phoenix --resume {record.id[:8]}` continues it."]
     for call in calls:

@@ -301,7 +301,7 @@ class HeadlessRun:
         if question.request.plan:
             given = ApprovalAnswer(ApprovalChoice.ONCE, plan_choice=PlanChoice.DELIVER)
         else:
-            reason = why_denied(conversation.record, question)
+            reason = explain_denial(conversation.record, question)
             given = ApprovalAnswer(ApprovalChoice.DENY, reason=reason)
         answer = conversation.answer(question.call.id, given)
         task = asyncio.ensure_future(answer)
@@ -351,7 +351,7 @@ class HeadlessRun:
             await asyncio.wait_for(self.conversation.wait_idle(), STOPPING)
 
 
-def why_denied(record: ConversationRecord, question: Question) -> str:
+def explain_denial(record: ConversationRecord, question: Question) -> str:
     """The reason a model reads for a question that could not be answered, naming the setting that would have allowed
     the call, or the hook that no setting answers.
     """

@@ -112,13 +112,13 @@ class JsonLines(logging.Formatter):
             "time": utc_time(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": self._redacted(record.getMessage()),
+            "message": self._redact(record.getMessage()),
         }
         if record.exc_info:
-            fields["traceback"] = self._redacted(self.formatException(record.exc_info))
+            fields["traceback"] = self._redact(self.formatException(record.exc_info))
         return json.dumps(fields, ensure_ascii=True)
 
-    def _redacted(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         return redacted(text, self._secrets)
 
 

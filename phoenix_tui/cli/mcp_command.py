@@ -52,7 +52,7 @@ async def show_servers(servers: McpServers, record: ConversationRecord, argument
         else:
             write_line(f"{clean_line(chosen[0].name)}\n{details(chosen[0])}")
         return Exit.OK
-    return _tested(chosen, arguments)
+    return _test_servers(chosen, arguments)
 
 
 def _list(views: Sequence[ServerView], arguments: CommandArguments) -> Exit:
@@ -81,7 +81,7 @@ def _definition_state(view: ServerView) -> str:
     return "ok" if view.state is ServerState.WAITING else f"{view.state.value}: {view.text}".removesuffix(": ")
 
 
-def _tested(views: Sequence[ServerView], arguments: CommandArguments) -> Exit:
+def _test_servers(views: Sequence[ServerView], arguments: CommandArguments) -> Exit:
     if arguments.json:
         write_json([_object(view) for view in views])
     else:

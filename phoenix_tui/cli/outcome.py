@@ -191,7 +191,7 @@ _REASONS: Final = {
 }
 
 
-def framed(line: JsonObject) -> JsonObject:
+def add_frame_id(line: JsonObject) -> JsonObject:
     """A line with an id of its own, which parsers demand."""
     return line | {"uuid": fresh_id()}
 
@@ -264,7 +264,7 @@ class HostCommands(Struct, frozen=True):
 
     def init_fields(self) -> JsonObject:
         """Names of what a user may call, and of the skills that models are offered."""
-        calls: list[JsonValue] = [one.name for one in _called(self.catalogue())]
+        calls: list[JsonValue] = [one.name for one in _list_callable(self.catalogue())]
         skills: list[JsonValue] = [skill.name for skill in self.offered().skills]
         return {"slash_commands": calls, "skills": skills}
 
@@ -272,11 +272,11 @@ class HostCommands(Struct, frozen=True):
         """The commands as the answer to the handshake lists them."""
         return [
             {"name": one.name, "description": one.description, "argumentHint": one.argument_hint}
-            for one in _called(self.catalogue())
+            for one in _list_callable(self.catalogue())
         ]
 
 
-def _called(catalogue: Catalogue) -> list[Invocable]:
+def _list_callable(catalogue: Catalogue) -> list[Invocable]:
     """All that a user may call by its plain name."""
     found = (*catalogue.commands, *catalogue.skills)
     return [one for one in found if one.for_users and catalogue.called(one.name) is one]
@@ -465,7 +465,7 @@ class RunOutcome:
             result |= {"stop_reason": TOOL_DEFERRED, "terminal_reason": TOOL_DEFERRED}
         if code is not Exit.OK:
             result |= {"error": self.error, "errors": [self.error]}
-        return framed(result)
+        return add_frame_id(result)
 
     @property
     def turns(self) -> int:

@@ -6,6 +6,9 @@ Output to stdout may raise BrokenPipeError, or StdoutLost where no more fits.
 from __future__ import annotations
 
 import contextlib
+import os
+import select
+import stat
 import sys
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from datetime import UTC, datetime
@@ -110,6 +113,29 @@ def behind_the_loop(lost: Callable[[], object]) -> Generator[Callable[[], Awaita
     finally:
         _threads.remove(thread)
         thread.close()
+
+
+@contextlib.contextmanager
+def watch_reader(gone: Callable[[], object], descriptor: int = 1) -> Generator[None]:
+    """Call `gone` in the loop once the other end of a pipe or socket is closed; other outputs are not watched."""
+    import asyncio  # noqa: PLC0415 - 30 ms, not for `--version`
+
+    loop = asyncio.get_running_loop()
+
+    def look() -> None:
+        loop.remove_reader(descriptor)  # also for bytes that a host writes into its own end
+        poll = select.poll()
+        poll.register(descriptor, 0)
+        if any(found & (select.POLLERR | select.POLLHUP) for _, found in poll.poll(0)):
+            gone()
+
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+        loop.add_reader(descriptor, look)
+    try:
+        yield
+    finally:
+        loop.remove_reader(descriptor)
 
 
 def _write(text: str) -> None:

@@ -35,7 +35,7 @@ from engine.updates import (
 )
 from phoenix_tui.cli.blocks import assistant_object, encode, usage_object, user_object
 from phoenix_tui.cli.exits import Exit
-from phoenix_tui.cli.outcome import RunOutcome, framed, is_denial, session_fields
+from phoenix_tui.cli.outcome import RunOutcome, add_frame_id, is_denial, session_fields
 from phoenix_tui.cli.output import write_json_line, write_line, write_progress
 from phoenix_tui.text.agent_text import marks, route_line, route_object, task_words
 from tools.call_titles import call_title
@@ -316,12 +316,12 @@ class StreamReporter(Struct, frozen=True):
             "mcp_servers": list(self.mcp_servers),
         }
         tools: JsonObject = {"tools": names}
-        write_json_line(framed(init | session_fields(self.permission_mode) | self.fields | tools))
+        write_json_line(add_frame_id(init | session_fields(self.permission_mode) | self.fields | tools))
 
     def follow(self, update: Update) -> None:
         """Write every update as a line, in order."""
         for line in self.objects(update, self.partials, self.model, self.session_id):
-            write_json_line(framed(line | {"session_id": self.session_id}))
+            write_json_line(add_frame_id(line | {"session_id": self.session_id}))
 
     def follow_agent(self, agent: ConversationRecord, facts: AgentFacts, update: Update) -> None:
         """The same, under the call that began the sub-agent."""
@@ -329,9 +329,9 @@ class StreamReporter(Struct, frozen=True):
         partials = self.agent_partials.setdefault(agent.id, Partials(agent.model)) if self.partials else None
         if isinstance(update, MessageSaved) and update.message.origin is Origin.SUBAGENT:
             asked: JsonObject = {"type": "user", "message": user_object(update.message)}
-            write_json_line(framed(asked | whose))
+            write_json_line(add_frame_id(asked | whose))
         for line in self.objects(update, partials, agent.model, agent.id):
-            write_json_line(framed(line | whose))
+            write_json_line(add_frame_id(line | whose))
 
     def end(self, outcome: RunOutcome) -> None:
         """The result, always last."""
@@ -352,7 +352,7 @@ class StreamReporter(Struct, frozen=True):
                 yield progress | route_object(card.route)
             case MessageSaved(message) if message.origin in {Origin.TOOL, Origin.COMPLETION}:
                 yield {"type": "user", "message": user_object(message), "parent_tool_use_id": None}
-            case MessageSaved(message) if said := summarized(message):
+            case MessageSaved(message) if said := describe_summary(message):
                 fact: JsonObject = {"trigger": "auto", "pre_tokens": self.filled.get(whose, 0)}
                 yield {"type": "system", "subtype": "compact_boundary", "message": said, "compact_metadata": fact}
             case ContextChanged(tokens):
@@ -422,16 +422,16 @@ def progress_line(update: Update) -> str:
         case Noticed(text):
             return f"• {text}"
         case MessageSaved(message) if message.origin is Origin.HUMAN:
-            words = [*(_as_attached(block.attached) for block in attached_in(message.blocks)), *marks(message)]
+            words = [*(_describe_attached(block.attached) for block in attached_in(message.blocks)), *marks(message)]
             return "\n".join(f"• {one}" for one in words)
         case MessageSaved(message):
-            said = summarized(message)
+            said = describe_summary(message)
             return f"• {said}" if said else ""
         case _:
             return ""
 
 
-def _as_attached(words: str) -> str:
+def _describe_attached(words: str) -> str:
     return words if words.startswith("not attached") else f"attached {words}"
 
 
@@ -450,7 +450,7 @@ def agent_line(facts: AgentFacts, update: Update) -> str:
             return ""
 
 
-def summarized(message: StoredMessage) -> str:
+def describe_summary(message: StoredMessage) -> str:
     """Text of a compaction's row, without the summary; empty for every other message."""
     text = text_in(message.blocks)
     is_row = message.origin is Origin.NOTICE and text.startswith(SUMMARIZED)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
-import stat
 import sys
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, Final, cast
 
 import msgspec
@@ -26,7 +24,15 @@ from phoenix_tui.cli.blocks import usage_object
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.finding import SHORT_ID, find_conversation_id, find_one
 from phoenix_tui.cli.outcome import CAPS
-from phoenix_tui.cli.output import local_time, utc_time, write_json, write_json_line, write_line, write_table
+from phoenix_tui.cli.output import (
+    local_time,
+    utc_time,
+    watch_reader,
+    write_json,
+    write_json_line,
+    write_line,
+    write_table,
+)
 from phoenix_tui.terminal.size import terminal_size
 from phoenix_tui.text.trace_bars import trace_lines
 from tools.clean import clean_line
@@ -93,10 +99,10 @@ class RunCommands(Struct, frozen=True):
 
     async def _wait(self) -> Exit:
         found = await self._find()
-        ended = await self._ended(found, self.arguments.timeout)
+        ended = await self._wait_for_end(found, self.arguments.timeout)
         if ended.under_way:
             raise CommandError(
-                f"{_named(ended)} is still {ended.record.status} after {self.arguments.timeout:g} s; wait again.",
+                f"{_describe(ended)} is still {ended.record.status} after {self.arguments.timeout:g} s; wait again.",
                 Exit.RETRYABLE,
             )
         self._say(ended)
@@ -104,21 +110,21 @@ class RunCommands(Struct, frozen=True):
 
     async def _cancel(self) -> Exit:
         before = await self._find()
-        found = await self._ended(before, 0.0)
+        found = await self._wait_for_end(before, 0.0)
         if found.under_way and await self.runs.request_cancel(found.conversation_id, found.record.id, time.time()):
-            found = await self._ended(found, ANSWER_WITHIN)
+            found = await self._wait_for_end(found, ANSWER_WITHIN)
         if found.under_way:
             raise CommandError(
                 f"Process {found.owner_pid} has not answered within {ANSWER_WITHIN:g} s; the request stays, and "
-                f"`phoenix runs wait` waits for the end of {_named(found)}.",
+                f"`phoenix runs wait` waits for the end of {_describe(found)}.",
                 Exit.RETRYABLE,
             )
         if not before.under_way or found.record.status not in STOPPED:
-            raise CommandError(f"{_named(found)} has already ended ({found.record.status}).", Exit.FAILED)
+            raise CommandError(f"{_describe(found)} has already ended ({found.record.status}).", Exit.FAILED)
         self._say(found)
         return Exit.OK
 
-    async def _ended(self, found: RunOverview, seconds: float | None) -> RunOverview:
+    async def _wait_for_end(self, found: RunOverview, seconds: float | None) -> RunOverview:
         """The run once it has ended, or as it is after `seconds`; one of a dead process is brought to an end."""
         deadline = None if seconds is None else time.monotonic() + seconds
         seen, looked = -1, 0.0
@@ -141,7 +147,7 @@ class RunCommands(Struct, frozen=True):
     async def _now(self, found: RunOverview) -> RunOverview:
         now = await self.runs.read(found.conversation_id, found.record.id)
         if now is None:
-            raise CommandError(f"{_named(found)} has just been deleted.", Exit.FAILED)
+            raise CommandError(f"{_describe(found)} has just been deleted.", Exit.FAILED)
         return now
 
     async def _find(self) -> RunOverview:
@@ -162,7 +168,7 @@ class RunCommands(Struct, frozen=True):
             write_json(run_object(ended))
             return
         why = f": {ended.record.error}" if ended.record.error and ended.record.status not in STOPPED else ""
-        write_line(f"{_named(ended)}: {ended.record.status}{why}")
+        write_line(f"{_describe(ended)}: {ended.record.status}{why}")
 
 
 def exit_of(ended: RunOverview) -> Exit:
@@ -234,7 +240,7 @@ def _words(one: RunOverview) -> str:
     return one_line(clean_line(one.record.prompt or one.title or "Untitled"), PROMPT)
 
 
-def _named(one: RunOverview) -> str:
+def _describe(one: RunOverview) -> str:
     if one.record.status == QUEUED or not one.record.id:
         return f"Sub-agent {one.conversation_id[:SHORT_ID]}"
     return f"Run {one.record.id[:SHORT_ID]}"
@@ -265,7 +271,7 @@ class EventsCommand(Struct, frozen=True):
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, printing.cancel)
         try:
-            with _reader_watched(loop, printing):
+            with watch_reader(printing.cancel):
                 await printing
         except asyncio.CancelledError:
             return Exit.OK  # the end of a stream that has none
@@ -312,20 +318,6 @@ class EventsCommand(Struct, frozen=True):
         for one in snapshot.conversations:
             run = f", run {one.run_id[:SHORT_ID]}" if one.run_id else ""
             write_line(f"{'':>8}  conversation {one.conversation_id[:SHORT_ID]}: {one.state}{run}")
-
-
-@contextlib.contextmanager
-def _reader_watched(loop: asyncio.AbstractEventLoop, printing: asyncio.Future[None]) -> Generator[None]:
-    """End with the reader of a pipe, also while there is nothing to print: an open end reports it as an error."""
-    output = 1
-    if not stat.S_ISFIFO(os.fstat(output).st_mode):
-        yield
-        return
-    loop.add_reader(output, printing.cancel)
-    try:
-        yield
-    finally:
-        loop.remove_reader(output)
 
 
 def event_object(event: StoredEvent) -> JsonObject:
@@ -401,7 +393,7 @@ async def show_trace(store: Store, traces: Traces, arguments: CommandArguments) 
     Raises:
         CommandError: it names neither, or the conversation has no run.
     """
-    trace = await _found(store, traces, arguments.reference)
+    trace = await _find_trace(store, traces, arguments.reference)
     if arguments.json:
         write_json(_object(trace))
         return Exit.OK
@@ -412,7 +404,7 @@ async def show_trace(store: Store, traces: Traces, arguments: CommandArguments) 
     return Exit.OK
 
 
-async def _found(store: Store, traces: Traces, reference: str) -> Trace:
+async def _find_trace(store: Store, traces: Traces, reference: str) -> Trace:
     run_id = await traces.run_named(reference)
     if not run_id:
         summary = await find_one(store, reference, deleted=True, partly=True)

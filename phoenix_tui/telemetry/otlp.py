@@ -33,7 +33,7 @@ OPERATIONS: Final = {
 Attribute = str | int | float | bool
 
 
-def encoded(spans: Iterable[ExportSpan], *, content: bool, version: str) -> bytes:
+def encode_spans(spans: Iterable[ExportSpan], *, content: bool, version: str) -> bytes:
     """A request for these spans; prompts, inputs, outputs and texts of errors only with `content`."""
     resource = Resource(attributes=_attributes({"service.name": NAME, "service.version": version}))
     scope = ScopeSpans(
@@ -45,7 +45,7 @@ def encoded(spans: Iterable[ExportSpan], *, content: bool, version: str) -> byte
     return body
 
 
-def trace_id(key: str) -> bytes:
+def make_trace_id(key: str) -> bytes:
     """16 bytes: the id of the run at the top where that is a UUID, else a digest of it."""
     try:
         found = UUID(key).bytes
@@ -54,7 +54,7 @@ def trace_id(key: str) -> bytes:
     return found if any(found) else hashlib.sha256(f"phoenix trace {key}".encode()).digest()[:16]
 
 
-def span_id(key: str) -> bytes:
+def make_span_id(key: str) -> bytes:
     """8 bytes, the same for the same row in every process."""
     return hashlib.sha256(f"phoenix span {key}".encode()).digest()[:8]
 
@@ -71,9 +71,9 @@ def _span(one: ExportSpan, *, content: bool) -> Span:
     }
     facts = _facts(one) | _content(one) if content else _facts(one)
     return Span(
-        trace_id=trace_id(one.trace_key),
-        span_id=span_id(one.key),
-        parent_span_id=span_id(one.parent_key) if one.parent_key else b"",
+        trace_id=make_trace_id(one.trace_key),
+        span_id=make_span_id(one.key),
+        parent_span_id=make_span_id(one.parent_key) if one.parent_key else b"",
         name=f"{operation} {subject}".rstrip(),
         kind=Span.SPAN_KIND_CLIENT if operation == "chat" else Span.SPAN_KIND_INTERNAL,
         start_time_unix_nano=begin,

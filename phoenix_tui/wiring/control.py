@@ -19,7 +19,7 @@ from engine.ports.extensions import ExtensionSource
 from engine.records import ConversationRecord, PermissionMode
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.control.approvals import HostApprovals, HostRules, PermissionUpdates, PromptTool, is_whole
-from phoenix_tui.cli.control.connection import Connection, FrameWriter, HostLines, watch_reader
+from phoenix_tui.cli.control.connection import Connection, FrameWriter, HostLines
 from phoenix_tui.cli.control.extensions import HostAgents, HostHooks, HostPlugins, HostSchema, HostSkills
 from phoenix_tui.cli.control.frames import EndOfInput
 from phoenix_tui.cli.control.options import SERVED, STDIO, HostOptions, add_handshake
@@ -32,7 +32,7 @@ from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.faults import end_quietly
 from phoenix_tui.cli.headless import StructuredAnswer
 from phoenix_tui.cli.outcome import HostCommands, RunOutcome
-from phoenix_tui.cli.output import behind_the_loop, write_progress
+from phoenix_tui.cli.output import behind_the_loop, watch_reader, write_progress
 from phoenix_tui.cli.reporters import Partials, StreamReporter
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.added_folders import folder_rules

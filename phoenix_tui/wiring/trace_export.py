@@ -90,7 +90,7 @@ class _Encoder:
 
     def __call__(self, batch: TraceBatch) -> bytes:
         module = import_module("phoenix_tui.telemetry.otlp")
-        body: bytes = module.encoded(batch.spans, content=self._content, version=VERSION)
+        body: bytes = module.encode_spans(batch.spans, content=self._content, version=VERSION)
         return body
 
 

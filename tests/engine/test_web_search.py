@@ -18,7 +18,7 @@ from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.providers.prices import SEARCH, price
 from engine.records import PermissionMode
 from engine.records.trace_export import ExportSpan
-from phoenix_tui.telemetry.otlp import encoded
+from phoenix_tui.telemetry.otlp import encode_spans
 from tests.support.engine import EngineHarness, StubTool, until
 from tests.support.loopback import Seen, Talk, serve
 from tests.support.loopback_anthropic import plays, recording, refuses, start, text
@@ -119,7 +119,7 @@ async def test_its_tokens_searches_and_cost_are_those_of_the_run(tmp_path: Path)
     assert trace is not None
     found_in_trace = [(one.purpose, one.usage.web_searches) for one in trace.spans if one.usage is not None]
     assert found_in_trace == [("", 3), ("reply", 0), ("web_search", 3), ("reply", 0)]
-    exported = encoded([ExportSpan(one, "t", one.id, "") for one in trace.spans], content=False, version="1")
+    exported = encode_spans([ExportSpan(one, "t", one.id, "") for one in trace.spans], content=False, version="1")
     assert exported.count(b"phoenix.web_searches") == 1
 
 

@@ -17,7 +17,7 @@ from engine.executor.engine_settings import EngineSettings
 from engine.records.statistics import CallGroup, Statistics, StatisticsGroup, StatisticsQuery
 from engine.records.traces import SpanKind, SpanStatus, Trace
 from phoenix_tui.telemetry.exporter import Collector, TraceExporter
-from phoenix_tui.telemetry.otlp import encoded
+from phoenix_tui.telemetry.otlp import encode_spans
 from phoenix_tui.wiring.trace_export import CollectorClient
 from tests.support.collector import collect
 from tests.support.day_of_use import AGENT, CALLS, DAY, MODEL, DayModel, Kind, Talked, price, talk
@@ -204,7 +204,7 @@ async def check_export(day: Day) -> None:
     async with collect() as collector:
         client = CollectorClient(Collector(f"{collector.url}/v1/traces", {}, content=False))
         exporter = TraceExporter(
-            day.harness.store.trace_queue, client, lambda batch: encoded(batch.spans, content=False, version="1")
+            day.harness.store.trace_queue, client, lambda batch: encode_spans(batch.spans, content=False, version="1")
         )
         while await exporter.step() == 0.0:
             pass

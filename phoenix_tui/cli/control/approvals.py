@@ -25,7 +25,7 @@ from phoenix_tui.cli.control.options import SERVED
 from phoenix_tui.cli.control.reporter import foreign_call, native_call
 from phoenix_tui.cli.control.requests import Asker, HostError
 from phoenix_tui.cli.control.servers import HostServers
-from phoenix_tui.cli.headless import why_denied
+from phoenix_tui.cli.headless import explain_denial
 from phoenix_tui.config.added_folders import folder_rules
 from phoenix_tui.config.claude_settings import whole_rule
 from phoenix_tui.config.claude_words import FOREIGN_MODES
@@ -279,7 +279,7 @@ class HostApprovals(Struct, eq=False):
     async def _answer(self, conversation: Conversation, question: Question) -> tuple[ApprovalAnswer | None, JsonValue]:
         """The answer, None where the host ends the run with it; and permission updates to apply behind it."""
         if not self.asks or self.asker.is_gone:
-            return _deny(question, why_denied(conversation.record, question)), None
+            return _deny(question, explain_denial(conversation.record, question)), None
         request, sent = can_use_tool(conversation, question)
         self.says_waiting(True)
         try:

@@ -28,7 +28,7 @@ from engine.updates import (
 from phoenix_tui.cli.blocks import user_object
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.finding import UnknownConversationError
-from phoenix_tui.cli.outcome import RunOutcome, Used, framed, model_usage
+from phoenix_tui.cli.outcome import RunOutcome, Used, add_frame_id, model_usage
 from phoenix_tui.cli.reporters import Partials, StreamReporter
 from tools.aliases import from_foreign, to_foreign
 from tools.clean import clean
@@ -107,7 +107,7 @@ class ToolUseResults(Struct, eq=False):
             case _:
                 pass
 
-    def joined(self, line: JsonObject) -> JsonObject:
+    def add_result(self, line: JsonObject) -> JsonObject:
         """A `user` line with the result of its call; one with several results has room for none."""
         ids = _list_calls(line)
         found = [self._results.pop(one) for one in ids if one in self._results]
@@ -145,7 +145,7 @@ class AbortedText(Struct, eq=False):
             case LiveTextDropped(cancelled):
                 text = clean("".join(self._pieces))
                 self._pieces.clear()
-                return _aborted_frame(text, model) if cancelled and text.strip() else None
+                return _make_aborted(text, model) if cancelled and text.strip() else None
             case MessageSaved():
                 self._pieces.clear()
             case _:
@@ -153,7 +153,7 @@ class AbortedText(Struct, eq=False):
         return None
 
 
-def _aborted_frame(text: str, model: str) -> JsonObject:
+def _make_aborted(text: str, model: str) -> JsonObject:
     content: list[JsonValue] = [{"type": "text", "text": text}]
     message: JsonObject = {"id": fresh_id(), "type": "message", "role": "assistant", "model": model}
     message |= {"content": content, "stop_reason": None, "stop_sequence": None, "usage": {}}
@@ -193,7 +193,7 @@ class TaskFrames(Struct, eq=False):
             task = self._tasks.get(view.id)
             if view.outcome is None and (task is None or task.has_ended):
                 self._tasks[view.id] = _Task(told=(0, view.tokens))
-                yield _task_frame("task_started", view) | {"task_type": "local_agent", "description": view.task}
+                yield _make_task_frame("task_started", view) | {"task_type": "local_agent", "description": view.task}
             elif view.outcome is not None and task is not None and not task.has_ended:
                 task.has_ended = True
                 yield from _end_task(view, task)
@@ -202,7 +202,7 @@ class TaskFrames(Struct, eq=False):
                 progress: JsonObject = {"description": view.task, "usage": _usage(view, task)}
                 if task.last_tool:
                     progress["last_tool_name"] = task.last_tool
-                yield _task_frame("task_progress", view) | progress
+                yield _make_task_frame("task_progress", view) | progress
 
 
 def _end_task(view: AgentView, task: _Task) -> Iterator[JsonObject]:
@@ -210,13 +210,13 @@ def _end_task(view: AgentView, task: _Task) -> Iterator[JsonObject]:
     status = STATUSES.get(view.outcome.status.value, "failed")
     patch: JsonObject = {"status": KILLED if status == "stopped" else status, "end_time": round(view.ended * 1000)}
     updated: JsonObject = {"patch": patch}
-    yield _task_frame("task_updated", view) | updated
+    yield _make_task_frame("task_updated", view) | updated
     summary = view.outcome.reason or view.task
     ended: JsonObject = {"status": status, "summary": summary, "output_file": "", "usage": _usage(view, task)}
-    yield _task_frame("task_notification", view) | ended
+    yield _make_task_frame("task_notification", view) | ended
 
 
-def _task_frame(subtype: str, view: AgentView) -> JsonObject:
+def _make_task_frame(subtype: str, view: AgentView) -> JsonObject:
     return {"type": "system", "subtype": subtype, "task_id": view.id, "tool_use_id": view.call_id or None}
 
 
@@ -287,7 +287,7 @@ class ControlReporter(Struct, eq=False):
             whose = str(line.get("parent_tool_use_id"))
             event, self._open[whose] = translate_event(event, self._open.get(whose, ""), self.cwd)
             line |= {"event": event}
-        named = framed(translate_line(self.results.joined(line), self.cwd) | {"session_id": self.session_id})
+        named = add_frame_id(translate_line(self.results.add_result(line), self.cwd) | {"session_id": self.session_id})
         self.write(named | {"uuid": uuid} if uuid else named)
 
     def state(self, state: str) -> None:
@@ -440,7 +440,7 @@ def result_frame(outcome: RunOutcome, whole: Used, cost: float | None, uuids: tu
     return result
 
 
-def deferred_fields(call: ToolCall, cwd: Path) -> JsonObject:
+def describe_deferred(call: ToolCall, cwd: Path) -> JsonObject:
     """The call that a hook put off, as the host knows it."""
     given = cast("JsonObject", json.loads(call.input_json or "{}"))
     try:

@@ -55,7 +55,7 @@ class ServerPolicy(Struct, frozen=True):
     denies: frozenset[str] = frozenset()
     """Tools that no model is offered."""
 
-    def joined(self, other: ServerPolicy) -> ServerPolicy:
+    def join(self, other: ServerPolicy) -> ServerPolicy:
         """Add the tools of another, and take its time where it has one."""
         return ServerPolicy(other.seconds or self.seconds, self.asks | other.asks, self.denies | other.denies)
 
@@ -173,7 +173,7 @@ class HostServers:
         configs = request.get("sdkMcpServerConfigs")
         for name, config in configs.items() if isinstance(configs, dict) else ():
             if (server := self._servers.get(name)) is not None:
-                server.policy = server.policy.joined(read_policy(config))
+                server.policy = server.policy.join(read_policy(config))
         self._connect()
 
     def policy(self, name: str) -> ServerPolicy:

@@ -28,7 +28,7 @@ from phoenix_tui.cli.control.reporter import (
     INTERRUPTED,
     INTERRUPTED_TOOL,
     ControlReporter,
-    deferred_fields,
+    describe_deferred,
     is_api_failure,
     is_stopped_in_tool,
     name_failure,
@@ -146,7 +146,7 @@ class SteeredMessages:
         await queue.remove(added.id)
         return False
 
-    def saved(self) -> HostMessage | None:
+    def note_read(self) -> HostMessage | None:
         """The message that the run has read now; None where it was none of these."""
         if not self._offered:
             return None
@@ -480,7 +480,7 @@ class Turns:
         read = (message.uuid for message in self.steered.delivered)
         result = result_frame(outcome, self._used, self._cost, (*self._uuids, *read))
         if outcome.deferred is not None:
-            result |= deferred_fields(outcome.deferred, self.conversation.record.cwd)
+            result |= describe_deferred(outcome.deferred, self.conversation.record.cwd)
         self.reporter.tell(result)
         self._is_error = result["is_error"] is True
         self.last, self.outcome = outcome, outcome.next_one()
@@ -513,7 +513,7 @@ class Turns:
         """Note the place of a message of the host: of the one that began the run, later of one that steered it."""
         if own := [uuid for uuid in self._uuids if uuid not in self.seqs]:
             self.seqs |= dict.fromkeys(own, seq)
-        elif (steered := self.steered.saved()) is not None:
+        elif (steered := self.steered.note_read()) is not None:
             self.seqs[steered.uuid] = seq
             self._replay(steered)
 

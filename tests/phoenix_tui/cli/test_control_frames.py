@@ -105,13 +105,13 @@ def results(*ids: str) -> ToolUseResults:
 
 
 def test_several_results_in_one_frame_have_none_and_what_waits_is_bounded() -> None:
-    assert results("a", "b").joined(line("a", "b")) == line("a", "b")
-    assert results("a").joined(line("b")) == line("b")
+    assert results("a", "b").add_result(line("a", "b")) == line("a", "b")
+    assert results("a").add_result(line("b")) == line("b")
     ids = [str(number) for number in range(MOST_HELD + 50)]
     many = results(*ids)
-    assert "tool_use_result" in many.joined(line("0"))
-    assert "tool_use_result" not in many.joined(line("0")), "told once"
-    assert "tool_use_result" not in many.joined(line(ids[-1]))
+    assert "tool_use_result" in many.add_result(line("0"))
+    assert "tool_use_result" not in many.add_result(line("0")), "told once"
+    assert "tool_use_result" not in many.add_result(line(ids[-1]))
 
 
 def test_an_input_or_a_display_that_cannot_be_read_harms_nothing() -> None:
@@ -120,8 +120,8 @@ def test_an_input_or_a_display_that_cannot_be_read_harms_nothing() -> None:
     found.follow(ToolEnded(ToolResult("a", "out", ToolStatus.SUCCESS), 0.0))
     found.follow(ToolStarted(ToolCall("b", "bash", '{"command":"true"}'), None))
     found.follow(ToolEnded(ToolResult("b", "out", ToolStatus.SUCCESS, display_json="{nonsense"), 0.0))
-    assert found.joined(line("a")) == line("a")
-    assert found.joined(line("b"))["tool_use_result"] == {
+    assert found.add_result(line("a")) == line("a")
+    assert found.add_result(line("b"))["tool_use_result"] == {
         "stdout": "out",
         "stderr": "",
         "interrupted": False,

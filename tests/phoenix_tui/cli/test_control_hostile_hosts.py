@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from phoenix_tui.cli.control.connection import watch_reader
 from phoenix_tui.cli.control.frames import LONGEST, MOST, LineFault, encode_frame, parse_line, split_lines
+from phoenix_tui.cli.output import watch_reader
 from tests.support.cli import with_claude
 from tests.support.control_host import FLAGS, Frame, hosted
 from tests.support.loopback import Talk, serve

@@ -139,7 +139,7 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from engine.store import StorePaths, open_store
 from phoenix_tui.telemetry.exporter import Collector
-from phoenix_tui.telemetry.otlp import encoded
+from phoenix_tui.telemetry.otlp import encode_spans
 from phoenix_tui.telemetry.exporter import TraceExporter
 from phoenix_tui.wiring.trace_export import CollectorClient
 
@@ -151,7 +151,7 @@ class Dying(CollectorClient):
 async def main():
     store = await open_store(StorePaths.under(Path(sys.argv[1])))
     sender = Dying(Collector(f"{sys.argv[2]}/v1/traces", {}, False))
-    exporter = TraceExporter(store.trace_queue, sender, lambda batch: encoded(batch.spans, content=False, version="1"))
+    exporter = TraceExporter(store.trace_queue, sender, lambda one: encode_spans(one.spans, content=False, version="1"))
     await exporter.step()
 
 asyncio.run(main())

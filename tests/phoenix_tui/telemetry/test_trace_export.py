@@ -19,7 +19,7 @@ from engine.ports import RecordSpan
 from engine.records.trace_export import TraceBatch
 from engine.store import SqliteStore, StorePaths, open_store
 from phoenix_tui.telemetry.exporter import BATCH, LOOK, Collector, Delivery, TraceExporter, Verdict
-from phoenix_tui.telemetry.otlp import encoded, trace_id
+from phoenix_tui.telemetry.otlp import encode_spans, make_trace_id
 from phoenix_tui.wiring.trace_export import CollectorClient
 from tests.engine.agents.test_spawning import DONE, spawns, submits
 from tests.support.cli import ROOT, Phoenix, phoenix_in
@@ -37,7 +37,7 @@ def exporter_of(store: SqliteStore, collector: FakeCollector, *, content: bool =
     return TraceExporter(
         store.trace_queue,
         CollectorClient(where, seconds=0.2),
-        lambda batch: encoded(batch.spans, content=content, version="1"),
+        lambda batch: encode_spans(batch.spans, content=content, version="1"),
     )
 
 
@@ -407,8 +407,8 @@ async def test_closing_ends_although_the_collector_hangs_and_keeps_what_was_not_
 
 
 def test_ids_come_from_the_stored_ids() -> None:
-    assert trace_id("6f1c0d52-9f0e-4c5a-8a51-0b6c0c7b1d11").hex() == "6f1c0d529f0e4c5a8a510b6c0c7b1d11"
-    assert len({trace_id("a"), trace_id("b"), trace_id("00000000-0000-0000-0000-000000000000")}) == 3
+    assert make_trace_id("6f1c0d52-9f0e-4c5a-8a51-0b6c0c7b1d11").hex() == "6f1c0d529f0e4c5a8a510b6c0c7b1d11"
+    assert len({make_trace_id("a"), make_trace_id("b"), make_trace_id("00000000-0000-0000-0000-000000000000")}) == 3
 
 
 def installed(folder: Path, config: str, **extra: str) -> Phoenix:
