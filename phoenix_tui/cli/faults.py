@@ -55,12 +55,12 @@ OWN: Final[Sequence[tuple[type[Exception], Exit]]] = (
 
 def fault_of(error: BaseException) -> CommandError:
     """The sentence and the exit code of whatever a front end could not go on from; the log gets the unexpected."""
+    codes = [code for kind, code in OWN if isinstance(error, kind)]
     match error:
         case CommandError():
             return error
         case EngineError() | StorageError() | ConfigError():
-            code = next((code for kind, code in OWN if isinstance(error, kind)), Exit.FAILED)
-            return CommandError(str(error), code)
+            return CommandError(str(error), codes[0])
         case OwnedElsewhere():
             return CommandError(f"{error} Use --fork to continue in a copy.")
         case ProviderError():

@@ -158,7 +158,8 @@ class AgentReports:
 
     def objects(self) -> list[JsonValue]:
         """One object each."""
-        return [agent_object(one) | {"usage": usage_object(self.used.get(one.id, Used()).usage)} for one in self._views]
+        used = {one.id: usage_object(self.used.get(one.id, Used()).usage) for one in self._views}
+        return [{**agent_object(one), "usage": used[one.id]} for one in self._views]
 
 
 def agent_object(view: AgentView) -> JsonObject:
