@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from engine.machine.states import is_busy
 from engine.machine.stop_cause import StopCause
 from engine.ports import NoConversation, OwnedElsewhere, StorageError
 from engine.ports.run_store import CancelRequest, RunStore
-from engine.records import ConversationRecord, StoredConversation, StoredMessage, ToolCallRecord
+from engine.records import StoredConversation, StoredMessage, ToolCallRecord
 from engine.updates import ConversationChanged, MessageSaved, StateChanged, ToolEnded, ToolStarted, Update
 
 log = logging.getLogger(__name__)
@@ -95,7 +95,8 @@ class Following:
         if record.message_count > before.message_count:
             first, last = before.message_count + 1, record.message_count  # its owner may have stored more since
             new = await store.messages(record.id, first_seq=first, last_seq=last)
-        session.set_record(_keep_window(before, record))
+        # Only this process knows the window of its model.
+        session.set_record(replace(record.record, context_window=before.context_window or record.context_window))
         session.remember(tuple(new))
         for message in new:
             await self._settle()  # results come before the message that gives them to the model
@@ -120,7 +121,8 @@ class Following:
         if not self._open:
             return
         calls = await self._session.ports.store.tool_calls(self._session.record.id, tuple(self._asking))
-        for call in _find_changed(calls, self._open):
+        known = self._open
+        for call in [one for one in calls if one.tool_use_id in known and known[one.tool_use_id] is not one.status]:
             self._tell_call(call)
         if not self._open:
             self._asking.clear()
@@ -160,15 +162,6 @@ class Following:
         newest = await session.ports.store.messages(session.record.id, limit=1)
         for message in newest:
             self._expect(message)
-
-
-def _find_changed(calls: Iterable[ToolCallRecord], known: dict[str, ToolStatus]) -> list[ToolCallRecord]:
-    return [one for one in calls if one.tool_use_id in known and known[one.tool_use_id] is not one.status]
-
-
-def _keep_window(known: ConversationRecord, stored: StoredConversation) -> ConversationRecord:
-    """The stored record with the facts known only to this process."""
-    return replace(stored.record, context_window=known.context_window or stored.context_window)
 
 
 REQUESTS_EVERY: Final = 0.25

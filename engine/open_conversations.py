@@ -315,12 +315,12 @@ def _tools_of(
     there to be asked.
     """
     left_out = {*(OWN_TOOLS if record.agent is not None else ()), *(() if asks else (ASK_TOOL,))}
-    own = {name: _fit_tool(tool, record) for name, tool in tools.items() if name not in left_out}
+    own = {
+        name: tool.in_folder(record.cwd) if isinstance(tool, FolderTool) else tool
+        for name, tool in tools.items()
+        if name not in left_out
+    }
     return {name: tool for name, tool in own.items() if profile is None or profile.allows(name)}
-
-
-def _fit_tool(tool: Tool, record: ConversationRecord) -> Tool:
-    return tool.in_folder(record.cwd) if isinstance(tool, FolderTool) else tool
 
 
 def _tell(followers: Sequence[AgentFollower], agent: Conversation, update: Update) -> None:

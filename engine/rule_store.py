@@ -112,7 +112,8 @@ class RuleStore:
         tool_class = self._class(rule)
         if tool_class is None:
             near = near_names(rule.tool, self._ports.tools, 1)
-            return f"There is no tool {quoted(rule.tool)}: {f'did you mean {near[0]}' if near else self._tool_names()}?"
+            hint = f"did you mean {near[0]}" if near else f"is it one of {', '.join(self._ports.tools)}"
+            return f"There is no tool {quoted(rule.tool)}: {hint}?"
         return why_denies_nothing(rule, tool_class) if narrows(text) else why_nothing_matches(rule, tool_class)
 
     def effect(self, text: str) -> str:
@@ -214,9 +215,6 @@ class RuleStore:
     def _class(self, rule: Rule) -> ToolClass | None:
         tool = self._ports.tools.get(rule.tool)
         return tool.spec.tool_class if tool is not None else class_named(rule.tool)
-
-    def _tool_names(self) -> str:
-        return f"is it one of {', '.join(self._ports.tools)}"
 
     def _conversation(self, rule: ActiveRule) -> Conversation:
         found = self._opened.get(rule.conversation_id)

@@ -115,14 +115,9 @@ def keep_rule(session: Session, choice: ApprovalChoice, text: str, question: Que
                 session.ports.rules.add(KeptRule(str(one), now, project))
             except OSError as error:
                 return f"The rule could not be saved: {error.strerror or error}."
-        _note_access(session, one, question)
+        if not one.pattern.endswith("*") and one.tool != NET:  # a rule for this very command covers the access shown
+            session.rule_access[one] = question.request.access
     return ""
-
-
-def _note_access(session: Session, rule: Rule, question: Question) -> None:
-    """A rule for this very command covers the access that was shown with it, while the conversation is open."""
-    if not rule.pattern.endswith("*") and rule.tool != NET:
-        session.rule_access[rule] = question.request.access
 
 
 def name_call(question: Question, rule: str = "") -> str:

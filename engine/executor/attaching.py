@@ -23,7 +23,7 @@ from engine.permissions.policy import Allow, decide
 from engine.permissions.rules import RuledCall
 from engine.ports import ProviderError, StorageError
 from engine.ports.server_texts import ServerTextError, ServerTexts
-from engine.records import ConversationSummary, StoredMessage
+from engine.records import StoredMessage
 from tools.clean import clean_line, reveal_name
 from tools.contract import PreparedImage, Tool, ToolContext, ToolInputError, ToolOutput, ToolRequest
 from tools.files.location import resolve, shown
@@ -240,18 +240,15 @@ async def _digest(session: Session, reference: str) -> TextBlock:
     newest = await store.messages(one.id, limit=NEWEST)
     asked = [said for message in (*first, *newest) if message.origin is Origin.HUMAN and (said := _read_text(message))]
     answers = [said for message in newest if message.role is Role.ASSISTANT and (said := _read_text(message))]
-    parts = [_describe(one)]
+    changed = datetime.fromtimestamp(one.updated_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    facts = f"in {one.cwd}, {one.message_count} messages, last changed {changed}"
+    parts = [f'[Conversation {one.id} "{one.title}", {facts}]']
     if asked:
         parts.append(f"First request: {_cut(asked[0], REQUEST_LENGTH)}")
     if asked and asked[-1] != asked[0]:
         parts.append(f"Last request: {_cut(asked[-1], REQUEST_LENGTH)}")
     parts.append(f"Last answer: {_cut(answers[-1], ANSWER_LENGTH)}" if answers else "It has no answer yet.")
     return TextBlock("\n\n".join(parts), f"conversation “{clean_line(one.title) or one.id[:8]}”")
-
-
-def _describe(one: ConversationSummary) -> str:
-    changed = datetime.fromtimestamp(one.updated_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return f'[Conversation {one.id} "{one.title}", in {one.cwd}, {one.message_count} messages, last changed {changed}]'
 
 
 def _read_text(message: StoredMessage) -> str:

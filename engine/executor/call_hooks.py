@@ -21,11 +21,11 @@ from engine.extensions.hooks.tool_responses import tool_response
 from engine.machine.messages import ToolCall
 from engine.machine.states import ToolExecuting
 from engine.permissions.denials import DENY, Denials, DenyRule, parse_denial, verdict_on
-from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits
+from engine.permissions.policy import Ask, Decision, Deny, Limits
 from engine.permissions.rules import Rule, RuledCall
 from engine.ports.hooks import HookEvent, HookPermission
 from tools.aliases import TranslatedCall, from_foreign, to_foreign
-from tools.contract import JsonObject, JsonValue, SandboxMode, ToolInputError, ToolOutput, ToolRequest, ToolSpec
+from tools.contract import JsonObject, SandboxMode, ToolInputError, ToolOutput, ToolRequest, ToolSpec
 from tools.foreign_names import FOREIGN, NATIVE, native_names
 
 BLOCKED: Final = f"{REFUSED_BY_HOOK}{{name}}: {{reason}}"
@@ -167,8 +167,8 @@ async def ask_after_call(
         fields["tool_response"] = tool_response(subject.foreign.name, subject.foreign.input, output, original)
     asked = await ask_hooks(session, event, subject.names, fields, call_id=call.id, rules=subject)
     verdict, text = asked.verdict, output.text
-    if verdict.updated_output is not None:
-        text = _format_value(verdict.updated_output)
+    if (updated := verdict.updated_output) is not None:
+        text = updated if isinstance(updated, str) else json.dumps(updated, ensure_ascii=False)
     parts = [text, f"[A hook objects: {verdict.reason}]" if verdict.blocks else ""]
     parts += [f"[From a hook: {context}]" for context in verdict.context]
     return replace(output, text="\n\n".join(filter(None, parts))), verdict, asked.rows
@@ -194,12 +194,9 @@ def _may_allow(verdict: JoinedVerdict, asks: Ask, limits: Limits) -> bool:
     """True where a yes of hooks takes the place of the question, as a rule would."""
     if verdict.permission is not HookPermission.ALLOW or verdict.undecided or not asks.lasting or limits.unattended:
         return False
-    return not verdict.is_confined or not _leaves_sandbox(asks.grant, limits)
-
-
-def _leaves_sandbox(grant: Allow, limits: Limits) -> bool:
-    """True where a call would run with more than the conversation's sandbox gives."""
-    return grant.outside or (limits.sandbox is not SandboxMode.OFF and grant.sandbox.mode is SandboxMode.OFF)
+    grant = asks.grant
+    leaves = grant.outside or (limits.sandbox is not SandboxMode.OFF and grant.sandbox.mode is SandboxMode.OFF)
+    return not verdict.is_confined or not leaves
 
 
 def _change_input(
@@ -212,10 +209,6 @@ def _change_input(
     text = json.dumps(found.input)
     shown = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
     return replace(call, input_json=text), CHANGED.format(name=verdict.changed_by, text=shown)
-
-
-def _format_value(value: JsonValue) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 CODE: Final = "tool_deferred"

@@ -285,7 +285,8 @@ class CallHosts(Struct, eq=False):
         if is_free or rules.admits(host, port) or self.granted.admits(host, port):
             return HostVerdict(allowed=True)
         if (host, port) not in self.answers:
-            if not self._may_ask() or limits.unattended:
+            may_ask = self.is_open and self.session.settings.attended and not self.session.read_only
+            if not may_ask or limits.unattended:
                 return HostVerdict(allowed=False, why=NOT_ALLOWED.format(host=shown))
             if len(self.answers) >= MOST_ASKED:
                 return HostVerdict(allowed=False, why=TOO_MANY.format(host=shown))
@@ -298,14 +299,17 @@ class CallHosts(Struct, eq=False):
         for answer in self.answers.values():
             answer.cancel()
 
-    def _may_ask(self) -> bool:
-        return self.is_open and self.session.settings.attended and not self.session.read_only
-
     async def _ask(self, host: str) -> HostVerdict:
         """Ask the user, and keep the answer."""
         command = one_line(reveal(self.request.summary), LONGEST_ASKING)
-        labels = (ONCE, CONVERSATION, ALWAYS, ANY, NO)
-        options = tuple(AskedOption(label, self._describe_option(label, host)) for label in labels)
+        meanings = {
+            ONCE: "",
+            CONVERSATION: f"net({host})",
+            ALWAYS: f"net({host})",
+            ANY: "ports 80 and 443, until it ends; other commands ask again",
+            NO: "",
+        }
+        options = tuple(AskedOption(label, meaning) for label, meaning in meanings.items())
         asked = AskedQuestion(ASKS.format(command=command, host=host), HEADER, options, only_options=True)
         try:
             async with asyncio.timeout(WAIT):
@@ -338,11 +342,6 @@ class CallHosts(Struct, eq=False):
         for (_, port), answer in self.answers.items():
             if answer is not mine and port in PORTS:
                 answer.cancel()
-
-    def _describe_option(self, label: str, host: str) -> str:
-        if label == ANY:
-            return "ports 80 and 443, until it ends; other commands ask again"
-        return f"net({host})" if label in {CONVERSATION, ALWAYS} else ""
 
     def _keep(self, label: str, rule: Rule) -> str:
         """Keep the rule that an answer means; the row about it."""

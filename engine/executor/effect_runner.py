@@ -44,7 +44,6 @@ from engine.machine.effects import (
 from engine.machine.events import (
     CancelDeadlinePassed,
     CompactionEnded,
-    Event,
     LlmFailed,
     RetryDue,
     RouteDecided,
@@ -55,7 +54,7 @@ from engine.machine.events import (
     ToolFinished,
     UserCancelled,
 )
-from engine.machine.messages import ToolCall, ToolResult, ToolStatus
+from engine.machine.messages import ToolResult, ToolStatus
 from engine.machine.states import Cancelling, ToolExecuting, ToolOrigin
 from engine.machine.stop_cause import StopCause
 from engine.ports import SuppressWakes, Write
@@ -86,11 +85,7 @@ def collect_stopped_output(
     stopped = StoppedOutput(text, encode_display(display), truncated=captured.dropped > 0)
     if state.round.origin is not ToolOrigin.USER:
         return stopped, ()
-    return _inspect(session, state.round.current, stopped)
-
-
-def _inspect(session: Session, call: ToolCall, stopped: StoppedOutput) -> tuple[StoppedOutput, tuple[Write, ...]]:
-    """The same as the guard lets a model read it."""
+    call = state.round.current
     result = ToolResult(call.id, stopped.text, ToolStatus.CANCELLED, display_json=stopped.display_json)
     result, note, writes = inspect_result(session, call, result)
     return replace(stopped, text=result.text, note=note), writes
@@ -149,7 +144,9 @@ class EffectRunner(Struct, eq=False):
             case AbortLlm():
                 _cancel(self._model)
             case ScheduleRetry():
-                self._retry = self._schedule(act.seconds, lambda: RetryDue(act.gen))
+                self._retry = asyncio.get_running_loop().call_later(
+                    act.seconds, session.post, lambda: RetryDue(act.gen)
+                )
                 session.publisher.publish(RetryScheduled(act.attempt, act.seconds, act.cause))
             case CancelTimer():
                 _stop(self._retry)
@@ -297,9 +294,6 @@ class EffectRunner(Struct, eq=False):
 
         task.add_done_callback(ended)
         return task
-
-    def _schedule(self, seconds: float, build: Callable[[], Event]) -> asyncio.TimerHandle:
-        return asyncio.get_running_loop().call_later(seconds, self.session.post, build)
 
     def _end_by_time(self) -> UserCancelled:
         session = self.session

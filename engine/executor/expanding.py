@@ -138,7 +138,10 @@ class _Call:
     async def expand(self, caps: RunCaps) -> Expansion | Refused:
         """Decide about its lines and rules, run the lines, and render it."""
         if self._one.forks and self._one.for_models:
-            return Expansion((TextBlock(self._fork_words(), self._one.label),), "", caps)
+            # A request to load it: the tool passes the policy of sub-agents.
+            call: dict[str, str] = {"skill": self._one.name, **({"args": a} if (a := self._body.arguments) else {})}
+            words = FORKS.format(call=json.dumps(call, ensure_ascii=False))
+            return Expansion((TextBlock(words, self._one.label),), "", caps)
         rules = asked_rules(self._one).rules if self._invocables.attended else ()
         sandboxes = await self._decide(rules, caps.agreed)
         if isinstance(sandboxes, Refused):
@@ -153,11 +156,6 @@ class _Call:
             session.publisher.publish(Noticed(unknown))
         block = TextBlock(wrapped(self._body, text), one.label)
         return Expansion((block,), text, replace(caps, rules=rules, model=model, effort=one.effort))
-
-    def _fork_words(self) -> str:
-        """Request to load a skill that a sub-agent works on: the tool passes the policy of sub-agents."""
-        call: dict[str, str] = {"skill": self._one.name, **({"args": a} if (a := self._body.arguments) else {})}
-        return FORKS.format(call=json.dumps(call, ensure_ascii=False))
 
     async def _decide(self, rules: tuple[Rule, ...], agreed: str) -> tuple[Sandbox, ...] | Refused:
         """Limits of each line; the question, unless the user has agreed to these very lines and rules."""
@@ -230,7 +228,9 @@ async def fetch_server_prompt(session: Session, text: str, caps: RunCaps) -> Exp
     if isinstance(found, Refused):
         return found
     prompt, output = found
-    blocks = await build_blocks(session, output, _describe_prompt(prompt), prompt.command, MOST_CHARACTERS)
+    server, name = clean_line(prompt.server), one_line(clean_line(prompt.prompt))
+    words = f"The user calls the prompt {name} of the MCP server {server}. The server wrote it"
+    blocks = await build_blocks(session, output, words, prompt.command, MOST_CHARACTERS)
     return Expansion(blocks, "", caps)
 
 
@@ -255,11 +255,6 @@ async def _fetch_prompt(
         if len(value) > LONGEST_VALUE:
             return Refused(LONG.format(field=field, name=name, most=LONGEST_VALUE))
     return prompt, await servers.render(session.record, prompt, values)
-
-
-def _describe_prompt(prompt: ServerPrompt) -> str:
-    server, name = clean_line(prompt.server), one_line(clean_line(prompt.prompt))
-    return f"The user calls the prompt {name} of the MCP server {server}. The server wrote it"
 
 
 def parse_values(fields: Sequence[PromptField], arguments: str) -> Mapping[str, str]:

@@ -36,7 +36,7 @@ from engine.machine.effects import (
     SaveView,
     StartRun,
 )
-from engine.machine.messages import Role, ToolResult
+from engine.machine.messages import Role
 from engine.machine.states import (
     AwaitingLlm,
     AwaitingSubagents,
@@ -151,7 +151,10 @@ class MoveLoop(Struct, eq=False):
         writes = writes_of(session, after, saves, run.id if run else "", self.runner.elapsed, calls)
         now = session.ports.clock.now()
         steered = session.steering.writes(saves, run.id) if session.steering is not None and run is not None else ()
-        writes += steered + self._limit_runs(entry, saves) + entry.writes
+        limits: tuple[Write, ...] = ()
+        if session.record.agent is None:  # the limit of a sub-agent is stored with it
+            limits = tuple(LimitRun(save.run_id, entry.caps.timeout) for save in saves if isinstance(save, StartRun))
+        writes += steered + limits + entry.writes
         move = Move(session.record.id, after.state, writes, now, session.tracking)
         try:
             committed = await session.ports.store.commit(move)
@@ -186,11 +189,6 @@ class MoveLoop(Struct, eq=False):
                 take_plan(session, save)
             case _:
                 pass  # a row, which no field of the record shows
-
-    def _limit_runs(self, entry: InboxEntry, saves: tuple[Save, ...]) -> tuple[Write, ...]:
-        """Time limit of a run of the user; a sub-agent's is stored with it."""
-        began = [save for save in saves if isinstance(save, StartRun) and self.session.record.agent is None]
-        return tuple(LimitRun(save.run_id, entry.caps.timeout) for save in began)
 
     async def _read_title(self) -> None:
         """The first human message names the conversation, till then a command; the store has cut it to length."""
@@ -280,7 +278,7 @@ class MoveLoop(Struct, eq=False):
         ahead = [one for one in first if one.role is Role.ASSISTANT]
         for message in ahead:
             publish(MessageSaved(message))
-        for result in _collect_results(effects):
+        for result in [effect.result for effect in effects if isinstance(effect, SaveToolResult)]:
             publish(ToolEnded(result, self.runner.elapsed(result.call_id), self.runner.ended(result.call_id)))
         for message in messages:
             if message not in ahead:
@@ -311,12 +309,9 @@ class MoveLoop(Struct, eq=False):
         """Tell hooks that a run is over."""
         start_idle_timer(self.session)
         if self.session.record.agent is not None:
-            tell_agent_ended(self.session, _result_of(self.session.state))
-
-
-def _result_of(state: State) -> str:
-    """Result or last words of a sub-agent."""
-    return state.result if isinstance(state, Completed) else state.partial if isinstance(state, Failed) else ""
+            state = self.session.state
+            words = state.result if isinstance(state, Completed) else state.partial if isinstance(state, Failed) else ""
+            tell_agent_ended(self.session, words)
 
 
 def _may_be_named(record: ConversationRecord) -> bool:
@@ -328,7 +323,3 @@ def _may_be_named(record: ConversationRecord) -> bool:
 def _is_aborted(effects: tuple[Effect, ...]) -> bool:
     """True where the user stops a model call."""
     return any(isinstance(effect, AbortLlm) for effect in effects)
-
-
-def _collect_results(effects: tuple[Effect, ...]) -> list[ToolResult]:
-    return [effect.result for effect in effects if isinstance(effect, SaveToolResult)]

@@ -179,12 +179,9 @@ async def _flush(session: Session, memory: Memory, model: str, rows: Sequence[St
         if not calls or is_no_reply(text_in(reply.blocks)):
             return
         results = tuple([await flush.carry_out(call) for call in calls[:MOST_CALLS]])
-        left = tuple(_refuse_call(call) for call in calls[MOST_CALLS:])
+        refusal = (TextBlock("Too many calls at once; this one was not made."),)
+        left = tuple(ToolResultBlock(call.id, refusal, is_error=True) for call in calls[MOST_CALLS:])
         messages += [ModelMessage(Role.ASSISTANT, reply.blocks), ModelMessage(Role.USER, results + left)]
-
-
-def _refuse_call(call: ToolUseBlock) -> ToolResultBlock:
-    return ToolResultBlock(call.id, (TextBlock("Too many calls at once; this one was not made."),), is_error=True)
 
 
 async def _ask(session: Session, model: str, messages: Sequence[ModelMessage]) -> ModelReply:

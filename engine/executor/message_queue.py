@@ -335,7 +335,10 @@ class MessageQueue:
                 return
             first = self.waiting[0]
             try:
-                receipt = await self._send(first)
+                if first.is_shell:
+                    receipt = await run_shell(self._session, *shell_line(first.text), first.id)
+                else:
+                    receipt = await send(self._session, first.text, first.image_ids, self._caps, first.id)
             except StorageError as error:
                 receipt = Refused(str(error))
             if isinstance(receipt, Accepted):
@@ -344,11 +347,6 @@ class MessageQueue:
                 self.held = True
                 self._session.publisher.publish(Noticed(f"The queue is paused: {receipt.reason}"))
             self._tell()
-
-    async def _send(self, first: QueuedMessage) -> Receipt:
-        if first.is_shell:
-            return await run_shell(self._session, *shell_line(first.text), first.id)
-        return await send(self._session, first.text, first.image_ids, self._caps, first.id)
 
     def _tell(self) -> None:
         if self.waiting or self._told or not self.held:

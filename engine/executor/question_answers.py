@@ -20,12 +20,12 @@ from engine.machine.effects import ExecTool
 from engine.machine.events import ApprovalAnswered, ApprovalLapsed, ApprovalNeeded, Verdict
 from engine.machine.messages import LastMessage, Role, ToolCall, ToolResultBlock, ToolStatus
 from engine.machine.states import AwaitingApproval, Errored, Idle, State
-from engine.permissions.asked import AskedCall, differences
+from engine.permissions.asked import differences
 from engine.permissions.policy import Allow, Ask, Decision, Limits
 from engine.ports.profiles import ASK_TOOL
 from engine.updates import ApprovalAsked, Question
 from tools.asked_questions import Answers, answered_text, cleaned_answers, why_no_answers
-from tools.contract import JsonObject, ToolInputError, ToolRequest
+from tools.contract import JsonObject, ToolInputError
 
 CHOOSE: Final = "Choose an answer first, or decline to answer."
 CARD_CLOSED: Final = "The question was closed without an answer."
@@ -172,17 +172,14 @@ async def reconsider(session: Session) -> None:
         _post(session, limits, ApprovalLapsed(state.gen, question.call.id))
         return
     decision = decide_call(session, ExecTool(state.gen, question.call), ready, limits)
-    if isinstance(decision, Ask) and not _shows_other(asked, ready.request, limits):
+    # Differences besides the mode require another question.
+    shows_other = differences(asked, ready.request, replace(limits, mode=asked.limits.mode))
+    if isinstance(decision, Ask) and not shows_other:
         session.post(
             lambda: _ask_on(session, question, limits, ApprovalNeeded(state.gen, asked.call_id, decision.reason))
         )
         return
     _post(session, limits, ApprovalLapsed(state.gen, question.call.id, _note(question, decision, asked.limits, limits)))
-
-
-def _shows_other(asked: AskedCall, request: ToolRequest, limits: Limits) -> str:
-    """Differences from the question besides the mode: they require another question."""
-    return differences(asked, request, replace(limits, mode=asked.limits.mode))
 
 
 def _ask_on(session: Session, question: Question, limits: Limits, event: ApprovalNeeded) -> ApprovalNeeded:

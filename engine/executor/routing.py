@@ -134,18 +134,15 @@ async def _offer(session: Session, route: Route) -> Route:
         session.questions.offer = None
         session.publisher.publish(Routed(None))
     match verdict:
-        case StartAgents(agents=agents):
-            return _with_agents(route, agents) if agents else route
+        case StartAgents(agents=()):
+            return route
+        case StartAgents(agents=agents):  # as the user changed it
+            strategy = Strategy.DELEGATE if len(agents) == 1 else route.strategy
+            return replace(route, strategy=strategy, agents=agents)
         case AnswerAlone():
             return Route(reasoning=route.reasoning, confidence=route.confidence)
         case _:
             assert_never(verdict)
-
-
-def _with_agents(route: Route, agents: tuple[RouteAgent, ...]) -> Route:
-    """The decision as the user changed it."""
-    strategy = Strategy.DELEGATE if len(agents) == 1 else route.strategy
-    return replace(route, strategy=strategy, agents=agents)
 
 
 def _settle(offer: RouteOffer, verdict: RouteVerdict) -> None:

@@ -124,9 +124,9 @@ class ServerSampling(Struct, frozen=True):
         tokens = _count_input(request)
         usage = Usage(input_tokens=tokens, output_tokens=request.max_tokens or 0)
         price = await asyncio.to_thread(self.calling.ports.providers.price, model, usage)
-        bound = (
-            "price unknown" if price is None else f"about {_format_price(price)} at most" if price else "free of charge"
-        )
+        bound = "price unknown" if price is None else "free of charge"
+        if price:
+            bound = f"about ${max(price, LEAST_SHOWN):.4f} at most"
         return f"~{tokens:,} to read, {bound}"
 
     async def _ask_model(self, server: str, model: str, request: ModelRequest) -> ModelReply:
@@ -143,10 +143,6 @@ class ServerSampling(Struct, frozen=True):
             return reply
         self.asking.publisher.publish(Noticed(f"MCP server {clean_line(server)} got no answer: {why}"))
         raise SampleRefused(NO_ANSWER, INTERNAL, why)
-
-
-def _format_price(price: float) -> str:
-    return f"${price:.4f}" if price >= LEAST_SHOWN else f"${LEAST_SHOWN:.4f}"
 
 
 def _count_input(request: ModelRequest) -> int:

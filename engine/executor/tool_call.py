@@ -368,7 +368,7 @@ def _note_progress(session: Session, call: ToolCall, facts: CallFacts, progress:
         case TerminalRows(text=text):
             facts.tail, facts.wants_screen = text[-TAIL:], progress.wants_screen
         case ProcessStarted(pid, started):
-            _note_process(session, call.id, pid, started)
+            session.background.start(session.ports.store.note_process(session.record.id, call.id, pid, started))
         case ProcessesEnded(count, survivors):
             facts.ended, facts.survivors = count, survivors
         case OutputSoFar():
@@ -405,10 +405,6 @@ def name_actor(record: ConversationRecord) -> str:
     if record.agent is not None:
         return f"sub-agent '{heading_of(record.agent.task)}' ({record.id})"
     return f"conversation '{record.title}' ({record.id})" if record.title else ""
-
-
-def _note_process(session: Session, call_id: str, pid: int, started: int) -> None:
-    session.background.start(session.ports.store.note_process(session.record.id, call_id, pid, started))
 
 
 async def _store_images(session: Session, act: ExecTool, tool: Tool, output: ToolOutput, facts: CallFacts) -> None:

@@ -108,14 +108,10 @@ def prompt_facts(session: Session) -> PromptFacts:
 def _offer_tools(session: Session) -> list[ToolSpec]:
     """The tools that its model is offered; a model that works by rules searches no notes."""
     rules_only = not _summarizes(session)
-    left_out = {*(MEMORY_TOOLS if rules_only else ()), *(() if _may_plan(session) else (EXIT_PLAN,))}
+    # Behind an accepted plan too: taking the tool away then would cost the cached request.
+    plans = session.record.permission_mode is PermissionMode.PLAN or bool(session.record.plan)
+    left_out = {*(MEMORY_TOOLS if rules_only else ()), *(() if plans else (EXIT_PLAN,))}
     return [tool.spec for name, tool in tools_of(session).items() if name not in left_out]
-
-
-def _may_plan(session: Session) -> bool:
-    """True in plan mode, and behind an accepted plan: taking the tool away then would cost the cached request."""
-    record = session.record
-    return record.permission_mode is PermissionMode.PLAN or bool(record.plan)
 
 
 def _summarizes(session: Session) -> bool:
@@ -298,14 +294,12 @@ def sizes_text(
     """Tokens before and after, and the cost; `known` are those before, by default the ones of the last reply."""
     record = session.record
     sign = "" if known or (record.context_tokens and not record.context_estimated) else "~"
-    known = known or record.context_tokens or _estimate_view(session, rows)
+    known = known or record.context_tokens
+    if not known:
+        ratio = session.calibration.ratio(record.model)
+        known = round(measure(prompt_facts(session), rows, record.view).total * ratio)
     cost = f" · {dollars(cost_usd)}" if cost_usd else ""
     return f"{sign}{_format_tokens(known)} → ~{_format_tokens(tokens)} tokens{cost}"
-
-
-def _estimate_view(session: Session, rows: Sequence[StoredMessage]) -> int:
-    ratio = session.calibration.ratio(session.record.model)
-    return round(measure(prompt_facts(session), rows, session.record.view).total * ratio)
 
 
 def _format_tokens(tokens: int) -> str:

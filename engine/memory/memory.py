@@ -59,7 +59,8 @@ class NoteFolder(Struct, frozen=True):
 
     def files(self, scope: str) -> list[NoteFile]:
         """The files of a scope, those with the last names first; links and other things are passed over."""
-        _check_scope(scope)
+        if not _SCOPE.fullmatch(scope):
+            raise NoteRefused("There is no such scope of notes.")
         found: list[NoteFile] = []
         try:
             with os.scandir(self._folder_of(scope)) as entries:
@@ -144,11 +145,6 @@ class NoteFolder(Struct, frozen=True):
             folder /= part
             _refuse_links(folder)
         return folder
-
-
-def _check_scope(scope: str) -> None:
-    if not _SCOPE.fullmatch(scope):
-        raise NoteRefused("There is no such scope of notes.")
 
 
 def _refuse_links(folder: Path) -> None:
@@ -250,7 +246,11 @@ class Memory:
         words = words_of(query)
         complete = all([await self.refresh(scope) for scope in scopes])
         hits = await self.index.search(words, scopes, limit)
-        return NotesFound(tuple(_build_note(hit.path, hit.line, hit.text, words) for hit in hits), complete)
+        found: list[FoundNote] = []
+        for hit in hits:
+            offset, shown = cut_excerpt(hit.text, words)
+            found.append(FoundNote(hit.path, hit.line + offset - 1, shown))
+        return NotesFound(tuple(found), complete)
 
     async def refresh(self, scope: str) -> bool:
         """Bring the index of a scope up to date with its files; False where the time was too short for all of them."""
@@ -258,7 +258,8 @@ class Memory:
             deadline = time.monotonic() + INDEX_SECONDS
             files = {file.path: file for file in await asyncio.to_thread(self._folder.files, scope)}
             known = await self.index.known(scope)
-            changed = [file for path, file in files.items() if not _is_same(known.get(path), file)]
+            stamps = {path: (file.size, file.changed) for path, file in known.items()}
+            changed = [file for path, file in files.items() if stamps.get(path) != (file.size, file.changed)]
             gone = [path for path in known if path not in files]
             while changed or gone:
                 if time.monotonic() > deadline:
@@ -335,12 +336,3 @@ def first_line(text: str) -> str:
 def entry_text(heading: str, body: str) -> str:
     """An entry of a file of notes: a heading that says where it is from, and its text without headings of that rank."""
     return f"{HEADING}{heading}\n{re.sub(r'(?m)^#{1,2} ', '### ', body.strip())}"
-
-
-def _is_same(known: NoteFile | None, file: NoteFile) -> bool:
-    return known is not None and (known.size, known.changed) == (file.size, file.changed)
-
-
-def _build_note(path: str, line: int, text: str, words: Sequence[str]) -> FoundNote:
-    offset, shown = cut_excerpt(text, words)
-    return FoundNote(path, line + offset - 1, shown)

@@ -53,20 +53,14 @@ def split_passages(text: str) -> list[Passage]:
             first = number
             if not line.strip():
                 continue
-        for piece in _split_line(line):
-            found.append(Passage(number, piece))
-        rest = line[len(line) // LONGEST * LONGEST :]
+        full = len(line) // LONGEST * LONGEST  # a line that is too long is cut into full pieces and a rest
+        found += [Passage(number, line[start : start + LONGEST]) for start in range(0, full, LONGEST)]
+        rest = line[full:]
         lines = [*lines, rest] if size else [rest]
         size += len(rest) + 1
     if any(line.strip() for line in lines):
         found.append(Passage(first, "\n".join(lines)))
     return found
-
-
-def _split_line(line: str) -> Iterator[str]:
-    """The full pieces of a line that is too long for one passage, without its rest."""
-    for start in range(0, len(line) // LONGEST * LONGEST, LONGEST):
-        yield line[start : start + LONGEST]
 
 
 def words_of(query: str) -> tuple[str, ...]:
@@ -85,11 +79,8 @@ def count_word(low: str, word: str) -> int:
     count = low.count(word)
     if not count or len(word) > SHORT or not word.isascii():
         return count
-    return sum(_stands_alone(low, place, place + len(word)) for place in _find_places(low, word))
-
-
-def _stands_alone(low: str, start: int, end: int) -> bool:
-    return not (low[max(start - 1, 0) : start].isalnum() or low[end : end + 1].isalnum())
+    spans = ((place, place + len(word)) for place in _find_places(low, word))
+    return sum(not (low[max(start - 1, 0) : start].isalnum() or low[end : end + 1].isalnum()) for start, end in spans)
 
 
 def cut_excerpt(text: str, words: Sequence[str]) -> tuple[int, str]:
@@ -201,7 +192,11 @@ async def search_unseen(
         if left < 0:
             break
     best = _choose_best(matches, read, len(words), limit)
-    return tuple([await _build_hit(store, record.id, match, words) for match in best])
+    hits: list[UnseenHit] = []
+    for match in best:
+        line, shown = cut_excerpt(await read_message(store, record.id, match.seq) or "", words)
+        hits.append(UnseenHit(match.seq, line, match.kind, shown))
+    return tuple(hits)
 
 
 def kind_of_message(message: StoredMessage) -> str:
@@ -271,9 +266,3 @@ def _score(match: _Match, rarity: Sequence[float]) -> float:
     usual = 1 + match.length / USUAL_LENGTH
     pairs = zip(match.counts, rarity, strict=True)
     return sum(rare * (1 + count / (count + usual)) for count, rare in pairs if count)
-
-
-async def _build_hit(store: Store, conversation_id: str, match: _Match, words: Sequence[str]) -> UnseenHit:
-    text = await read_message(store, conversation_id, match.seq) or ""
-    line, shown = cut_excerpt(text, words)
-    return UnseenHit(match.seq, line, match.kind, shown)

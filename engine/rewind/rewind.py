@@ -171,7 +171,8 @@ class Rewinding(Struct, eq=False):
 
     async def _steps(self, conversation_id: str) -> list[FileStep]:
         """File changes of each turn; none yet for the open one."""
-        return [_without_open(one) for one in await self.log.steps(conversation_id)]
+        steps = await self.log.steps(conversation_id)
+        return [replace(one, changes=()) if one.state is StepState.OPEN else one for one in steps]
 
     async def preview_undo(self, record: ConversationRecord) -> Preview:
         """Preview of the file changes when undoing the last rewind. Raises StorageError, CannotRewind."""
@@ -352,19 +353,11 @@ async def _refuse_busy(log: TurnLog, conversation_id: str) -> None:
         raise CannotRewind(BUSY)
 
 
-def _without_open(step: FileStep) -> FileStep:
-    """Drop the changes of an open step, which contains only the states before them."""
-    return replace(step, changes=()) if step.state is StepState.OPEN else step
-
-
 def _choose_changes(preview: Preview, overwrite: Collection[bytes]) -> tuple[FileChange, ...]:
     if preview.refusal:
         raise CannotRewind(preview.refusal)
-    return tuple(one.change for one in preview.files if _is_chosen(one, overwrite))
-
-
-def _is_chosen(file: PreviewFile, overwrite: Collection[bytes]) -> bool:
-    return file.possible and (not file.conflict or file.change.path in overwrite)
+    files = (one for one in preview.files if one.possible and (not one.conflict or one.change.path in overwrite))
+    return tuple(one.change for one in files)
 
 
 def _find_takeback(steps: Sequence[FileStep]) -> Takeback | None:

@@ -311,7 +311,8 @@ class TaskTracker:
         except (ProviderError, StorageError, TaskRefused, TimeoutError) as error:
             throttled = isinstance(error, ProviderError) and error.kind in THROTTLED
             await self._settle_failure(
-                MessageTracking.PENDING if throttled else MessageTracking.FAILED, _explain(error)
+                MessageTracking.PENDING if throttled else MessageTracking.FAILED,
+                SLOW if isinstance(error, TimeoutError) else str(error),
             )
             if throttled:
                 self._buffer.restore(await self._store.pending(self._session.record.id), self._now())
@@ -368,7 +369,3 @@ class TaskTracker:
         if await self._store.spent_tokens(session.record.id, since) >= most:
             text = f"Task tracking of this conversation has used its {most:,} tokens of one day (setting {SETTING})."
             raise ProviderError(text, kind=BUDGET, retryable=False)
-
-
-def _explain(error: Exception) -> str:
-    return SLOW if isinstance(error, TimeoutError) else str(error)
