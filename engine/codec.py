@@ -17,7 +17,7 @@ from msgspec import Struct
 from engine.machine.messages import Block, TextBlock, ToolResult, Usage
 from engine.machine.states import State
 from engine.machine.views import MOST_EARLIER, EarlierView, Omission
-from engine.records.totals import Totals
+from engine.records.runs import Totals
 from tools.contract import AgentsDisplay, Display
 from tools.todo_items import TodoList
 

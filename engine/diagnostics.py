@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from engine.codec import encode_blocks
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError
-from engine.records.model_calls import CallPurpose
+from engine.records.runs import CallPurpose
 from tools.files.locked_file import append_record, replace_content
 from tools.files.own_files import make_folder, open_own
 from tools.redaction import MARGIN, redacted, redacted_end, redacted_start

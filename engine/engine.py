@@ -31,12 +31,12 @@ from engine.records import (
     Attachment,
     ConversationQuery,
     ConversationSummary,
+    ForkPlace,
     NewConversation,
     Recovery,
     SideExchange,
     StoredMessage,
 )
-from engine.records.forks import ForkPlace
 from engine.rule_store import RuleStore
 from engine.tracking.boards import TaskBoards
 from tools.mcp_form import LEFT, FormAnswer, ServerForm

@@ -13,7 +13,7 @@ from engine.machine.effects import Strategy
 from engine.machine.messages import Role, ToolCall, ToolResult
 from engine.machine.states import AgentOutcome, State
 from engine.records import ConversationRecord, QueuedMessage, RunPriority, StoredMessage, ToolCallRecord
-from engine.records.model_calls import ModelCall
+from engine.records.runs import ModelCall
 from engine.records.tracked_tasks import TrackingStatus
 from tools.contract import JobInfo, Progress, ToolClass, ToolRequest
 

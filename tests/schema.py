@@ -5,8 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-from engine.store.migrations import MIGRATIONS, migrate
-from engine.store.newest_schema import BETWEEN, SCRIPT
+from engine.store.migrations import BETWEEN, MIGRATIONS, SCRIPT, migrate
 
 MADE_BY_SQLITE: Final = frozenset({"shadow"})
 """Tables that come with the virtual table they belong to."""

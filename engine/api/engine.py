@@ -25,16 +25,14 @@ if TYPE_CHECKING:
         ConversationQuery,
         ConversationRecord,
         ConversationSummary,
+        ForkPlace,
         FoundText,
         SearchAnswer,
         SideExchange,
         StoredMessage,
     )
-    from engine.records.forks import ForkPlace
-    from engine.records.model_calls import CallSum
-    from engine.records.runs import RunRecord
+    from engine.records.runs import CallSum, RunRecord, TurnSummary
     from engine.records.tracked_tasks import TaskBoardView, TaskPage, TaskStatus, TrackedTask, TrackingStatus
-    from engine.records.turns import TurnSummary
     from engine.rewind.values import Changed, Done, Preview, RewindList, RewindScope
     from engine.rule_store import ActiveRule
     from engine.search import SearchQuery

@@ -22,8 +22,7 @@ from engine.machine.states import AwaitingLlm, Compacting, CompactingContext, is
 from engine.machine.views import CompactionCause, CompactionDraft
 from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.records import StoredMessage, TitleBy
-from engine.records.model_calls import CallPurpose
-from engine.records.turns import TurnDigest, TurnNote
+from engine.records.runs import CallPurpose, TurnDigest, TurnNote
 from engine.updates import AnswerEnded, BackgroundSummary, RunEnded, StateChanged, Update
 
 log = logging.getLogger(__name__)

@@ -31,8 +31,7 @@ from engine.ports import (
     UsageTold,
 )
 from engine.ports.growing_values import GrowingValues
-from engine.records.model_calls import PREVIEW, CallPurpose, CallStatus, ModelCall
-from engine.records.totals import Totals, total_cost
+from engine.records.runs import PREVIEW, CallPurpose, CallStatus, ModelCall, Totals, total_cost
 from engine.run_options import Effort
 from engine.updates import CallEnded, Noticed, Paced
 from tools.clean import clean_line

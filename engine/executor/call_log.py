@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from engine.machine.messages import Usage
 from engine.ports import ModelRequest
-from engine.records.model_calls import INPUT_PREVIEW, CallPurpose, CallStatus, ModelCall
+from engine.records.runs import INPUT_PREVIEW, CallPurpose, CallStatus, ModelCall
 
 PriceOf: TypeAlias = Callable[[str, Usage], float | None]
 """US dollars by model reference and usage; None where unknown."""

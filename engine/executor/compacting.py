@@ -49,8 +49,7 @@ from engine.machine.views import (
 from engine.ports import ProviderError, StorageError
 from engine.ports.hooks import HookEvent
 from engine.records import StoredMessage
-from engine.records.model_calls import CallPurpose
-from engine.records.totals import total_cost
+from engine.records.runs import CallPurpose, total_cost
 from tools.contract import JsonObject
 
 EMPTY = "The model sent an empty summary; nothing was changed"

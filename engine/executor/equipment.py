@@ -13,7 +13,7 @@ from engine.executor.session import Session
 from engine.machine.messages import Role, TextBlock, text_in
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, ServerSearch, StorageError
 from engine.ports.extensions import ExtensionPrompt, FolderSource, ReadListener
-from engine.records.model_calls import CallPurpose
+from engine.records.runs import CallPurpose
 from tools.contract import Tool, ToolClass, ToolOutput, ToolRequest, ToolSpec
 from tools.failure import ToolFailure
 from tools.web.contract import PageAnswer, WebFindings, WebQuery

@@ -52,7 +52,7 @@ from engine.machine.step import step
 from engine.machine.transition import Step
 from engine.ports import Committed, DatabaseBusy, LimitRun, Move, StorageError, Write
 from engine.records import COMMAND_TITLE, ConversationRecord, StoredMessage, TitleBy
-from engine.records.model_calls import ModelCall
+from engine.records.runs import ModelCall
 from engine.updates import (
     ConversationChanged,
     LiveTextDropped,

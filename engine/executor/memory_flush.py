@@ -24,7 +24,7 @@ from engine.machine.messages import Role, TextBlock, ToolResultBlock, ToolUseBlo
 from engine.memory.memory import LONGEST_ENTRY, Memory, NoteRefused, entry_text
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, StorageError
 from engine.records import StoredMessage
-from engine.records.model_calls import CallPurpose
+from engine.records.runs import CallPurpose
 from tools.arguments import Arguments, object_schema
 from tools.contract import JsonObject, ToolClass, ToolInputError, ToolSpec
 

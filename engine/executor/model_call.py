@@ -62,7 +62,7 @@ from engine.ports import (
 )
 from engine.ports.hooks import HookEvent
 from engine.records import PermissionMode, StoredMessage
-from engine.records.model_calls import CallPurpose
+from engine.records.runs import CallPurpose
 from engine.rewind.rewind import describe_restored_files
 from engine.updates import LiveTextDropped, Noticed, TextArrived, ThinkingArrived, ToolDrafted
 from tools.contract import SandboxMode, ToolClass

@@ -17,7 +17,7 @@ from engine.machine.events import RouteDecided
 from engine.machine.messages import ToolCall, Usage
 from engine.ports import ProfileError, ProviderError, StorageError
 from engine.records import PermissionMode
-from engine.records.model_calls import CallPurpose
+from engine.records.runs import CallPurpose
 from engine.updates import (
     MOST_TASKS,
     AnswerAlone,

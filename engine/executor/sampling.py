@@ -17,7 +17,7 @@ from engine.executor.session import Session
 from engine.machine.messages import Block, ImageBlock, Role, StopReason, TextBlock, Usage, text_in
 from engine.machine.states import run_of
 from engine.ports import ImageBytes, ModelMessage, ModelReply, ModelRequest, ProviderError, StorageError
-from engine.records.model_calls import CallPurpose
+from engine.records.runs import CallPurpose
 from engine.updates import Noticed
 from tools.clean import clean_line
 from tools.images.contract import ImageRejected

@@ -12,7 +12,7 @@ from engine.executor.asking import Changing, ModelAnswer, answer_to, keep
 from engine.executor.session import Session
 from engine.ports import ConversationChanges, ProviderError
 from engine.records import SideExchange
-from engine.records.model_calls import CallPurpose
+from engine.records.runs import CallPurpose
 
 SMALL_PATIENCE: Final = 30.0
 """Seconds after which an answer is no longer waited for."""

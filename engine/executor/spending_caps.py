@@ -10,7 +10,7 @@ from typing import Final
 from engine.permissions.projects import project_of
 from engine.ports import Clock
 from engine.ports.statistics import StatisticsStore
-from engine.records.spending import CallMark, Spending, Spent
+from engine.records.statistics import CallMark, Spending, Spent
 from tools.wording import counted
 
 CENT: Final = 0.01

@@ -68,7 +68,7 @@ from engine.ports import (
 from engine.records import ConversationRecord
 from engine.records import event_payloads as payloads
 from engine.records.events import EventKind
-from engine.records.model_calls import INPUT_PREVIEW, PREVIEW, ModelCall
+from engine.records.runs import INPUT_PREVIEW, PREVIEW, ModelCall
 from tools.contract import JsonObject
 
 SYSTEM: Final = "system"

@@ -21,7 +21,7 @@ from engine.machine.states import State
 from engine.machine.views import CompactionFacts, ContextView
 from engine.records import StoredMessage
 from engine.records.events import EventKind
-from engine.records.model_calls import ModelCall
+from engine.records.runs import ModelCall
 
 
 class AppendMessage(Struct, frozen=True):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from engine.records.spending import CallMark, Spending
-from engine.records.statistics import Statistics, StatisticsQuery
+from engine.records.statistics import CallMark, Spending, Statistics, StatisticsQuery
 
 
 class StatisticsStore(Protocol):

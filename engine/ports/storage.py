@@ -18,6 +18,7 @@ from engine.records import (
     ConversationQuery,
     ConversationRecord,
     ConversationSummary,
+    ForkPlace,
     FoundText,
     NewConversation,
     PermissionMode,
@@ -30,10 +31,7 @@ from engine.records import (
     TitleBy,
     ToolCallRecord,
 )
-from engine.records.forks import ForkPlace
-from engine.records.model_calls import CallSum, ModelCall
-from engine.records.runs import RunRecord
-from engine.records.turns import TurnDigest, TurnNote, TurnSummary
+from engine.records.runs import CallSum, ModelCall, RunRecord, TurnDigest, TurnNote, TurnSummary
 from engine.run_options import Effort
 from engine.search import SearchQuery
 from tools.contract import JsonObject, PreparedImage, SandboxMode

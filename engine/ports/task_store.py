@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 
 from engine.records import StoredMessage
-from engine.records.model_calls import ModelCall
+from engine.records.runs import ModelCall
 from engine.records.tracked_tasks import TaskBoardView, TaskPage, TaskStatus, TrackedTask, TrackingStatus
 
 

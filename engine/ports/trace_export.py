@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from engine.records.trace_export import RejectedSpans, TraceBatch
+from engine.records.traces import RejectedSpans, TraceBatch
 
 
 class TraceQueue(Protocol):

@@ -11,10 +11,11 @@ from msgspec import Struct, field
 from engine.machine.messages import Block, Origin, Role, ToolStatus, Usage
 from engine.machine.states import AgentOutcome, State
 from engine.machine.views import CompactionFacts, ContextView, EarlierView, Omission
-from engine.records.totals import Totals
+from engine.records.runs import Totals
 from engine.run_options import Effort
 from engine.run_options import PermissionMode as PermissionMode
 from engine.search import Speaker
+from tools.clean import reveal_name
 from tools.contract import SandboxMode
 from tools.todo_items import TodoList
 
@@ -387,3 +388,55 @@ class Recovery(Struct, frozen=True):
     def changed(self) -> bool:
         """True when recovery changed something; a second start would find less to do."""
         return bool(self.interrupted_calls or self.interrupted_run or self.kept_error or self.messages_added)
+
+
+class ForkPlace(Struct, frozen=True):
+    """Working directory of a copy, other than that of its source."""
+
+    cwd: Path
+    note: str = ""
+    """Paragraph for the model about it, behind the appended system prompt."""
+
+
+NOTE: Final = (
+    "This conversation is a copy that continues in the working directory {folder}. The messages before it are about"
+    " {source}, so look at files again before you rely on them."
+)
+
+
+def moved_place(source: Path, folder: Path) -> ForkPlace:
+    """Place of a copy in another folder, with the paragraph that tells its model about it."""
+    return ForkPlace(folder, NOTE.format(folder=reveal_name(folder), source=reveal_name(source)))
+
+
+ID: Final = "unstored"
+
+
+def unstored_record(cwd: Path, sandbox: SandboxMode, *, required: bool) -> ConversationRecord:
+    """The record of a new conversation in `cwd`; it has one id per folder, which no stored one has."""
+    return ConversationRecord(
+        id=f"{ID}:{cwd}",
+        title="",
+        cwd=cwd,
+        model="",
+        profile="",
+        permission_mode=PermissionMode.ASK,
+        system_prompt="",
+        append_system_prompt="",
+        context_window=0,
+        context_tokens=0,
+        context_estimated=False,
+        totals=Totals(),
+        draft="",
+        scroll_seq=0,
+        context_start_seq=1,
+        summary="",
+        archived=False,
+        deleted=False,
+        created_at=0.0,
+        updated_at=0.0,
+        message_count=0,
+        owner_pid=None,
+        sandbox=sandbox,
+        sandbox_required=required,
+    )

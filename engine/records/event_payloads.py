@@ -11,7 +11,7 @@ from engine.codec import storable
 from engine.machine.messages import Usage
 from engine.machine.states import AgentStatus, Completed, Failed
 from engine.records import AgentFacts
-from engine.records.model_calls import PREVIEW
+from engine.records.runs import PREVIEW
 from engine.records.tracked_tasks import TrackedTask
 from tools.contract import JsonObject
 

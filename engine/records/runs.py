@@ -1,6 +1,9 @@
-"""Record of a run that has ended or is under way (SPEC SDK-08)."""
+"""Runs, their model calls and sums, and the turns of a conversation: rows of the store, as values."""
 
 from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
@@ -52,3 +55,165 @@ class RunRecord(Struct, frozen=True):
     seconds: float
     """0 while it runs."""
     agents: RunAgents | None = None
+
+
+def total_cost(*costs: float | None) -> float | None:
+    """Sum of all costs; unknown if one is."""
+    known = [one for one in costs if one is not None]
+    return sum(known) if len(known) == len(costs) else None
+
+
+class Totals(Struct, frozen=True):
+    """Usage of a conversation so far; `cost_usd` is None once a price was unknown."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_tokens: int = 0
+    cache_read_tokens: int = 0
+    cost_usd: float | None = 0.0
+
+    @classmethod
+    def of(cls, used: Usage, cost_usd: float | None) -> Totals:
+        """Totals of one model call."""
+        return cls(used.input_tokens, used.output_tokens, used.cache_creation_tokens, used.cache_read_tokens, cost_usd)
+
+    @property
+    def tokens(self) -> int:
+        """Every token read and written, those of a cache too."""
+        return self.input_tokens + self.output_tokens + self.cache_creation_tokens + self.cache_read_tokens
+
+    def plus(self, other: Totals) -> Totals:
+        """Sum of both."""
+        return Totals(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cache_creation_tokens=self.cache_creation_tokens + other.cache_creation_tokens,
+            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
+            cost_usd=total_cost(self.cost_usd, other.cost_usd),
+        )
+
+
+PREVIEW: Final = 500
+"""Characters of an answer or an output that its record keeps (SPEC CLAW-81)."""
+INPUT_PREVIEW: Final = 50_000
+"""Characters of an input that its span keeps when verbose (SPEC CLAW-81)."""
+
+
+class CallPurpose(StrEnum):
+    """Purposes of model calls."""
+
+    REPLY = "reply"
+    COMPACTION = "compaction"
+    MEMORY = "memory"
+    """Notes written before a compaction."""
+    ROUTING = "routing"
+    TITLE = "title"
+    TURN_SUMMARY = "turn_summary"
+    SUGGESTION = "suggestion"
+    ASIDE = "aside"
+    TRACKING = "tracking"
+    """Tasks of the task board, found in messages."""
+    WEB_SEARCH = "web_search"
+    """Search of the web by the provider's server."""
+    WEB_PAGE = "web_page"
+    """Answer about a fetched page."""
+    SAMPLING = "sampling"
+    """Answer to a sampling request of an MCP server."""
+    EARLIER = "earlier"
+    """Usage of a conversation before its calls were recorded, in one row."""
+
+
+class CallStatus(StrEnum):
+    """Outcomes of a call."""
+
+    OK = "ok"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class ModelCall(Struct, frozen=True):
+    """A call that has ended; `cost_usd` is None where the price is unknown."""
+
+    id: str
+    purpose: CallPurpose
+    status: CallStatus
+    provider: str
+    model: str
+    """Name from the server, else the one in the request."""
+    usage: Usage = Usage()
+    """Usage from the server, up to the end of the call."""
+    estimated: bool = False
+    """True when the server counted nothing, or not to the end."""
+    cost_usd: float | None = 0.0
+    run_id: str = ""
+    """Run of the call; empty for calls beside runs."""
+    message_id: str = ""
+    """The message it became; empty where it became none."""
+    iteration: int = 0
+    attempt: int = 0
+    """Number of the attempt, from 1 on for retries."""
+    started_at: float = 0.0
+    duration_ms: int = 0
+    error: str = ""
+    """The kind of failure; empty where there was none."""
+    preview: str = ""
+    """Beginning of the answer."""
+    input_preview: str = ""
+    """The request as JSON, cut; empty unless verbose."""
+    stop: str = ""
+    """Stop reason of the reply, as in the Messages API; empty without one, and in calls read from the database."""
+
+
+class CallSum(Struct, frozen=True):
+    """The calls of a conversation for one purpose, together."""
+
+    purpose: CallPurpose
+    totals: Totals
+    calls: int
+    """Number of calls, including those that failed or were stopped."""
+    failed: int = 0
+    cancelled: int = 0
+    retries: int = 0
+    """Number of `calls` that repeated a failed one."""
+    estimated: int = 0
+    """Number of `calls` whose server counted no tokens, or not to the end."""
+    web_searches: int = 0
+    """Searches of the web that servers made in `calls`."""
+
+
+class TurnSummary(Struct, frozen=True):
+    """One prompt and its effects."""
+
+    seq: int
+    words: str
+    """First line, cut."""
+    created_at: float
+    tools: tuple[tuple[str, int], ...] = ()
+    """Tool and number of its calls, the most called first."""
+    failed: int = 0
+    """Calls that ended in an error."""
+    files: tuple[str, ...] = ()
+    """Paths that edits changed, in order."""
+    seconds: float = 0.0
+    cost_usd: float | None = None
+    """Cost of the turn; None where a price is unknown or nothing ran."""
+    summary: str = ""
+    """A model's, in a sentence or two; empty where none was made."""
+
+
+class TurnDigest(Struct, frozen=True):
+    """The newest turn, cut to the input of its summary."""
+
+    number: int
+    asked: str
+    answered: str
+    """Last text of the turn; empty without one."""
+    tools: tuple[tuple[str, int], ...] = ()
+    files: tuple[str, ...] = ()
+
+
+class TurnNote(Struct, frozen=True):
+    """A summary for one turn."""
+
+    number: int
+    text: str

@@ -1,4 +1,4 @@
-"""Sums of model calls and tool calls by day, model, folder and the like (docs/decisions/history.md)."""
+"""Sums over many conversations: statistics, and spending for the caps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from engine.records.totals import Totals, total_cost
+from engine.records.runs import Totals, total_cost
 
 
 class StatisticsGroup(StrEnum):
@@ -103,3 +103,33 @@ class Statistics(Struct, frozen=True):
         default_factory=dict[StatisticsGroup, tuple[CallGroup, ...]]
     )
     tools: tuple[ToolGroup, ...] = ()
+
+
+class Spent(Struct, frozen=True):
+    """Cost of model calls, as far as their prices are known."""
+
+    known_usd: float = 0.0
+    unpriced: int = 0
+    """Number of calls whose price is unknown."""
+
+    def plus(self, other: Spent) -> Spent:
+        """Sum of both."""
+        return Spent(self.known_usd + other.known_usd, self.unpriced + other.unpriced)
+
+
+class CallMark(Struct, frozen=True):
+    """The newest call that a sum has; rows of calls are only ever added, or removed with their conversation."""
+
+    row: int = 0
+    id: str = ""
+
+
+class Spending(Struct, frozen=True):
+    """Sums of calls, or of those after a mark."""
+
+    mark: CallMark
+    whole: bool
+    """True when it is no addition: the first answer, and where the call of the mark was removed."""
+    day: Spent = Spent()
+    folders: Mapping[str, Spent] = field(default_factory=dict[str, Spent])
+    """Sums by working directory, all time."""

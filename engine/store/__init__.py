@@ -25,9 +25,15 @@ from engine.store.faults import (
     is_read_only,
     sentence,
 )
-from engine.store.opening import BUSY_SECONDS, open_copy_in_memory, open_for_reading, open_for_writing, open_in_memory
+from engine.store.opening import (
+    BUSY_SECONDS,
+    StorePaths,
+    open_copy_in_memory,
+    open_for_reading,
+    open_for_writing,
+    open_in_memory,
+)
 from engine.store.store import SqliteStore
-from engine.store.store_paths import StorePaths
 from tools.files.own_files import make_folder
 
 __all__ = [

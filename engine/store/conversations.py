@@ -1,4 +1,4 @@
-"""The table `conversations`: rows as records and summaries, creation, lists and changes."""
+"""The table `conversations`: rows as values, creation, lists, changes, sub-agents and compactions."""
 
 from __future__ import annotations
 
@@ -21,26 +21,216 @@ from engine.codec import (
     encode_usage,
     storable,
 )
-from engine.machine.states import STATE_NAMES, Completed, Failed, Idle, State
-from engine.machine.views import ContextView
-from engine.ports import ConversationChanges, NoConversation, SetContext, StorageError
+from engine.machine.states import STATE_NAMES, AgentOutcome, AgentStatus, Completed, Failed, Idle, State, run_of
+from engine.machine.views import CompactionCause, CompactionFacts, CompactionKind, ContextView
+from engine.ports import ConversationChanges, NoConversation, RecordCompaction, SetContext, StorageError
 from engine.ports.task_store import MessageTracking
 from engine.records import (
+    AgentFacts,
+    AgentRow,
     ConversationQuery,
     ConversationSummary,
     NewConversation,
     PermissionMode,
+    RunPriority,
+    SpawnMode,
+    StoredCompaction,
     StoredConversation,
     TitleBy,
 )
-from engine.records.totals import Totals
+from engine.records.runs import Totals
 from engine.run_options import Effort
-from engine.store import agent_rows, compactions, planning, task_progress
-from engine.store.names import decode_names, encode_names
+from engine.store.names import decode_names, encode_names, escape_like, give_slug
 from engine.store.ownership import Instance
-from engine.store.slugs import give_slug
-from engine.store.task_rows import chosen_tracking
+from engine.store.tasks import parse_choice, settle_tracking
+from engine.store.tool_calls import read_todos
 from tools.contract import SandboxMode
+
+_LAST_WORDS = """SELECT text FROM messages WHERE conversation_id = ?1 AND role = 'assistant' AND TRIM(text) <> ''
+    AND run_id IS (SELECT id FROM runs WHERE conversation_id = ?1 ORDER BY rowid DESC LIMIT 1)
+    ORDER BY seq DESC LIMIT 1"""
+_AGENTS = """SELECT c.*,
+    (SELECT COUNT(*) FROM turns WHERE conversation_id = c.id) AS turn_count,
+    (SELECT iterations FROM runs WHERE conversation_id = c.id ORDER BY rowid DESC LIMIT 1) AS run_iterations,
+    (SELECT COUNT(DISTINCT assistant_message_id) FROM tool_calls WHERE conversation_id = c.id) AS tool_count,
+    (SELECT started_at FROM runs WHERE conversation_id = c.id ORDER BY rowid DESC LIMIT 1) AS run_started,
+    (SELECT ended_at FROM runs WHERE conversation_id = c.id ORDER BY rowid DESC LIMIT 1) AS run_ended
+    FROM conversations AS c"""
+
+
+def mark_subagent(connection: sqlite3.Connection, conversation_id: str, facts: AgentFacts) -> None:
+    """Make a conversation that was just created a sub-agent."""
+    connection.execute(
+        """UPDATE conversations SET kind = 'subagent', user_initiated = 0, parent_id = ?, spawn_mode = ?,
+            spawn_tool_use_id = ?, parent_context = ?, max_iterations = ?, priority = ?, agent_task = ?,
+            agent_ordinal = ?, agent_timeout = ? WHERE id = ?""",
+        (
+            facts.parent_id,
+            facts.mode,
+            storable(facts.call_id),
+            storable(facts.context),
+            facts.max_turns,
+            facts.priority,
+            storable(facts.task),
+            facts.ordinal,
+            facts.timeout,
+            conversation_id,
+        ),
+    )
+
+
+def make_background_agent(connection: sqlite3.Connection, agent_id: str) -> None:
+    """Make it a background agent: its parent no longer waits, and its end wakes the parent."""
+    connection.execute(
+        "UPDATE conversations SET spawn_mode = 'background', auto_wake = 1 WHERE id = ? AND kind = 'subagent'",
+        (agent_id,),
+    )
+
+
+def suppress_agent_wakes(connection: sqlite3.Connection, parent_id: str) -> None:
+    """Keep the ends of unfinished sub-agents from waking their parent."""
+    connection.execute(
+        """UPDATE conversations SET auto_wake = 0
+            WHERE parent_id = ? AND kind = 'subagent' AND state NOT IN ('completed', 'failed')""",
+        (parent_id,),
+    )
+
+
+def has_suppressed_wakes(connection: sqlite3.Connection, agent_id: str) -> bool:
+    """True when the user stopped its parent while it worked."""
+    row = connection.execute("SELECT auto_wake FROM conversations WHERE id = ?", (agent_id,)).fetchone()
+    return row is not None and not row["auto_wake"]
+
+
+def read_agent_facts(row: Any) -> AgentFacts | None:
+    """Sub-agent facts in a row of `conversations`; None for the user's own."""
+    if row["kind"] != "subagent":
+        return None
+    return AgentFacts(
+        parent_id=row["parent_id"] or "",
+        mode=SpawnMode(row["spawn_mode"] or SpawnMode.FAN_IN),
+        call_id=row["spawn_tool_use_id"] or "",
+        ordinal=row["agent_ordinal"] or 1,
+        task=row["agent_task"] or row["title"],
+        max_turns=row["max_iterations"] or 0,
+        timeout=row["agent_timeout"] or 0.0,
+        priority=RunPriority(row["priority"] or RunPriority.NORMAL),
+        context=row["parent_context"] or "",
+    )
+
+
+def read_agents(connection: sqlite3.Connection, parent_id: str) -> list[AgentRow]:
+    """Every sub-agent of a conversation, oldest first."""
+    rows = connection.execute(f"{_AGENTS} WHERE c.parent_id = ? ORDER BY c.rowid", (parent_id,)).fetchall()
+    return [found for row in rows if (found := _read_agent_row(row)) is not None]
+
+
+def list_agent_ids(connection: sqlite3.Connection, parent_id: str) -> list[str]:
+    """Ids of its sub-agents, oldest first."""
+    rows = connection.execute("SELECT id FROM conversations WHERE parent_id = ? ORDER BY rowid", (parent_id,))
+    return [str(row["id"]) for row in rows]
+
+
+def read_agent(connection: sqlite3.Connection, agent_id: str) -> AgentRow | None:
+    """One sub-agent, or None."""
+    row = connection.execute(f"{_AGENTS} WHERE c.id = ?", (agent_id,)).fetchone()
+    return _read_agent_row(row) if row is not None else None
+
+
+def read_last_words(connection: sqlite3.Connection, agent_id: str) -> str:
+    """The newest text of its last run, kept when it failed without a result."""
+    row = connection.execute(_LAST_WORDS, (agent_id,)).fetchone()
+    return str(row["text"]) if row is not None else ""
+
+
+def _read_agent_row(row: Any) -> AgentRow | None:
+    facts = read_agent_facts(row)
+    if facts is None:
+        return None
+    state = decode_state(row["state_json"])
+    run, outcome = run_of(state), None
+    iterations = run.iteration if run is not None else row["run_iterations"] or 0
+    if isinstance(state, Completed | Failed) and row["result_status"]:
+        status = AgentStatus(row["result_status"])
+        outcome = AgentOutcome(
+            row["id"],
+            status,
+            row["result_text"] or "",
+            row["result_error"] or "",
+            turns=iterations,
+            seconds=max((row["run_ended"] or 0.0) - (row["run_started"] or 0.0), 0.0),
+        )
+    return AgentRow(
+        id=row["id"],
+        facts=facts,
+        profile=row["profile"],
+        model=row["model"],
+        state=state,
+        outcome=outcome,
+        totals=decode_totals(row["totals_json"]),
+        iterations=iterations,
+        tool_iterations=row["tool_count"],
+        turns=row["turn_count"],
+        started_at=row["run_started"] or 0.0,
+        ended_at=row["run_ended"] or 0.0,
+    )
+
+
+MOST_COMPACTIONS = 100
+"""Newest attempts that are listed."""
+
+
+def add_compaction(connection: sqlite3.Connection, conversation_id: str, write: RecordCompaction, at: float) -> None:
+    """Store one attempt; a summary that took effect counts in `conversations.compaction_count`."""
+    facts = write.facts
+    connection.execute(
+        """INSERT INTO compactions (id, conversation_id, at, cause, kind, message_count, first_seq, start_seq, messages,
+            tokens_before, tokens_after, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        (
+            write.id,
+            conversation_id,
+            at,
+            facts.cause.value,
+            facts.kind.value,
+            facts.message_count,
+            facts.first_seq,
+            facts.start_seq,
+            facts.messages,
+            facts.tokens_before,
+            facts.tokens_after,
+            storable(facts.problem),
+        ),
+    )
+    if facts.kind is CompactionKind.SUMMARY:
+        connection.execute(
+            "UPDATE conversations SET compaction_count = compaction_count + 1 WHERE id = ?", (conversation_id,)
+        )
+
+
+def list_compactions(connection: sqlite3.Connection, conversation_id: str) -> list[StoredCompaction]:
+    """The newest attempts, newest first."""
+    rows = connection.execute(
+        "SELECT * FROM compactions WHERE conversation_id = ? ORDER BY message_count DESC, rowid DESC LIMIT ?",
+        (conversation_id, MOST_COMPACTIONS),
+    )
+    return [
+        StoredCompaction(
+            row["at"],
+            CompactionFacts(
+                CompactionCause(row["cause"]),
+                CompactionKind(row["kind"]),
+                row["message_count"],
+                row["first_seq"],
+                row["start_seq"],
+                row["messages"],
+                row["tokens_before"],
+                row["tokens_after"],
+                row["problem"],
+            ),
+        )
+        for row in rows
+    ]
+
 
 NO_FOLDER: Final = Path("/dev/null/no folder")
 """A path below an existing file: every access fails visibly."""
@@ -51,7 +241,7 @@ _COUNTED = """(SELECT MAX(seq) FROM messages WHERE conversation_id = c.id) AS me
     (SELECT json_group_array(json(totals_json)) FROM conversations WHERE parent_id = c.id) AS agents_totals"""
 """Columns that each take one step down an index, however long the conversation."""
 _COMPACTED = "(SELECT max(message_count) FROM compactions WHERE conversation_id = c.id) AS compacted_at"
-_ROWS = f"SELECT c.*, {_COUNTED}, {_COMPACTED} FROM conversations AS c"
+_CONVERSATIONS = f"SELECT c.*, {_COUNTED}, {_COMPACTED} FROM conversations AS c"
 LISTED = f"""SELECT c.id, c.title, c.slug, c.cwd, c.model, c.state, c.context_tokens, c.context_window, c.totals_json,
     c.archived_at, c.deleted_at, c.unread, c.updated_at, c.owner_instance, c.pinned_at, c.draft <> '' AS has_draft,
     c.user_initiated, c.todos_json,
@@ -63,7 +253,7 @@ NOT_SUPERSEDED = """NOT EXISTS (SELECT 1 FROM conversations AS head
 """A branch took its place (`/branches` shows both); once that one is in the trash, this one is back."""
 
 
-def create(connection: sqlite3.Connection, new: NewConversation, at: float) -> None:
+def create_conversation(connection: sqlite3.Connection, new: NewConversation, at: float) -> None:
     """Insert a conversation in state idle.
 
     Raises:
@@ -101,25 +291,27 @@ def create(connection: sqlite3.Connection, new: NewConversation, at: float) -> N
         ),
     )
     if new.agent is not None:
-        agent_rows.mark(connection, new.id, new.agent)
+        mark_subagent(connection, new.id, new.agent)
     give_slug(connection, new.id)
 
 
-def _folder(text: str) -> Path:
+def _parse_folder(text: str) -> Path:
     """The working directory that a row names; no folder at all where it names none, whatever wrote the database."""
     path = Path(text)
     return path if path.is_absolute() and ".." not in path.parts and "\0" not in text else NO_FOLDER
 
 
-def read(connection: sqlite3.Connection, conversation_id: str, instance: Instance) -> StoredConversation | None:
+def read_conversation(
+    connection: sqlite3.Connection, conversation_id: str, instance: Instance
+) -> StoredConversation | None:
     """One conversation, or None."""
-    row = connection.execute(f"{_ROWS} WHERE c.id = ? AND c.partial IS NULL", (conversation_id,)).fetchone()
+    row = connection.execute(f"{_CONVERSATIONS} WHERE c.id = ? AND c.partial IS NULL", (conversation_id,)).fetchone()
     if row is None:
         return None
     return StoredConversation(
         id=row["id"],
         title=row["title"],
-        cwd=_folder(row["cwd"]),
+        cwd=_parse_folder(row["cwd"]),
         model=row["model"],
         profile=row["profile"],
         permission_mode=PermissionMode(row["permission_mode"]),
@@ -148,7 +340,7 @@ def read(connection: sqlite3.Connection, conversation_id: str, instance: Instanc
         compact_percent=row["compact_percent"],
         compacted_at=row["compacted_at"] or 0,
         last_usage=decode_usage(row["last_usage_json"]) if row["last_usage_json"] else None,
-        agent=agent_rows.facts_of(row),
+        agent=read_agent_facts(row),
         agents_totals=decode_all_totals(row["agents_totals"]),
         supervisor=bool(row["supervisor"]),
         sandbox=SandboxMode(row["sandbox"]),
@@ -156,22 +348,24 @@ def read(connection: sqlite3.Connection, conversation_id: str, instance: Instanc
         effort=Effort(row["effort"]),
         mcp_off=decode_names(row["mcp_off_json"]),
         mcp_loaded=decode_names(row["mcp_loaded_json"]),
-        tracking=chosen_tracking(row),
-        todos=planning.todos_of(row["todos_json"]),
+        tracking=parse_choice(row),
+        todos=read_todos(row["todos_json"]),
         plan=row["plan_text"],
         plan_at=row["plan_at"],
     )
 
 
-def record(connection: sqlite3.Connection, conversation_id: str, instance: Instance) -> StoredConversation:
+def require_conversation(
+    connection: sqlite3.Connection, conversation_id: str, instance: Instance
+) -> StoredConversation:
     """One conversation that is there. Raises StorageError when it is not."""
-    found = read(connection, conversation_id, instance)
+    found = read_conversation(connection, conversation_id, instance)
     if found is None:
         raise NoConversation(conversation_id)
     return found
 
 
-def list_page(
+def list_conversations(
     connection: sqlite3.Connection, query: ConversationQuery, instance: Instance
 ) -> list[ConversationSummary]:
     """The user's conversations that match, newest first; removed ones by the time of removal.
@@ -196,10 +390,12 @@ def list_page(
         f"{LISTED} WHERE {' AND '.join(conditions)} ORDER BY {newest} DESC, c.rowid DESC LIMIT ? OFFSET ?",
         (*values, query.limit, query.offset),
     ).fetchall()
-    return summaries(connection, rows, instance)
+    return read_summaries(connection, rows, instance)
 
 
-def change(connection: sqlite3.Connection, conversation_id: str, changes: ConversationChanges, at: float) -> None:
+def change_conversation(
+    connection: sqlite3.Connection, conversation_id: str, changes: ConversationChanges, at: float
+) -> None:
     """Set the given fields. The order of the list stays unchanged: no message was added.
 
     What only a person does (name it, write in it, pin it, read it) makes a conversation of a script one of the list.
@@ -212,9 +408,9 @@ def change(connection: sqlite3.Connection, conversation_id: str, changes: Conver
         )
     if changes.tracking is False:
         for progress in (MessageTracking.PENDING, MessageTracking.RUNNING):
-            task_progress.settle(connection, conversation_id, progress, MessageTracking.DISABLED, at)
+            settle_tracking(connection, conversation_id, progress, MessageTracking.DISABLED, at)
     if changes.compaction is not None:
-        compactions.add(connection, conversation_id, changes.compaction, at)
+        add_compaction(connection, conversation_id, changes.compaction, at)
     if changes.suggested_title:
         connection.execute(
             "UPDATE conversations SET title = ?, title_by = ? WHERE id = ? AND title_by = ''",
@@ -248,10 +444,10 @@ def _changed_columns(changes: ConversationChanges, at: float) -> dict[str, str |
     ):
         if set_now is not None:
             columns[column] = at if set_now else None
-    return columns | _implied(changes)
+    return columns | _implied_columns(changes)
 
 
-def _implied(changes: ConversationChanges) -> dict[str, str | int | float | None]:
+def _implied_columns(changes: ConversationChanges) -> dict[str, str | int | float | None]:
     columns: dict[str, str | int | float | None] = {}
     for column, names in (("mcp_off_json", changes.mcp_off), ("mcp_loaded_json", changes.mcp_loaded)):
         columns |= {column: encode_names(names)} if names is not None else {}
@@ -285,7 +481,7 @@ def set_state(connection: sqlite3.Connection, conversation_id: str, state: State
             _set_result(connection, conversation_id, "success", result, "")
         case Failed(kind=kind, error=error, partial=partial):
             status = kind if kind in {"cancelled", "timeout"} else "failure"
-            words = partial or agent_rows.last_words(connection, conversation_id)
+            words = partial or read_last_words(connection, conversation_id)
             _set_result(connection, conversation_id, status, words, error)
         case _:
             pass  # in every other state a conversation has no result
@@ -315,11 +511,6 @@ def set_view(connection: sqlite3.Connection, conversation_id: str, view: Context
     )
 
 
-def escape_like(text: str) -> str:
-    """Text that LIKE takes literally, with ESCAPE backslash."""
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-
-
 def _view_columns(view: ContextView) -> dict[str, str | int | float | None]:
     return {
         "summary": storable(view.summary),
@@ -329,7 +520,7 @@ def _view_columns(view: ContextView) -> dict[str, str | int | float | None]:
     }
 
 
-def summaries(connection: sqlite3.Connection, rows: list[Any], instance: Instance) -> list[ConversationSummary]:
+def read_summaries(connection: sqlite3.Connection, rows: list[Any], instance: Instance) -> list[ConversationSummary]:
     """Rows of `LISTED` as values."""
     owners = {row["owner_instance"] for row in rows}
     pids = {owner: instance.living_pid(connection, owner) for owner in owners}
@@ -337,7 +528,7 @@ def summaries(connection: sqlite3.Connection, rows: list[Any], instance: Instanc
         ConversationSummary(
             id=row["id"],
             title=row["title"],
-            cwd=_folder(row["cwd"]),
+            cwd=_parse_folder(row["cwd"]),
             model=row["model"],
             state_name=row["state"],
             context_tokens=row["context_tokens"],
@@ -354,7 +545,7 @@ def summaries(connection: sqlite3.Connection, rows: list[Any], instance: Instanc
             put_away_at=row["deleted_at"] or row["archived_at"] or 0.0,
             scripted=not row["user_initiated"],
             slug=row["slug"] or "",
-            progress=todos.progress if (todos := planning.todos_of(row["todos_json"])).is_open else "",
+            progress=todos.progress if (todos := read_todos(row["todos_json"])).is_open else "",
         )
         for row in rows
     ]

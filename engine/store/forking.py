@@ -10,14 +10,13 @@ from engine.codec import decode_omitted, encode_omitted, encode_state, encode_to
 from engine.machine.messages import NewMessage, Origin, Role, TextBlock
 from engine.machine.states import STATE_NAMES, Idle
 from engine.ports import AppendMessage, NoConversation, StorageError
-from engine.records import SideExchange
-from engine.records.forks import ForkPlace
-from engine.records.totals import Totals
-from engine.store import file_steps, messages, planning, task_copies
-from engine.store.copying import NAMES_AN_IMAGE, Row, columns_of, insert_rows, renamed_blocks
-from engine.store.recovery import answer_dangling
-from engine.store.removing import end_of_slice
-from engine.store.tool_calls import interrupt_open
+from engine.records import ForkPlace, SideExchange
+from engine.records.runs import Totals
+from engine.store.copying import NAMES_AN_IMAGE, Row, drop_later_tasks, insert_rows, list_columns, rename_blocks
+from engine.store.messages import append_message, read_newest_visible, read_tracking
+from engine.store.recovery import answer_dangling_calls
+from engine.store.slices import find_slice_end
+from engine.store.tool_calls import interrupt_open_calls, read_todos_at
 
 _IN_SLICE = {
     "turns": "s.id IN (SELECT turn_id FROM messages WHERE conversation_id = :source AND seq BETWEEN :first AND :last)",
@@ -76,19 +75,19 @@ class Fork:
 
     def begin(self, connection: sqlite3.Connection, by: str) -> None:
         """Insert the row of the copy, and its images. Raises StorageError where there is no source."""
-        columns, source_id = columns_of(connection, "conversations"), self._source_id
+        columns, source_id = list_columns(connection, "conversations"), self._source_id
         found = connection.execute(
             f"SELECT {', '.join(columns)} FROM conversations WHERE id = ? AND partial IS NULL", (source_id,)
         ).fetchone()
         if found is None:
             raise NoConversation(source_id)
-        row = _fresh_start(dict(zip(columns, found, strict=True)), self._at, self._up_to_seq)
+        row = _reset_row(dict(zip(columns, found, strict=True)), self._at, self._up_to_seq)
         wished = _ALL if self._up_to_seq is None else self._up_to_seq
-        self._last = min(wished, _newest(connection, source_id))
+        self._last = min(wished, _find_newest_seq(connection, source_id))
         if self._up_to_seq is not None:
-            row |= _planned_up_to(connection, source_id, row, self._last)
+            row |= _cut_plan(connection, source_id, row, self._last)
         if self._place is not None:
-            row |= _placed(self._place, str(row["append_system_prompt"]))
+            row |= _place_row(self._place, str(row["append_system_prompt"]))
         row |= {"id": self.conversation_id, "branch_of": source_id, "branch_seq": self._last, "partial": by}
         insert_rows(connection, {"conversations": [row]})
         connection.execute("CREATE TEMP TABLE IF NOT EXISTS renamed (old TEXT PRIMARY KEY, new TEXT) WITHOUT ROWID")
@@ -100,7 +99,7 @@ class Fork:
 
     def go_on(self, connection: sqlite3.Connection, size: int) -> bool:
         """Copy messages with about `size` bytes of text. Raises StorageError where the source was removed."""
-        end = end_of_slice(connection, self._source_id, self._copied, size)
+        end = find_slice_end(connection, self._source_id, self._copied, size)
         if end is None and self._copied < self._last:
             raise StorageError("The conversation was deleted while it was being copied.")
         if end is not None and self._copied < self._last:
@@ -119,13 +118,13 @@ class Fork:
         """Give calls without a result that of an interruption, so that the copy can continue at once."""
         new_id = self.conversation_id
         if self._place is None:  # its files are those of another folder: rewinding would write there
-            file_steps.copy(connection, self._source_id, new_id, self._last)
+            copy_steps(connection, self._source_id, new_id, self._last)
         if self._up_to_seq is not None:
-            task_copies.drop_later(connection, new_id)
-        interrupt_open(connection, new_id, self._at)
-        answer_dangling(connection, new_id, "", self._at)
+            drop_later_tasks(connection, new_id)
+        interrupt_open_calls(connection, new_id, self._at)
+        answer_dangling_calls(connection, new_id, "", self._at)
         for exchange in self._beside:
-            _add(connection, new_id, exchange, self._at)
+            _add_exchange(connection, new_id, exchange, self._at)
         connection.execute("DELETE FROM temp.renamed")
         connection.execute("UPDATE conversations SET partial = NULL WHERE id = ?", (new_id,))
 
@@ -141,34 +140,34 @@ class Fork:
         if table in _SEVERAL:
             renamed = "(SELECT new FROM temp.renamed WHERE old = s.id)"
             condition += f" AND s.conversation_id = :source AND NOT EXISTS (SELECT 1 FROM {table} WHERE id = {renamed})"
-        columns = columns_of(connection, table)
+        columns = list_columns(connection, table)
         connection.execute(
-            f"INSERT INTO {table} ({', '.join(columns)}) SELECT {', '.join(_value(table, one) for one in columns)}"
+            f"INSERT INTO {table} ({', '.join(columns)}) SELECT {', '.join(_copy_of(table, one) for one in columns)}"
             f" FROM {table} AS s WHERE {condition} ORDER BY s.rowid",
             names,
         )
 
 
-def _add(connection: sqlite3.Connection, conversation_id: str, exchange: SideExchange, at: float) -> None:
+def _add_exchange(connection: sqlite3.Connection, conversation_id: str, exchange: SideExchange, at: float) -> None:
     """Append a question of the user and its answer; they join a turn that has no answer yet (SPEC UNI-06)."""
-    newest = messages.newest_visible(connection, conversation_id)
+    newest = read_newest_visible(connection, conversation_id)
     begins = newest is None or newest.role is Role.ASSISTANT
-    tracking = messages.tracking_now(connection, conversation_id)
+    tracking = read_tracking(connection, conversation_id)
     for role, origin, text in (
         (Role.USER, Origin.HUMAN, exchange.question),
         (Role.ASSISTANT, Origin.LLM, exchange.answer),
     ):
         message = NewMessage(str(uuid4()), role, origin, (TextBlock(text),))
         addition = AppendMessage(message, new_turn=begins and role is Role.USER)
-        messages.append(connection, conversation_id, addition, at, tracking)
+        append_message(connection, conversation_id, addition, at, tracking)
 
 
-def _newest(connection: sqlite3.Connection, conversation_id: str) -> int:
+def _find_newest_seq(connection: sqlite3.Connection, conversation_id: str) -> int:
     found = connection.execute("SELECT MAX(seq) FROM messages WHERE conversation_id = ?", (conversation_id,)).fetchone()
-    return _number(found[0])
+    return _as_number(found[0])
 
 
-def _value(table: str, column: str) -> str:
+def _copy_of(table: str, column: str) -> str:
     if column == "conversation_id":
         return ":new"
     if (table, column) in _INSTEAD:
@@ -197,13 +196,13 @@ def _rename_images(connection: sqlite3.Connection, new_id: str, first: int, last
             (new_id, first, last, NAMES_AN_IMAGE),
         ).fetchall()
         for row in rows:
-            renamed = renamed_blocks(row[1], fresh)
+            renamed = rename_blocks(row[1], fresh)
             connection.execute(f"UPDATE {table} SET {column} = ? WHERE id = ?", (renamed, row[0]))
 
 
-def _fresh_start(source: Row, at: float, up_to_seq: int | None) -> Row:
+def _reset_row(source: Row, at: float, up_to_seq: int | None) -> Row:
     """The row of the copy: the same setting, nothing spent, nothing pending."""
-    summarized = up_to_seq is None or _number(source["context_start_seq"]) <= up_to_seq
+    summarized = up_to_seq is None or _as_number(source["context_start_seq"]) <= up_to_seq
     beginning: Row = {
         "kind": "user",
         "spawn_mode": None,
@@ -217,7 +216,7 @@ def _fresh_start(source: Row, at: float, up_to_seq: int | None) -> Row:
         "context_estimated": source["context_estimated"] if up_to_seq is None else 1,
         "summary": source["summary"] if summarized else "",
         "context_start_seq": source["context_start_seq"] if summarized else 0,
-        "context_omitted_json": _omitted_up_to(source, up_to_seq),
+        "context_omitted_json": _cut_omitted(source, up_to_seq),
         "context_earlier_json": source["context_earlier_json"] if summarized else "[]",
         "draft": "",
         "scroll_seq": 0,
@@ -234,23 +233,34 @@ def _fresh_start(source: Row, at: float, up_to_seq: int | None) -> Row:
     return source | beginning
 
 
-def _placed(place: ForkPlace, prompt: str) -> Row:
+def _place_row(place: ForkPlace, prompt: str) -> Row:
     """Another folder, and the paragraph for the model about it."""
     appended = "\n\n".join(filter(None, (prompt.strip(), place.note)))
     return {"cwd": storable(str(place.cwd)), "append_system_prompt": storable(appended)}
 
 
-def _planned_up_to(connection: sqlite3.Connection, source_id: str, source: Row, seq: int) -> Row:
+def _cut_plan(connection: sqlite3.Connection, source_id: str, source: Row, seq: int) -> Row:
     """The todo list as it was at the cut, and the plan where it had been accepted by then."""
-    row: Row = {"todos_json": planning.todos_at(connection, source_id, str(source["todos_json"]), seq)}
-    return row if _number(source["plan_at"]) <= seq else row | {"plan_text": "", "plan_at": 0}
+    row: Row = {"todos_json": read_todos_at(connection, source_id, str(source["todos_json"]), seq)}
+    return row if _as_number(source["plan_at"]) <= seq else row | {"plan_text": "", "plan_at": 0}
 
 
-def _omitted_up_to(source: Row, up_to_seq: int | None) -> str:
+def _cut_omitted(source: Row, up_to_seq: int | None) -> str:
     """Omissions up to the cut: behind it other messages will take the same numbers."""
     omitted = decode_omitted(str(source["context_omitted_json"]))
     return encode_omitted([each for each in omitted if up_to_seq is None or each.seq <= up_to_seq])
 
 
-def _number(value: str | int | float | None) -> int:
+def _as_number(value: str | int | float | None) -> int:
     return value if isinstance(value, int) else 0
+
+
+def copy_steps(connection: sqlite3.Connection, source_id: str, new_id: str, last_seq: int) -> None:
+    """Give a fork the steps of the messages that it shares; open steps stay with the source."""
+    connection.execute(
+        """INSERT INTO file_steps (id, conversation_id, kind, state, seq, folder, look, began, changes, coverage,
+            target_seq) SELECT lower(hex(randomblob(16))), ?, kind, state, seq, folder, look, began, changes, coverage,
+            target_seq FROM file_steps WHERE conversation_id = ? AND seq <= ? AND state = 'done'
+            ORDER BY began, rowid""",
+        (new_id, source_id, last_seq),
+    )

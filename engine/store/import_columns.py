@@ -22,12 +22,11 @@ from engine.codec import (
 from engine.machine.messages import Usage
 from engine.machine.views import EarlierView, Omission
 from engine.ports import ImportRefused
-from engine.records.totals import Totals
+from engine.records.runs import Totals
 from engine.run_options import Effort
-from engine.store.attachments import is_name
-from engine.store.copying import ColumnValue
+from engine.store.copying import ColumnValue, is_task_data, is_task_status, is_tracking
+from engine.store.messages import is_attachment_name
 from engine.store.names import are_names
-from engine.store.task_copies import is_task_data, is_task_status, is_tracking
 from tools.exit_plan import LONGEST_PLAN
 from tools.todo_items import TodoList, is_sound
 
@@ -222,7 +221,7 @@ TAKEN: Final[Mapping[str, Mapping[str, Check]]] = {
     },
     "attachments": {
         "id": _ROW,
-        "sha256": lambda value: isinstance(value, str) and is_name(value),
+        "sha256": lambda value: isinstance(value, str) and is_attachment_name(value),
         "media_type": lambda value: value in {"image/png", "image/jpeg", "image/gif", "image/webp"},
         "width": number(),
         "height": number(),

@@ -1,20 +1,25 @@
-"""The table `inbox`: entries that wait to become messages, and their conversion (SPEC UNI-08)."""
+"""The tables `inbox` and `queued_messages`: entries and messages that wait to be read (SPEC UNI-08)."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from engine.codec import decode_blocks, encode_blocks
+import msgspec
+
+from engine.codec import CodecError, decode_blocks, encode_blocks, storable
 from engine.machine.messages import Block, NewMessage, Origin, Role
 from engine.ports import AppendMessage, DrainInboxRows
 from engine.ports.agent_store import USER
-from engine.records import StoredMessage
-from engine.store import messages
-from engine.store.event_batch import EventBatch
+from engine.records import Delivery, QueuedMessage, StoredMessage
+from engine.store.connection import Transactions
+from engine.store.events import EventBatch
+from engine.store.messages import append_message
+from engine.store.ownership import Instance
 
 
-def deposit(
+def deposit_entry(
     connection: sqlite3.Connection,
     conversation_id: str,
     kind: str,
@@ -32,7 +37,7 @@ def deposit(
     )
 
 
-def waiting(connection: sqlite3.Connection, conversation_id: str) -> int:
+def count_waiting(connection: sqlite3.Connection, conversation_id: str) -> int:
     """Number of waiting entries."""
     row = connection.execute(
         "SELECT COUNT(*) FROM inbox WHERE conversation_id = ? AND consumed_at IS NULL", (conversation_id,)
@@ -40,7 +45,7 @@ def waiting(connection: sqlite3.Connection, conversation_id: str) -> int:
     return int(row[0])
 
 
-def wakes(connection: sqlite3.Connection, conversation_id: str) -> bool:
+def has_waking_entry(connection: sqlite3.Connection, conversation_id: str) -> bool:
     """True when one of them begins a turn."""
     row = connection.execute(
         "SELECT 1 FROM inbox WHERE conversation_id = ? AND consumed_at IS NULL AND NOT quiet LIMIT 1",
@@ -49,14 +54,14 @@ def wakes(connection: sqlite3.Connection, conversation_id: str) -> bool:
     return row is not None
 
 
-def suppress_wakes(connection: sqlite3.Connection, conversation_id: str) -> None:
+def suppress_entry_wakes(connection: sqlite3.Connection, conversation_id: str) -> None:
     """Keep the waiting entries from beginning a turn."""
     connection.execute(
         "UPDATE inbox SET quiet = 1 WHERE conversation_id = ? AND consumed_at IS NULL", (conversation_id,)
     )
 
 
-def drain(
+def drain_inbox(
     connection: sqlite3.Connection,
     conversation_id: str,
     draining: DrainInboxRows,
@@ -70,9 +75,9 @@ def drain(
             WHERE conversation_id = ? AND consumed_at IS NULL ORDER BY id""",
         (conversation_id,),
     ).fetchall()
-    planned = _plan(rows)[: len(draining.message_ids)]
+    planned = _plan_messages(rows)[: len(draining.message_ids)]
     stored = [
-        messages.append(
+        append_message(
             connection,
             conversation_id,
             AppendMessage(
@@ -91,17 +96,121 @@ def drain(
     return stored
 
 
-def _plan(rows: list[Any]) -> list[tuple[Origin, tuple[Block, ...], list[int]]]:
+def _plan_messages(rows: list[Any]) -> list[tuple[Origin, tuple[Block, ...], list[int]]]:
     """Origin, blocks and inbox ids of each message to be."""
     results = [row for row in rows if row["type"] == "tool_result"]
     gathered = tuple(block for row in results for block in decode_blocks(row["content_json"]))
     first = [(Origin.TOOL, gathered, [row["id"] for row in results])] if results else []
     return first + [
-        (_origin(row), decode_blocks(row["content_json"]), [row["id"]]) for row in rows if row["type"] != "tool_result"
+        (_find_origin(row), decode_blocks(row["content_json"]), [row["id"]])
+        for row in rows
+        if row["type"] != "tool_result"
     ]
 
 
-def _origin(row: Any) -> Origin:
+def _find_origin(row: Any) -> Origin:
     if row["type"] == "completion":
         return Origin.COMPLETION
     return Origin.HUMAN if row["sender_id"] in {None, USER} else Origin.SUBAGENT
+
+
+class _Content(msgspec.Struct, frozen=True):
+    """The column `content_json`."""
+
+    text: str
+    image_ids: tuple[str, ...] = ()
+    shell: bool = False
+
+
+class SqliteQueue:
+    """`engine.ports.QueueStore`: each change is one transaction that leaves the whole queue in order."""
+
+    def __init__(self, transactions: Transactions, instance: Instance) -> None:
+        self._transactions = transactions
+        self._instance = instance
+
+    async def queued(self, conversation_id: str) -> tuple[QueuedMessage, ...]:
+        """Queued messages, first to be sent first."""
+        return await self._transactions.read(lambda connection: read_queue(connection, conversation_id))
+
+    async def keep_queue(
+        self, conversation_id: str, waiting: Sequence[QueuedMessage], at: float, known: Collection[str] = ()
+    ) -> None:
+        """Make `waiting` the queue, without those of the `known` messages that a move has delivered meanwhile.
+
+        Raises:
+            OwnedElsewhere: a living process has the conversation.
+        """
+
+        def job(connection: sqlite3.Connection) -> None:
+            self._instance.owns(connection, conversation_id)  # raises where another does
+            write_queue(connection, conversation_id, waiting, at, known)
+
+        await self._transactions.write(job)
+
+
+def read_queue(connection: sqlite3.Connection, conversation_id: str) -> tuple[QueuedMessage, ...]:
+    """The rows in order."""
+    rows = connection.execute(
+        "SELECT id, content_json, delivery FROM queued_messages WHERE conversation_id = ? ORDER BY ord",
+        (conversation_id,),
+    ).fetchall()
+    return tuple(_read_queued(row) for row in rows)
+
+
+def write_queue(
+    connection: sqlite3.Connection,
+    conversation_id: str,
+    waiting: Sequence[QueuedMessage],
+    at: float,
+    known: Collection[str] = (),
+) -> None:
+    """Bring the rows in line; a row that stays keeps its time of writing.
+
+    Of the `known` messages those without a row are left out: a move has delivered them meanwhile.
+    """
+    before = {
+        row["id"]: row["created_at"]
+        for row in connection.execute(
+            "SELECT id, created_at FROM queued_messages WHERE conversation_id = ?", (conversation_id,)
+        )
+    }
+    connection.execute("DELETE FROM queued_messages WHERE conversation_id = ?", (conversation_id,))
+    connection.executemany(
+        """INSERT INTO queued_messages (id, conversation_id, ord, content_json, created_at, delivery)
+            VALUES (?, ?, ?, ?, ?, ?)""",
+        [
+            (one.id, conversation_id, place, _encode_content(one), before.get(one.id, at), one.delivery.value)
+            for place, one in enumerate(waiting, start=1)
+            if one.id in before or one.id not in known
+        ],
+    )
+
+
+def take_queued(connection: sqlite3.Connection, message_id: str, text: str) -> bool:
+    """Take a row out whose message is stored in the same transaction; False where it is gone or was changed."""
+    row = connection.execute(
+        "SELECT id, content_json, delivery FROM queued_messages WHERE id = ?", (message_id,)
+    ).fetchone()
+    if row is None or _read_queued(row).text != storable(text):
+        return False
+    remove_queued(connection, message_id)
+    return True
+
+
+def remove_queued(connection: sqlite3.Connection, message_id: str) -> None:
+    """One row goes: its message is sent in the same transaction. The places behind it keep their numbers."""
+    connection.execute("DELETE FROM queued_messages WHERE id = ?", (message_id,))
+
+
+def _encode_content(message: QueuedMessage) -> str:
+    return msgspec.json.encode(_Content(storable(message.text), message.image_ids, message.is_shell)).decode()
+
+
+def _read_queued(row: sqlite3.Row) -> QueuedMessage:
+    try:
+        known = msgspec.json.decode(row["content_json"], type=_Content)
+    except msgspec.MsgspecError as error:
+        raise CodecError(f"This is not a queued message: {error}.") from error
+    delivery = Delivery(row["delivery"]) if row["delivery"] in set(Delivery) else Delivery.IDLE
+    return QueuedMessage(row["id"], known.text, known.image_ids, known.shell, delivery)

@@ -9,30 +9,22 @@ from pathlib import Path
 
 from engine.ports import ConversationChanges, Imported, ImportTerms, OwnedElsewhere
 from engine.ports.storage import IndexProgress
-from engine.records import FoundText, SearchAnswer, SideExchange, StoredCompaction, StoredConversation
-from engine.records.forks import ForkPlace
-from engine.records.model_calls import CallSum
-from engine.records.runs import RunRecord
-from engine.records.turns import TurnDigest, TurnSummary
+from engine.records import ForkPlace, FoundText, SearchAnswer, SideExchange, StoredCompaction, StoredConversation
+from engine.records.runs import CallSum, RunRecord, TurnDigest, TurnSummary
 from engine.search import SearchQuery
-from engine.store import (
-    compactions,
-    conversations,
-    expiring,
-    importing,
-    model_calls,
-    run_records,
-    tool_calls,
-    transfer,
-    turn_summaries,
-)
 from engine.store.connection import Transactions
+from engine.store.conversations import change_conversation, list_compactions, require_conversation
 from engine.store.forking import Fork
-from engine.store.naming import tell_apart
+from engine.store.importing import export_conversation, prepare_import
+from engine.store.message_search import find_text, index_slice, read_progress, search_messages
+from engine.store.model_calls import sum_by_purpose
+from engine.store.names import number_title
 from engine.store.ownership import Instance
-from engine.store.search import backlog, finding, looking
-from engine.store.slices import Slices
-from engine.store.trace_store import SqliteTraces
+from engine.store.runs import read_runs
+from engine.store.slices import Slices, list_expired
+from engine.store.tool_calls import list_taken_call_ids
+from engine.store.traces import SqliteTraces
+from engine.store.turns import read_newest_turn, read_turns
 from tools.contract import JsonObject
 
 SEARCH_SECONDS = 0.12
@@ -66,8 +58,8 @@ class SqliteLibrary:
 
         def last(connection: sqlite3.Connection) -> StoredConversation:
             self._instance.claim(connection, new_id, at)
-            tell_apart(connection, new_id)
-            return conversations.record(connection, new_id, self._instance)
+            number_title(connection, new_id)
+            return require_conversation(connection, new_id, self._instance)
 
         return await self.slices.make(Fork(source_id, new_id, at, up_to_seq, beside, place), at, last)
 
@@ -81,7 +73,7 @@ class SqliteLibrary:
 
     async def expired(self, before: float) -> list[str]:
         """Conversations archived or moved to the trash before a time, in an order in which they may be removed."""
-        return await self._transactions.read(lambda connection: expiring.expired(connection, before))
+        return await self._transactions.read(lambda connection: list_expired(connection, before))
 
     async def remove_expired(self, conversation_id: str, before: float) -> bool:
         """Remove one of those for good; False where it is open here, or was taken back meanwhile.
@@ -90,7 +82,7 @@ class SqliteLibrary:
             OwnedElsewhere: a living process has it.
         """
         return await self.slices.remove(
-            conversation_id, time.time(), lambda connection: conversation_id in expiring.expired(connection, before)
+            conversation_id, time.time(), lambda connection: conversation_id in list_expired(connection, before)
         )
 
     async def clear_partial(self) -> None:
@@ -115,7 +107,7 @@ class SqliteLibrary:
                 except OwnedElsewhere:
                     refused.append(conversation_id)
                 else:
-                    conversations.change(connection, conversation_id, changes, at)
+                    change_conversation(connection, conversation_id, changes, at)
             return refused
 
         return await self._transactions.write(job)
@@ -125,53 +117,53 @@ class SqliteLibrary:
     ) -> SearchAnswer:
         """The newest `limit` matches, the best first; `below` is the `next` of the answer before."""
         return await self._transactions.look(
-            lambda connection: looking.search(connection, query, limit=limit, below=below, seconds=seconds)
+            lambda connection: search_messages(connection, query, limit=limit, below=below, seconds=seconds)
         )
 
     async def find(self, conversation_id: str, text: str) -> Sequence[FoundText]:
         """Find `text` in one conversation, in its order, ignoring case."""
-        return await self._transactions.look(lambda connection: finding.find(connection, conversation_id, text))
+        return await self._transactions.look(lambda connection: find_text(connection, conversation_id, text))
 
     async def index_older(self) -> IndexProgress:
         """Index a slice of the messages older than the search index; complete once `done` is `total`."""
-        how_far = await self._transactions.look(backlog.progress)
+        how_far = await self._transactions.look(read_progress)
         if how_far.done >= how_far.total:
             return how_far
-        return await self._transactions.write(backlog.index_slice)
+        return await self._transactions.write(index_slice)
 
     async def turns(self, conversation_id: str) -> list[TurnSummary]:
         """Every prompt and its effects, oldest first."""
-        return await self._transactions.read(lambda connection: turn_summaries.read(connection, conversation_id))
+        return await self._transactions.read(lambda connection: read_turns(connection, conversation_id))
 
     async def newest_turn(self, conversation_id: str) -> TurnDigest | None:
         """Digest of the newest turn; None without turns."""
-        return await self._transactions.read(lambda connection: turn_summaries.newest(connection, conversation_id))
+        return await self._transactions.read(lambda connection: read_newest_turn(connection, conversation_id))
 
     async def runs(self, conversation_id: str, limit: int) -> list[RunRecord]:
         """The newest runs, newest first."""
-        return await self._transactions.read(lambda connection: run_records.read(connection, conversation_id, limit))
+        return await self._transactions.read(lambda connection: read_runs(connection, conversation_id, limit))
 
     async def compactions(self, conversation_id: str) -> list[StoredCompaction]:
         """The newest attempts to make its context shorter, newest first."""
-        return await self._transactions.read(lambda connection: compactions.newest(connection, conversation_id))
+        return await self._transactions.read(lambda connection: list_compactions(connection, conversation_id))
 
     async def taken_call_ids(self, conversation_id: str, ids: Sequence[str]) -> frozenset[str]:
         """Ids of stored calls of a conversation that are among these, or one of them with `_dedup_` behind it."""
-        return await self._transactions.read(lambda connection: tool_calls.taken(connection, conversation_id, ids))
+        return await self._transactions.read(lambda connection: list_taken_call_ids(connection, conversation_id, ids))
 
     async def calls(self, conversation_id: str) -> list[CallSum]:
         """Usage and cost of its model calls, by their purpose; without those of its sub-agents."""
-        return await self._transactions.read(lambda connection: model_calls.by_purpose(connection, conversation_id))
+        return await self._transactions.read(lambda connection: sum_by_purpose(connection, conversation_id))
 
     async def export(self, conversation_id: str) -> JsonObject:
         """Export a conversation as JSON, lossless."""
         return await self._transactions.read(
-            lambda connection: transfer.export(connection, self._folder, conversation_id)
+            lambda connection: export_conversation(connection, self._folder, conversation_id)
         )
 
     async def import_conversation(self, data: JsonObject, at: float, terms: ImportTerms) -> Imported:
         """Read an export; see `engine.ports.Library`. Its times stay its own."""
         work = await self._transactions.look(
-            lambda connection: importing.prepare(connection, self._folder, data, terms, at)
+            lambda connection: prepare_import(connection, self._folder, data, terms, at)
         )
         return await self.slices.make(work, at, lambda _: Imported(work.conversation_id, work.left_out))

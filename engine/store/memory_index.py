@@ -13,7 +13,7 @@ from typing import Final
 from engine.codec import storable
 from engine.ports.note_index import NoteFile, NoteHit, Passage, ReadNote
 from engine.store.connection import Transactions
-from engine.store.conversations import escape_like
+from engine.store.names import escape_like
 
 SHORTEST_BEGINNING: Final = 3
 """Characters from which a word also finds longer words that begin with it."""

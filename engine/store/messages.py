@@ -1,12 +1,17 @@
-"""The tables `turns` and `messages`: appending by the turn rule, reading by seq."""
+"""The tables `turns`, `messages` and `attachments`: appending by the turn rule, reading by seq, image files."""
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import re
 import sqlite3
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from uuid import uuid4
 
+import msgspec
 from msgspec import Struct
 
 from engine.codec import (
@@ -23,20 +28,20 @@ from engine.codec import (
 )
 from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock, ToolUseBlock, is_own_call, text_in
 from engine.ports import AppendMessage
-from engine.records import StoredMessage
-from engine.store import event_rows
-from engine.store.event_batch import EventBatch
-from engine.store.file_steps import command_of
-from engine.store.naming import name_after, name_after_command
+from engine.records import Attachment, StoredMessage
+from engine.store.events import EventBatch, add_message_event
+from engine.store.names import name_after, name_after_command
+from tools.contract import PreparedImage
+from tools.files.own_files import read_own, write_file
 from tools.fresh_ids import fresh_id
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-_ROWS = """SELECT m.*, t.turn_number FROM messages AS m JOIN turns AS t ON t.id = m.turn_id"""
+_MESSAGES = """SELECT m.*, t.turn_number FROM messages AS m JOIN turns AS t ON t.id = m.turn_id"""
 
 
-_COLUMNS = (
+_OWN_COLUMNS = (
     "id",
     "conversation_id",
     "turn_id",
@@ -58,7 +63,7 @@ _COLUMNS = (
     "created_at",
     "task_process_status",
 )
-_INSERT = f"INSERT INTO messages ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{column}' for column in _COLUMNS)})"
+_INSERT = f"INSERT INTO messages ({', '.join(_OWN_COLUMNS)}) VALUES (:{', :'.join(_OWN_COLUMNS)})"
 
 
 class _Place(Struct, frozen=True):
@@ -70,7 +75,7 @@ class _Place(Struct, frozen=True):
     message_number: int
 
 
-def append(
+def append_message(
     connection: sqlite3.Connection,
     conversation_id: str,
     addition: AppendMessage,
@@ -83,8 +88,8 @@ def append(
     `tracking` is its progress through task tracking; a notice has none.
     """
     message = addition.message
-    place = _next_place(connection, conversation_id, addition.new_turn, at)
-    row = _columns(addition, place, at)
+    place = _find_next_place(connection, conversation_id, addition.new_turn, at)
+    row = _make_row(addition, place, at)
     row |= {
         "conversation_id": conversation_id,
         "task_process_status": None if message.role is Role.SYSTEM else tracking or None,
@@ -94,7 +99,7 @@ def append(
     if events is not None:
         events.add_message(addition, place.seq)
     else:
-        event_rows.add_message(connection, conversation_id, addition, place.seq, at)
+        add_message_event(connection, conversation_id, addition, place.seq, at)
     return StoredMessage(
         id=message.id,
         seq=place.seq,
@@ -114,7 +119,7 @@ def append(
     )
 
 
-def _columns(addition: AppendMessage, place: _Place, at: float) -> dict[str, str | int | float | None]:
+def _make_row(addition: AppendMessage, place: _Place, at: float) -> dict[str, str | int | float | None]:
     """Columns of a new row, without those of its conversation."""
     message = addition.message
     return {
@@ -125,7 +130,7 @@ def _columns(addition: AppendMessage, place: _Place, at: float) -> dict[str, str
         "role": message.role,
         "origin": message.origin,
         "content_json": encode_blocks(message.blocks),
-        "text": plain_text(message.blocks),
+        "text": join_text(message.blocks),
         "original_len": message.original_length,
         "silent": int(message.silent),
         "run_id": addition.run_id or None,
@@ -139,26 +144,27 @@ def _columns(addition: AppendMessage, place: _Place, at: float) -> dict[str, str
     }
 
 
-def read_range(
+def read_messages(
     connection: sqlite3.Connection, conversation_id: str, first: int, last: int | None, limit: int | None
 ) -> list[StoredMessage]:
     """Messages `first` to `last` by seq, ascending; with `limit` the newest of them."""
     rows = connection.execute(
-        f"{_ROWS} WHERE m.conversation_id = ? AND m.seq BETWEEN ? AND ? ORDER BY m.seq DESC LIMIT ?",
+        f"{_MESSAGES} WHERE m.conversation_id = ? AND m.seq BETWEEN ? AND ? ORDER BY m.seq DESC LIMIT ?",
         (conversation_id, first, 2**62 if last is None else last, -1 if limit is None else limit),
     ).fetchall()
-    return [_stored(row) for row in reversed(rows)]
+    return [_read_row(row) for row in reversed(rows)]
 
 
-def newest_visible(connection: sqlite3.Connection, conversation_id: str) -> StoredMessage | None:
+def read_newest_visible(connection: sqlite3.Connection, conversation_id: str) -> StoredMessage | None:
     """The last message a model can see, or None."""
     row = connection.execute(
-        f"{_ROWS} WHERE m.conversation_id = ? AND m.role <> 'system' ORDER BY m.seq DESC LIMIT 1", (conversation_id,)
+        f"{_MESSAGES} WHERE m.conversation_id = ? AND m.role <> 'system' ORDER BY m.seq DESC LIMIT 1",
+        (conversation_id,),
     ).fetchone()
-    return _stored(row) if row else None
+    return _read_row(row) if row else None
 
 
-def tracking_now(connection: sqlite3.Connection, conversation_id: str) -> str:
+def read_tracking(connection: sqlite3.Connection, conversation_id: str) -> str:
     """Progress of a message that recovery adds: it waits where the newest one was tracked."""
     row = connection.execute(
         """SELECT task_process_status AS status FROM messages WHERE conversation_id = ? AND role <> 'system'
@@ -172,24 +178,24 @@ def tracking_now(connection: sqlite3.Connection, conversation_id: str) -> str:
 
 def _name_conversation(connection: sqlite3.Connection, conversation_id: str, message: NewMessage) -> None:
     """Call one without a title after its first human message, or until there is one after a command."""
-    if message.origin is Origin.HUMAN and plain_text(message.blocks):
+    if message.origin is Origin.HUMAN and join_text(message.blocks):
         words = next(block for block in message.blocks if isinstance(block, TextBlock))  # their digests come last
         name_after(connection, conversation_id, storable(words.text))
-    if message.role is Role.SYSTEM and (call := _own_call(message.blocks)) is not None:
-        name_after_command(connection, conversation_id, storable(command_of(call.input_json)))
+    if message.role is Role.SYSTEM and (call := _find_own_call(message.blocks)) is not None:
+        name_after_command(connection, conversation_id, storable(parse_command(call.input_json)))
 
 
-def _own_call(blocks: tuple[Block, ...]) -> ToolUseBlock | None:
+def _find_own_call(blocks: tuple[Block, ...]) -> ToolUseBlock | None:
     """The command that the user ran with `!`, where these blocks are its row."""
     return next((one for one in blocks if isinstance(one, ToolUseBlock) and is_own_call(one.id)), None)
 
 
-def plain_text(blocks: tuple[Block, ...]) -> str:
+def join_text(blocks: tuple[Block, ...]) -> str:
     """The column `messages.text`: the text of the text blocks."""
     return storable(text_in(blocks, "\n"))
 
 
-def _next_place(connection: sqlite3.Connection, conversation_id: str, new_turn: bool, at: float) -> _Place:
+def _find_next_place(connection: sqlite3.Connection, conversation_id: str, new_turn: bool, at: float) -> _Place:
     newest = connection.execute(
         "SELECT seq, turn_id, message_number FROM messages WHERE conversation_id = ? ORDER BY seq DESC LIMIT 1",
         (conversation_id,),
@@ -211,12 +217,12 @@ def _next_place(connection: sqlite3.Connection, conversation_id: str, new_turn: 
     return _Place(seq, turn_id, number, 0)
 
 
-def _stored(row: Any) -> StoredMessage:
+def _read_row(row: Any) -> StoredMessage:
     """A row as a value; unreadable parts go to the log and cost neither the row nor its conversation."""
     blocks, problem = readable_blocks(row["content_json"])
     if problem:
         log.warning("message %s cannot be read whole: %s", row["id"], problem)
-    flags = _lenient(decode_flags, row["flags_json"], row["id"]) or MessageFlags()
+    flags = _decode_leniently(decode_flags, row["flags_json"], row["id"]) or MessageFlags()
     return StoredMessage(
         id=row["id"],
         seq=row["seq"],
@@ -229,16 +235,132 @@ def _stored(row: Any) -> StoredMessage:
         silent=bool(row["silent"]),
         run_id=row["run_id"] or "",
         model=row["model"],
-        usage=_lenient(decode_usage, row["usage_json"], row["id"]) if row["usage_json"] else None,
+        usage=_decode_leniently(decode_usage, row["usage_json"], row["id"]) if row["usage_json"] else None,
         duration_ms=row["duration_ms"],
         cut=flags.cut,
         suspected=flags.suspected,
     )
 
 
-def _lenient(decode: Callable[[str], T], text: str, message_id: str) -> T | None:
+def _decode_leniently(decode: Callable[[str], T], text: str, message_id: str) -> T | None:
     try:
         return decode(text)
     except CodecError as error:
         log.warning("message %s cannot be read whole: %s", message_id, error)
         return None
+
+
+class _Shell(msgspec.Struct):
+    command: str = ""
+
+
+def parse_command(arguments: str) -> str:
+    """The command that a call runs; its arguments as they are where they name none."""
+    try:
+        return msgspec.json.decode(arguments, type=_Shell).command
+    except msgspec.DecodeError:
+        return arguments
+
+
+_FILE_NAME: Final = re.compile(r"[0-9a-f]{64}")
+
+
+def is_attachment_name(text: str) -> bool:
+    """True when `text` can name one of our files: anything else, from whatever wrote the database, is a path."""
+    return _FILE_NAME.fullmatch(text) is not None
+
+
+def hash_content(content: bytes) -> str:
+    """The name of the file with this content: its SHA-256 in lower-case hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def read_attachment_file(folder: Path, name: str) -> bytes | None:
+    """The content of one of our files; None when it is gone, is a link or no file, or does not match its name."""
+    if not is_attachment_name(name):
+        return None
+    try:
+        content = read_own(_resolve_file(folder, name))
+    except OSError:
+        return None
+    return content if hash_content(content) == name else None
+
+
+def _resolve_file(folder: Path, name: str) -> Path:
+    """Path of one of our files: a store in memory links to those that it cannot write (`open_copy_in_memory`)."""
+    place = folder / name
+    target = place.readlink() if place.is_symlink() else place
+    return target if target.name == name else place
+
+
+def add_attachment(
+    connection: sqlite3.Connection, folder: Path, conversation_id: str, image: PreparedImage, at: float
+) -> Attachment:
+    """Store an image; the same content again gives the same attachment."""
+    digest = store_file(folder, image.data)
+    connection.execute(
+        """INSERT OR IGNORE INTO attachments (id, conversation_id, sha256, path, media_type, width, height, bytes,
+            orig_width, orig_height, orig_bytes, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        (
+            str(uuid4()),
+            conversation_id,
+            digest,
+            digest,
+            image.media_type,
+            image.width,
+            image.height,
+            len(image.data),
+            image.original_width,
+            image.original_height,
+            image.original_bytes,
+            at,
+        ),
+    )
+    row = connection.execute(
+        "SELECT id FROM attachments WHERE conversation_id = ? AND sha256 = ?", (conversation_id, digest)
+    ).fetchone()
+    return read_attachments(connection, folder, [row["id"]])[row["id"]]
+
+
+def store_file(folder: Path, content: bytes) -> str:
+    """Write the file of this content unless it is there; returns its SHA-256, which is its name."""
+    digest = hash_content(content)
+    if read_attachment_file(folder, digest) is None:
+        write_file(folder / digest, content)
+    return digest
+
+
+def read_attachments(connection: sqlite3.Connection, folder: Path, ids: Sequence[str]) -> dict[str, Attachment]:
+    """Attachments by id; unknown ids are missing, and so are those that name no file of ours."""
+    rows = connection.execute(
+        "SELECT a.* FROM json_each(?) AS wanted JOIN attachments AS a ON a.id = wanted.value",
+        (msgspec.json.encode(list(ids)).decode(),),
+    ).fetchall()
+    return {
+        row["id"]: Attachment(
+            id=row["id"],
+            path=_resolve_file(folder, row["path"]),
+            media_type=row["media_type"],
+            width=row["width"],
+            height=row["height"],
+            bytes=row["bytes"],
+            original_width=row["orig_width"],
+            original_height=row["orig_height"],
+            original_bytes=row["orig_bytes"],
+        )
+        for row in rows
+        if is_attachment_name(row["path"])
+    }
+
+
+def list_attachment_files(connection: sqlite3.Connection, conversation_id: str) -> list[str]:
+    """The names of a conversation's files."""
+    rows = connection.execute("SELECT path FROM attachments WHERE conversation_id = ?", (conversation_id,)).fetchall()
+    return [row["path"] for row in rows]
+
+
+def remove_unshared_files(connection: sqlite3.Connection, folder: Path, names: Iterable[str]) -> None:
+    """Remove files that no row names; runs in one transaction, so that none is added meanwhile."""
+    for name in filter(is_attachment_name, names):
+        if connection.execute("SELECT 1 FROM attachments WHERE path = ?", (name,)).fetchone() is None:
+            (folder / name).unlink(missing_ok=True)

@@ -7,9 +7,7 @@ from typing import Final
 
 from engine.codec import decode_totals, encode_totals, storable
 from engine.machine.messages import Usage
-from engine.records.model_calls import CallPurpose, CallSum, ModelCall
-from engine.records.runs import ModelUsage
-from engine.records.totals import Totals
+from engine.records.runs import CallPurpose, CallSum, ModelCall, ModelUsage, Totals
 
 _INSERT: Final = """INSERT INTO model_calls (id, conversation_id, run_id, message_id, purpose, status, provider, model,
     iteration, attempt, input_tokens, output_tokens, cache_creation_tokens, cache_read_tokens, estimated, cost_usd,
@@ -29,7 +27,7 @@ _COPIED: Final = "c.branch_of IS NOT NULL AND m.seq <= c.branch_seq"
 """Condition for messages that a fork shares with its source, which has their cost."""
 
 
-def record(connection: sqlite3.Connection, conversation_id: str, call: ModelCall) -> None:
+def record_model_call(connection: sqlite3.Connection, conversation_id: str, call: ModelCall) -> None:
     """Insert a call that ended, and add it to the sums of its conversation."""
     used = call.usage
     connection.execute(
@@ -64,18 +62,20 @@ def record(connection: sqlite3.Connection, conversation_id: str, call: ModelCall
     )
 
 
-def of_run(connection: sqlite3.Connection, run_id: str) -> list[ModelUsage]:
+def read_run_usage(connection: sqlite3.Connection, run_id: str) -> list[ModelUsage]:
     """Usage of each call of a run, in their order."""
-    return [ModelUsage(row["model"], _usage(row), row["cost_usd"], 1) for row in connection.execute(_OF_RUN, (run_id,))]
+    return [
+        ModelUsage(row["model"], _read_usage(row), row["cost_usd"], 1) for row in connection.execute(_OF_RUN, (run_id,))
+    ]
 
 
-def by_purpose(connection: sqlite3.Connection, conversation_id: str) -> list[CallSum]:
+def sum_by_purpose(connection: sqlite3.Connection, conversation_id: str) -> list[CallSum]:
     """The calls of a conversation, those of each purpose together, in the order of `CallPurpose`."""
     found = {row["purpose"]: row for row in connection.execute(_BY_PURPOSE, (conversation_id,))}
     return [
         CallSum(
             purpose,
-            Totals.of(_usage(row), row["cost_usd"]),
+            Totals.of(_read_usage(row), row["cost_usd"]),
             row["calls"],
             row["failed"],
             row["cancelled"],
@@ -88,7 +88,7 @@ def by_purpose(connection: sqlite3.Connection, conversation_id: str) -> list[Cal
     ]
 
 
-def settle(connection: sqlite3.Connection, conversation_id: str) -> None:
+def settle_model_calls(connection: sqlite3.Connection, conversation_id: str) -> None:
     """Set an imported conversation's usage to the sum of its rows; an older export, which has none, gets some."""
     found = connection.execute("SELECT 1 FROM model_calls WHERE conversation_id = ?", (conversation_id,)).fetchone()
     if found is None:
@@ -97,19 +97,19 @@ def settle(connection: sqlite3.Connection, conversation_id: str) -> None:
     rows = connection.execute("SELECT * FROM model_calls WHERE conversation_id = ? ORDER BY rowid", (conversation_id,))
     totals = Totals()
     for row in rows.fetchall():
-        totals = totals.plus(Totals.of(_usage(row), row["cost_usd"]))
+        totals = totals.plus(Totals.of(_read_usage(row), row["cost_usd"]))
     connection.execute(
         "UPDATE conversations SET totals_json = ? WHERE id = ?", (encode_totals(totals), conversation_id)
     )
 
 
-def fill_in(connection: sqlite3.Connection) -> None:
+def fill_in_model_calls(connection: sqlite3.Connection) -> None:
     """Give conversations from before calls were recorded their rows: one a reply, and one for all else they used."""
     _fill_in_replies(connection, "")
     _fill_in_rest(connection, "")
 
 
-def _usage(row: sqlite3.Row) -> Usage:
+def _read_usage(row: sqlite3.Row) -> Usage:
     return Usage(
         row["input_tokens"],
         row["output_tokens"],

@@ -38,30 +38,30 @@ from engine.ports import (
     Write,
 )
 from engine.records import StoredMessage
-from engine.store import (
-    agent_ends,
-    agent_rows,
-    compactions,
-    conversations,
-    inbox,
-    messages,
-    planning,
-    queued,
-    run_records,
-    runs,
-    spans,
-    tool_calls,
-    trace_queue,
+from engine.store.agents import ENDED, tell_parent
+from engine.store.conversations import (
+    add_compaction,
+    make_background_agent,
+    set_context,
+    set_state,
+    set_view,
+    suppress_agent_wakes,
 )
-from engine.store.event_batch import EventBatch
+from engine.store.events import EventBatch
+from engine.store.inbox import deposit_entry, drain_inbox, remove_queued, suppress_entry_wakes, take_queued
+from engine.store.messages import append_message
 from engine.store.ownership import Instance
+from engine.store.runs import finish_run, limit_run, place_run_in_turn, record_call, set_run_route, start_run
+from engine.store.tool_calls import add_tool_calls, mark_tool_call, set_plan, set_todos, settle_tool_call
+from engine.store.trace_export import queue_late_tool
+from engine.store.traces import add_tool_span
 
 CANCELLED = "cancelled"
 """Kind of a sub-agent's end that its user caused: it wakes no conversation."""
 LOST = "This conversation is no longer open in this Phoenix; open it again to continue."
 
 
-def commit(connection: sqlite3.Connection, move: Move, instance: Instance) -> Committed:
+def commit_move(connection: sqlite3.Connection, move: Move, instance: Instance) -> Committed:
     """Apply the writes in order, then the state.
 
     Raises:
@@ -78,11 +78,11 @@ def commit(connection: sqlite3.Connection, move: Move, instance: Instance) -> Co
     events.store()
     for write in move.writes:
         if isinstance(write, StartRun):
-            runs.place_in_turn(connection, move.conversation_id, write.run_id)
-    conversations.set_state(connection, move.conversation_id, move.state, move.at)
-    if before["state"] not in agent_ends.ENDED:  # a later notice is no second end
+            place_run_in_turn(connection, move.conversation_id, write.run_id)
+    set_state(connection, move.conversation_id, move.state, move.at)
+    if before["state"] not in ENDED:  # a later notice is no second end
         stopped = isinstance(move.state, Failed) and move.state.kind == CANCELLED
-        agent_ends.tell_parent(connection, move.conversation_id, move.state, move.at, quiet=stopped)
+        tell_parent(connection, move.conversation_id, move.state, move.at, quiet=stopped)
     return Committed(tuple(stored))
 
 
@@ -92,11 +92,11 @@ def _apply(connection: sqlite3.Connection, move: Move, write: Write, events: Eve
         case RecordEvent():
             events.add(write)
         case AppendMessage():
-            return [messages.append(connection, move.conversation_id, write, move.at, move.tracking, events)]
+            return [append_message(connection, move.conversation_id, write, move.at, move.tracking, events)]
         case DrainInboxRows():
-            return inbox.drain(connection, move.conversation_id, write, move.at, move.tracking, events)
+            return drain_inbox(connection, move.conversation_id, write, move.at, move.tracking, events)
         case RecordCall(call):
-            runs.record_call(connection, move.conversation_id, call)
+            record_call(connection, move.conversation_id, call)
         case DeliverQueued() | RemoveQueued():
             return _apply_to_queue(connection, move, write)
         case Deposit() | MakeBackground() | SuppressWakes():
@@ -117,12 +117,12 @@ def _apply_to_queue(
 ) -> list[StoredMessage]:
     match write:
         case DeliverQueued(queued_id, text, message, run_id):
-            if not queued.take(connection, queued_id, text):
+            if not take_queued(connection, queued_id, text):
                 return []
             addition = AppendMessage(message, run_id)
-            return [messages.append(connection, move.conversation_id, addition, move.at, move.tracking)]
+            return [append_message(connection, move.conversation_id, addition, move.at, move.tracking)]
         case RemoveQueued(message_id):
-            queued.remove(connection, message_id)
+            remove_queued(connection, message_id)
             return []
         case _:
             assert_never(write)
@@ -133,11 +133,11 @@ def _apply_to_window(
 ) -> None:
     match write:
         case SetContext():
-            conversations.set_context(connection, move.conversation_id, write)
+            set_context(connection, move.conversation_id, write)
         case SetView(view):
-            conversations.set_view(connection, move.conversation_id, view)
+            set_view(connection, move.conversation_id, view)
         case RecordCompaction():
-            compactions.add(connection, move.conversation_id, write, move.at)
+            add_compaction(connection, move.conversation_id, write, move.at)
         case _:
             assert_never(write)
 
@@ -147,12 +147,12 @@ def _apply_to_agents(
 ) -> None:
     match write:
         case Deposit(text, sender):
-            inbox.deposit(connection, move.conversation_id, "user", (TextBlock(text),), sender, move.at)
+            deposit_entry(connection, move.conversation_id, "user", (TextBlock(text),), sender, move.at)
         case MakeBackground():
-            agent_rows.make_background(connection, move.conversation_id)
+            make_background_agent(connection, move.conversation_id)
         case SuppressWakes():
-            inbox.suppress_wakes(connection, move.conversation_id)
-            agent_rows.suppress_wakes(connection, move.conversation_id)
+            suppress_entry_wakes(connection, move.conversation_id)
+            suppress_agent_wakes(connection, move.conversation_id)
         case _:
             assert_never(write)
 
@@ -164,15 +164,15 @@ def _apply_to_calls(
 ) -> None:
     match write:
         case SaveTodos(todos):
-            planning.set_todos(connection, move.conversation_id, todos)
+            set_todos(connection, move.conversation_id, todos)
         case SavePlan():
-            planning.set_plan(connection, move.conversation_id, write)
+            set_plan(connection, move.conversation_id, write)
         case SaveToolCalls():
-            tool_calls.add(connection, move.conversation_id, write)
+            add_tool_calls(connection, move.conversation_id, write)
         case MarkToolCall():
-            tool_calls.mark(connection, move.conversation_id, write, move.at)
+            mark_tool_call(connection, move.conversation_id, write, move.at)
         case SaveToolResult():
-            tool_calls.settle(connection, move.conversation_id, write, move.at)
+            settle_tool_call(connection, move.conversation_id, write, move.at)
         case _:
             assert_never(write)
 
@@ -184,15 +184,15 @@ def _apply_to_runs(
 ) -> None:
     match write:
         case LimitRun():
-            runs.limit(connection, write)
+            limit_run(connection, write)
         case StartRun():
-            runs.start(connection, move.conversation_id, write, move.at)
+            start_run(connection, move.conversation_id, write, move.at)
         case SaveRoute():
-            run_records.set_route(connection, write)
+            set_run_route(connection, write)
         case FinishRun():
-            runs.finish(connection, write, move.at)
+            finish_run(connection, write, move.at)
         case RecordSpan():
-            spans.add_tool(connection, write, move.at)
-            trace_queue.tool_ended(connection, write.run_id, write.id)
+            add_tool_span(connection, write, move.at)
+            queue_late_tool(connection, write.run_id, write.id)
         case _:
             assert_never(write)

@@ -6,16 +6,56 @@ import errno
 import os
 import sqlite3
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
+from msgspec import Struct
+
+from engine.diagnostics import Diagnostics
 from engine.store.faults import DamagedDatabase, NewerDatabase, fresh_beside
-from engine.store.locks import is_held
 from engine.store.migrations import MIGRATIONS, Migration, migrate, version_of
+from engine.store.ownership import is_lock_held
 from engine.store.schema import APPLICATION_ID
-from engine.store.store_paths import StorePaths
 from tools.files.own_files import close_to_others, make_folder, new_file, sync_file, sync_folder
+from tools.files.spills import spill_name
+
+
+class Remains(Struct, frozen=True):
+    """Folders of such files; None where there is none. Removing blocks, and files that cannot be removed stay."""
+
+    outputs: Path | None = None
+    """Whole outputs of commands, by conversation and call."""
+    logs: Path | None = None
+    """Requests and replies kept for debugging, of all conversations together: they go whole."""
+
+    def remove(self, conversation_id: str, call_ids: Iterable[str]) -> None:
+        """Remove the files of these calls of a conversation."""
+        if self.outputs is not None:
+            names = {spill_name(conversation_id, call_id) for call_id in call_ids}
+            for path in (*self.outputs.glob("output-*"), *self.outputs.glob("*/output-*")) if names else ():
+                if path.name in names:
+                    with suppress(OSError):
+                        path.unlink()
+        if self.logs is not None:
+            Diagnostics(self.logs).forget()
+
+
+class StorePaths(Struct, frozen=True):
+    """The database file and the folders beside it, made when missing, and folders whose files go with conversations."""
+
+    database: Path
+    attachments: Path
+    locks: Path
+    backups: Path
+    remains: Remains = Remains()
+
+    @classmethod
+    def under(cls, folder: Path) -> StorePaths:
+        """All of it in one folder."""
+        return cls(folder / "phoenix.db", folder / "attachments", folder / "locks", folder / "backups")
+
 
 SAFE_WAL = (3, 51, 3)
 """The first SQLite whose WAL survives several processes (FAULTS 3.3)."""
@@ -198,7 +238,7 @@ def check_pages(connection: sqlite3.Connection, path: Path) -> None:
 def _ended_uncleanly(connection: sqlite3.Connection, locks: Path) -> bool:
     """True when a process that wrote here ended uncleanly: its row stays, its lock is free."""
     rows = connection.execute("SELECT id FROM instances").fetchall()
-    return any(not is_held(locks, row["id"]) for row in rows)
+    return any(not is_lock_held(locks, row["id"]) for row in rows)
 
 
 def _bring_up_to_date(connection: sqlite3.Connection, paths: StorePaths, migrations: Sequence[Migration]) -> None:

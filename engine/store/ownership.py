@@ -1,14 +1,64 @@
-"""Ownership of conversations by processes (SPEC DOM-05)."""
+"""Ownership of conversations by processes (SPEC DOM-05), and their lock files, freed by the kernel (FAULTS 75)."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import re
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 from uuid import uuid4
 
 from engine.ports import NoConversation, OwnedElsewhere
-from engine.store.locks import InstanceLock, forget, is_held
+from tools.files.own_files import new_file, open_own
+
+_ID: Final = re.compile(r"[0-9a-f]{32}")
+
+
+class InstanceLock:
+    """An flock on `locks/<id>.lock`. Closed on exec, so no child process keeps it alive."""
+
+    def __init__(self, folder: Path, instance_id: str) -> None:
+        self._path = _lock_path(folder, instance_id)
+        self._descriptor = new_file(self._path)
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def release(self) -> None:
+        """Give it up; the file goes too."""
+        self._path.unlink(missing_ok=True)
+        os.close(self._descriptor)
+
+
+def is_lock_held(folder: Path, instance_id: str) -> bool:
+    """True when the process of this id is alive. Shared, so that simultaneous tests do not see each other."""
+    try:
+        descriptor = open_own(_lock_path(folder, instance_id))
+    except OSError:
+        return False  # gone, or no lock of a Phoenix
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def remove_lock(folder: Path, instance_id: str) -> None:
+    """Remove the lock file of a dead process."""
+    with suppress(OSError):  # a folder at this path stays
+        _lock_path(folder, instance_id).unlink()
+
+
+def _lock_path(folder: Path, instance_id: str) -> Path:
+    """The file of an id; raises OSError for an invalid one, since rows may have been written by other programs."""
+    if _ID.fullmatch(instance_id) is None:
+        raise OSError(errno.EINVAL, "no id of a process")
+    return folder / f"{instance_id}.lock"
+
 
 _OWNERS = """SELECT c.owner_instance, (SELECT owner_instance FROM conversations WHERE id = c.parent_id) AS above
     FROM conversations AS c WHERE c.id = ? AND c.partial IS NULL"""
@@ -80,7 +130,7 @@ class Instance:
     def bury(self, connection: sqlite3.Connection, instance_id: str) -> None:
         """Forget a dead process; its conversations lose their owner."""
         connection.execute("DELETE FROM instances WHERE id = ?", (instance_id,))
-        forget(self._locks, instance_id)
+        remove_lock(self._locks, instance_id)
 
     def leave(self, connection: sqlite3.Connection) -> None:
         """Take this process off the list: the mark of a clean exit."""
@@ -98,7 +148,7 @@ class Instance:
             self._lock = None
 
     def _lives(self, instance_id: str, boot_id: str) -> bool:
-        return boot_id == self._boot_id and is_held(self._locks, instance_id)
+        return boot_id == self._boot_id and is_lock_held(self._locks, instance_id)
 
 
 def _boot_id() -> str:

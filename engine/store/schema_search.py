@@ -99,6 +99,6 @@ OLDER_TEXTS: Final = f"""
 
 
 def add_search_index(connection: sqlite3.Connection) -> None:
-    """Create the empty index; older messages are indexed in slices afterwards (`engine.store.search.backlog`)."""
+    """Create the empty index; older messages are indexed in slices afterwards (`engine.store.message_search`)."""
     for statement in (*_TABLES, *_TRIGGERS):
         connection.execute(statement)

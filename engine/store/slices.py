@@ -1,4 +1,4 @@
-"""Whole conversations written and removed in short transactions, so that no other conversation waits to be stored."""
+"""Whole conversations written, removed and expired in short transactions, so that no other conversation waits."""
 
 from __future__ import annotations
 
@@ -14,10 +14,67 @@ from typing import Protocol, TypeVar
 from msgspec import Struct
 
 from engine.ports import StorageError
-from engine.store import agent_rows, attachments, removing
 from engine.store.connection import Transactions
+from engine.store.conversations import list_agent_ids
+from engine.store.messages import list_attachment_files, remove_unshared_files
+from engine.store.opening import Remains
 from engine.store.ownership import Instance
-from engine.store.remains import Remains
+
+ROWS = 300
+"""Rows per slice of a table without long texts; runs take their traces and spans along."""
+_MESSAGES = 500
+_SMALL = ("copied_rows", "events", "runs", "turns", "file_steps")
+
+
+def hide_conversation(connection: sqlite3.Connection, conversation_id: str, by: str) -> None:
+    """Hide the conversation; `by` is the process that removes it."""
+    connection.execute("UPDATE conversations SET partial = ? WHERE id = ?", (by, conversation_id))
+
+
+def list_partial(connection: sqlite3.Connection, instance: Instance) -> list[str]:
+    """The conversations that a dead process left half made or half removed."""
+    rows = connection.execute("SELECT id, partial FROM conversations WHERE partial IS NOT NULL").fetchall()
+    return [row["id"] for row in rows if instance.living_pid(connection, row["partial"]) is None]
+
+
+def list_call_ids(connection: sqlite3.Connection, conversation_id: str) -> list[str]:
+    """The ids of a conversation's calls, as its tools were given them."""
+    rows = connection.execute("SELECT tool_use_id FROM tool_calls WHERE conversation_id = ?", (conversation_id,))
+    return [row["tool_use_id"] for row in rows]
+
+
+def remove_slice(connection: sqlite3.Connection, conversation_id: str, size: int) -> bool:
+    """Remove messages with about `size` bytes of text, or a slice of other rows; True when nothing is left."""
+    last = find_slice_end(connection, conversation_id, 0, size)
+    if last is not None:
+        connection.execute("DELETE FROM messages WHERE conversation_id = ? AND seq <= ?", (conversation_id, last))
+        return False
+    for table in _SMALL:
+        done = connection.execute(
+            f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE conversation_id = ? LIMIT {ROWS})",
+            (conversation_id,),
+        )
+        if done.rowcount:
+            return False
+    return True
+
+
+def find_slice_end(connection: sqlite3.Connection, conversation_id: str, after: int, size: int) -> int | None:
+    """The seq up to which the messages behind `after` hold about `size` bytes with their calls; None without any."""
+    rows = connection.execute(
+        f"""SELECT seq, length(content_json) + length(text) + COALESCE((SELECT SUM(length(input_json)
+                + length(output_text) + length(output_json) + length(display_json)) FROM tool_calls
+                WHERE assistant_message_id = m.id), 0) AS size
+            FROM messages AS m WHERE conversation_id = ? AND seq > ? ORDER BY seq LIMIT {_MESSAGES}""",
+        (conversation_id, after),
+    )
+    last, total = None, 0
+    for row in rows:
+        last, total = int(row["seq"]), total + int(row["size"])
+        if total >= size:
+            break
+    return last
+
 
 T = TypeVar("T")
 FIRST_BYTES = 150_000
@@ -109,7 +166,7 @@ class Slices:
             if still is not None and ours:
                 return False
             self._instance.register(connection, at)
-            removing.mark(connection, conversation_id, self._instance.id)
+            hide_conversation(connection, conversation_id, self._instance.id)
             return True
 
         async def work() -> bool:
@@ -122,7 +179,7 @@ class Slices:
 
     async def clear(self) -> None:
         """Remove conversations that a killed process left incomplete."""
-        left = await self._transactions.read(lambda connection: removing.left(connection, self._instance))
+        left = await self._transactions.read(lambda connection: list_partial(connection, self._instance))
         for conversation_id in left:
             await self._to_the_end(partial(self._empty, conversation_id))
 
@@ -159,28 +216,24 @@ class Slices:
         return done[0]
 
     async def _empty(self, conversation_id: str) -> None:
-        for agent_id in await self._transactions.read(partial(agent_rows.ids_of, parent_id=conversation_id)):
+        for agent_id in await self._transactions.read(partial(list_agent_ids, parent_id=conversation_id)):
             await self._empty(agent_id)
         # Before the rows that name them, so that a kill in between leaves no file behind.
-        calls = await self._transactions.read(partial(removing.calls_of, conversation_id=conversation_id))
+        calls = await self._transactions.read(partial(list_call_ids, conversation_id=conversation_id))
         await asyncio.to_thread(self._remains.remove, conversation_id, calls)
         empty = False
         while not empty:
-            empty = await self._timed(
-                lambda connection: removing.remove_some(connection, conversation_id, self.pace.bytes)
-            )
+            empty = await self._timed(lambda connection: remove_slice(connection, conversation_id, self.pace.bytes))
             await asyncio.sleep(PAUSE)
 
         def remove_row(connection: sqlite3.Connection) -> list[str]:
-            names = attachments.files_of(connection, conversation_id)
+            names = list_attachment_files(connection, conversation_id)
             connection.execute("DELETE FROM conversations WHERE id = ?", (conversation_id,))
             return names
 
         names = await self._transactions.write(remove_row)
         if names:
-            await self._transactions.write(
-                lambda connection: attachments.remove_unshared(connection, self._folder, names)
-            )
+            await self._transactions.write(lambda connection: remove_unshared_files(connection, self._folder, names))
 
     async def _timed(self, job: Callable[[sqlite3.Connection], T]) -> T:
         def timed(connection: sqlite3.Connection) -> tuple[T, float]:
@@ -191,3 +244,45 @@ class Slices:
         result, seconds = await self._transactions.write(timed)
         self.pace.took(seconds)
         return result
+
+
+_EXPIRED = """WITH RECURSIVE gone (id, depth) AS (
+        SELECT id, 0 FROM conversations
+            WHERE kind = 'user' AND partial IS NULL AND COALESCE(deleted_at, archived_at) < :before
+        UNION
+        SELECT c.id, gone.depth + 1 FROM conversations AS c JOIN gone ON c.superseded_by = gone.id
+            JOIN conversations AS head ON head.id = gone.id
+            WHERE c.partial IS NULL AND c.deleted_at IS NULL AND c.archived_at IS NULL AND head.deleted_at IS NULL)
+    SELECT c.id FROM gone JOIN conversations AS c ON c.id = gone.id GROUP BY c.id ORDER BY MAX(depth) DESC, c.rowid"""
+"""Branches that an archived one took the place of go with it, and ahead of it, or they would be back in the list."""
+_SIZE = """SELECT
+    (SELECT COALESCE(SUM(length(content_json) + length(text)), 0) FROM messages WHERE conversation_id = c.id) +
+    (SELECT COALESCE(SUM(length(input_json) + length(output_text) + length(output_json) + length(display_json)), 0)
+        FROM tool_calls WHERE conversation_id = c.id) +
+    (SELECT COALESCE(SUM(bytes), 0) FROM attachments WHERE conversation_id = c.id) AS size
+    FROM conversations AS c"""
+
+
+class PutAway(Struct, frozen=True):
+    """Conversations in the archive and in the trash."""
+
+    count: int = 0
+    bytes: int = 0
+    """Bytes of their texts and images."""
+    expired: int = 0
+    """Number of them that exceed the retention time."""
+
+
+def list_expired(connection: sqlite3.Connection, before: float) -> list[str]:
+    """Conversations archived or in the trash since before a time; for the trash, the time of removal counts."""
+    return [row["id"] for row in connection.execute(_EXPIRED, {"before": before})]
+
+
+def count_put_away(connection: sqlite3.Connection, before: float | None) -> PutAway:
+    """Contents of archive and trash; `before` None: nothing expires. Reads every message of theirs."""
+    rows = connection.execute(
+        f"""{_SIZE} WHERE c.kind = 'user' AND c.partial IS NULL
+            AND (c.archived_at IS NOT NULL OR c.deleted_at IS NOT NULL)"""
+    ).fetchall()
+    due = len(list_expired(connection, before)) if before is not None else 0
+    return PutAway(len(rows), sum(row["size"] for row in rows), due)

@@ -1,4 +1,4 @@
-"""Sums over `model_calls` and `tool_calls`, grouped by SQLite (docs/decisions/history.md, Statistics)."""
+"""Sums over `model_calls` and `tool_calls`, grouped by SQLite, for statistics and for caps on spending."""
 
 from __future__ import annotations
 
@@ -8,9 +8,19 @@ from typing import Final
 from msgspec import Struct
 
 from engine.machine.messages import Usage
-from engine.records.statistics import CallGroup, Statistics, StatisticsGroup, StatisticsQuery, ToolGroup
-from engine.records.totals import Totals
-from engine.store.copied_rows import CALL_IS_COPY, TOOL_CALL_IS_COPY
+from engine.records.runs import Totals
+from engine.records.statistics import (
+    CallGroup,
+    CallMark,
+    Spending,
+    Spent,
+    Statistics,
+    StatisticsGroup,
+    StatisticsQuery,
+    ToolGroup,
+)
+from engine.store.connection import Transactions
+from engine.store.copying import CALL_IS_COPY, TOOL_CALL_IS_COPY
 
 
 class _Grouping(Struct, frozen=True):
@@ -52,31 +62,31 @@ TOOLS_SQL: Final = """SELECT t.name, count(*) AS calls, sum(t.status = 'error') 
 """Ended calls by name, without those that a fork or an import copied: its source has them."""
 
 
-def read(connection: sqlite3.Connection, query: StatisticsQuery) -> Statistics:
+def read_statistics(connection: sqlite3.Connection, query: StatisticsQuery) -> Statistics:
     """The sums of a query, all of one state of the database."""
     return Statistics(
-        _rows(connection, _TOTAL, query.since)[0],
-        {group: tuple(_rows(connection, _GROUPINGS[group], query.since)) for group in query.groups},
-        _tools(connection, query.since) if query.tools else (),
+        _read_groups(connection, _TOTAL, query.since)[0],
+        {group: tuple(_read_groups(connection, _GROUPINGS[group], query.since)) for group in query.groups},
+        _read_tools(connection, query.since) if query.tools else (),
     )
 
 
-def statement(grouping: _Grouping) -> str:
+def make_statement(grouping: _Grouping) -> str:
     """The SELECT of one grouping; a total is one row, also of no calls."""
     text = CALLS_SQL.format(key=grouping.key, label=grouping.label, condition=grouping.condition, copied=CALL_IS_COPY)
     return text if grouping is _TOTAL else f"{text} GROUP BY 1 ORDER BY {grouping.order}"
 
 
-def statements() -> list[str]:
+def list_statements() -> list[str]:
     """Every SELECT of this module, for tests of their query plans."""
-    return [*(statement(one) for one in (_TOTAL, *_GROUPINGS.values())), TOOLS_SQL]
+    return [*(make_statement(one) for one in (_TOTAL, *_GROUPINGS.values())), TOOLS_SQL]
 
 
-def _rows(connection: sqlite3.Connection, grouping: _Grouping, since: float) -> list[CallGroup]:
-    return [_row(row) for row in connection.execute(statement(grouping), {"since": since})]
+def _read_groups(connection: sqlite3.Connection, grouping: _Grouping, since: float) -> list[CallGroup]:
+    return [_read_group(row) for row in connection.execute(make_statement(grouping), {"since": since})]
 
 
-def _row(row: sqlite3.Row) -> CallGroup:
+def _read_group(row: sqlite3.Row) -> CallGroup:
     usage = Usage(row["input_tokens"], row["output_tokens"], row["cache_creation_tokens"], row["cache_read_tokens"])
     return CallGroup(
         key=str(row["key"]),
@@ -95,10 +105,63 @@ def _row(row: sqlite3.Row) -> CallGroup:
     )
 
 
-def _tools(connection: sqlite3.Connection, since: float) -> tuple[ToolGroup, ...]:
+def _read_tools(connection: sqlite3.Connection, since: float) -> tuple[ToolGroup, ...]:
     return tuple(
         ToolGroup(
             row["name"], row["calls"], row["failed"], row["stopped"], row["duration_ms"], row["result_bytes"] or 0
         )
         for row in connection.execute(TOOLS_SQL, {"since": since})
     )
+
+
+_NEWEST: Final = "SELECT rowid, id FROM model_calls ORDER BY rowid DESC LIMIT 1"
+_MARKED: Final = "SELECT id FROM model_calls WHERE rowid = ?"
+_SUMS: Final = f"""SELECT c.cwd, total(m.cost_usd), count(*) - count(m.cost_usd),
+    total(CASE WHEN m.started_at >= :day THEN m.cost_usd END),
+    COALESCE(sum(m.started_at >= :day AND m.cost_usd IS NULL), 0)
+    FROM model_calls AS m CROSS JOIN conversations AS c ON c.id = m.conversation_id
+    WHERE m.rowid > :row AND m.rowid <= :last AND NOT {CALL_IS_COPY} GROUP BY c.cwd"""
+_DAY: Final = f"""SELECT total(m.cost_usd), count(*) - count(m.cost_usd) FROM model_calls AS m
+    WHERE m.started_at >= ? AND NOT {CALL_IS_COPY}"""
+
+
+def read_spending(connection: sqlite3.Connection, mark: CallMark, day: float, *, folders: bool) -> Spending:
+    """Calls after `mark`, or all of them where it is no longer there; `day` is the Unix time of its first second.
+
+    Numbers of rows rise while the call of the mark is there; after its removal, or a VACUUM, they may begin anew.
+    """
+    found = connection.execute(_MARKED, (mark.row,)).fetchone()
+    whole = found is None or found[0] != mark.id
+    newest = connection.execute(_NEWEST).fetchone()
+    last = CallMark(newest[0], newest[1]) if newest is not None else CallMark()
+    if whole and not folders:
+        spent, unpriced = connection.execute(_DAY, (day,)).fetchone()
+        return Spending(last, whole, Spent(spent, unpriced))
+    rows = connection.execute(_SUMS, {"row": 0 if whole else mark.row, "last": last.row, "day": day}).fetchall()
+    today = Spent()
+    for row in rows:
+        today = today.plus(Spent(row[3], row[4]))
+    return Spending(last, whole, today, {row[0]: Spent(row[1], row[2]) for row in rows} if folders else {})
+
+
+class SqliteStatistics:
+    """Reads sums; long reads have a connection of their own, so that no other read waits."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    async def read(self, query: StatisticsQuery) -> Statistics:
+        """Sums of all conversations."""
+        return await self._transactions.look(lambda connection: read_statistics(connection, query))
+
+    def stamp(self) -> object | None:
+        """State of the files of the database, without a query; None where two states may look the same."""
+        return self._transactions.file_stamp()
+
+    async def spending(self, mark: CallMark, day: float, *, folders: bool) -> Spending:
+        """Cost of the calls after `mark`; of all calls, which takes longer, without one."""
+
+        def job(connection: sqlite3.Connection) -> Spending:
+            return read_spending(connection, mark, day, folders=folders)
+
+        return await (self._transactions.read(job) if mark.id else self._transactions.look(job))

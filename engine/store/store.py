@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from engine.codec import storable
 from engine.ports import Committed, ConversationChanges, Move, OwnedElsewhere, StorageError
 from engine.ports.database_waits import DatabaseWaits
 from engine.records import (
@@ -21,33 +23,96 @@ from engine.records import (
     StoredMessage,
     ToolCallRecord,
 )
-from engine.store import (
-    attachments,
-    conversations,
-    event_rows,
-    messages,
-    moves,
-    recovery,
-    references,
-    runs,
-    tool_calls,
-    turn_summaries,
-)
-from engine.store.agent_store import SqliteAgents
+from engine.store.agents import SqliteAgents
 from engine.store.connection import Transactions
-from engine.store.event_log import SqliteEventLog
+from engine.store.conversations import (
+    LISTED,
+    NOT_SUPERSEDED,
+    change_conversation,
+    create_conversation,
+    list_conversations,
+    read_conversation,
+    read_summaries,
+    require_conversation,
+)
+from engine.store.events import SqliteEventLog, add_change_events
+from engine.store.inbox import SqliteQueue
 from engine.store.library import SqliteLibrary
 from engine.store.memory_index import SqliteNotes
+from engine.store.messages import add_attachment, read_attachments, read_messages
+from engine.store.moves import LOST, commit_move
+from engine.store.names import escape_like
+from engine.store.opening import StorePaths
 from engine.store.ownership import Instance
-from engine.store.queued import SqliteQueue
-from engine.store.run_store import SqliteRuns
+from engine.store.recovery import (
+    is_recovery_needed,
+    recover_all_conversations,
+    recover_conversation,
+    take_over_conversation,
+)
+from engine.store.runs import SqliteRuns, record_call
 from engine.store.slices import Slices
-from engine.store.statistics_store import SqliteStatistics
-from engine.store.store_paths import StorePaths
+from engine.store.statistics import SqliteStatistics
 from engine.store.task_store import SqliteTasks
-from engine.store.trace_exports import SqliteTraceQueue
-from engine.store.turn_log import SqliteTurnLog
+from engine.store.tool_calls import note_process, read_tool_calls
+from engine.store.trace_export import SqliteTraceQueue
+from engine.store.turns import SqliteTurnLog, store_turn_note
 from tools.contract import PreparedImage
+from tools.slugs import slug_of
+
+_USERS = "c.kind = 'user' AND c.deleted_at IS NULL AND c.partial IS NULL"
+
+
+def find_conversations(connection: sqlite3.Connection, reference: str, instance: Instance) -> list[ConversationSummary]:
+    """Find by whole id, else by the beginning of an id, the slug and the title, all of them together."""
+    wanted = storable(reference)
+    if not wanted:
+        return []
+    begins = f"{escape_like(wanted)}%"
+    named = f"c.id LIKE ? ESCAPE '\\' OR (c.slug = ? OR c.title = ?) AND {NOT_SUPERSEDED}"
+    return (
+        _select_where(connection, instance, "c.id = ?", wanted)
+        or _select_where(connection, instance, named, begins, wanted, wanted)
+        or _select_ids(connection, instance, _find_without_slug(connection, wanted))
+    )
+
+
+def find_by_part(connection: sqlite3.Connection, reference: str, instance: Instance) -> list[ConversationSummary]:
+    """Find by the beginning of the title or slug, else by a part of the title, ignoring case."""
+    wanted, slug = storable(reference).strip().casefold(), slug_of(reference)
+    if not wanted:
+        return []
+    titles = connection.execute(
+        f"SELECT c.id, c.title, c.slug FROM conversations AS c WHERE {_USERS} AND c.title <> '' AND {NOT_SUPERSEDED}"
+    ).fetchall()
+    begin = [
+        row["id"]
+        for row in titles
+        if row["title"].casefold().startswith(wanted) or (slug and (row["slug"] or "").startswith(slug))
+    ]
+    hold = () if begin else (row["id"] for row in titles if wanted in row["title"].casefold())
+    return _select_ids(connection, instance, begin or hold)
+
+
+def _find_without_slug(connection: sqlite3.Connection, wanted: str) -> list[str]:
+    """Ids of conversations without a slug whose title would give this one: they were stored before there were slugs."""
+    rows = connection.execute(f"SELECT c.id, c.title FROM conversations AS c WHERE {_USERS} AND c.slug IS NULL")
+    return [row["id"] for row in rows if slug_of(row["title"]) == wanted]
+
+
+def _select_ids(connection: sqlite3.Connection, instance: Instance, ids: Iterable[str]) -> list[ConversationSummary]:
+    wanted = json.dumps(list(ids))
+    chosen = f"c.id IN (SELECT value FROM json_each(?)) AND {NOT_SUPERSEDED}"
+    return _select_where(connection, instance, chosen, wanted) if wanted != "[]" else []
+
+
+def _select_where(
+    connection: sqlite3.Connection, instance: Instance, condition: str, *values: str
+) -> list[ConversationSummary]:
+    rows = connection.execute(
+        f"{LISTED} WHERE {_USERS} AND ({condition}) ORDER BY c.updated_at DESC, c.rowid DESC", values
+    ).fetchall()
+    return read_summaries(connection, rows, instance)
 
 
 class SqliteStore:
@@ -97,30 +162,28 @@ class SqliteStore:
         """Create a conversation in state idle, owned by this process."""
 
         def job(connection: sqlite3.Connection) -> StoredConversation:
-            conversations.create(connection, new, at)
+            create_conversation(connection, new, at)
             self._instance.claim(connection, new.id, at)
-            return conversations.record(connection, new.id, self._instance)
+            return require_conversation(connection, new.id, self._instance)
 
         return await self._transactions.write(job)
 
     async def conversation(self, conversation_id: str) -> StoredConversation | None:
         """One conversation, or None."""
         return await self._transactions.read(
-            lambda connection: conversations.read(connection, conversation_id, self._instance)
+            lambda connection: read_conversation(connection, conversation_id, self._instance)
         )
 
     async def conversations(self, query: ConversationQuery) -> list[ConversationSummary]:
         """The list, newest first."""
-        return await self._transactions.read(
-            lambda connection: conversations.list_page(connection, query, self._instance)
-        )
+        return await self._transactions.read(lambda connection: list_conversations(connection, query, self._instance))
 
     async def find(self, reference: str, *, partly: bool = False) -> list[ConversationSummary]:
         """See `Store.find`."""
 
         def job(connection: sqlite3.Connection) -> list[ConversationSummary]:
-            found = references.find(connection, reference, self._instance)
-            return found or (references.find_part(connection, reference, self._instance) if partly else found)
+            found = find_conversations(connection, reference, self._instance)
+            return found or (find_by_part(connection, reference, self._instance) if partly else found)
 
         return await self._transactions.read(job)
 
@@ -134,7 +197,7 @@ class SqliteStore:
         def job(connection: sqlite3.Connection) -> Recovery:
             if self._instance.owns(connection, conversation_id):
                 return Recovery(conversation_id)
-            return recovery.take_over(connection, self._instance, conversation_id, time.time())
+            return take_over_conversation(connection, self._instance, conversation_id, time.time())
 
         return await self._transactions.write(job)
 
@@ -147,8 +210,8 @@ class SqliteStore:
             except OwnedElsewhere:
                 owned = False
             if not owned:
-                raise StorageError(moves.LOST)
-            recovery.recover(connection, conversation_id, time.time(), quiet=False)
+                raise StorageError(LOST)
+            recover_conversation(connection, conversation_id, time.time(), quiet=False)
 
         await self._transactions.write(job)
 
@@ -158,20 +221,20 @@ class SqliteStore:
 
     async def recover_all(self) -> list[Recovery]:
         """Recovery of every conversation whose owner is dead; returns those where there was something to do."""
-        if not await self._transactions.read(lambda connection: recovery.is_needed(connection, self._instance)):
+        if not await self._transactions.read(lambda connection: is_recovery_needed(connection, self._instance)):
             return []
         return await self._transactions.write(
-            lambda connection: recovery.recover_all(connection, self._instance, time.time())
+            lambda connection: recover_all_conversations(connection, self._instance, time.time())
         )
 
     async def commit(self, move: Move) -> Committed:
         """Write one move in one transaction; no cancellation reaches it once it is queued."""
-        return await self._transactions.write(lambda connection: moves.commit(connection, move, self._instance))
+        return await self._transactions.write(lambda connection: commit_move(connection, move, self._instance))
 
     async def note_process(self, conversation_id: str, call_id: str, pid: int, started: int) -> None:
         """Remember the process of a running call."""
         await self._transactions.write(
-            lambda connection: tool_calls.note_process(connection, conversation_id, call_id, pid, started)
+            lambda connection: note_process(connection, conversation_id, call_id, pid, started)
         )
 
     async def change(self, conversation_id: str, changes: ConversationChanges, at: float) -> None:
@@ -183,12 +246,12 @@ class SqliteStore:
 
         def job(connection: sqlite3.Connection) -> None:
             self._instance.owns(connection, conversation_id)  # raises if another process has it
-            conversations.change(connection, conversation_id, changes, at)
+            change_conversation(connection, conversation_id, changes, at)
             for call in changes.calls:
-                runs.record_call(connection, conversation_id, call)
-            event_rows.add_changes(connection, conversation_id, changes, at)
+                record_call(connection, conversation_id, call)
+            add_change_events(connection, conversation_id, changes, at)
             if changes.turn_note is not None:
-                turn_summaries.keep(connection, conversation_id, changes.turn_note)
+                store_turn_note(connection, conversation_id, changes.turn_note)
 
         await self._transactions.write(job)
 
@@ -197,25 +260,25 @@ class SqliteStore:
     ) -> list[StoredMessage]:
         """Messages by seq, ascending; with `limit` the newest of the range."""
         return await self._transactions.read(
-            lambda connection: messages.read_range(connection, conversation_id, first_seq, last_seq, limit)
+            lambda connection: read_messages(connection, conversation_id, first_seq, last_seq, limit)
         )
 
     async def tool_calls(self, conversation_id: str, message_ids: Sequence[str]) -> list[ToolCallRecord]:
         """The calls of these assistant messages, in request order."""
         return await self._transactions.read(
-            lambda connection: tool_calls.read(connection, conversation_id, message_ids)
+            lambda connection: read_tool_calls(connection, conversation_id, message_ids)
         )
 
     async def add_attachment(self, conversation_id: str, image: PreparedImage, at: float) -> Attachment:
         """Store an image once per content hash and conversation."""
         return await self._transactions.write(
-            lambda connection: attachments.add(connection, self._paths.attachments, conversation_id, image, at)
+            lambda connection: add_attachment(connection, self._paths.attachments, conversation_id, image, at)
         )
 
     async def attachments(self, ids: Sequence[str]) -> Mapping[str, Attachment]:
         """Attachments by id; unknown ids are missing from the answer."""
         return await self._transactions.read(
-            lambda connection: attachments.read(connection, self._paths.attachments, ids)
+            lambda connection: read_attachments(connection, self._paths.attachments, ids)
         )
 
     async def close(self) -> None:

@@ -1,24 +1,27 @@
-"""The table `tool_calls`: every call with its status, its process and its outcome."""
+"""The table `tool_calls`: every call with its status and outcome; and the todo lists and plans of calls."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
-from engine.codec import display_text, encode_blocks, readable_blocks, storable
-from engine.machine.effects import MarkToolCall, SaveToolCalls, SaveToolResult
+from engine.codec import CodecError, decode_todos, display_text, encode_blocks, encode_todos, readable_blocks, storable
+from engine.machine.effects import MarkToolCall, SavePlan, SaveToolCalls, SaveToolResult
 from engine.machine.messages import ImageBlock, TextBlock, ToolResult, ToolResultBlock, ToolStatus, ToolUseBlock
 from engine.records import ToolCallRecord
+from tools.contract import ToolInputError
+from tools.todo_items import TodoList
+from tools.todo_write import NAME, items_of
 
 INTERRUPTED = "[Tool execution interrupted by restart]"
 """Result of a call that a crash interrupted, as the model reads it (SPEC DEC-24)."""
 _SETTLED = {ToolStatus.SUCCESS, ToolStatus.ERROR, ToolStatus.CANCELLED, ToolStatus.SKIPPED}
 
 
-def add(connection: sqlite3.Connection, conversation_id: str, saving: SaveToolCalls) -> None:
+def add_tool_calls(connection: sqlite3.Connection, conversation_id: str, saving: SaveToolCalls) -> None:
     """Insert the calls of a message as queued, in request order."""
     connection.executemany(
         """INSERT INTO tool_calls (id, conversation_id, assistant_message_id, run_id, tool_use_id, ordinal, name,
@@ -40,7 +43,7 @@ def add(connection: sqlite3.Connection, conversation_id: str, saving: SaveToolCa
     )
 
 
-def mark(connection: sqlite3.Connection, conversation_id: str, marking: MarkToolCall, at: float) -> None:
+def mark_tool_call(connection: sqlite3.Connection, conversation_id: str, marking: MarkToolCall, at: float) -> None:
     """Move a call on before it starts or asks; its clock starts when it runs, so waiting for an answer is no part."""
     connection.execute(
         "UPDATE tool_calls SET status = ?, started_at = ? WHERE conversation_id = ? AND tool_use_id = ?",
@@ -53,7 +56,7 @@ def mark(connection: sqlite3.Connection, conversation_id: str, marking: MarkTool
     )
 
 
-def settle(connection: sqlite3.Connection, conversation_id: str, saving: SaveToolResult, at: float) -> None:
+def settle_tool_call(connection: sqlite3.Connection, conversation_id: str, saving: SaveToolResult, at: float) -> None:
     """Record the end of a call, complete enough to rebuild the model's view."""
     result = saving.result
     content: tuple[TextBlock | ImageBlock, ...] = (TextBlock(result.text), *result.images)
@@ -85,7 +88,9 @@ def note_process(connection: sqlite3.Connection, conversation_id: str, call_id: 
     )
 
 
-def read(connection: sqlite3.Connection, conversation_id: str, message_ids: Sequence[str]) -> list[ToolCallRecord]:
+def read_tool_calls(
+    connection: sqlite3.Connection, conversation_id: str, message_ids: Sequence[str]
+) -> list[ToolCallRecord]:
     """The calls of these messages, in the order of the conversation."""
     rows = connection.execute(
         """SELECT t.* FROM json_each(?) AS wanted JOIN messages AS m ON m.id = wanted.value
@@ -109,7 +114,7 @@ def read(connection: sqlite3.Connection, conversation_id: str, message_ids: Sequ
     ]
 
 
-def taken(connection: sqlite3.Connection, conversation_id: str, ids: Iterable[str]) -> frozenset[str]:
+def list_taken_call_ids(connection: sqlite3.Connection, conversation_id: str, ids: Iterable[str]) -> frozenset[str]:
     """Stored ids that equal one of these, or begin with it and `_dedup_`."""
     found: set[str] = set()
     for one in map(storable, ids):
@@ -124,7 +129,7 @@ def taken(connection: sqlite3.Connection, conversation_id: str, ids: Iterable[st
     return frozenset(found)
 
 
-def running_processes(connection: sqlite3.Connection, conversation_id: str) -> tuple[tuple[int, int], ...]:
+def list_running_processes(connection: sqlite3.Connection, conversation_id: str) -> tuple[tuple[int, int], ...]:
     """(pid, start ticks) of every call that was running."""
     rows = connection.execute(
         """SELECT pid, proc_start FROM tool_calls
@@ -134,7 +139,7 @@ def running_processes(connection: sqlite3.Connection, conversation_id: str) -> t
     return tuple((row["pid"], row["proc_start"]) for row in rows)
 
 
-def interrupt_open(
+def interrupt_open_calls(
     connection: sqlite3.Connection, conversation_id: str, at: float, found: ToolResult | None = None
 ) -> tuple[str, ...]:
     """End every call that has not ended; returns their ids in request order.
@@ -157,14 +162,14 @@ def interrupt_open(
     return tuple(row["tool_use_id"] for row in rows)
 
 
-def results_of(
+def read_results(
     connection: sqlite3.Connection, conversation_id: str, uses: Iterable[ToolUseBlock]
 ) -> tuple[ToolResultBlock, ...]:
     """One result for each tool use, in order: the real one where the call had ended, else the synthetic one."""
-    return tuple(_result_of(connection, conversation_id, use) for use in uses)
+    return tuple(_read_result(connection, conversation_id, use) for use in uses)
 
 
-def _result_of(connection: sqlite3.Connection, conversation_id: str, use: ToolUseBlock) -> ToolResultBlock:
+def _read_result(connection: sqlite3.Connection, conversation_id: str, use: ToolUseBlock) -> ToolResultBlock:
     row = connection.execute(
         """SELECT status, output_text, output_json, is_error FROM tool_calls
             WHERE conversation_id = ? AND tool_use_id = ?""",
@@ -175,3 +180,50 @@ def _result_of(connection: sqlite3.Connection, conversation_id: str, use: ToolUs
         return ToolResultBlock(use.id, (TextBlock(told),), is_error=True)
     content = readable_blocks(row["output_json"])[0] if row["output_json"] else (TextBlock(row["output_text"]),)
     return ToolResultBlock(use.id, cast("tuple[TextBlock | ImageBlock, ...]", content), bool(row["is_error"]))
+
+
+def read_todos(text: str) -> TodoList:
+    """The list of a row; empty where it cannot be read, for a conversation is worth more than its list."""
+    try:
+        return decode_todos(text)
+    except CodecError:
+        return TodoList()
+
+
+def set_todos(connection: sqlite3.Connection, conversation_id: str, todos: TodoList) -> None:
+    """Store the list."""
+    connection.execute("UPDATE conversations SET todos_json = ? WHERE id = ?", (encode_todos(todos), conversation_id))
+
+
+def set_plan(connection: sqlite3.Connection, conversation_id: str, save: SavePlan) -> None:
+    """Store an accepted plan and the permission mode that came with it."""
+    connection.execute(
+        """UPDATE conversations SET plan_text = ?, plan_at = ?,
+            permission_mode = COALESCE(NULLIF(?, ''), permission_mode) WHERE id = ?""",
+        (storable(save.plan), save.at, save.mode, conversation_id),
+    )
+
+
+def read_todos_at(connection: sqlite3.Connection, conversation_id: str, todos_json: str, seq: int) -> str:
+    """The list as it was at the message `seq`: this one, or that of the last call up to there.
+
+    One that was finished by then is left out, as it is at the end of a run.
+    """
+    now = read_todos(todos_json)
+    if now.at <= seq:
+        return todos_json
+    row = connection.execute(
+        """SELECT t.input_json, m.seq FROM tool_calls AS t JOIN messages AS m ON m.id = t.assistant_message_id
+            WHERE t.conversation_id = ? AND t.name = ? AND t.status = 'success' AND m.seq <= ?
+            ORDER BY m.seq DESC, t.ordinal DESC LIMIT 1""",
+        (conversation_id, NAME, seq),
+    ).fetchone()
+    then = _read_written_todos(row) if row is not None else TodoList()
+    return encode_todos(then) if then.is_open else ""
+
+
+def _read_written_todos(row: Any) -> TodoList:
+    try:
+        return TodoList(items_of(msgspec.json.decode(row["input_json"], type=dict[str, Any])), at=row["seq"])
+    except (msgspec.DecodeError, ToolInputError, RecursionError):
+        return TodoList()

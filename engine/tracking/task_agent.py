@@ -34,7 +34,7 @@ from engine.ports.task_store import (
     UpdateTask,
 )
 from engine.records import StoredMessage
-from engine.records.model_calls import CallPurpose, ModelCall
+from engine.records.runs import CallPurpose, ModelCall
 from engine.records.tracked_tasks import TaskStatus, TrackedTask
 from tools.arguments import Arguments, object_schema
 from tools.contract import JsonObject, JsonValue, ToolClass, ToolInputError, ToolSpec

@@ -35,8 +35,7 @@ from engine.api.conversation import ConversationApi
 from engine.executor.requests import EngineError
 from engine.machine.stop_cause import StopCause
 from engine.ports import ConversationChanges, NoConversation, StorageError
-from engine.records import AgentFacts, ConversationQuery, ConversationRecord
-from engine.records.forks import moved_place
+from engine.records import AgentFacts, ConversationQuery, ConversationRecord, moved_place
 from engine.updates import Update
 from phoenix_tui.acp.connection import INTERNAL, NOT_FOUND, Client, Dispatcher, LineTransport, Route, fields_of, invalid
 from phoenix_tui.acp.parameters import ModelList, change_of, modes_of, read_prompt

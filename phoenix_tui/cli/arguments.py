@@ -13,7 +13,7 @@ from phoenix_tui.cli.names import ELSEWHERE
 from phoenix_tui.lifecycle.process_start import WORKING_DIRECTORY, lacking
 
 if TYPE_CHECKING:
-    from engine.records.forks import ForkPlace
+    from engine.records import ForkPlace
 
 
 class RunArguments(Struct, frozen=True):

@@ -29,7 +29,7 @@ from engine.records import (
     StoredMessage,
     ToolCallRecord,
 )
-from engine.records.turns import TurnSummary
+from engine.records.runs import TurnSummary
 from engine.search import SearchQuery, SearchSyntaxError, occurrences, parse_search
 from engine.updates import AgentView
 from phoenix_tui.cli.arguments import CommandArguments

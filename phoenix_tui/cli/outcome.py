@@ -23,8 +23,7 @@ from engine.machine.texts import CUT_OFF
 from engine.ports import ModelInfo
 from engine.ports.invocables import Catalogue, Invocable
 from engine.records import StoredMessage
-from engine.records.model_calls import CallPurpose, CallStatus, ModelCall
-from engine.records.totals import total_cost
+from engine.records.runs import CallPurpose, CallStatus, ModelCall, total_cost
 from engine.updates import (
     AgentsChanged,
     AgentView,

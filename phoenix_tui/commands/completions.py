@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 from engine.executor.requests import NeedsYes
 from engine.ports.invocables import EMPTY
 from engine.ports.server_texts import ServerPrompt, ServerResource, ServerTextError, ServerTexts
-from engine.records import ConversationQuery, ConversationRecord, ConversationSummary, PermissionMode
-from engine.records.unstored import unstored_record
+from engine.records import ConversationQuery, ConversationRecord, ConversationSummary, PermissionMode, unstored_record
 from engine.run_options import LEVELS, Effort
 from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.features.custom_commands import CustomCommands, InvocablesApi, question

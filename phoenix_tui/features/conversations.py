@@ -15,8 +15,7 @@ from engine.api.engine import EngineApi
 from engine.executor.requests import EngineError
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges
-from engine.records import ConversationQuery, ConversationSummary
-from engine.records.forks import moved_place
+from engine.records import ConversationQuery, ConversationSummary, moved_place
 from phoenix_tui.cli.blocks import encode
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.export import agent_markdown, markdown, write_new

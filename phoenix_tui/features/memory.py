@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from engine.executor.requests import EngineError
 from engine.memory.memory import USER, NoteRefused, NoteRow
-from engine.records.model_calls import CallPurpose
+from engine.records.runs import CallPurpose
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.text.labels import tokens
 from phoenix_tui.text.statistics_text import call_lines

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from engine.api.conversation import ConversationApi
 from engine.executor.requests import EngineError
 from engine.machine.states import is_busy
-from engine.records.forks import ForkPlace
+from engine.records import ForkPlace
 from phoenix_tui.features.changes import uncommitted
 from phoenix_tui.features.front_end import FrontEnd, Option
 from phoenix_tui.features.trust import folder_in_view

@@ -12,7 +12,7 @@ from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.records.turns import TurnSummary
+from engine.records.runs import TurnSummary
 from phoenix_tui.features.changes import ChangeSet, FolderChanges, ShownFile, without_lines
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import KEYS, Scope, bindings

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from engine.ports import StorageError
 from engine.ports.trace_export import TraceQueue
-from engine.records.trace_export import RejectedSpans, TraceBatch
+from engine.records.traces import RejectedSpans, TraceBatch
 from phoenix_tui.config.settings import Settings
 from tools.secret_fields import SecretFields
 

@@ -17,8 +17,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationSc
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
-from engine.records.trace_export import ExportSpan
-from engine.records.traces import SpanKind, SpanStatus, TraceSpan
+from engine.records.traces import ExportSpan, SpanKind, SpanStatus, TraceSpan
 from tools.clean import clean_line
 from tools.redaction import redacted
 from tools.wording import one_line

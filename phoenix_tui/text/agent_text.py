@@ -14,7 +14,7 @@ from engine.machine.effects import Strategy
 from engine.machine.messages import Origin, ToolUseBlock
 from engine.machine.states import AgentStatus
 from engine.records import ConversationRecord, RunPriority, StoredMessage
-from engine.records.totals import Totals
+from engine.records.runs import Totals
 from engine.updates import AgentView, Route, RouteCard
 from phoenix_tui.text.labels import clock, money
 from tools import wording

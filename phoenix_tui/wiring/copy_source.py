@@ -8,8 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from engine.records import ConversationQuery, ConversationSummary
-from engine.records.forks import ForkPlace, moved_place
+from engine.records import ConversationQuery, ConversationSummary, ForkPlace, moved_place
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.faults import end_quietly

@@ -15,7 +15,6 @@ from engine.permissions.unreadable import closed_to_models
 from engine.ports import DatabaseBusy, StorageError
 from engine.rewind.snapshots.disabled import SWITCHED_OFF
 from engine.rewind.snapshots.folders import use_of
-from engine.store import expiring
 from engine.store.faults import sentence
 from engine.store.opening import (
     BUSY_AT_OPENING,
@@ -25,6 +24,7 @@ from engine.store.opening import (
     journal_mode,
     open_for_reading,
 )
+from engine.store.slices import count_put_away
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.doctor import machine_findings, report
 from phoenix_tui.cli.exits import Exit
@@ -173,7 +173,7 @@ def _put_away(path: Path, days: float) -> list[Finding]:
     """Finding about the contents of archive and trash, and their expiry."""
     try:
         with closing(open_for_reading(path, BUSY_AT_OPENING)) as connection:
-            found = expiring.put_away(connection, expires_before(days, time.time()))
+            found = count_put_away(connection, expires_before(days, time.time()))
     except sqlite3.Error:
         return []  # reported with the database itself
     if not found.count:

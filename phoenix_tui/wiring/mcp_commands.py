@@ -11,8 +11,7 @@ from pathlib import Path
 
 from engine.extensions.mcp.hub import McpHub
 from engine.ports.mcp import FolderServers, SandboxReason, ServerOrigin, confinement
-from engine.records import ConversationRecord
-from engine.records.unstored import unstored_record
+from engine.records import ConversationRecord, unstored_record
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.findings import Finding, Health

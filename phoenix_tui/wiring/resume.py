@@ -12,10 +12,11 @@ from engine.codec import CodecError
 from engine.ports import ConversationChanges, OwnedElsewhere, StorageError, Store
 from engine.records import ConversationQuery, ConversationRecord, ConversationSummary, PermissionMode
 from engine.run_options import Effort
-from engine.store import conversations, references
+from engine.store.conversations import list_conversations, read_conversation
 from engine.store.migrations import VERSION, version_of
 from engine.store.opening import BUSY_AT_OPENING, open_for_reading
 from engine.store.ownership import Instance
+from engine.store.store import find_conversations
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.faults import end_quietly
@@ -59,10 +60,10 @@ def _at_a_glance(arguments: RunArguments, setup: Setup) -> ConversationRecord | 
             if version_of(connection) != VERSION:
                 return None
             if arguments.resume:
-                found = references.find(connection, arguments.resume, instance)
+                found = find_conversations(connection, arguments.resume, instance)
             else:
-                found = conversations.list_page(connection, ConversationQuery(cwd=setup.cwd, limit=1), instance)
-            record = conversations.read(connection, found[0].id, instance) if len(found) == 1 else None
+                found = list_conversations(connection, ConversationQuery(cwd=setup.cwd, limit=1), instance)
+            record = read_conversation(connection, found[0].id, instance) if len(found) == 1 else None
     except (sqlite3.Error, OSError, CodecError, StorageError):
         return None
     return None if record is None or _alters(record, _changes(arguments)) else record

@@ -7,7 +7,7 @@ from math import inf
 
 from engine.ports.database_waits import DatabaseWaits
 from engine.store import BUSY_SECONDS, SqliteStore, StorePaths, open_ephemeral_store, open_store
-from engine.store.remains import Remains
+from engine.store.opening import Remains
 from phoenix_tui.config.paths import Paths
 from tools.files.own_files import remove_parts
 

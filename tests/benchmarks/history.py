@@ -16,7 +16,7 @@ from typing import Final
 from engine.codec import encode_blocks
 from engine.machine.messages import TextBlock
 from engine.store import StorePaths, open_store
-from engine.store.messages import plain_text
+from engine.store.messages import join_text
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.costs import cpu, memory
 from tests.benchmarks.keys import type_keys
@@ -169,5 +169,5 @@ def _message(conversation_id: str, seq: int, count: int) -> tuple[object, ...]:
     blocks = (TextBlock(text),)
     return (
         str(uuid.uuid4()), conversation_id, f"{conversation_id}-{(seq - 1) // 2}", seq, (seq - 1) % 2,
-        "user" if asks else "assistant", "human" if asks else "llm", encode_blocks(blocks), plain_text(blocks), 1.0,
+        "user" if asks else "assistant", "human" if asks else "llm", encode_blocks(blocks), join_text(blocks), 1.0,
     )  # fmt: skip

@@ -13,8 +13,8 @@ from typing import Final
 
 from engine.conversation import Conversation
 from engine.executor import writes
-from engine.store import event_rows, spans, trace_queue
-from engine.store.event_batch import EventBatch
+from engine.store import events, moves, runs
+from engine.store.events import EventBatch
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.costs import cpu
 from tests.benchmarks.program import fresh_home, running, serving
@@ -31,13 +31,13 @@ TEXT: Final = (Reply((Text("Done."),)),)
 TOOL: Final = Reply((ScriptedCall("bash", '{"command": "ls"}'),))
 _EVENTS: Final = ((writes, "events_of_save"), (writes, "events_of_step"))
 _ROWS: Final[tuple[tuple[ModuleType | type, str], ...]] = (
-    (event_rows, "add"),
+    (events, "add_event"),
     (EventBatch, "add_message"),
-    (spans, "add_call"),
-    (spans, "add_tool"),
-    (trace_queue, "run_ends"),
-    (trace_queue, "tool_ended"),
-    (trace_queue, "call_ended"),
+    (runs, "add_call_span"),
+    (moves, "add_tool_span"),
+    (runs, "queue_run"),
+    (moves, "queue_late_tool"),
+    (runs, "queue_late_call"),
 )
 
 

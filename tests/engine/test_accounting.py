@@ -19,8 +19,7 @@ from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import Usage
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.records import PermissionMode
-from engine.records.model_calls import CallPurpose, CallStatus
-from engine.records.totals import Totals
+from engine.records.runs import CallPurpose, CallStatus, Totals
 from engine.store import SqliteStore
 from engine.updates import CallEnded, RunEnded, TextArrived, Update
 from tests.support.counting_server import MODEL, CountingServer

@@ -16,10 +16,10 @@ from engine.machine.effects import FinishRun, RunStatus, StartRun
 from engine.machine.messages import Usage
 from engine.ports import ImportTerms, ProviderError
 from engine.records.traces import SpanKind, SpanStatus, TraceSpan
-from engine.store import SqliteStore, StorePaths, open_store, spans
-from engine.store.migrations import MIGRATIONS
+from engine.store import SqliteStore, StorePaths, open_store
+from engine.store.migrations import MIGRATIONS, add_aside_spans
 from engine.store.opening import connect
-from engine.store.schema_asides import add_aside_spans
+from engine.store.traces import fill_in_aside_spans
 from tests.support.engine import EngineHarness, engine_harness
 from tests.support.scripted_provider import Fail, Reply, Script, ScriptedProvider, Text
 from tests.support.storage import move, new_conversation, new_id, query, say, used
@@ -215,7 +215,7 @@ def test_filling_in_a_file_of_many_runs_and_calls_takes_one_pass(tmp_path: Path)
             return 0
 
         connection.set_progress_handler(count, 1_000)
-        spans.fill_in_asides(connection, "c")
+        fill_in_aside_spans(connection, "c")
         connection.set_progress_handler(None, 0)
         assert connection.execute("SELECT count(*) FROM spans").fetchone()[0] == 10_000
         assert steps < 5_000, "thousands of steps of SQLite; a search for each call would take 200,000"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine import codec
 from engine.machine.messages import Block, ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, Usage
 from engine.machine.states import STATE_NAMES, AwaitingLlm, Completed, Idle, Requesting, RetryWait, Run, State
-from engine.records.totals import Totals
+from engine.records.runs import Totals
 from tools.contract import Display, PlainDisplay
 
 SIZES = st.integers(0, 2**63 - 1)

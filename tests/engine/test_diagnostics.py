@@ -18,7 +18,7 @@ from engine.diagnostics import RESPONSES, Diagnostics, DiagnosticsLevel
 from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import ImageBlock, Role, StopReason, TextBlock, ToolUseBlock, Usage
 from engine.ports import ImageBytes, ModelMessage, ModelReply, ModelRequest, ProviderError
-from engine.records.model_calls import CallPurpose
+from engine.records.runs import CallPurpose
 from tests.support.engine import engine_harness
 from tests.support.scripted_provider import Fail, Reply, Script, ScriptedProvider, Text
 from tests.support.storage import ROOT

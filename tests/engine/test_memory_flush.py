@@ -17,7 +17,7 @@ from engine.executor.requests import Accepted
 from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.machine.states import Compacting, Idle
 from engine.ports import ModelInfo, ModelRequest
-from engine.records.model_calls import CallPurpose
+from engine.records.runs import CallPurpose
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.scripted_provider import Fail, Hang, Reply, Script, ScriptedCall, ScriptedProvider, ScriptPart, Text
 from tests.support.storage import query

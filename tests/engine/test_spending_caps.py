@@ -17,9 +17,9 @@ from engine.machine.messages import Usage
 from engine.machine.states import Errored
 from engine.ports import Provider, ProviderError
 from engine.ports.statistics import StatisticsStore
-from engine.records.spending import CallMark, Spending, Spent
+from engine.records.statistics import CallMark, Spending, Spent
 from engine.store import StorePaths, open_store
-from engine.store.file_stamp import file_stamp
+from engine.store.connection import stamp_files
 from engine.updates import Noticed
 from tests.support.engine import EngineHarness, Providers, engine_harness, until
 from tests.support.git_repositories import empty_repository
@@ -381,17 +381,17 @@ async def test_the_first_request_of_a_sub_agent_counts_the_call_that_spawned_it(
 
 def test_a_stamp_tells_only_files_that_have_been_quiet(tmp_path: Path) -> None:
     path = tmp_path / "phoenix.db"
-    assert file_stamp(path) is None
+    assert stamp_files(path) is None
     path.write_bytes(b"x")
-    assert file_stamp(path) is None, "it changed just now"
+    assert stamp_files(path) is None, "it changed just now"
     fine, now = 123_456, time.time_ns() // 1_000_000 * 1_000_000
     os.utime(path, ns=(now, now - 100_000_000 + fine))
-    assert file_stamp(path) is not None
+    assert stamp_files(path) is not None
     os.utime(path, ns=(now, now - 1_000_000_000))
-    assert file_stamp(path) is None, "whole milliseconds: this file system may count by two seconds"
+    assert stamp_files(path) is None, "whole milliseconds: this file system may count by two seconds"
     os.utime(path, ns=(now, now - 3_000_000_000))
-    old = file_stamp(path)
+    old = stamp_files(path)
     assert old is not None
     (tmp_path / "phoenix.db-wal").write_bytes(b"y")
     os.utime(tmp_path / "phoenix.db-wal", ns=(now, now - 3_000_000_000))
-    assert file_stamp(path) not in {None, old}
+    assert stamp_files(path) not in {None, old}

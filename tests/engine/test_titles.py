@@ -17,7 +17,7 @@ from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import TextBlock
 from engine.ports import ConversationChanges
 from engine.records import PermissionMode, TitleBy
-from engine.records.totals import Totals
+from engine.records.runs import Totals
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.scripted_provider import Fail, Hang, Reply, Script, ScriptedCall, ScriptedProvider, Text
 from tests.support.waiting import PATIENCE

@@ -12,8 +12,8 @@ import pytest
 
 from engine.executor.engine_settings import EngineSettings
 from engine.records.traces import SpanKind, SpanStatus, Trace, TraceSpan
-from engine.store import traces
 from engine.store.opening import open_for_reading
+from engine.store.traces import read_trace
 from tests.engine.agents.test_spawning import DONE, spawns, submits
 from tests.engine.test_restart import killed_at, reopened
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
@@ -217,9 +217,9 @@ async def test_a_long_run_is_read_in_as_many_queries_as_a_short_one_and_says_wha
         await parent.wait_idle()
         root: TraceSpan = (await newest(harness, parent.id)).root
     path = harness.store.path
-    before, small = statements(path, lambda connection: traces.read(connection, root.id, 0.0))
+    before, small = statements(path, lambda connection: read_trace(connection, root.id, 0.0))
     grow(path, root.id, 5_000)
-    after, large = statements(path, lambda connection: traces.read(connection, root.id, 0.0))
+    after, large = statements(path, lambda connection: read_trace(connection, root.id, 0.0))
     assert (before, small.left_out) == (after, 0)
     assert after == 5
     assert len(large.spans) == 2_000

@@ -15,8 +15,7 @@ from engine.engine import ConversationOptions
 from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import TextBlock
 from engine.records import PermissionMode
-from engine.records.totals import Totals
-from engine.records.turns import TurnDigest
+from engine.records.runs import Totals, TurnDigest
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.scripted_provider import Fail, Hang, Reply, Script, ScriptedCall, ScriptedProvider, Text
 from tests.support.waiting import PATIENCE

@@ -17,7 +17,7 @@ from engine.machine.states import Idle
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.providers.prices import SEARCH, price
 from engine.records import PermissionMode
-from engine.records.trace_export import ExportSpan
+from engine.records.traces import ExportSpan
 from phoenix_tui.telemetry.otlp import encode_spans
 from tests.support.engine import EngineHarness, StubTool, until
 from tests.support.loopback import Seen, Talk, serve

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from engine.records.model_calls import CallPurpose, CallSum
-from engine.records.totals import Totals
+from engine.records.runs import CallPurpose, CallSum, Totals
 from phoenix_tui.text.statistics_text import PURPOSES, call_lines
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from engine.executor.requests import EngineError
-from engine.records.forks import ForkPlace
+from engine.records import ForkPlace
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.worktree import fork_into_worktree, worktree_name
 from tests.support.git_repositories import git, repository

@@ -25,7 +25,7 @@ from engine.machine.messages import Role, StopReason, TextBlock, Usage
 from engine.permissions.rules import KeptRule
 from engine.ports import ModelMessage, ModelReply, ModelRequest
 from engine.rewind.snapshots.contents import Contents
-from engine.store.locks import InstanceLock
+from engine.store.ownership import InstanceLock
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.export import write_new
 from phoenix_tui.cli.logs import start_log

@@ -19,7 +19,7 @@ from engine.rewind.snapshots.contents import Contents
 from engine.rewind.snapshots.restoring import Restoring
 from engine.rewind.snapshots.safe_files import set_mode
 from engine.store import StorePaths, open_store
-from engine.store.locks import forget, is_held
+from engine.store.ownership import is_lock_held, remove_lock
 from phoenix_tui.config.profile_files import ProfileFiles
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.features.drafts import parsed
@@ -145,8 +145,8 @@ def test_names_from_settings_flags_and_files_stay_in_their_folders(kind: str, pl
         assert not models.remove(reference)
         with pytest.raises(ModelFileError):
             models.use(reference)
-    assert not is_held(state / "locks", text)
-    forget(state / "locks", text)
+    assert not is_lock_held(state / "locks", text)
+    remove_lock(state / "locks", text)
     assert parsed(f"draft\n\x1eimages {text}").text.startswith("draft")
     assert untouched(place)
 

@@ -18,7 +18,7 @@ from engine.providers.local.resources import Resources
 from engine.providers.local.server import objection_to
 from engine.rewind.snapshots.contents import Contents
 from engine.store import StorePaths, open_store
-from engine.store.locks import forget, is_held
+from engine.store.ownership import is_lock_held, remove_lock
 from phoenix_tui.cli.conversations import read_document
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.export import write_new
@@ -63,8 +63,8 @@ async def opened(path: Path) -> None:
 
 
 def read_lock(path: Path) -> None:
-    is_held(path.parent, ID)
-    forget(path.parent, ID)
+    is_lock_held(path.parent, ID)
+    remove_lock(path.parent, ID)
 
 
 READERS: dict[str, tuple[str, Callable[[Path], object]]] = {

@@ -38,13 +38,11 @@ from engine.records import (
     ConversationQuery,
     ConversationRecord,
     ConversationSummary,
+    ForkPlace,
     SideExchange,
     StoredMessage,
 )
-from engine.records.forks import ForkPlace
-from engine.records.model_calls import CallSum
-from engine.records.runs import RunRecord
-from engine.records.totals import Totals
+from engine.records.runs import CallSum, RunRecord, Totals
 from engine.records.tracked_tasks import TrackingStatus
 from engine.run_options import Effort
 from engine.search import SearchQuery

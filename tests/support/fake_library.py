@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.machine.messages import Origin, Role, TextBlock
 from engine.records import FoundText, SearchAnswer, SearchHit, StoredCompaction, StoredMessage
-from engine.records.model_calls import CallSum
-from engine.records.runs import RunRecord
-from engine.records.turns import TurnSummary
+from engine.records.runs import CallSum, RunRecord, TurnSummary
 from engine.search import SearchQuery, Speaker, occurrences
 from tests.support.fake_traces import FakeTraces
 from tools.contract import JsonObject

@@ -156,11 +156,11 @@ def _lines(text: str) -> None:
 def _searches(text: str) -> None:
     from engine.memory.passages import split_passages, words_of  # noqa: PLC0415 - as above
     from engine.search import occurrences  # noqa: PLC0415 - as above
-    from engine.store.search.ranking import snippet  # noqa: PLC0415 - as above
+    from engine.store.message_search import make_snippet  # noqa: PLC0415 - as above
     from phoenix_tui.text.fuzzy import Corpus  # noqa: PLC0415 - as above
 
     occurrences(text, ["a", "aa"])
-    snippet(text, ["a", "1", " "])
+    make_snippet(text, ["a", "1", " "])
     split_passages(text)
     words_of(text)
     Corpus([name or "a" for name in text.split("\n")]).search(text[:60].replace("\n", ""), 20)

@@ -11,7 +11,7 @@ from textual.geometry import Region
 from engine.machine.messages import Block, Origin, Role, TextBlock, ToolStatus
 from engine.machine.states import Idle, State
 from engine.records import ConversationRecord, PermissionMode, StoredMessage, ToolCallRecord
-from engine.records.totals import Totals
+from engine.records.runs import Totals
 from engine.updates import Snapshot
 from phoenix_tui.styles.themes import THEMES
 from phoenix_tui.widgets.transcript.model import TranscriptModel

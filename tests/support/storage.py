@@ -23,7 +23,7 @@ from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock, 
 from engine.machine.states import AwaitingLlm, Idle, Requesting, Run, State
 from engine.ports import AppendMessage, ImportTerms, Move, RecordCall, Write
 from engine.records import NewConversation
-from engine.records.model_calls import CallPurpose, CallStatus, ModelCall
+from engine.records.runs import CallPurpose, CallStatus, ModelCall
 from engine.store import SqliteStore, StorePaths, open_store
 from tools.contract import JsonObject, JsonValue
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from engine.engine import Engine
 from engine.ports.task_store import AppliedChanges, BoardChange, MessageTracking, TakenMessages
-from engine.records.model_calls import ModelCall
+from engine.records.runs import ModelCall
 from tests.support.engine import engine_harness
 from tests.support.tracking import BY_HAND, FINISH, agent, append, insert, say
 

@@ -12,7 +12,7 @@ from engine.machine.messages import TextBlock, Usage
 from engine.machine.states import Completed
 from engine.ports import Imported
 from engine.records import AgentFacts, ConversationQuery, SpawnMode
-from engine.records.totals import Totals
+from engine.records.runs import Totals
 from engine.store import SqliteStore, StorePaths, open_store
 from tests.support.storage import OUR_TERMS, history, move, new_conversation, query, reply, say, used
 from tools.contract import PreparedImage

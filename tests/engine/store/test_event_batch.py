@@ -9,7 +9,7 @@ from engine.machine.effects import FinishRun, RunStatus, StartRun
 from engine.ports import RecordEvent
 from engine.records.events import EventKind
 from engine.store import StorePaths, open_store
-from engine.store.event_batch import MOST_ROWS
+from engine.store.events import MOST_ROWS
 from tests.support.storage import move, new_conversation, new_id, query, say
 
 

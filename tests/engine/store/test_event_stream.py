@@ -13,10 +13,10 @@ from engine.machine.effects import FinishRun, RunStatus
 from engine.ports import RecordEvent
 from engine.ports.event_log import PAGE, follow
 from engine.records.events import EventKind, StandingRun, StoredEvent
-from engine.store import SqliteStore, StorePaths, event_rows, open_ephemeral_store, open_store
-from engine.store.migrations import MIGRATIONS, migrate
+from engine.store import SqliteStore, StorePaths, open_ephemeral_store, open_store
+from engine.store.events import add_event, read_events_after
+from engine.store.migrations import MIGRATIONS, migrate, number_events
 from engine.store.opening import connect
-from engine.store.schema_events import number_events
 from tests.support.storage import ROOT, asking, move, new_conversation, new_id, query, start_run
 from tests.support.waiting import PATIENCE
 from tools.contract import JsonObject
@@ -68,8 +68,8 @@ def test_an_older_file_keeps_its_events_and_their_numbers(paths: StorePaths) -> 
         found = connection.execute("SELECT seq, id, conversation_id, type, payload_json, ts FROM events").fetchall()
         assert [tuple(row) for row in found] == rows
         connection.execute("DELETE FROM events WHERE seq = 7")
-        event_rows.add(connection, "c", event(), 1.0)
-        assert [one.seq for one in event_rows.after(connection, 0, "", 9)] == [2, 3, 8]
+        add_event(connection, "c", event(), 1.0)
+        assert [one.seq for one in read_events_after(connection, 0, "", 9)] == [2, 3, 8]
         plan = connection.execute(
             "EXPLAIN QUERY PLAN SELECT * FROM events WHERE conversation_id = 'c' AND seq > 2 ORDER BY seq"
         ).fetchall()

@@ -7,8 +7,9 @@ import pytest
 from engine.ports import ConversationChanges, OwnedElsewhere
 from engine.ports.turns import NewBranch
 from engine.records import ConversationQuery
-from engine.store import SqliteStore, StorePaths, expiring, open_store
+from engine.store import SqliteStore, StorePaths, open_store
 from engine.store.opening import open_for_reading
+from engine.store.slices import count_put_away
 from tests.support.storage import move, new_conversation, query, say
 
 ARCHIVE, TRASH = ConversationChanges(archived=True), ConversationChanges(deleted=True)
@@ -100,9 +101,9 @@ async def test_how_many_and_how_large(store: SqliteStore, paths: StorePaths) -> 
     await put_away(store, "new", (TRASH, 90.0))
     connection = open_for_reading(paths.database)
     try:
-        found = expiring.put_away(connection, 50.0)
+        found = count_put_away(connection, 50.0)
         assert (found.count, found.expired) == (2, 1)
         assert 20_000 < found.bytes < 22_000
-        assert expiring.put_away(connection, None).expired == 0
+        assert count_put_away(connection, None).expired == 0
     finally:
         connection.close()

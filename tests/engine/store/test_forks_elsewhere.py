@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.machine.messages import text_in
-from engine.records.forks import ForkPlace
+from engine.records import ForkPlace
 from engine.store import SqliteStore, StorePaths, open_store
 from tests.support.storage import move, new_conversation, query, say
 

@@ -18,7 +18,7 @@ from engine.machine.states import Idle
 from engine.ports import ConversationChanges, Imported, RecordEvent, RecordSpan, SetContext, StorageError
 from engine.records import ConversationQuery, PermissionMode
 from engine.records.events import EventKind
-from engine.records.totals import Totals
+from engine.records.runs import Totals
 from engine.store import SqliteStore, StorePaths, open_store
 from tests.support.storage import (
     OUR_TERMS,

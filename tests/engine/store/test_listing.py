@@ -11,7 +11,7 @@ from engine.machine.messages import Usage
 from engine.machine.states import Idle
 from engine.ports import ConversationChanges
 from engine.records import ConversationQuery, TitleBy
-from engine.records.totals import Totals
+from engine.records.runs import Totals
 from engine.store import SqliteStore, StorePaths, open_store
 from engine.store.migrations import MIGRATIONS, migrate
 from engine.store.opening import connect

@@ -13,8 +13,7 @@ import pytest
 
 from engine.store import StorePaths, open_store
 from engine.store.faults import NewerDatabase
-from engine.store.migrations import MIGRATIONS, VERSION, migrate
-from engine.store.newest_schema import SCRIPT
+from engine.store.migrations import MIGRATIONS, SCRIPT, VERSION, migrate
 from engine.store.opening import connect, open_for_writing
 from tests.schema import script
 from tests.support.storage import ROOT, dump, move, new_conversation, query, say

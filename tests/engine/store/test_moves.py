@@ -36,9 +36,9 @@ from engine.ports import (
 from engine.ports.agent_store import USER
 from engine.records import ConversationQuery
 from engine.records.events import EventKind
-from engine.records.totals import Totals
+from engine.records.runs import Totals
 from engine.store import SqliteStore
-from engine.store import inbox as inbox_rows
+from engine.store.inbox import deposit_entry
 from tests.support.storage import (
     asking,
     asks_for_tools,
@@ -314,7 +314,7 @@ async def test_the_inbox_becomes_one_message_of_results_and_one_for_each_text(
 def _deposit(store: SqliteStore, conversation_id: str, kind: str, block: TextBlock | ToolResultBlock) -> None:
 
     connection = sqlite3.connect(store.path)
-    inbox_rows.deposit(connection, conversation_id, kind, (block,), USER if kind == "user" else "child", 2.0)
+    deposit_entry(connection, conversation_id, kind, (block,), USER if kind == "user" else "child", 2.0)
     connection.commit()
     connection.close()
 

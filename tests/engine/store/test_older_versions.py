@@ -52,7 +52,7 @@ from engine.machine.states import (
 from engine.machine.views import EarlierView, Omission, OmissionKind
 from engine.ports.files import FileKind
 from engine.records import QueuedMessage
-from engine.records.totals import Totals
+from engine.records.runs import Totals
 from engine.store import StorePaths, open_store
 from tests.support.engine import engine_harness
 from tests.support.fates import faults_of, unanswered

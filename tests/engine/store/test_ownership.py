@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from engine.ports import ConversationChanges, OwnedElsewhere
 from engine.records import AgentFacts, ConversationQuery, Recovery, SpawnMode
 from engine.store import SqliteStore, StorePaths, connection, open_store
+from engine.store.connection import data_version
 from tests.support.storage import ROOT, move, new_conversation, query, say
 
 OWNER = """
@@ -182,7 +183,6 @@ async def test_a_database_at_rest_is_asked_only_when_its_files_change(
         asked += 1
         return data_version(database)
 
-    data_version = connection.data_version
     monkeypatch.setattr(connection, "data_version", counted)
     here, there = await open_store(paths), await open_store(paths)
     for file in paths.database.parent.glob(f"{paths.database.name}*"):

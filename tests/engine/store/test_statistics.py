@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from engine.machine.effects import MarkToolCall, SaveToolResult
 from engine.machine.messages import ToolCall, ToolResult, ToolStatus, Usage
 from engine.ports import ConversationChanges, RecordCall
-from engine.records.model_calls import CallPurpose, CallStatus
+from engine.records.runs import CallPurpose, CallStatus
 from engine.records.statistics import CallGroup, Statistics, StatisticsGroup, StatisticsQuery
-from engine.store import SqliteStore, statistics
+from engine.store import SqliteStore
+from engine.store.statistics import TOOLS_SQL, list_statements
 from tests.support.storage import asks_for_tools, move, new_conversation, new_id, query, start_run, used
 
 ALL = StatisticsQuery(tuple(StatisticsGroup), tools=True)
@@ -161,7 +162,7 @@ async def test_tool_calls_are_summed_by_name_and_those_of_a_fork_once(store: Sql
 
 async def test_every_read_is_bounded_by_an_index(store: SqliteStore) -> None:
     with closing(sqlite3.connect(store.path)) as connection:
-        for sql in statistics.statements():
+        for sql in list_statements():
             plan = [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", {"since": 0.0})]
             assert not [step for step in plan if step.startswith("SCAN")], sql
             assert any("model_calls_started" in step or "tool_calls_ended" in step for step in plan)
@@ -170,7 +171,7 @@ async def test_every_read_is_bounded_by_an_index(store: SqliteStore) -> None:
 async def test_sums_over_results_read_no_result(store: SqliteStore) -> None:
     with closing(sqlite3.connect(store.path)) as connection:
         (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'tool_calls'").fetchone()
-        steps = connection.execute(f"EXPLAIN {statistics.TOOLS_SQL}", {"since": 0.0}).fetchall()
+        steps = connection.execute(f"EXPLAIN {TOOLS_SQL}", {"since": 0.0}).fetchall()
     cursors = {step[2] for step in steps if step[1] == "OpenRead" and step[3] == root}
     assert not [step for step in steps if step[1] == "Column" and step[2] in cursors]  # the index alone is read
 

@@ -22,9 +22,9 @@ from engine.ports.task_store import (
     UpdateTask,
 )
 from engine.records.tracked_tasks import TaskStatus, TrackingStatus
-from engine.store import SqliteStore, task_board, task_changes, task_rows
+from engine.store import SqliteStore
 from engine.store.migrations import migrate
-from engine.store.task_board import BoardWriter
+from engine.store.tasks import MOST_LINES, MOST_TASKS, BoardWriter, read_board, remove_task
 from engine.tracking.task_agent import call_of
 from tests.support.storage import move, new_conversation, query, say
 from tests.support.tracking import call
@@ -252,8 +252,8 @@ async def test_texts_are_one_clean_line_of_bounded_length_and_a_board_has_bounde
     assert len(task.progresses[0]) == 150
     await change(store, conversation_id, *(AddProgress(1, f"step {n}") for n in range(500)))
     (task,) = (await store.tasks.board(conversation_id)).tasks
-    assert (len(task.progresses), task.progresses[-1]) == (task_board.MOST_LINES, "step 499")
-    await change(store, conversation_id, *(InsertTask(0, f"task {n}") for n in range(task_board.MOST_TASKS - 1)))
+    assert (len(task.progresses), task.progresses[-1]) == (MOST_LINES, "step 499")
+    await change(store, conversation_id, *(InsertTask(0, f"task {n}") for n in range(MOST_TASKS - 1)))
     assert await refusal(store, conversation_id, InsertTask(0, "one more")) == (
         "The board is full: it has 100 tasks. Update one of them instead."
     )
@@ -287,11 +287,11 @@ def test_orders_stay_1_to_n_and_links_stay_with_their_task(steps: list[tuple[boo
             expected[after][1].add(seq)
         elif expected:
             gone = place % len(expected)
-            task_changes.remove(connection, "c", task_rows.board(connection, "c").tasks[gone].id)
+            remove_task(connection, "c", read_board(connection, "c").tasks[gone].id)
             del expected[gone]
         else:
             writer.apply(AppendToPlanning((seq,)))
-        found = task_rows.board(connection, "c").tasks
+        found = read_board(connection, "c").tasks
         assert [task.order for task in found] == list(range(1, len(expected) + 1))
         assert [(task.description, set(task.message_seqs)) for task in found] == expected
     connection.close()

@@ -15,9 +15,9 @@ from engine.machine.messages import TextBlock
 from engine.ports import ImportRefused, StorageError
 from engine.ports.task_store import AddPreference, AppendMessages, AppendToPlanning, InsertTask, MessageTracking
 from engine.records.tracked_tasks import TrackingStatus
-from engine.store import SqliteStore, StorePaths, open_store, task_progress, task_rows
+from engine.store import SqliteStore, StorePaths, open_store
 from engine.store.migrations import migrate
-from engine.store.task_board import MOST_TASKS
+from engine.store.tasks import MOST_TASKS, list_pending, list_untasked, read_status, settle_tracking
 from tests.support.storage import OUR_TERMS, move, new_conversation, reply, say
 from tests.support.tracking import plain
 from tools.contract import JsonObject
@@ -191,10 +191,10 @@ async def test_an_import_with_too_many_tasks_is_refused(store: SqliteStore) -> N
 @pytest.mark.parametrize(
     "reading",
     [
-        task_rows.status,
-        task_rows.untasked,
-        task_progress.pending,
-        lambda connection, conversation_id: task_progress.settle(
+        read_status,
+        list_untasked,
+        list_pending,
+        lambda connection, conversation_id: settle_tracking(
             connection, conversation_id, MessageTracking.RUNNING, MessageTracking.PENDING, 2.0
         ),
     ],

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from engine.ports import ConversationChanges, StorageError
 from engine.ports.task_store import AppendMessages, BoardChange, InsertTask, MessageTracking
 from engine.store import SqliteStore, StorePaths, open_store
-from engine.store.task_progress import LONGEST_PROBLEM
+from engine.store.tasks import LONGEST_PROBLEM
 from tests.support.engine import engine_harness
 from tests.support.storage import move, new_conversation, query, say
 from tests.support.tracking import BY_HAND, FINISH, agent, append, insert, progress_events

@@ -15,8 +15,7 @@ from engine.ports.task_store import (
 )
 from engine.records.tracked_tasks import TaskStatus
 from engine.store import SqliteStore
-from engine.store.task_board import MOST_TASKS
-from engine.store.task_undo import FULL
+from engine.store.tasks import BOARD_FULL, MOST_TASKS
 from tests.support.storage import move, new_conversation, query, say
 from tests.support.tracking import plain
 
@@ -79,7 +78,7 @@ async def test_a_full_board_and_the_planning_section_are_refused(store: SqliteSt
     await store.tasks.apply(conversation_id, (), [InsertTask(0, "x")] * (MOST_TASKS - 2), (), 7.0)
     with pytest.raises(TaskRefused) as refused:
         await store.tasks.put_back(conversation_id, removed, 8.0)
-    assert str(refused.value) == FULL
+    assert str(refused.value) == BOARD_FULL
     await store.tasks.apply(conversation_id, (), (AddPreference("Prefers tabs."),), (), 9.0)
     planning = (await store.tasks.board(conversation_id)).planning
     assert planning is not None

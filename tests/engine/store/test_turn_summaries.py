@@ -5,9 +5,9 @@ from __future__ import annotations
 from engine.machine.effects import FinishRun, RunStatus, SaveToolResult, StartRun
 from engine.machine.messages import TextBlock, ToolCall, ToolResult, ToolStatus
 from engine.ports import ConversationChanges
-from engine.records.turns import TurnDigest, TurnNote, TurnSummary
+from engine.records.runs import TurnDigest, TurnNote, TurnSummary
 from engine.store import SqliteStore, StorePaths
-from engine.store.turn_summaries import EXCERPT, FIRST_WORDS
+from engine.store.turns import EXCERPT, FIRST_WORDS
 from tests.support.storage import asks_for_tools, move, new_conversation, new_id, query, reply, say
 
 

@@ -9,12 +9,10 @@ import pytest
 
 from engine.machine.messages import Usage
 from engine.ports import ConversationChanges, ImportTerms
-from engine.records.model_calls import CallPurpose, CallStatus, ModelCall
+from engine.records.runs import CallPurpose, CallStatus, ModelCall
 from engine.store import StorePaths, open_store
-from engine.store.migrations import MIGRATIONS, migrate
+from engine.store.migrations import MIGRATIONS, add_sampling_calls, add_web_calls, migrate
 from engine.store.opening import connect
-from engine.store.schema_sampling import add_sampling_calls
-from engine.store.schema_web import add_web_calls
 from tests.support.storage import new_conversation, query
 from tools.contract import JsonObject
 

@@ -14,7 +14,7 @@ from engine.diagnostics import Diagnostics
 from engine.executor.requests import EngineError
 from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.ports import ModelRequest, StreamItem
-from engine.records.model_calls import CallPurpose
+from engine.records.runs import CallPurpose
 from engine.records.tracked_tasks import TaskStatus, TrackingStatus
 from engine.tracking import tracker
 from engine.tracking.task_agent import INSTRUCTION, MOST_CALLS, TOOLS

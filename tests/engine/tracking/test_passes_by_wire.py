@@ -15,7 +15,7 @@ from engine.executor.requests import Accepted
 from engine.machine.messages import Usage
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.records import PermissionMode
-from engine.records.model_calls import CallPurpose
+from engine.records.runs import CallPurpose
 from engine.records.tracked_tasks import TrackingStatus
 from tests.support.counting_server import MODEL, cost_of
 from tests.support.engine import EngineHarness, engine_harness

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from engine.machine.states import AwaitingLlm, Idle, Requesting, Run
 from engine.records import ConversationSummary
-from engine.records.totals import Totals
+from engine.records.runs import Totals
 from phoenix_tui.widgets.roster import ListModel, Live, names
 from tests.support.clocks import SteppedClock
 

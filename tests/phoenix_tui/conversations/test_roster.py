@@ -24,7 +24,7 @@ from engine.machine.states import (
     ToolRound,
 )
 from engine.records import ConversationSummary
-from engine.records.totals import Totals
+from engine.records.runs import Totals
 from phoenix_tui.widgets.roster import ORDER, Group, Here, Live, arrange, compose, group_of, put_away
 
 PID = 7

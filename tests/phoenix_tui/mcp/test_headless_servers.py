@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.ports.mcp import ServerState
-from engine.records.unstored import unstored_record
+from engine.records import unstored_record
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.wiring.mcp_headless import started_servers
 from tests.support.cli import Phoenix, with_claude

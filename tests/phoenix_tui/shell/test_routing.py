@@ -11,9 +11,7 @@ from engine.machine.effects import Strategy
 from engine.machine.messages import Usage
 from engine.machine.states import AwaitingLlm, Requesting, Routing
 from engine.records import RunPriority
-from engine.records.model_calls import CallPurpose, CallSum
-from engine.records.runs import ModelUsage, RunAgents, RunRecord
-from engine.records.totals import Totals
+from engine.records.runs import CallPurpose, CallSum, ModelUsage, RunAgents, RunRecord, Totals
 from engine.updates import AnswerAlone, Route, RouteAgent, RouteCard, StartAgents
 from phoenix_tui.modals.text_sheet import EditSheet
 from phoenix_tui.widgets.route_panel import RoutePanel, as_text, from_text

@@ -16,7 +16,7 @@ from engine.executor.engine_settings import EngineSettings
 from engine.machine.effects import FinishRun, RunStatus
 from engine.machine.messages import Usage
 from engine.ports import RecordSpan
-from engine.records.trace_export import TraceBatch
+from engine.records.traces import TraceBatch
 from engine.store import SqliteStore, StorePaths, open_store
 from phoenix_tui.telemetry.exporter import BATCH, LOOK, Collector, Delivery, TraceExporter, Verdict
 from phoenix_tui.telemetry.otlp import encode_spans, make_trace_id

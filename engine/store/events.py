@@ -10,17 +10,19 @@ import msgspec
 
 from engine.codec import storable
 from engine.ports import AppendMessage, ConversationChanges, RecordEvent
+from engine.ports.event_log import PAGE
 from engine.records import event_payloads as payloads
 from engine.records.events import EventKind, EventSnapshot, StandingRun, StoredEvent
-from engine.records.model_calls import PREVIEW
-from engine.store import run_records
+from engine.records.runs import PREVIEW
+from engine.store.connection import Transactions
+from engine.store.runs import read_run_figures
 from tools.contract import JsonObject
 from tools.fresh_ids import fresh_id
 
-COLUMNS: Final = ("id", "conversation_id", "message_id", "run_id", "agent_id", "type", "payload_json", "ts")
+EVENT_COLUMNS: Final = ("id", "conversation_id", "message_id", "run_id", "agent_id", "type", "payload_json", "ts")
 EventRow: TypeAlias = tuple[str, str, str | None, str | None, str | None, str, str, float]
 """Values of `COLUMNS`."""
-_INSERT: Final = f"INSERT INTO events ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
+_INSERT: Final = f"INSERT INTO events ({', '.join(EVENT_COLUMNS)}) VALUES ({', '.join('?' * len(EVENT_COLUMNS))})"
 _PROMPT: Final = """SELECT substr(COALESCE(
     (SELECT text FROM messages WHERE run_id = ?1 AND role = 'user' ORDER BY seq LIMIT 1),
     (SELECT text FROM messages WHERE conversation_id = ?2 AND role = 'user' AND origin = 'human'
@@ -33,20 +35,20 @@ _MOST_STANDING: Final = 500
 """Conversations at work that a snapshot names."""
 
 
-def add(connection: sqlite3.Connection, conversation_id: str, event: RecordEvent, at: float) -> None:
+def add_event(connection: sqlite3.Connection, conversation_id: str, event: RecordEvent, at: float) -> None:
     """Append an event outside of a move."""
-    connection.execute(_INSERT, row_of(connection, conversation_id, event, at))
+    connection.execute(_INSERT, make_event_row(connection, conversation_id, event, at))
 
 
-def row_of(connection: sqlite3.Connection, conversation_id: str, event: RecordEvent, at: float) -> EventRow:
+def make_event_row(connection: sqlite3.Connection, conversation_id: str, event: RecordEvent, at: float) -> EventRow:
     """The row of an event; the start and the end of a run get what only the rows of the run know."""
     run_id, payload = event.run_id, event.payload_json
     if event.type in _ENDS:
-        payload = _with_figures(connection, run_id, payload)
+        payload = _add_figures(connection, run_id, payload)
     elif event.type is EventKind.TASK_STARTED:
-        payload = _with_prompt(connection, conversation_id, run_id, payload)
+        payload = _add_prompt(connection, conversation_id, run_id, payload)
     elif event.type in _OF_AGENTS:
-        run_id = _run_above(connection, run_id)
+        run_id = _find_parent_run(connection, run_id)
     return (
         event.id,
         event.conversation_id or conversation_id,
@@ -59,7 +61,7 @@ def row_of(connection: sqlite3.Connection, conversation_id: str, event: RecordEv
     )
 
 
-def message_row(conversation_id: str, agent_id: str, addition: AppendMessage, seq: int, at: float) -> EventRow:
+def make_message_row(conversation_id: str, agent_id: str, addition: AppendMessage, seq: int, at: float) -> EventRow:
     """The row of the event of a message; its values are words of Phoenix, which need no escapes."""
     message = addition.message
     payload = f'{{"role":"{message.role.value}","origin":"{message.origin.value}","seq":{seq}}}'
@@ -67,54 +69,56 @@ def message_row(conversation_id: str, agent_id: str, addition: AppendMessage, se
     return fresh_id(), conversation_id, message.id, run_id, agent_id or None, kind, payload, at
 
 
-def add_message(
+def add_message_event(
     connection: sqlite3.Connection, conversation_id: str, addition: AppendMessage, seq: int, at: float
 ) -> None:
     """Append the event of a message that a recovery stores."""
     (kind,) = connection.execute("SELECT kind FROM conversations WHERE id = ?", (conversation_id,)).fetchone()
     agent_id = conversation_id if kind == "subagent" else ""
-    connection.execute(_INSERT, message_row(conversation_id, agent_id, addition, seq, at))
+    connection.execute(_INSERT, make_message_row(conversation_id, agent_id, addition, seq, at))
 
 
-def add_updates(
+def add_update_events(
     connection: sqlite3.Connection, conversation_id: str, message_ids: Iterable[str], status: str, at: float
 ) -> None:
     """Append the event of each message whose `task_process_status` changes in this transaction."""
     payload = payloads.encoded({"taskProcessStatus": status})
     for message_id in message_ids:
         event = RecordEvent(fresh_id(), EventKind.MESSAGE_UPDATED, payload, message_id=message_id)
-        add(connection, conversation_id, event, at)
+        add_event(connection, conversation_id, event, at)
 
 
-def add_changes(connection: sqlite3.Connection, conversation_id: str, changes: ConversationChanges, at: float) -> None:
+def add_change_events(
+    connection: sqlite3.Connection, conversation_id: str, changes: ConversationChanges, at: float
+) -> None:
     """Append the events of a change outside moves, and that of a window that it filled or emptied."""
     for event in changes.events:
-        add(connection, conversation_id, event, at)
+        add_event(connection, conversation_id, event, at)
     if changes.context_tokens is None:
         return
     row = connection.execute("SELECT context_window FROM conversations WHERE id = ?", (conversation_id,)).fetchone()
     payload: JsonObject = {"tokens": changes.context_tokens, "window": row[0] if row is not None else 0}
     payload["estimated"] = not changes.context_counted
     event = RecordEvent(fresh_id(), EventKind.CONTEXT_USAGE, payloads.encoded(payload))
-    add(connection, conversation_id, event, at)
+    add_event(connection, conversation_id, event, at)
 
 
-def after(connection: sqlite3.Connection, seq: int, conversation_id: str, limit: int) -> list[StoredEvent]:
+def read_events_after(connection: sqlite3.Connection, seq: int, conversation_id: str, limit: int) -> list[StoredEvent]:
     """At most `limit` events behind `seq`, in order; of one conversation, or of all where it is empty."""
     chosen = "conversation_id = ?1" if conversation_id else "?1 = ''"
     rows = connection.execute(
         f"SELECT * FROM events WHERE {chosen} AND seq > ?2 ORDER BY seq LIMIT ?3", (conversation_id, seq, limit)
     ).fetchall()
-    return [_event(row) for row in rows]
+    return [_read_event(row) for row in rows]
 
 
-def newest(connection: sqlite3.Connection) -> int:
+def read_newest_seq(connection: sqlite3.Connection) -> int:
     """The highest number that was ever given to an event; 0 before the first."""
     row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'").fetchone()
     return int(row[0]) if row is not None else 0
 
 
-def snapshot(connection: sqlite3.Connection, conversation_id: str) -> EventSnapshot:
+def read_snapshot(connection: sqlite3.Connection, conversation_id: str) -> EventSnapshot:
     """The stream's newest number, with the conversation, or all that are at work now."""
     chosen = "c.id = ?1" if conversation_id else "?1 = '' AND r.id IS NOT NULL"
     rows = connection.execute(
@@ -124,10 +128,10 @@ def snapshot(connection: sqlite3.Connection, conversation_id: str) -> EventSnaps
         (conversation_id, _MOST_STANDING),
     ).fetchall()
     standing = tuple(StandingRun(row["id"], row["state"], row["run_id"] or "") for row in rows)
-    return EventSnapshot(newest(connection), standing)
+    return EventSnapshot(read_newest_seq(connection), standing)
 
 
-def remove_older(connection: sqlite3.Connection, before: float, limit: int) -> int:
+def remove_older_events(connection: sqlite3.Connection, before: float, limit: int) -> int:
     """Remove the oldest events from before a time, at most `limit`; returns how many went."""
     done = connection.execute(
         "DELETE FROM events WHERE seq IN (SELECT seq FROM events ORDER BY seq LIMIT ?) AND ts < ?", (limit, before)
@@ -135,7 +139,7 @@ def remove_older(connection: sqlite3.Connection, before: float, limit: int) -> i
     return done.rowcount
 
 
-def _event(row: Any) -> StoredEvent:
+def _read_event(row: Any) -> StoredEvent:
     return StoredEvent(
         row["seq"],
         row["id"],
@@ -149,8 +153,8 @@ def _event(row: Any) -> StoredEvent:
     )
 
 
-def _with_figures(connection: sqlite3.Connection, run_id: str, payload: str) -> str:
-    figures = run_records.figures(connection, run_id)
+def _add_figures(connection: sqlite3.Connection, run_id: str, payload: str) -> str:
+    figures = read_run_figures(connection, run_id)
     if figures is None:
         return payload
     added: JsonObject = {
@@ -164,7 +168,7 @@ def _with_figures(connection: sqlite3.Connection, run_id: str, payload: str) -> 
     return f"{payload[:-1]}{between}{payloads.encoded(added)[1:]}"  # no name is in both
 
 
-def _with_prompt(connection: sqlite3.Connection, conversation_id: str, run_id: str, payload: str) -> str:
+def _add_prompt(connection: sqlite3.Connection, conversation_id: str, run_id: str, payload: str) -> str:
     """A run that reads its inbox, or repeats an earlier one, begins with a message that is stored."""
     if not payload.startswith(payloads.NO_PROMPT):
         return payload
@@ -172,6 +176,70 @@ def _with_prompt(connection: sqlite3.Connection, conversation_id: str, run_id: s
     return payloads.encoded(msgspec.json.decode(payload, type=dict[str, Any]) | {"prompt": found[0]})
 
 
-def _run_above(connection: sqlite3.Connection, run_id: str) -> str:
+def _find_parent_run(connection: sqlite3.Connection, run_id: str) -> str:
     row = connection.execute("SELECT parent_run_id FROM runs WHERE id = ?", (run_id,)).fetchone()
     return str(row[0] or "") if row is not None else ""
+
+
+MOST_ROWS: Final = 16
+"""Rows of one statement; each number of rows has its own, which SQLite keeps prepared."""
+_MARKS: Final = f"({', '.join('?' * len(EVENT_COLUMNS))})"
+_INSERTS: Final = tuple(
+    f"INSERT INTO events ({', '.join(EVENT_COLUMNS)}) VALUES {', '.join([_MARKS] * count)}"
+    for count in range(MOST_ROWS + 1)
+)
+
+
+class EventBatch:
+    """Events of one conversation at one time, in their order; nothing reads them before `store`.
+
+    A statement for each row would raise the counter of AUTOINCREMENT, and give up Python's lock, as often.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, conversation_id: str, agent_id: str, at: float) -> None:
+        """`agent_id` is that of the conversation where it is a sub-agent, else empty."""
+        self._connection = connection
+        self._conversation_id = conversation_id
+        self._agent_id = agent_id
+        self._at = at
+        self._rows: list[EventRow] = []
+
+    def add(self, event: RecordEvent) -> None:
+        """Append an event, with what only the rows of this moment know."""
+        self._rows.append(make_event_row(self._connection, self._conversation_id, event, self._at))
+
+    def add_message(self, addition: AppendMessage, seq: int) -> None:
+        """Append the event of a message that is stored in this transaction."""
+        self._rows.append(make_message_row(self._conversation_id, self._agent_id, addition, seq, self._at))
+
+    def store(self) -> None:
+        """Insert them all."""
+        for first in range(0, len(self._rows), MOST_ROWS):
+            rows = self._rows[first : first + MOST_ROWS]
+            self._connection.execute(_INSERTS[len(rows)], [value for row in rows for value in row])
+        self._rows.clear()
+
+
+class SqliteEventLog:
+    """The event stream of one database."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    async def after(self, seq: int, conversation_id: str = "", limit: int = PAGE) -> list[StoredEvent]:
+        """At most `limit` events behind `seq`, in order; of one conversation, or of all where it is empty."""
+        return await self._transactions.read(
+            lambda connection: read_events_after(connection, seq, conversation_id, limit)
+        )
+
+    async def snapshot(self, conversation_id: str = "") -> EventSnapshot:
+        """The newest number, with the state of the conversation, or of all at work, as of that event."""
+        return await self._transactions.read(lambda connection: read_snapshot(connection, conversation_id))
+
+    async def version(self) -> int:
+        """A number that changes with each commit, of this process or another."""
+        return await self._transactions.version()
+
+    async def remove_older(self, before: float, limit: int) -> int:
+        """Remove the oldest events from before a time, at most `limit`; returns how many went."""
+        return await self._transactions.write(lambda connection: remove_older_events(connection, before, limit))
