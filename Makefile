@@ -65,10 +65,6 @@ structure: $(VENV)/.tested
 index: $(VENV)/.tested
 	@$(BIN)/python -m tests.index $(T)
 
-# After a new migration: the script a new database is made with.
-schema: $(VENV)/.tested
-	@$(BIN)/python -m tests.schema
-
 bench: $(VENV)/.tested
 	@$(BIN)/python -m tests.benchmarks $(ARGS)
 

@@ -103,12 +103,6 @@ def settle_model_calls(connection: sqlite3.Connection, conversation_id: str) -> 
     )
 
 
-def fill_in_model_calls(connection: sqlite3.Connection) -> None:
-    """Give conversations from before calls were recorded their rows: one a reply, and one for all else they used."""
-    _fill_in_replies(connection, "")
-    _fill_in_rest(connection, "")
-
-
 def _read_usage(row: sqlite3.Row) -> Usage:
     return Usage(
         row["input_tokens"],
@@ -128,7 +122,7 @@ def _fill_in_replies(connection: sqlite3.Connection, conversation_id: str) -> No
             max(0, m.created_at - m.duration_ms / 1000.0), m.duration_ms, ''
         FROM messages AS m JOIN conversations AS c ON c.id = m.conversation_id
         WHERE m.usage_json IS NOT NULL AND json_valid(m.usage_json) AND NOT ({_COPIED})
-            AND (:id = '' OR c.id = :id) ORDER BY m.rowid""",
+            AND c.id = :id ORDER BY m.rowid""",
         {"id": conversation_id},
     )
 
@@ -147,7 +141,7 @@ def _fill_in_rest(connection: sqlite3.Connection, conversation_id: str) -> None:
                 CASE WHEN json_type(c.totals_json, '$.cost_usd') = 'null' THEN NULL
                     ELSE max(0, round(COALESCE(c.totals_json ->> '$.cost_usd', 0) - COALESCE(sums.cost, 0), 12))
                 END AS more_cost
-            FROM conversations AS c LEFT JOIN sums ON sums.conversation_id = c.id WHERE :id = '' OR c.id = :id)
+            FROM conversations AS c LEFT JOIN sums ON sums.conversation_id = c.id WHERE c.id = :id)
         {_EARLIER} SELECT lower(hex(randomblob(16))), id, NULL, NULL, 'earlier', 'ok', '', '', 0, 0,
             more_input, more_output, more_written, more_cached, 0, more_cost, created_at, 0, '' FROM rest
         WHERE more_input <> 0 OR more_output <> 0 OR more_written <> 0 OR more_cached <> 0 OR more_cost <> 0""",

@@ -15,9 +15,8 @@ from msgspec import Struct
 
 from engine.diagnostics import Diagnostics
 from engine.store.faults import DamagedDatabase, NewerDatabase, fresh_beside
-from engine.store.migrations import MIGRATIONS, Migration, migrate, version_of
+from engine.store.migrations import APPLICATION_ID, BASELINE, MIGRATIONS, VERSION, Migration, migrate, version_of
 from engine.store.ownership import is_lock_held
-from engine.store.schema import APPLICATION_ID
 from tools.files.own_files import close_to_others, make_folder, new_file, sync_file, sync_folder
 from tools.files.spills import spill_name
 
@@ -93,7 +92,7 @@ def open_for_writing(paths: StorePaths, migrations: Sequence[Migration] = MIGRAT
     connection = connect(str(paths.database), BUSY_AT_OPENING)
     try:
         connection.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KIB}")
-        _check(connection, paths, len(migrations))
+        _check(connection, paths, BASELINE + len(migrations))
         _bring_up_to_date(connection, paths, migrations)
         _set_journal_mode(connection)
         connection.execute(f"PRAGMA busy_timeout = {round(BUSY_SECONDS * 1000)}")
@@ -220,13 +219,15 @@ def check_file(path: Path) -> None:
         raise DamagedDatabase(path, fresh_beside(path), "is empty")
 
 
-def check_kind(connection: sqlite3.Connection, path: Path, known: int = len(MIGRATIONS)) -> None:
-    """Refuse files of other programs, and newer versions. Raises DamagedDatabase, NewerDatabase."""
+def check_kind(connection: sqlite3.Connection, path: Path, known: int = VERSION) -> None:
+    """Refuse files of other programs, and versions that cannot be read. Raises DamagedDatabase, NewerDatabase."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise DamagedDatabase(path, fresh_beside(path), "is not a database of Phoenix")
     found = version_of(connection)
     if found > known:
         raise NewerDatabase(path, found, known)
+    if found < BASELINE:
+        raise DamagedDatabase(path, fresh_beside(path), f"has format {found}, from before the first release")
 
 
 def check_pages(connection: sqlite3.Connection, path: Path) -> None:
@@ -243,7 +244,7 @@ def _ended_uncleanly(connection: sqlite3.Connection, locks: Path) -> bool:
 
 def _bring_up_to_date(connection: sqlite3.Connection, paths: StorePaths, migrations: Sequence[Migration]) -> None:
     found = version_of(connection)
-    if found < len(migrations):
+    if found < BASELINE + len(migrations):
         _back_up(connection, paths.backups / f"{paths.database.stem}-v{found}-{uuid4().hex[:8]}.db")
         migrate(connection, migrations)
 

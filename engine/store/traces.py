@@ -348,9 +348,9 @@ _ASIDE_SPAN: Final = f"""{_INSERT} SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?1
 """The newest run that had begun when the call began; simply the newest where a clock was set back."""
 _FILL_IN: Final = f"""WITH marks AS (
         SELECT conversation_id, started_at, 0 AS later, rowid AS run, NULL AS call FROM traces
-        WHERE :id = '' OR conversation_id = :id
+        WHERE conversation_id = :id
         UNION ALL SELECT conversation_id, started_at, 1, NULL, rowid FROM model_calls
-        WHERE run_id IS NULL AND purpose <> 'earlier' AND (:id = '' OR conversation_id = :id)),
+        WHERE run_id IS NULL AND purpose <> 'earlier' AND conversation_id = :id),
     placed AS (SELECT call, max(run) OVER (PARTITION BY conversation_id ORDER BY started_at, later
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS run FROM marks)
     {_INSERT} SELECT k.id, k.purpose, k.iteration, k.provider, k.model, k.input_tokens, k.output_tokens, k.status,
@@ -419,7 +419,7 @@ def add_interrupted_spans(
 
 
 def fill_in_aside_spans(connection: sqlite3.Connection, conversation_id: str) -> None:
-    """Give calls beside runs from before they had spans one without previews; an empty id means every conversation."""
+    """Give calls beside runs from before they had spans one without previews."""
     connection.execute(_FILL_IN, {"id": conversation_id})
 
 

@@ -15,9 +15,7 @@ from typing import Final
 from engine.ports import Library
 from engine.search import parse_search
 from engine.store import SqliteStore, StorePaths, open_store
-from engine.store.migrations import MIGRATIONS
 from engine.store.opening import open_for_writing
-from engine.store.schema_search import add_search_index
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.commit import commit_milliseconds
 from tests.benchmarks.rows import Row, percentile, spread
@@ -141,8 +139,11 @@ async def _find(store: SqliteStore, rounds: int) -> Row:
 
 def _fill(paths: StorePaths, count: int) -> int:
     """A file as it was before the index, made by SQL; gives the characters of its texts."""
-    open_for_writing(paths, MIGRATIONS[: MIGRATIONS.index(add_search_index)]).close()
+    open_for_writing(paths).close()
     connection = sqlite3.connect(paths.database)
+    triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'search_%'")
+    indexing = dict(triggers.fetchall())
+    connection.executescript(";".join(f"DROP TRIGGER {name}" for name in indexing))
     connection.execute("PRAGMA synchronous = OFF")
     connection.execute("PRAGMA journal_mode = OFF")
     connection.execute("PRAGMA foreign_keys = OFF")
@@ -158,6 +159,9 @@ def _fill(paths: StorePaths, count: int) -> int:
         connection.executemany(_MESSAGE, messages)
         connection.executemany(_CALL, calls)
         size += sum(len(message[5]) for message in messages) + sum(len(call[3]) for call in calls)
+    connection.execute("UPDATE search_backlog SET below = ?, total = ?", (count + 1, count))
+    for trigger in indexing.values():
+        connection.execute(trigger)
     connection.commit()
     connection.close()
     return size

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -17,7 +16,7 @@ from engine.machine.messages import Usage
 from engine.ports import ImportTerms, ProviderError
 from engine.records.traces import SpanKind, SpanStatus, TraceSpan
 from engine.store import SqliteStore, StorePaths, open_store
-from engine.store.migrations import MIGRATIONS, add_aside_spans
+from engine.store.migrations import migrate
 from engine.store.opening import connect
 from engine.store.traces import fill_in_aside_spans
 from tests.support.engine import EngineHarness, engine_harness
@@ -116,40 +115,6 @@ async def test_a_call_belongs_to_the_run_that_had_begun_before_it(tmp_path: Path
     assert found == [[25.0, 5.0][::-1], [15.0]], "one from before all runs is shown with the newest"
 
 
-def as_before(path: Path) -> None:
-    """Bring the spans back to the version before asides had any."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("DELETE FROM spans WHERE kind = 'aside'")
-        (sql,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'spans'").fetchone()
-        columns = ", ".join(row[1] for row in connection.execute("PRAGMA table_info(spans)"))
-        connection.execute("ALTER TABLE spans RENAME TO newer")
-        connection.execute(sql.replace(", 'aside'", ""))
-        connection.execute(f"INSERT INTO spans (rowid, {columns}) SELECT rowid, * FROM newer")
-        connection.execute("DROP TABLE newer")
-        connection.execute("CREATE INDEX spans_trace ON spans (trace_id)")
-
-
-async def test_an_older_file_gets_the_spans_of_its_asides_and_keeps_the_others_in_their_places(tmp_path: Path) -> None:
-    store = await open_store(StorePaths.under(tmp_path))
-    conversation_id = await stored_asides(store)
-    await ran(store, conversation_id, 30.0, calls=3)
-    await store.close()
-    query(
-        store.path, "DELETE FROM spans WHERE kind = 'llm' AND rowid = (SELECT min(rowid) FROM spans WHERE kind = 'llm')"
-    )
-    as_before(store.path)
-    places = query(store.path, "SELECT rowid, id, trace_id FROM spans ORDER BY rowid")
-    with closing(connect(str(store.path))) as connection:
-        add_aside_spans(connection)
-    store = await open_store(StorePaths.under(tmp_path))
-    found = [[one.started_at for one in run] for run in await asides(store, conversation_id)]
-    await store.close()
-    assert found == [[], [25.0], [15.0]]
-    assert query(store.path, "SELECT rowid, id, trace_id FROM spans WHERE kind = 'llm' ORDER BY rowid") == places
-    (plan,) = query(store.path, "EXPLAIN QUERY PLAN SELECT 1 FROM spans WHERE trace_id = 'x'")
-    assert "spans_trace" in str(plan[3])
-
-
 def without_asides(document: JsonObject) -> None:
     tables = document["tables"]
     assert isinstance(tables, dict)
@@ -192,8 +157,7 @@ def test_filling_in_a_file_of_many_runs_and_calls_takes_one_pass(tmp_path: Path)
     paths = StorePaths.under(tmp_path)
     paths.database.parent.mkdir(parents=True, exist_ok=True)
     with closing(connect(str(paths.database))) as connection:
-        for migration in MIGRATIONS:
-            migration(connection)
+        migrate(connection)
         connection.execute("PRAGMA foreign_keys = OFF")
         connection.execute("BEGIN")
         connection.executemany(

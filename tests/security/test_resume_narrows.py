@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -17,7 +15,6 @@ from engine.engine import ConversationOptions
 from engine.ports import ConversationChanges
 from engine.ports.profiles import Profile
 from engine.records import NewConversation, PermissionMode
-from engine.store.migrations import MIGRATIONS, migrate
 from phoenix_tui.cli.arguments import run_arguments
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.cli.setup import Setup, prepare
@@ -52,21 +49,6 @@ async def test_a_changed_sandbox_counts_as_chosen(tmp_path: Path) -> None:
     assert stored is not None
     for record in (conversation.record, stored):
         assert (record.sandbox, record.sandbox_required) == (SandboxMode.READ_ONLY, True)
-
-
-def test_a_row_of_an_older_version_gets_the_default_of_new_conversations(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "old.db", isolation_level=None)) as connection:
-        connection.row_factory = sqlite3.Row
-        migrate(connection, MIGRATIONS[:8])
-        connection.execute(
-            "INSERT INTO conversations (id, cwd, model, state, state_json, gen, totals_json, created_at, updated_at)"
-            " VALUES ('old', '/w', 'm', 'idle', '{}', 0, '{}', 0, 0)"
-        )
-        migrate(connection)
-        assert tuple(connection.execute("SELECT sandbox, sandbox_required FROM conversations").fetchone()) == (
-            "workspace",
-            0,
-        )
 
 
 BOXES: Final = ("off", "workspace", "read-only")

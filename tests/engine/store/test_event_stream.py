@@ -14,15 +14,9 @@ from engine.ports import RecordEvent
 from engine.ports.event_log import PAGE, follow
 from engine.records.events import EventKind, StandingRun, StoredEvent
 from engine.store import SqliteStore, StorePaths, open_ephemeral_store, open_store
-from engine.store.events import add_event, read_events_after
-from engine.store.migrations import MIGRATIONS, migrate, number_events
-from engine.store.opening import connect
 from tests.support.storage import ROOT, asking, move, new_conversation, new_id, query, start_run
 from tests.support.waiting import PATIENCE
 from tools.contract import JsonObject
-
-BEFORE = MIGRATIONS.index(number_events)
-"""Version of the schema in which the numbers of removed events could come again."""
 
 
 def event(kind: EventKind = EventKind.STATE_CHANGED) -> RecordEvent:
@@ -54,26 +48,6 @@ async def test_a_number_is_never_used_again(paths: StorePaths) -> None:
     await recorded(store, 1)
     assert await numbers(store) == [5]
     await store.close()
-
-
-def test_an_older_file_keeps_its_events_and_their_numbers(paths: StorePaths) -> None:
-    paths.database.parent.mkdir()
-    with closing(connect(str(paths.database))) as connection:
-        migrate(connection, MIGRATIONS[:BEFORE])
-        rows = [(number, f"e{number}", f"c{number % 2}", "task:started", "{}", 1.0) for number in (2, 3, 7)]
-        connection.executemany(
-            "INSERT INTO events (seq, id, conversation_id, type, payload_json, ts) VALUES (?, ?, ?, ?, ?, ?)", rows
-        )
-        migrate(connection)
-        found = connection.execute("SELECT seq, id, conversation_id, type, payload_json, ts FROM events").fetchall()
-        assert [tuple(row) for row in found] == rows
-        connection.execute("DELETE FROM events WHERE seq = 7")
-        add_event(connection, "c", event(), 1.0)
-        assert [one.seq for one in read_events_after(connection, 0, "", 9)] == [2, 3, 8]
-        plan = connection.execute(
-            "EXPLAIN QUERY PLAN SELECT * FROM events WHERE conversation_id = 'c' AND seq > 2 ORDER BY seq"
-        ).fetchall()
-        assert "USING INDEX events_conversation" in str(plan[0][3])
 
 
 async def test_a_reader_gets_one_conversation_or_all_in_pages(store: SqliteStore) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from msgspec.structs import replace
 
 from engine.machine.effects import FinishRun, RunStatus
@@ -13,9 +11,7 @@ from engine.ports import ConversationChanges
 from engine.records import ConversationQuery, TitleBy
 from engine.records.runs import Totals
 from engine.store import SqliteStore, StorePaths, open_store
-from engine.store.migrations import MIGRATIONS, migrate
-from engine.store.opening import connect
-from tests.support.storage import OUR_TERMS, move, new_conversation, query, start_run, used
+from tests.support.storage import OUR_TERMS, move, new_conversation, start_run, used
 
 PINNED = ConversationChanges(pinned=True)
 
@@ -95,21 +91,6 @@ async def test_a_draft_shows_in_the_list_and_a_fork_is_not_pinned(store: SqliteS
     assert rows[conversation.id].has_draft
     assert not rows["copy"].has_draft
     assert copy.pinned_at == 0.0
-
-
-def test_titles_of_an_older_file_count_as_the_users(tmp_path: Path) -> None:
-    connection = connect(str(tmp_path / "old.db"))
-    migrate(connection, MIGRATIONS[:1])
-    for name in ("", "named"):
-        connection.execute(
-            "INSERT INTO conversations (id, title, cwd, model, state, state_json, gen, created_at, updated_at)"
-            " VALUES (?, ?, '/', 'm', 'idle', '{}', 0, 1, 1)",
-            (f"id{name}", name),
-        )
-    migrate(connection)
-    connection.close()
-    rows = query(tmp_path / "old.db", "SELECT title, title_by, pinned_at FROM conversations ORDER BY title")
-    assert rows == [("", "", None), ("named", "user", None)]
 
 
 async def test_the_title_of_an_older_export_counts_as_the_users(store: SqliteStore) -> None:

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from engine.store import StorePaths, open_store
-from engine.store.faults import NewerDatabase
-from engine.store.migrations import MIGRATIONS, SCRIPT, VERSION, migrate
+from engine.store.faults import DamagedDatabase, NewerDatabase
+from engine.store.migrations import BASELINE, MIGRATIONS, VERSION, migrate
 from engine.store.opening import connect, open_for_writing
-from tests.schema import script
 from tests.support.storage import ROOT, dump, move, new_conversation, query, say
 
 
@@ -36,8 +35,7 @@ def fail(connection: sqlite3.Connection) -> None:
     raise sqlite3.OperationalError("stopped")
 
 
-BEFORE_CALLS = 9
-"""The version before each model call had a row."""
+FIXTURES = Path(__file__).with_name("fixtures")
 LATER = (*MIGRATIONS, add_colours, add_shapes)
 
 
@@ -128,16 +126,31 @@ def test_a_migration_killed_after_any_statement_is_whole_or_undone(tmp_path: Pat
     assert int(done.stdout) > 12
 
 
-def test_a_new_file_is_in_one_step_what_all_migrations_make_of_it() -> None:
-    assert SCRIPT.read_text("utf-8") == script(), "make schema writes the script anew"
-    at_once, step_by_step = connect(":memory:"), connect(":memory:")
-    migrate(at_once)
-    migrate(step_by_step, list(MIGRATIONS))
-    counter = "INSERT INTO \"sqlite_sequence\" VALUES('events',0);"  # as good as none
-    assert sorted(at_once.iterdump()) == sorted(line for line in step_by_step.iterdump() if line != counter)
-    for pragma in ("user_version", "application_id"):
-        (value,), (expected,) = (one.execute(f"PRAGMA {pragma}").fetchone() for one in (at_once, step_by_step))
-        assert value == expected
+@pytest.mark.parametrize("commit", ["ba6be456", "da796878"])
+def test_a_new_file_has_the_schema_that_earlier_commits_gave_theirs(commit: str) -> None:
+    new, old = connect(":memory:"), sqlite3.connect(":memory:")
+    migrate(new)
+    old.executescript((FIXTURES / f"{commit}.sql").read_text())
+    schemas = [
+        sorted(map(tuple, one.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL")))
+        for one in (new, old)
+    ]
+    assert schemas[0] == schemas[1]
+    assert [one.execute("PRAGMA user_version").fetchone()[0] for one in (new, old)] == [BASELINE, BASELINE]
+
+
+@pytest.mark.parametrize("version", [0, 8, BASELINE - 1])
+async def test_a_file_from_before_the_first_release_is_refused_in_one_sentence(paths: StorePaths, version: int) -> None:
+    await filled(paths)
+    query(paths.database, f"PRAGMA user_version = {version}")
+    before = paths.database.read_bytes()
+    with pytest.raises(DamagedDatabase) as refused:
+        await open_store(paths)
+    assert str(refused.value) == (
+        f"The database {paths.database} has format {version}, from before the first release; it was not changed. "
+        "Replace it with a backup, or move it away to start with a new one."
+    )
+    assert paths.database.read_bytes() == before
 
 
 async def test_an_older_phoenix_stops_writing_when_a_newer_one_migrates(paths: StorePaths) -> None:
@@ -148,46 +161,3 @@ async def test_an_older_phoenix_stops_writing_when_a_newer_one_migrates(paths: S
         await store.commit(move(conversation_id, say("x")))
     assert await store.messages(conversation_id) == []
     await store.close()
-
-
-async def test_what_was_used_before_calls_had_rows_is_found_in_them_and_never_twice(paths: StorePaths) -> None:
-    paths.database.parent.mkdir(parents=True)
-    connection = connect(str(paths.database))
-    migrate(connection, MIGRATIONS[:BEFORE_CALLS])
-    totals = '{"input_tokens": 350, "output_tokens": 40, "cost_usd": 0.07}'
-    nothing = '{"input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0}'
-    for name, spent, source, seq in (("a", totals, None, 0), ("copy", nothing, "a", 2)):
-        connection.execute(
-            "INSERT INTO conversations (id, cwd, model, state, state_json, gen, totals_json, branch_of, branch_seq,"
-            " created_at, updated_at) VALUES (?, '/', 'm', 'idle', '{}', 0, ?, ?, ?, 1, 1)",
-            (name, spent, source, seq),
-        )
-        connection.execute("INSERT INTO turns VALUES (?, ?, 0, 1, 2, NULL)", (f"{name}-t", name))
-        connection.execute(
-            "INSERT INTO runs (id, conversation_id, turn_id, status, usage_json, cost_usd, started_at)"
-            " VALUES (?, ?, ?, 'success', '{}', 0.05, 1)",
-            (f"{name}-r", name, f"{name}-t"),
-        )
-        for number in (1, 2):
-            connection.execute(
-                "INSERT INTO messages (id, conversation_id, turn_id, seq, message_number, role, origin, content_json,"
-                " text, run_id, model, usage_json, cost_usd, created_at)"
-                " VALUES (?, ?, ?, ?, ?, 'assistant', 'llm', '[]', '', ?, 'claude', ?, 0.025, 1)",
-                (
-                    f"{name}-{number}",
-                    name,
-                    f"{name}-t",
-                    number,
-                    number,
-                    f"{name}-r",
-                    '{"input_tokens": 100, "output_tokens": 20}',
-                ),
-            )
-    connection.close()
-    await (await open_store(paths)).close()
-    sums = "SELECT conversation_id, purpose, sum(input_tokens), sum(output_tokens), round(sum(cost_usd), 9)"
-    assert query(paths.database, f"{sums} FROM model_calls GROUP BY 1, 2 ORDER BY 1, 2") == [
-        ("a", "earlier", 150, 0, 0.02),
-        ("a", "reply", 200, 40, 0.05),
-    ]
-    assert query(paths.database, "SELECT id, cost_usd FROM runs ORDER BY id") == [("a-r", 0.05), ("copy-r", None)]

@@ -23,6 +23,7 @@ from engine.machine.messages import (
     ToolResultBlock,
     ToolUseBlock,
     Usage,
+    text_in,
 )
 from engine.machine.states import (
     STATE_NAMES,
@@ -51,13 +52,14 @@ from engine.machine.states import (
 )
 from engine.machine.views import EarlierView, Omission, OmissionKind
 from engine.ports.files import FileKind
-from engine.records import QueuedMessage
+from engine.records import ConversationQuery, QueuedMessage
 from engine.records.runs import Totals
+from engine.search import parse_search
 from engine.store import StorePaths, open_store
 from tests.support.engine import engine_harness
 from tests.support.fates import faults_of, unanswered
 from tests.support.scripted_provider import Reply, Text
-from tests.support.storage import query
+from tests.support.storage import dump, query
 from tools.contract import (
     AgentsDisplay,
     DiffDisplay,
@@ -71,6 +73,8 @@ from tools.contract import (
 FIXTURES = Path(__file__).with_name("fixtures")
 OLD, NEW = "1d632f5", "2088f7d"
 VERSIONS = (OLD, NEW)
+LAST = ("ba6be456", "da796878")
+"""Commits that already had the present schema."""
 Reread: TypeAlias = Callable[[str], str | None]
 
 
@@ -374,7 +378,49 @@ ENDED |= {"look", "find"}
 """Sub-agents: no message of a user goes there."""
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("commit", LAST)
+async def test_a_database_of_a_last_commit_keeps_every_row_and_shows_it(tmp_path: Path, commit: str) -> None:
+    paths = restored(tmp_path, commit)
+    before = dump(paths.database)
+    await (await open_store(paths)).close()
+    assert dump(paths.database) == before
+    assert not list(paths.backups.iterdir()), "nothing was migrated"
+    store = await open_store(paths)
+    try:
+        listed = await store.conversations(ConversationQuery())
+        archived = await store.conversations(ConversationQuery(archived=True))
+        files = id_of(paths, "Files")
+        texts = [text_in(one.blocks, "") for one in await store.messages(files)]
+        (asked,) = [one.id for one in await store.messages(files) if one.seq == 2]
+        (call,) = await store.tool_calls(files, [asked])
+        board = await store.tasks.board(files)
+        queued = await store.queue.queued(id_of(paths, "Cut off"))
+        sums = await store.library.calls(id_of(paths, "Answers"))
+        found = await store.library.search(parse_search("answer", cwd=Path("/")), seconds=60)
+        (recovered,) = await store.recover_all()
+    finally:
+        await store.close()
+    assert [(one.title, one.state_name, one.message_count, one.has_draft, one.pinned_at) for one in listed] == [
+        ("Cut off", "awaiting_llm", 1, False, 0.0),
+        ("(2) Answers", "idle", 4, False, 0.0),
+        ("Files", "idle", 4, False, 0.0),
+        ("Answers", "idle", 2, True, 5.0),
+    ]
+    assert [one.title for one in archived] == ["Old"]
+    assert texts == ["Which files are there?", "Let me look.", "", "There are two files."]
+    assert (call.tool_use_id, call.name, call.output_text) == ("call_one", "bash", "ran ls")
+    assert [(one.description, one.progresses, one.message_seqs) for one in board.tasks] == [
+        ("List the files", ("Listed",), (1,))
+    ]
+    assert [one.text for one in queued] == ["and then this"]
+    assert [(one.purpose.value, one.calls, one.totals.cost_usd) for one in sums] == [("reply", 1, 0.01)]
+    assert {(one.title, one.seq) for one in found.hits} == {
+        (title, seq) for title in ("Answers", "(2) Answers") for seq in (1, 2)
+    }
+    assert recovered.conversation_id == id_of(paths, "Cut off")
+
+
+@pytest.mark.parametrize("version", [*VERSIONS, *LAST])
 async def test_every_conversation_goes_on_with_the_next_message(tmp_path: Path, version: str) -> None:
     paths = restored(tmp_path, version)
     answer = Reply((Text("On again."),), always=True)

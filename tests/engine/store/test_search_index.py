@@ -16,9 +16,8 @@ from engine.ports.turns import NewBranch
 from engine.records import SearchHit
 from engine.search import SearchQuery, Speaker, occurrences, parse_search
 from engine.store import SqliteStore, StorePaths, open_store
-from engine.store.migrations import MIGRATIONS
+from engine.store.message_search import FIRST_ID
 from engine.store.opening import open_for_writing
-from engine.store.schema_search import FIRST_ID, add_search_index
 from tests.support.storage import OUR_TERMS, asks_for_tools, move, new_conversation, query, reply, say
 from tests.support.waiting import PATIENCE
 
@@ -182,9 +181,14 @@ async def test_forks_imports_rewrites_and_purges_keep_the_index_true(store: Sqli
     assert query(store.path, "SELECT rowid FROM search_index WHERE search_index MATCH 'nee'") == []
 
 
+UNINDEXED = """DELETE FROM search_rows; INSERT INTO search_index (search_index) VALUES ('delete-all');
+    UPDATE search_backlog SET (below, total) = (SELECT max(rowid) + 1, max(rowid) FROM messages)"""
+"""Makes every message one from before the index."""
+
+
 async def older(paths: StorePaths, messages: int) -> str:
-    """A file from before the search index with a conversation in it; gives its id."""
-    open_for_writing(paths, MIGRATIONS[: MIGRATIONS.index(add_search_index)]).close()
+    """A file with a conversation from before the search index in it; gives its id."""
+    open_for_writing(paths).close()
     connection = sqlite3.connect(paths.database)
     connection.executescript(
         """INSERT INTO conversations (id, cwd, model, state, state_json, gen, created_at, updated_at)
@@ -203,6 +207,7 @@ async def older(paths: StorePaths, messages: int) -> str:
                 VALUES (?, 'old', ?, ?, 0, 'bash', '{"command":"make"', 'success', ?, ?)""",
             (f"m{number}/0", f"m{number}", f"t{number}", f"made {number}", float(number)),
         )
+    connection.executescript(UNINDEXED)
     connection.commit()
     connection.close()
     return "old"

@@ -7,8 +7,7 @@ import sqlite3
 import pytest
 
 from engine.store import SqliteStore, StorePaths
-from engine.store.migrations import VERSION
-from engine.store.schema import APPLICATION_ID
+from engine.store.migrations import APPLICATION_ID, VERSION
 from tests.support.storage import new_conversation, query
 
 EXPECTED = {
