@@ -20,7 +20,7 @@ from engine.machine.states import (
     State,
 )
 from engine.records import AgentRow, NewConversation, SpawnMode, StoredConversation
-from engine.store.connection import Transactions
+from engine.store.connection import reads, writes
 from engine.store.conversations import (
     create_conversation,
     has_suppressed_wakes,
@@ -30,7 +30,7 @@ from engine.store.conversations import (
     require_conversation,
 )
 from engine.store.inbox import count_waiting, deposit_entry, has_waking_entry
-from engine.store.ownership import Instance
+from engine.store.ownership import OwnedTables
 
 ENDED: Final = frozenset({STATE_NAMES[Completed], STATE_NAMES[Failed]})
 """Final values of the column `conversations.state`."""
@@ -76,48 +76,53 @@ def _find_outcome(connection: sqlite3.Connection, agent: AgentTask) -> AgentOutc
     return AgentOutcome(agent.id, AgentStatus.FAILURE, words, agent_texts.INTERRUPTED)
 
 
-class SqliteAgents:
+class SqliteAgents(OwnedTables):
     """Sub-agents and inboxes; shares the connections of its store."""
 
-    def __init__(self, transactions: Transactions, instance: Instance) -> None:
-        self._transactions = transactions
-        self._instance = instance
-
-    async def create_all(self, new: Sequence[NewConversation], at: float) -> Sequence[StoredConversation]:
+    @writes
+    def create_all(
+        self, connection: sqlite3.Connection, new: Sequence[NewConversation], at: float
+    ) -> Sequence[StoredConversation]:
         """Create the sub-agents of one call in one transaction, owned here; their prompts wait in their inboxes."""
+        for one in new:
+            create_conversation(connection, one, at)
+            if one.agent is not None:
+                deposit_entry(connection, one.id, "user", (TextBlock(one.prompt),), one.agent.parent_id, at)
+            self._instance.claim(connection, one.id, at)
+        return [require_conversation(connection, one.id, self._instance) for one in new]
 
-        def job(connection: sqlite3.Connection) -> Sequence[StoredConversation]:
-            for one in new:
-                create_conversation(connection, one, at)
-                if one.agent is not None:
-                    deposit_entry(connection, one.id, "user", (TextBlock(one.prompt),), one.agent.parent_id, at)
-                self._instance.claim(connection, one.id, at)
-            return [require_conversation(connection, one.id, self._instance) for one in new]
-
-        return await self._transactions.write(job)
-
-    async def rows(self, parent_id: str) -> Sequence[AgentRow]:
+    @reads
+    def rows(self, connection: sqlite3.Connection, parent_id: str) -> Sequence[AgentRow]:
         """Every sub-agent of a conversation, oldest first."""
-        return await self._transactions.read(lambda connection: read_agents(connection, parent_id))
+        return read_agents(connection, parent_id)
 
-    async def row(self, agent_id: str) -> AgentRow | None:
+    @reads
+    def row(self, connection: sqlite3.Connection, agent_id: str) -> AgentRow | None:
         """One sub-agent, or None."""
-        return await self._transactions.read(lambda connection: read_agent(connection, agent_id))
+        return read_agent(connection, agent_id)
 
-    async def tell(self, agent_id: str, text: str, sender: str, at: float) -> None:
-        """Put a message to a sub-agent at work into its inbox."""
-        await self._transactions.write(
-            lambda connection: deposit_entry(connection, agent_id, "user", (TextBlock(text),), sender, at)
-        )
+    @writes
+    def tell(self, connection: sqlite3.Connection, agent_id: str, text: str, sender: str, at: float) -> None:
+        """Put a message to a sub-agent at work into its inbox: it is read before its next request.
 
-    async def leave(self, agent_id: str, at: float) -> None:
-        """Put the result of this sub-agent into its parent's inbox; it begins no turn."""
-        await self._transactions.write(lambda connection: leave_completion(connection, agent_id, at, quiet=True))
+        `sender` is USER or the id of its parent.
+        """
+        deposit_entry(connection, agent_id, "user", (TextBlock(text),), sender, at)
 
-    async def waiting(self, conversation_id: str) -> int:
+    @writes
+    def leave(self, connection: sqlite3.Connection, agent_id: str, at: float) -> None:
+        """Put the result of this sub-agent into its parent's inbox, which waits for it no more; it begins no turn."""
+        leave_completion(connection, agent_id, at, quiet=True)
+
+    @reads
+    def waiting(self, connection: sqlite3.Connection, conversation_id: str) -> int:
         """Number of waiting entries in an inbox."""
-        return await self._transactions.read(lambda connection: count_waiting(connection, conversation_id))
+        return count_waiting(connection, conversation_id)
 
-    async def wakes(self, conversation_id: str) -> bool:
-        """True when an entry waits that begins a turn of an idle conversation."""
-        return await self._transactions.read(lambda connection: has_waking_entry(connection, conversation_id))
+    @reads
+    def wakes(self, connection: sqlite3.Connection, conversation_id: str) -> bool:
+        """True when an entry waits that begins a turn of an idle conversation.
+
+        The end of a sub-agent that was stopped or that a restart cut off waits for the user instead.
+        """
+        return has_waking_entry(connection, conversation_id)

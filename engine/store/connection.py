@@ -8,9 +8,10 @@ import sqlite3
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import Final, TypeAlias, TypeVar, cast
+from types import CoroutineType
+from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar, cast
 
 import aiosqlite
 
@@ -51,6 +52,8 @@ def stamp_files(path: Path) -> FileStamp | None:
 
 
 T = TypeVar("T")
+P = ParamSpec("P")
+G = TypeVar("G", bound="TableGroup")
 
 
 THREAD: Final = "phoenix-database"
@@ -354,3 +357,46 @@ async def open_connections(
         await writer.close()
         raise
     return Transactions(writer, reader, path, reading, waits)
+
+
+class TableGroup:
+    """A part of the store: the methods that read and write some of its tables, over the connections that all share."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self.transactions = transactions
+
+
+def reads(
+    method: Callable[Concatenate[G, sqlite3.Connection, P], T],
+) -> Callable[Concatenate[G, P], CoroutineType[Any, Any, T]]:
+    """Run a method on one unchanging view of the database."""
+
+    @wraps(method)
+    async def run(self: G, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.transactions.read(lambda connection: method(self, connection, *args, **kwargs))
+
+    return run  # type: ignore[return-value]  # mypy knows no narrower type of an async function than Coroutine
+
+
+def reads_long(
+    method: Callable[Concatenate[G, sqlite3.Connection, P], T],
+) -> Callable[Concatenate[G, P], CoroutineType[Any, Any, T]]:
+    """Run a method that may take long on a connection of its own, so that no other read waits."""
+
+    @wraps(method)
+    async def run(self: G, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.transactions.look(lambda connection: method(self, connection, *args, **kwargs))
+
+    return run  # type: ignore[return-value]  # mypy knows no narrower type of an async function than Coroutine
+
+
+def writes(
+    method: Callable[Concatenate[G, sqlite3.Connection, P], T],
+) -> Callable[Concatenate[G, P], CoroutineType[Any, Any, T]]:
+    """Run a method in one transaction, committed when the call returns; see `Transactions.write`."""
+
+    @wraps(method)
+    async def run(self: G, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.transactions.write(lambda connection: method(self, connection, *args, **kwargs))
+
+    return run  # type: ignore[return-value]  # mypy knows no narrower type of an async function than Coroutine

@@ -308,6 +308,10 @@ def read_conversation(
     row = connection.execute(f"{_CONVERSATIONS} WHERE c.id = ? AND c.partial IS NULL", (conversation_id,)).fetchone()
     if row is None:
         return None
+    return _make_record(row, instance.living_pid(connection, row["owner_instance"]))
+
+
+def _make_record(row: Any, owner_pid: int | None) -> StoredConversation:
     return StoredConversation(
         id=row["id"],
         title=row["title"],
@@ -331,7 +335,7 @@ def read_conversation(
         created_at=row["created_at"],
         updated_at=row["updated_at"],
         message_count=row["message_count"] or 0,
-        owner_pid=instance.living_pid(connection, row["owner_instance"]),
+        owner_pid=owner_pid,
         title_by=TitleBy(row["title_by"]),
         pinned_at=row["pinned_at"] or 0.0,
         last_status=row["last_status"] or "",

@@ -14,7 +14,7 @@ from engine.ports.event_log import PAGE
 from engine.records import event_payloads as payloads
 from engine.records.events import EventKind, EventSnapshot, StandingRun, StoredEvent
 from engine.records.runs import PREVIEW
-from engine.store.connection import Transactions
+from engine.store.connection import TableGroup, reads, writes
 from engine.store.runs import read_run_figures
 from tools.contract import JsonObject
 from tools.fresh_ids import fresh_id
@@ -103,40 +103,10 @@ def add_change_events(
     add_event(connection, conversation_id, event, at)
 
 
-def read_events_after(connection: sqlite3.Connection, seq: int, conversation_id: str, limit: int) -> list[StoredEvent]:
-    """At most `limit` events behind `seq`, in order; of one conversation, or of all where it is empty."""
-    chosen = "conversation_id = ?1" if conversation_id else "?1 = ''"
-    rows = connection.execute(
-        f"SELECT * FROM events WHERE {chosen} AND seq > ?2 ORDER BY seq LIMIT ?3", (conversation_id, seq, limit)
-    ).fetchall()
-    return [_read_event(row) for row in rows]
-
-
 def read_newest_seq(connection: sqlite3.Connection) -> int:
     """The highest number that was ever given to an event; 0 before the first."""
     row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'").fetchone()
     return int(row[0]) if row is not None else 0
-
-
-def read_snapshot(connection: sqlite3.Connection, conversation_id: str) -> EventSnapshot:
-    """The stream's newest number, with the conversation, or all that are at work now."""
-    chosen = "c.id = ?1" if conversation_id else "?1 = '' AND r.id IS NOT NULL"
-    rows = connection.execute(
-        f"""SELECT c.id, c.state, r.id AS run_id FROM conversations AS c
-            LEFT JOIN runs AS r ON r.conversation_id = c.id AND r.status = 'running'
-            WHERE {chosen} AND c.partial IS NULL ORDER BY c.rowid LIMIT ?2""",
-        (conversation_id, _MOST_STANDING),
-    ).fetchall()
-    standing = tuple(StandingRun(row["id"], row["state"], row["run_id"] or "") for row in rows)
-    return EventSnapshot(read_newest_seq(connection), standing)
-
-
-def remove_older_events(connection: sqlite3.Connection, before: float, limit: int) -> int:
-    """Remove the oldest events from before a time, at most `limit`; returns how many went."""
-    done = connection.execute(
-        "DELETE FROM events WHERE seq IN (SELECT seq FROM events ORDER BY seq LIMIT ?) AND ts < ?", (limit, before)
-    )
-    return done.rowcount
 
 
 def _read_event(row: Any) -> StoredEvent:
@@ -220,26 +190,41 @@ class EventBatch:
         self._rows.clear()
 
 
-class SqliteEventLog:
+class SqliteEventLog(TableGroup):
     """The event stream of one database."""
 
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
-
-    async def after(self, seq: int, conversation_id: str = "", limit: int = PAGE) -> list[StoredEvent]:
+    @reads
+    def after(
+        self, connection: sqlite3.Connection, seq: int, conversation_id: str = "", limit: int = PAGE
+    ) -> list[StoredEvent]:
         """At most `limit` events behind `seq`, in order; of one conversation, or of all where it is empty."""
-        return await self._transactions.read(
-            lambda connection: read_events_after(connection, seq, conversation_id, limit)
-        )
+        chosen = "conversation_id = ?1" if conversation_id else "?1 = ''"
+        rows = connection.execute(
+            f"SELECT * FROM events WHERE {chosen} AND seq > ?2 ORDER BY seq LIMIT ?3", (conversation_id, seq, limit)
+        ).fetchall()
+        return [_read_event(row) for row in rows]
 
-    async def snapshot(self, conversation_id: str = "") -> EventSnapshot:
+    @reads
+    def snapshot(self, connection: sqlite3.Connection, conversation_id: str = "") -> EventSnapshot:
         """The newest number, with the state of the conversation, or of all at work, as of that event."""
-        return await self._transactions.read(lambda connection: read_snapshot(connection, conversation_id))
+        chosen = "c.id = ?1" if conversation_id else "?1 = '' AND r.id IS NOT NULL"
+        rows = connection.execute(
+            f"""SELECT c.id, c.state, r.id AS run_id FROM conversations AS c
+                LEFT JOIN runs AS r ON r.conversation_id = c.id AND r.status = 'running'
+                WHERE {chosen} AND c.partial IS NULL ORDER BY c.rowid LIMIT ?2""",
+            (conversation_id, _MOST_STANDING),
+        ).fetchall()
+        standing = tuple(StandingRun(row["id"], row["state"], row["run_id"] or "") for row in rows)
+        return EventSnapshot(read_newest_seq(connection), standing)
 
     async def version(self) -> int:
         """A number that changes with each commit, of this process or another."""
-        return await self._transactions.version()
+        return await self.transactions.version()
 
-    async def remove_older(self, before: float, limit: int) -> int:
+    @writes
+    def remove_older(self, connection: sqlite3.Connection, before: float, limit: int) -> int:
         """Remove the oldest events from before a time, at most `limit`; returns how many went."""
-        return await self._transactions.write(lambda connection: remove_older_events(connection, before, limit))
+        done = connection.execute(
+            "DELETE FROM events WHERE seq IN (SELECT seq FROM events ORDER BY seq LIMIT ?) AND ts < ?", (limit, before)
+        )
+        return done.rowcount

@@ -13,10 +13,10 @@ from engine.machine.messages import Block, NewMessage, Origin, Role
 from engine.ports import AppendMessage, DrainInboxRows
 from engine.ports.agent_store import USER
 from engine.records import Delivery, QueuedMessage, StoredMessage
-from engine.store.connection import Transactions
+from engine.store.connection import reads, writes
 from engine.store.events import EventBatch
 from engine.store.messages import append_message
-from engine.store.ownership import Instance
+from engine.store.ownership import OwnedTables
 
 
 def deposit_entry(
@@ -122,40 +122,34 @@ class _Content(msgspec.Struct, frozen=True):
     shell: bool = False
 
 
-class SqliteQueue:
+class SqliteQueue(OwnedTables):
     """`engine.ports.QueueStore`: each change is one transaction that leaves the whole queue in order."""
 
-    def __init__(self, transactions: Transactions, instance: Instance) -> None:
-        self._transactions = transactions
-        self._instance = instance
-
-    async def queued(self, conversation_id: str) -> tuple[QueuedMessage, ...]:
+    @reads
+    def queued(self, connection: sqlite3.Connection, conversation_id: str) -> tuple[QueuedMessage, ...]:
         """Queued messages, first to be sent first."""
-        return await self._transactions.read(lambda connection: read_queue(connection, conversation_id))
+        rows = connection.execute(
+            "SELECT id, content_json, delivery FROM queued_messages WHERE conversation_id = ? ORDER BY ord",
+            (conversation_id,),
+        ).fetchall()
+        return tuple(_read_queued(row) for row in rows)
 
-    async def keep_queue(
-        self, conversation_id: str, waiting: Sequence[QueuedMessage], at: float, known: Collection[str] = ()
+    @writes
+    def keep_queue(
+        self,
+        connection: sqlite3.Connection,
+        conversation_id: str,
+        waiting: Sequence[QueuedMessage],
+        at: float,
+        known: Collection[str] = (),
     ) -> None:
         """Make `waiting` the queue, without those of the `known` messages that a move has delivered meanwhile.
 
         Raises:
             OwnedElsewhere: a living process has the conversation.
         """
-
-        def job(connection: sqlite3.Connection) -> None:
-            self._instance.owns(connection, conversation_id)  # raises where another does
-            write_queue(connection, conversation_id, waiting, at, known)
-
-        await self._transactions.write(job)
-
-
-def read_queue(connection: sqlite3.Connection, conversation_id: str) -> tuple[QueuedMessage, ...]:
-    """The rows in order."""
-    rows = connection.execute(
-        "SELECT id, content_json, delivery FROM queued_messages WHERE conversation_id = ? ORDER BY ord",
-        (conversation_id,),
-    ).fetchall()
-    return tuple(_read_queued(row) for row in rows)
+        self._instance.owns(connection, conversation_id)  # raises where another does
+        write_queue(connection, conversation_id, waiting, at, known)
 
 
 def write_queue(

@@ -12,14 +12,14 @@ from engine.ports.storage import IndexProgress
 from engine.records import ForkPlace, FoundText, SearchAnswer, SideExchange, StoredCompaction, StoredConversation
 from engine.records.runs import CallSum, RunRecord, TurnDigest, TurnSummary
 from engine.search import SearchQuery
-from engine.store.connection import Transactions
+from engine.store.connection import Transactions, reads, reads_long, writes
 from engine.store.conversations import change_conversation, list_compactions, require_conversation
 from engine.store.forking import Fork
 from engine.store.importing import export_conversation, prepare_import
 from engine.store.message_search import find_text, index_slice, read_progress, search_messages
 from engine.store.model_calls import sum_by_purpose
 from engine.store.names import number_title
-from engine.store.ownership import Instance
+from engine.store.ownership import Instance, OwnedTables
 from engine.store.runs import read_runs
 from engine.store.slices import Slices, list_expired
 from engine.store.tool_calls import list_taken_call_ids
@@ -31,12 +31,11 @@ SEARCH_SECONDS = 0.12
 """Seconds that one answer takes at most; first results are promised in 200 ms."""
 
 
-class SqliteLibrary:
+class SqliteLibrary(OwnedTables):
     """Forks, purges, searches, exports and imports; shares the connections of its store."""
 
     def __init__(self, transactions: Transactions, instance: Instance, folder: Path, slices: Slices) -> None:
-        self._transactions = transactions
-        self._instance = instance
+        super().__init__(transactions, instance)
         self._folder = folder
         self.slices = slices
         self.traces = SqliteTraces(transactions)
@@ -71,9 +70,10 @@ class SqliteLibrary:
         """
         await self.slices.remove(conversation_id, time.time())
 
-    async def expired(self, before: float) -> list[str]:
+    @reads
+    def expired(self, connection: sqlite3.Connection, before: float) -> list[str]:
         """Conversations archived or moved to the trash before a time, in an order in which they may be removed."""
-        return await self._transactions.read(lambda connection: list_expired(connection, before))
+        return list_expired(connection, before)
 
     async def remove_expired(self, conversation_id: str, before: float) -> bool:
         """Remove one of those for good; False where it is open here, or was taken back meanwhile.
@@ -93,77 +93,93 @@ class SqliteLibrary:
 
     async def changed_externally(self) -> bool:
         """True when another process has written since the last call; False the first time."""
-        before, self._version = self._version, await self._transactions.foreign_version()
+        before, self._version = self._version, await self.transactions.foreign_version()
         return before not in {None, self._version}
 
-    async def change_all(self, ids: Sequence[str], changes: ConversationChanges, at: float) -> list[str]:
+    @writes
+    def change_all(
+        self, connection: sqlite3.Connection, ids: Sequence[str], changes: ConversationChanges, at: float
+    ) -> list[str]:
         """Change many in one transaction; returns those that another living process has, which stay as they are."""
+        refused: list[str] = []
+        for conversation_id in ids:
+            try:
+                self._instance.owns(connection, conversation_id)
+            except OwnedElsewhere:
+                refused.append(conversation_id)
+            else:
+                change_conversation(connection, conversation_id, changes, at)
+        return refused
 
-        def job(connection: sqlite3.Connection) -> list[str]:
-            refused: list[str] = []
-            for conversation_id in ids:
-                try:
-                    self._instance.owns(connection, conversation_id)
-                except OwnedElsewhere:
-                    refused.append(conversation_id)
-                else:
-                    change_conversation(connection, conversation_id, changes, at)
-            return refused
-
-        return await self._transactions.write(job)
-
-    async def search(
-        self, query: SearchQuery, *, limit: int = 300, below: int | None = None, seconds: float = SEARCH_SECONDS
+    @reads_long
+    def search(
+        self,
+        connection: sqlite3.Connection,
+        query: SearchQuery,
+        *,
+        limit: int = 300,
+        below: int | None = None,
+        seconds: float = SEARCH_SECONDS,
     ) -> SearchAnswer:
         """The newest `limit` matches, the best first; `below` is the `next` of the answer before."""
-        return await self._transactions.look(
-            lambda connection: search_messages(connection, query, limit=limit, below=below, seconds=seconds)
-        )
+        return search_messages(connection, query, limit=limit, below=below, seconds=seconds)
 
-    async def find(self, conversation_id: str, text: str) -> Sequence[FoundText]:
+    @reads_long
+    def find(self, connection: sqlite3.Connection, conversation_id: str, text: str) -> Sequence[FoundText]:
         """Find `text` in one conversation, in its order, ignoring case."""
-        return await self._transactions.look(lambda connection: find_text(connection, conversation_id, text))
+        return find_text(connection, conversation_id, text)
 
     async def index_older(self) -> IndexProgress:
         """Index a slice of the messages older than the search index; complete once `done` is `total`."""
-        how_far = await self._transactions.look(read_progress)
+        how_far = await self.transactions.look(read_progress)
         if how_far.done >= how_far.total:
             return how_far
-        return await self._transactions.write(index_slice)
+        return await self.transactions.write(index_slice)
 
-    async def turns(self, conversation_id: str) -> list[TurnSummary]:
+    @reads
+    def turns(self, connection: sqlite3.Connection, conversation_id: str) -> list[TurnSummary]:
         """Every prompt and its effects, oldest first."""
-        return await self._transactions.read(lambda connection: read_turns(connection, conversation_id))
+        return read_turns(connection, conversation_id)
 
-    async def newest_turn(self, conversation_id: str) -> TurnDigest | None:
+    @reads
+    def newest_turn(self, connection: sqlite3.Connection, conversation_id: str) -> TurnDigest | None:
         """Digest of the newest turn; None without turns."""
-        return await self._transactions.read(lambda connection: read_newest_turn(connection, conversation_id))
+        return read_newest_turn(connection, conversation_id)
 
-    async def runs(self, conversation_id: str, limit: int) -> list[RunRecord]:
+    @reads
+    def runs(self, connection: sqlite3.Connection, conversation_id: str, limit: int) -> list[RunRecord]:
         """The newest runs, newest first."""
-        return await self._transactions.read(lambda connection: read_runs(connection, conversation_id, limit))
+        return read_runs(connection, conversation_id, limit)
 
-    async def compactions(self, conversation_id: str) -> list[StoredCompaction]:
+    @reads
+    def compactions(self, connection: sqlite3.Connection, conversation_id: str) -> list[StoredCompaction]:
         """The newest attempts to make its context shorter, newest first."""
-        return await self._transactions.read(lambda connection: list_compactions(connection, conversation_id))
+        return list_compactions(connection, conversation_id)
 
-    async def taken_call_ids(self, conversation_id: str, ids: Sequence[str]) -> frozenset[str]:
+    @reads
+    def taken_call_ids(
+        self, connection: sqlite3.Connection, conversation_id: str, ids: Sequence[str]
+    ) -> frozenset[str]:
         """Ids of stored calls of a conversation that are among these, or one of them with `_dedup_` behind it."""
-        return await self._transactions.read(lambda connection: list_taken_call_ids(connection, conversation_id, ids))
+        return list_taken_call_ids(connection, conversation_id, ids)
 
-    async def calls(self, conversation_id: str) -> list[CallSum]:
+    @reads
+    def calls(self, connection: sqlite3.Connection, conversation_id: str) -> list[CallSum]:
         """Usage and cost of its model calls, by their purpose; without those of its sub-agents."""
-        return await self._transactions.read(lambda connection: sum_by_purpose(connection, conversation_id))
+        return sum_by_purpose(connection, conversation_id)
 
-    async def export(self, conversation_id: str) -> JsonObject:
+    @reads
+    def export(self, connection: sqlite3.Connection, conversation_id: str) -> JsonObject:
         """Export a conversation as JSON, lossless."""
-        return await self._transactions.read(
-            lambda connection: export_conversation(connection, self._folder, conversation_id)
-        )
+        return export_conversation(connection, self._folder, conversation_id)
 
     async def import_conversation(self, data: JsonObject, at: float, terms: ImportTerms) -> Imported:
-        """Read an export; see `engine.ports.Library`. Its times stay its own."""
-        work = await self._transactions.look(
+        """Read an export, at rest and on the terms of the importing user; a new id where the old is taken.
+
+        Raises:
+            ImportRefused: it is no export, or its parts cannot be; nothing of it stays.
+        """
+        work = await self.transactions.look(
             lambda connection: prepare_import(connection, self._folder, data, terms, at)
         )
         return await self.slices.make(work, at, lambda _: Imported(work.conversation_id, work.left_out))

@@ -12,7 +12,7 @@ from typing import Final
 
 from engine.codec import storable
 from engine.ports.note_index import NoteFile, NoteHit, Passage, ReadNote
-from engine.store.connection import Transactions
+from engine.store.connection import TableGroup, reads, reads_long, writes
 from engine.store.names import escape_like
 
 SHORTEST_BEGINNING: Final = 3
@@ -22,61 +22,47 @@ _SOURCE: Final = """memory_passages AS p CROSS JOIN memory_fts AS f ON f.rowid =
     JOIN memory_docs AS d ON d.path = p.path"""
 
 
-class SqliteNotes:
+class SqliteNotes(TableGroup):
     """Shares the connections of its store."""
 
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
-
-    async def known(self, scope: str) -> Mapping[str, NoteFile]:
+    @reads
+    def known(self, connection: sqlite3.Connection, scope: str) -> Mapping[str, NoteFile]:
         """The indexed files of one scope, by path."""
+        rows = connection.execute("SELECT path, size, updated_at FROM memory_docs WHERE scope = ?", (scope,))
+        return {row["path"]: NoteFile(row["path"], row["size"], row["updated_at"]) for row in rows}
 
-        def job(connection: sqlite3.Connection) -> dict[str, NoteFile]:
-            rows = connection.execute("SELECT path, size, updated_at FROM memory_docs WHERE scope = ?", (scope,))
-            return {row["path"]: NoteFile(row["path"], row["size"], row["updated_at"]) for row in rows}
+    @writes
+    def update(
+        self, connection: sqlite3.Connection, scope: str, files: Sequence[ReadNote], gone: Sequence[str]
+    ) -> None:
+        """Replace the passages of these files, and remove those of the files that are gone, in one transaction."""
+        for path in (*gone, *(file.path for file, _ in files)):
+            _remove(connection, path)
+        for file, passages in files:
+            _add(connection, scope, file, passages)
 
-        return await self._transactions.read(job)
-
-    async def update(self, scope: str, files: Sequence[ReadNote], gone: Sequence[str]) -> None:
-        """See `NoteIndex.update`."""
-
-        def job(connection: sqlite3.Connection) -> None:
-            for path in (*gone, *(file.path for file, _ in files)):
-                _remove(connection, path)
-            for file, passages in files:
-                _add(connection, scope, file, passages)
-
-        await self._transactions.write(job)
-
-    async def search(self, words: Sequence[str], scopes: Sequence[str], limit: int) -> Sequence[NoteHit]:
-        """See `NoteIndex.search`; words inside longer ones count where nothing else matches."""
+    @reads_long
+    def search(
+        self, connection: sqlite3.Connection, words: Sequence[str], scopes: Sequence[str], limit: int
+    ) -> Sequence[NoteHit]:
+        """The best passages with at least one of the words, or with one that begins with it."""
         wanted = [storable(word) for word in words]
         if not wanted or not scopes:
             return []
+        return _matching(connection, wanted, scopes, limit) or _containing(connection, wanted, scopes, limit)
 
-        def job(connection: sqlite3.Connection) -> list[NoteHit]:
-            return _matching(connection, wanted, scopes, limit) or _containing(connection, wanted, scopes, limit)
+    @reads
+    def flush_is_due(self, connection: sqlite3.Connection, conversation_id: str) -> bool:
+        """True when no notes were written since the newest summary of a conversation (SPEC CLAW-40)."""
+        due = "SELECT flush_compaction_count <> compaction_count AS due FROM conversations WHERE id = ?"
+        row = connection.execute(due, (conversation_id,)).fetchone()
+        return row is not None and bool(row["due"])
 
-        return await self._transactions.look(job)
-
-    async def flush_is_due(self, conversation_id: str) -> bool:
-        """See `NoteIndex.flush_is_due`."""
-
-        def job(connection: sqlite3.Connection) -> bool:
-            due = "SELECT flush_compaction_count <> compaction_count AS due FROM conversations WHERE id = ?"
-            row = connection.execute(due, (conversation_id,)).fetchone()
-            return row is not None and bool(row["due"])
-
-        return await self._transactions.read(job)
-
-    async def mark_flushed(self, conversation_id: str) -> None:
-        """See `NoteIndex.mark_flushed`."""
+    @writes
+    def mark_flushed(self, connection: sqlite3.Connection, conversation_id: str) -> None:
+        """Write no further notes before the next summary of a conversation."""
         mark = "UPDATE conversations SET flush_compaction_count = compaction_count WHERE id = ?"
-
-        def job(connection: sqlite3.Connection) -> None:
-            connection.execute(mark, (conversation_id,))
-
-        await self._transactions.write(job)
+        connection.execute(mark, (conversation_id,))
 
 
 def _remove(connection: sqlite3.Connection, path: str) -> None:

@@ -13,6 +13,7 @@ from typing import Final
 from uuid import uuid4
 
 from engine.ports import NoConversation, OwnedElsewhere
+from engine.store.connection import TableGroup, Transactions
 from tools.files.own_files import new_file, open_own
 
 _ID: Final = re.compile(r"[0-9a-f]{32}")
@@ -155,3 +156,11 @@ def _boot_id() -> str:
     """Id that changes with every start of the machine; empty where the system has none."""
     path = Path("/proc/sys/kernel/random/boot_id")
     return path.read_text("ascii").strip() if path.exists() else ""
+
+
+class OwnedTables(TableGroup):
+    """Tables of conversations that have an owner."""
+
+    def __init__(self, transactions: Transactions, instance: Instance) -> None:
+        super().__init__(transactions)
+        self._instance = instance

@@ -19,9 +19,9 @@ from engine.machine.states import STATE_NAMES, Idle
 from engine.ports import LimitRun, StorageError
 from engine.ports.run_store import QUEUED, CancelRequest, RunOverview
 from engine.records.runs import CallPurpose, CallStatus, ModelCall, ModelUsage, RunAgents, RunRecord, total_cost
-from engine.store.connection import Transactions
+from engine.store.connection import reads, reads_long, writes
 from engine.store.model_calls import read_run_usage, record_model_call
-from engine.store.ownership import Instance
+from engine.store.ownership import OwnedTables
 from engine.store.trace_export import queue_late_call, queue_run
 from engine.store.traces import FIRST_WORDS, add_call_span
 
@@ -340,85 +340,69 @@ _OWN_REQUESTS: Final = """SELECT q.conversation_id, q.run_id, CASE WHEN q.run_id
 """Requests for conversations of a process; those for runs that are over hold no longer."""
 
 
-class SqliteRuns:
+class SqliteRuns(OwnedTables):
     """Runs by id; shares the connections of its store."""
 
-    def __init__(self, transactions: Transactions, instance: Instance) -> None:
-        self._transactions = transactions
-        self._instance = instance
-
-    async def newest(self, conversation_id: str, limit: int) -> list[RunOverview]:
+    @reads_long
+    def newest(self, connection: sqlite3.Connection, conversation_id: str, limit: int) -> list[RunOverview]:
         """The newest runs, newest first; of one conversation, or of all where it is empty."""
         chosen = " AND r.conversation_id = ?1" if conversation_id else " AND ?1 = ''"
+        rows = connection.execute(
+            f"{_OVERVIEWS}{chosen} ORDER BY r.rowid DESC LIMIT ?2", (conversation_id, limit)
+        ).fetchall()
+        return [self._overview(connection, row) for row in rows]
 
-        def job(connection: sqlite3.Connection) -> list[RunOverview]:
-            rows = connection.execute(
-                f"{_OVERVIEWS}{chosen} ORDER BY r.rowid DESC LIMIT ?2", (conversation_id, limit)
-            ).fetchall()
-            return [self._overview(connection, row) for row in rows]
+    @reads_long
+    def find(self, connection: sqlite3.Connection, reference: str, limit: int) -> list[RunOverview]:
+        """Runs whose id is `reference`, else those whose id or conversation's id begins with it.
 
-        return await self._transactions.look(job)
-
-    async def find(self, reference: str, limit: int) -> list[RunOverview]:
-        """Runs whose id is `reference`, else those whose id or conversation's id begins with it."""
+        Of a conversation the newest run; of a sub-agent that has not begun its place in the queue.
+        """
         if not _PART_OF_ID.fullmatch(reference):
             return []
+        exact = connection.execute(f"{_OVERVIEWS} AND r.id = ?1", (reference,)).fetchall()
+        if exact:
+            return [self._overview(connection, row) for row in exact]
+        of_runs, of_conversations = _BEGINS.format("r.id"), _BEGINS.format("c.id")
+        rows = connection.execute(
+            f"{_OVERVIEWS} AND ({of_runs} OR {of_conversations} AND {_NEWEST_OF}) ORDER BY r.rowid DESC LIMIT ?2",
+            (reference, limit),
+        ).fetchall()
+        queued = connection.execute(f"{_UNBEGUN} AND {of_conversations} LIMIT ?2", (reference, limit)).fetchall()
+        return [self._overview(connection, row) for row in rows] + [self._unbegun(connection, q) for q in queued]
 
-        def job(connection: sqlite3.Connection) -> list[RunOverview]:
-            exact = connection.execute(f"{_OVERVIEWS} AND r.id = ?1", (reference,)).fetchall()
-            if exact:
-                return [self._overview(connection, row) for row in exact]
-            of_runs, of_conversations = _BEGINS.format("r.id"), _BEGINS.format("c.id")
-            rows = connection.execute(
-                f"{_OVERVIEWS} AND ({of_runs} OR {of_conversations} AND {_NEWEST_OF}) ORDER BY r.rowid DESC LIMIT ?2",
-                (reference, limit),
-            ).fetchall()
-            queued = connection.execute(f"{_UNBEGUN} AND {of_conversations} LIMIT ?2", (reference, limit)).fetchall()
-            return [self._overview(connection, row) for row in rows] + [self._unbegun(connection, q) for q in queued]
-
-        return await self._transactions.look(job)
-
-    async def read(self, conversation_id: str, run_id: str) -> RunOverview | None:
+    @reads
+    def read(self, connection: sqlite3.Connection, conversation_id: str, run_id: str) -> RunOverview | None:
         """One run as it is now; without `run_id` the newest of the conversation, or its place in the queue."""
         chosen = "r.id = ?2" if run_id else _NEWEST_OF
+        row = connection.execute(
+            f"{_OVERVIEWS} AND c.id = ?1 AND ?2 = ?2 AND {chosen}", (conversation_id, run_id)
+        ).fetchone()
+        if row is not None:
+            return self._overview(connection, row, whole=True)
+        queued = connection.execute(f"{_UNBEGUN} AND c.id = ?1", (conversation_id,)).fetchone()
+        return self._unbegun(connection, queued) if queued is not None and not run_id else None
 
-        def job(connection: sqlite3.Connection) -> RunOverview | None:
-            row = connection.execute(
-                f"{_OVERVIEWS} AND c.id = ?1 AND ?2 = ?2 AND {chosen}", (conversation_id, run_id)
-            ).fetchone()
-            if row is not None:
-                return self._overview(connection, row, whole=True)
-            queued = connection.execute(f"{_UNBEGUN} AND c.id = ?1", (conversation_id,)).fetchone()
-            return self._unbegun(connection, queued) if queued is not None and not run_id else None
-
-        return await self._transactions.read(job)
-
-    async def is_taken(self, run_id: str) -> bool:
+    @reads
+    def is_taken(self, connection: sqlite3.Connection, run_id: str) -> bool:
         """True when a run has this id."""
+        return connection.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone() is not None
 
-        def job(connection: sqlite3.Connection) -> bool:
-            return connection.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone() is not None
-
-        return await self._transactions.read(job)
-
-    async def request_cancel(self, conversation_id: str, run_id: str, at: float) -> bool:
+    @writes
+    def request_cancel(self, connection: sqlite3.Connection, conversation_id: str, run_id: str, at: float) -> bool:
         """Ask the process that has the conversation to cancel the run; False where it has ended already."""
-
-        def job(connection: sqlite3.Connection) -> bool:
-            running = connection.execute(
-                "SELECT 1 FROM runs WHERE conversation_id = ? AND id = ? AND status = 'running'",
-                (conversation_id, run_id),
-            )
-            queued = connection.execute(f"{_UNBEGUN} AND c.id = ?1 AND c.state = 'idle'", (conversation_id,))
-            if (running if run_id else queued).fetchone() is None:
-                return False
-            connection.execute(
-                "INSERT OR REPLACE INTO cancel_requests (conversation_id, run_id, requested_at) VALUES (?, ?, ?)",
-                (conversation_id, run_id or None, at),
-            )
-            return True
-
-        return await self._transactions.write(job)
+        running = connection.execute(
+            "SELECT 1 FROM runs WHERE conversation_id = ? AND id = ? AND status = 'running'",
+            (conversation_id, run_id),
+        )
+        queued = connection.execute(f"{_UNBEGUN} AND c.id = ?1 AND c.state = 'idle'", (conversation_id,))
+        if (running if run_id else queued).fetchone() is None:
+            return False
+        connection.execute(
+            "INSERT OR REPLACE INTO cancel_requests (conversation_id, run_id, requested_at) VALUES (?, ?, ?)",
+            (conversation_id, run_id or None, at),
+        )
+        return True
 
     async def take_requests(self) -> list[CancelRequest]:
         """Take out the requests for runs of this process; those for runs that are over are dropped."""
@@ -434,11 +418,11 @@ class SqliteRuns:
             return [CancelRequest(row["conversation_id"], row["run_id"] or "") for row in found if row["holds"]]
 
         # Most changes of other processes are no request: those cost a read, and no turn at the writer.
-        return await self._transactions.write(job) if await self._transactions.read(waiting) else []
+        return await self.transactions.write(job) if await self.transactions.read(waiting) else []
 
     async def foreign_version(self) -> int:
         """A number that changes with each commit of another process."""
-        return await self._transactions.foreign_version()
+        return await self.transactions.foreign_version()
 
     def _overview(self, connection: sqlite3.Connection, row: Any, *, whole: bool = False) -> RunOverview:
         return RunOverview(

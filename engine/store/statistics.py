@@ -19,7 +19,7 @@ from engine.records.statistics import (
     StatisticsQuery,
     ToolGroup,
 )
-from engine.store.connection import Transactions
+from engine.store.connection import TableGroup, reads_long
 from engine.store.copying import CALL_IS_COPY, TOOL_CALL_IS_COPY
 
 
@@ -60,15 +60,6 @@ TOOLS_SQL: Final = """SELECT t.name, count(*) AS calls, sum(t.status = 'error') 
         AND c.branch_seq >= (SELECT seq FROM messages AS s WHERE s.id = t.assistant_message_id))
     AND NOT {copied} GROUP BY t.name ORDER BY calls DESC, t.name""".replace("{copied}", TOOL_CALL_IS_COPY)
 """Ended calls by name, without those that a fork or an import copied: its source has them."""
-
-
-def read_statistics(connection: sqlite3.Connection, query: StatisticsQuery) -> Statistics:
-    """The sums of a query, all of one state of the database."""
-    return Statistics(
-        _read_groups(connection, _TOTAL, query.since)[0],
-        {group: tuple(_read_groups(connection, _GROUPINGS[group], query.since)) for group in query.groups},
-        _read_tools(connection, query.since) if query.tools else (),
-    )
 
 
 def make_statement(grouping: _Grouping) -> str:
@@ -144,24 +135,29 @@ def read_spending(connection: sqlite3.Connection, mark: CallMark, day: float, *,
     return Spending(last, whole, today, {row[0]: Spent(row[1], row[2]) for row in rows} if folders else {})
 
 
-class SqliteStatistics:
+class SqliteStatistics(TableGroup):
     """Reads sums; long reads have a connection of their own, so that no other read waits."""
 
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
-
-    async def read(self, query: StatisticsQuery) -> Statistics:
-        """Sums of all conversations."""
-        return await self._transactions.look(lambda connection: read_statistics(connection, query))
+    @reads_long
+    def read(self, connection: sqlite3.Connection, query: StatisticsQuery) -> Statistics:
+        """Sums of all conversations, also archived ones and those in the trash."""
+        return Statistics(
+            _read_groups(connection, _TOTAL, query.since)[0],
+            {group: tuple(_read_groups(connection, _GROUPINGS[group], query.since)) for group in query.groups},
+            _read_tools(connection, query.since) if query.tools else (),
+        )
 
     def stamp(self) -> object | None:
-        """State of the files of the database, without a query; None where two states may look the same."""
-        return self._transactions.file_stamp()
+        """State of everything stored, compared by `==`: another one after each change by any process. Reads nothing.
+
+        None where it is unknown. Never raises.
+        """
+        return self.transactions.file_stamp()
 
     async def spending(self, mark: CallMark, day: float, *, folders: bool) -> Spending:
-        """Cost of the calls after `mark`; of all calls, which takes longer, without one."""
+        """Cost of the calls after `mark`, of today since `day` and by folder; of all calls where it is gone."""
 
         def job(connection: sqlite3.Connection) -> Spending:
             return read_spending(connection, mark, day, folders=folders)
 
-        return await (self._transactions.read(job) if mark.id else self._transactions.look(job))
+        return await (self.transactions.read(job) if mark.id else self.transactions.look(job))

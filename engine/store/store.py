@@ -24,7 +24,7 @@ from engine.records import (
     ToolCallRecord,
 )
 from engine.store.agents import SqliteAgents
-from engine.store.connection import Transactions
+from engine.store.connection import Transactions, reads, writes
 from engine.store.conversations import (
     LISTED,
     NOT_SUPERSEDED,
@@ -43,7 +43,7 @@ from engine.store.messages import add_attachment, read_attachments, read_message
 from engine.store.moves import LOST, commit_move
 from engine.store.names import escape_like
 from engine.store.opening import StorePaths
-from engine.store.ownership import Instance
+from engine.store.ownership import Instance, OwnedTables
 from engine.store.recovery import (
     is_recovery_needed,
     recover_all_conversations,
@@ -115,7 +115,7 @@ def _select_where(
     return read_summaries(connection, rows, instance)
 
 
-class SqliteStore:
+class SqliteStore(OwnedTables):
     """Conversations in one file, shared with other processes; `library` and `queue` are other ports on it."""
 
     def __init__(
@@ -126,8 +126,7 @@ class SqliteStore:
         warning: str = "",
         temporary: Path | None = None,
     ) -> None:
-        self._transactions = transactions
-        self._instance = Instance(paths.locks)
+        super().__init__(transactions, Instance(paths.locks))
         self._paths = paths
         self._warning = warning
         self._temporary = temporary
@@ -145,12 +144,12 @@ class SqliteStore:
 
     @property
     def waits(self) -> DatabaseWaits:
-        """Waits for another program that uses the database."""
-        return self._transactions.waits
+        """Waits for another program that keeps the database busy, to be shown and ended."""
+        return self.transactions.waits
 
     @property
     def warning(self) -> str:
-        """Reason and remedy while nothing is kept on disk; else empty."""
+        """Reason and remedy while nothing is kept on disk; empty otherwise (FAULTS 30)."""
         return self._warning
 
     @property
@@ -158,136 +157,137 @@ class SqliteStore:
         """The database file in use."""
         return self._paths.database
 
-    async def create(self, new: NewConversation, at: float) -> StoredConversation:
+    @writes
+    def create(self, connection: sqlite3.Connection, new: NewConversation, at: float) -> StoredConversation:
         """Create a conversation in state idle, owned by this process."""
+        create_conversation(connection, new, at)
+        self._instance.claim(connection, new.id, at)
+        return require_conversation(connection, new.id, self._instance)
 
-        def job(connection: sqlite3.Connection) -> StoredConversation:
-            create_conversation(connection, new, at)
-            self._instance.claim(connection, new.id, at)
-            return require_conversation(connection, new.id, self._instance)
-
-        return await self._transactions.write(job)
-
-    async def conversation(self, conversation_id: str) -> StoredConversation | None:
+    @reads
+    def conversation(self, connection: sqlite3.Connection, conversation_id: str) -> StoredConversation | None:
         """One conversation, or None."""
-        return await self._transactions.read(
-            lambda connection: read_conversation(connection, conversation_id, self._instance)
-        )
+        return read_conversation(connection, conversation_id, self._instance)
 
-    async def conversations(self, query: ConversationQuery) -> list[ConversationSummary]:
+    @reads
+    def conversations(self, connection: sqlite3.Connection, query: ConversationQuery) -> list[ConversationSummary]:
         """The list, newest first."""
-        return await self._transactions.read(lambda connection: list_conversations(connection, query, self._instance))
+        return list_conversations(connection, query, self._instance)
 
-    async def find(self, reference: str, *, partly: bool = False) -> list[ConversationSummary]:
-        """See `Store.find`."""
+    @reads
+    def find(
+        self, connection: sqlite3.Connection, reference: str, *, partly: bool = False
+    ) -> list[ConversationSummary]:
+        """Conversations whose id is `reference`, else all whose id starts with it or whose slug or title equals it.
 
-        def job(connection: sqlite3.Connection) -> list[ConversationSummary]:
-            found = find_conversations(connection, reference, self._instance)
-            return found or (find_by_part(connection, reference, self._instance) if partly else found)
+        With `partly`, where there are none, those whose title or slug begins with it, else whose title holds it.
+        """
+        found = find_conversations(connection, reference, self._instance)
+        return found or (find_by_part(connection, reference, self._instance) if partly else found)
 
-        return await self._transactions.read(job)
-
-    async def take(self, conversation_id: str) -> Recovery:
-        """Become the owner; conversations of a dead owner are recovered first.
+    @writes
+    def take(self, connection: sqlite3.Connection, conversation_id: str) -> Recovery:
+        """Become the owner; conversations of a dead owner are recovered first (SPEC STM-10).
 
         Raises:
             OwnedElsewhere: a living process has it.
         """
+        if self._instance.owns(connection, conversation_id):
+            return Recovery(conversation_id)
+        return take_over_conversation(connection, self._instance, conversation_id, time.time())
 
-        def job(connection: sqlite3.Connection) -> Recovery:
-            if self._instance.owns(connection, conversation_id):
-                return Recovery(conversation_id)
-            return take_over_conversation(connection, self._instance, conversation_id, time.time())
+    @writes
+    def mend(self, connection: sqlite3.Connection, conversation_id: str) -> None:
+        """Bring a conversation of this process to rest, whose last move could not be stored, as after a crash."""
+        try:
+            owned = self._instance.owns(connection, conversation_id)
+        except OwnedElsewhere:
+            owned = False
+        if not owned:
+            raise StorageError(LOST)
+        recover_conversation(connection, conversation_id, time.time(), quiet=False)
 
-        return await self._transactions.write(job)
-
-    async def mend(self, conversation_id: str) -> None:
-        """Bring a conversation of this process to rest, whose last move could not be stored."""
-
-        def job(connection: sqlite3.Connection) -> None:
-            try:
-                owned = self._instance.owns(connection, conversation_id)
-            except OwnedElsewhere:
-                owned = False
-            if not owned:
-                raise StorageError(LOST)
-            recover_conversation(connection, conversation_id, time.time(), quiet=False)
-
-        await self._transactions.write(job)
-
-    async def release(self, conversation_id: str) -> None:
+    @writes
+    def release(self, connection: sqlite3.Connection, conversation_id: str) -> None:
         """Give ownership up."""
-        await self._transactions.write(lambda connection: self._instance.release(connection, conversation_id))
+        self._instance.release(connection, conversation_id)
 
     async def recover_all(self) -> list[Recovery]:
         """Recovery of every conversation whose owner is dead; returns those where there was something to do."""
-        if not await self._transactions.read(lambda connection: is_recovery_needed(connection, self._instance)):
+        if not await self.transactions.read(lambda connection: is_recovery_needed(connection, self._instance)):
             return []
-        return await self._transactions.write(
+        return await self.transactions.write(
             lambda connection: recover_all_conversations(connection, self._instance, time.time())
         )
 
-    async def commit(self, move: Move) -> Committed:
+    @writes
+    def commit(self, connection: sqlite3.Connection, move: Move) -> Committed:
         """Write one move in one transaction; no cancellation reaches it once it is queued."""
-        return await self._transactions.write(lambda connection: commit_move(connection, move, self._instance))
+        return commit_move(connection, move, self._instance)
 
-    async def note_process(self, conversation_id: str, call_id: str, pid: int, started: int) -> None:
+    @writes
+    def note_process(
+        self, connection: sqlite3.Connection, conversation_id: str, call_id: str, pid: int, started: int
+    ) -> None:
         """Remember the process of a running call."""
-        await self._transactions.write(
-            lambda connection: note_process(connection, conversation_id, call_id, pid, started)
-        )
+        note_process(connection, conversation_id, call_id, pid, started)
 
-    async def change(self, conversation_id: str, changes: ConversationChanges, at: float) -> None:
+    @writes
+    def change(
+        self, connection: sqlite3.Connection, conversation_id: str, changes: ConversationChanges, at: float
+    ) -> None:
         """Change fields outside a move.
 
         Raises:
             OwnedElsewhere: a living process has it.
         """
+        self._instance.owns(connection, conversation_id)  # raises if another process has it
+        change_conversation(connection, conversation_id, changes, at)
+        for call in changes.calls:
+            record_call(connection, conversation_id, call)
+        add_change_events(connection, conversation_id, changes, at)
+        if changes.turn_note is not None:
+            store_turn_note(connection, conversation_id, changes.turn_note)
 
-        def job(connection: sqlite3.Connection) -> None:
-            self._instance.owns(connection, conversation_id)  # raises if another process has it
-            change_conversation(connection, conversation_id, changes, at)
-            for call in changes.calls:
-                record_call(connection, conversation_id, call)
-            add_change_events(connection, conversation_id, changes, at)
-            if changes.turn_note is not None:
-                store_turn_note(connection, conversation_id, changes.turn_note)
-
-        await self._transactions.write(job)
-
-    async def messages(
-        self, conversation_id: str, *, first_seq: int = 1, last_seq: int | None = None, limit: int | None = None
+    @reads
+    def messages(
+        self,
+        connection: sqlite3.Connection,
+        conversation_id: str,
+        *,
+        first_seq: int = 1,
+        last_seq: int | None = None,
+        limit: int | None = None,
     ) -> list[StoredMessage]:
         """Messages by seq, ascending; with `limit` the newest of the range."""
-        return await self._transactions.read(
-            lambda connection: read_messages(connection, conversation_id, first_seq, last_seq, limit)
-        )
+        return read_messages(connection, conversation_id, first_seq, last_seq, limit)
 
-    async def tool_calls(self, conversation_id: str, message_ids: Sequence[str]) -> list[ToolCallRecord]:
+    @reads
+    def tool_calls(
+        self, connection: sqlite3.Connection, conversation_id: str, message_ids: Sequence[str]
+    ) -> list[ToolCallRecord]:
         """The calls of these assistant messages, in request order."""
-        return await self._transactions.read(
-            lambda connection: read_tool_calls(connection, conversation_id, message_ids)
-        )
+        return read_tool_calls(connection, conversation_id, message_ids)
 
-    async def add_attachment(self, conversation_id: str, image: PreparedImage, at: float) -> Attachment:
+    @writes
+    def add_attachment(
+        self, connection: sqlite3.Connection, conversation_id: str, image: PreparedImage, at: float
+    ) -> Attachment:
         """Store an image once per content hash and conversation."""
-        return await self._transactions.write(
-            lambda connection: add_attachment(connection, self._paths.attachments, conversation_id, image, at)
-        )
+        return add_attachment(connection, self._paths.attachments, conversation_id, image, at)
 
-    async def attachments(self, ids: Sequence[str]) -> Mapping[str, Attachment]:
+    @reads
+    def attachments(self, connection: sqlite3.Connection, ids: Sequence[str]) -> Mapping[str, Attachment]:
         """Attachments by id; unknown ids are missing from the answer."""
-        return await self._transactions.read(
-            lambda connection: read_attachments(connection, self._paths.attachments, ids)
-        )
+        return read_attachments(connection, self._paths.attachments, ids)
 
     async def close(self) -> None:
         """Finish queued writes and close; releases every ownership."""
         if self._instance.registered:
             with suppress(StorageError):  # the next start checks the file
-                await self._transactions.write(self._instance.leave)
+                await self.transactions.write(self._instance.leave)
         try:
-            await self._transactions.close()
+            await self.transactions.close()
         finally:
             self._instance.unlock()
             if self._temporary is not None:

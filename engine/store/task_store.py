@@ -13,11 +13,11 @@ from engine.records import event_payloads as payloads
 from engine.records.events import EventKind
 from engine.records.runs import CallPurpose, ModelCall
 from engine.records.tracked_tasks import TaskBoardView, TaskPage, TaskStatus, TrackedTask, TrackingStatus
-from engine.store.connection import Transactions
+from engine.store.connection import reads, writes
 from engine.store.events import add_event
 from engine.store.messages import read_messages
 from engine.store.moves import LOST
-from engine.store.ownership import Instance
+from engine.store.ownership import OwnedTables
 from engine.store.runs import record_call
 from engine.store.tasks import (
     BoardWriter,
@@ -95,97 +95,95 @@ def add_task_events(
         add_event(connection, conversation_id, RecordEvent(fresh_id(), EventKind.TRACKED_TASK_CHANGED, payload), at)
 
 
-def count_spent_tokens(connection: sqlite3.Connection, conversation_id: str, since: float) -> int:
-    """Tokens of the tracking calls that began after a time."""
-    row = connection.execute(
-        """SELECT COALESCE(sum(input_tokens + output_tokens + cache_creation_tokens + cache_read_tokens), 0) AS tokens
-            FROM model_calls WHERE conversation_id = ? AND purpose = ? AND started_at > ?""",
-        (conversation_id, CallPurpose.TRACKING, since),
-    ).fetchone()
-    return int(row["tokens"])
-
-
-class SqliteTasks:
+class SqliteTasks(OwnedTables):
     """Shares the connections of its store; each change is one transaction."""
 
-    def __init__(self, transactions: Transactions, instance: Instance) -> None:
-        self._transactions = transactions
-        self._instance = instance
+    @reads
+    def board(self, connection: sqlite3.Connection, conversation_id: str) -> TaskBoardView:
+        """The whole board; its status does not know the effect of the setting."""
+        return read_board(connection, conversation_id)
 
-    async def board(self, conversation_id: str) -> TaskBoardView:
-        """See `TaskStore.board`."""
-        return await self._transactions.read(lambda connection: read_board(connection, conversation_id))
+    @reads
+    def page(
+        self, connection: sqlite3.Connection, conversation_id: str, cursor: str, limit: int, *, newest_first: bool
+    ) -> TaskPage:
+        """Tasks by creation. Raises TaskRefused for a cursor or a limit that cannot be."""
+        return read_page(connection, conversation_id, cursor, limit, newest_first=newest_first)
 
-    async def page(self, conversation_id: str, cursor: str, limit: int, *, newest_first: bool) -> TaskPage:
-        """See `TaskStore.page`."""
-        return await self._transactions.read(
-            lambda connection: read_page(connection, conversation_id, cursor, limit, newest_first=newest_first)
-        )
+    @reads
+    def status(self, connection: sqlite3.Connection, conversation_id: str) -> TrackingStatus:
+        """Counts of its messages, and the stored reason why some wait or failed."""
+        return read_status(connection, conversation_id)
 
-    async def status(self, conversation_id: str) -> TrackingStatus:
-        """See `TaskStore.status`."""
-        return await self._transactions.read(lambda connection: read_status(connection, conversation_id))
+    @reads
+    def untasked(self, connection: sqlite3.Connection, conversation_id: str) -> tuple[int, ...]:
+        """Seqs of messages without a task."""
+        return list_untasked(connection, conversation_id)
 
-    async def untasked(self, conversation_id: str) -> tuple[int, ...]:
-        """See `TaskStore.untasked`."""
-        return await self._transactions.read(lambda connection: list_untasked(connection, conversation_id))
+    @reads
+    def chosen(self, connection: sqlite3.Connection, conversation_id: str) -> bool | None:
+        """The user's choice for a conversation; None where the setting decides."""
+        return read_choice(connection, conversation_id)
 
-    async def chosen(self, conversation_id: str) -> bool | None:
-        """See `TaskStore.chosen`."""
-        return await self._transactions.read(lambda connection: read_choice(connection, conversation_id))
-
-    async def edit(
-        self, conversation_id: str, task_id: str, status: TaskStatus | None, description: str | None, at: float
-    ) -> TrackedTask:
-        """See `TaskStore.edit`."""
-
-        def job(connection: sqlite3.Connection) -> TrackedTask:
-            self._instance.owns(connection, conversation_id)  # raises where another process does
-            before = read_tasks(connection, conversation_id)
-            task = edit_task(connection, conversation_id, task_id, status, description, at)
-            after = read_tasks(connection, conversation_id)
-            add_task_events(connection, conversation_id, find_changed_tasks(before, after), at)
-            return task
-
-        return await self._transactions.write(job)
-
-    async def remove(self, conversation_id: str, task_id: str, at: float) -> TrackedTask:
-        """See `TaskStore.remove`."""
-
-        def job(connection: sqlite3.Connection) -> TrackedTask:
-            self._instance.owns(connection, conversation_id)
-            removed = remove_task(connection, conversation_id, task_id)
-            add_task_events(connection, conversation_id, [removed], at, removed=True)
-            return removed
-
-        return await self._transactions.write(job)
-
-    async def put_back(self, conversation_id: str, removed: TrackedTask, at: float) -> TrackedTask:
-        """See `TaskStore.put_back`."""
-
-        def job(connection: sqlite3.Connection) -> TrackedTask:
-            self._instance.owns(connection, conversation_id)
-            task = put_task_back(connection, conversation_id, removed)
-            add_task_events(connection, conversation_id, [task], at)
-            return task
-
-        return await self._transactions.write(job)
-
-    async def pending(self, conversation_id: str) -> tuple[int, ...]:
-        """See `TaskStore.pending`."""
-        return await self._transactions.read(lambda connection: list_pending(connection, conversation_id))
-
-    async def take(self, conversation_id: str, limit: int, at: float) -> TakenMessages:
-        """See `TaskStore.take`."""
-
-        def job(connection: sqlite3.Connection) -> TakenMessages:
-            self._insist(connection, conversation_id)
-            return take_pass(connection, conversation_id, limit, at)
-
-        return await self._transactions.write(job)
-
-    async def apply(
+    @writes
+    def edit(
         self,
+        connection: sqlite3.Connection,
+        conversation_id: str,
+        task_id: str,
+        status: TaskStatus | None,
+        description: str | None,
+        at: float,
+    ) -> TrackedTask:
+        """Change a task for the user. Raises TaskRefused, OwnedElsewhere."""
+        self._instance.owns(connection, conversation_id)  # raises where another process does
+        before = read_tasks(connection, conversation_id)
+        task = edit_task(connection, conversation_id, task_id, status, description, at)
+        after = read_tasks(connection, conversation_id)
+        add_task_events(connection, conversation_id, find_changed_tasks(before, after), at)
+        return task
+
+    @writes
+    def remove(self, connection: sqlite3.Connection, conversation_id: str, task_id: str, at: float) -> TrackedTask:
+        """Remove a task, close the gap, and return it with its messages. Raises TaskRefused, OwnedElsewhere."""
+        self._instance.owns(connection, conversation_id)
+        removed = remove_task(connection, conversation_id, task_id)
+        add_task_events(connection, conversation_id, [removed], at, removed=True)
+        return removed
+
+    @writes
+    def put_back(
+        self, connection: sqlite3.Connection, conversation_id: str, removed: TrackedTask, at: float
+    ) -> TrackedTask:
+        """Put a removed task back as it was, at its place, with those of its messages that have no other task now.
+
+        Raises:
+            TaskRefused: the board is full, or it is the planning section.
+            OwnedElsewhere: another process has the conversation.
+        """
+        self._instance.owns(connection, conversation_id)
+        task = put_task_back(connection, conversation_id, removed)
+        add_task_events(connection, conversation_id, [task], at)
+        return task
+
+    @reads
+    def pending(self, connection: sqlite3.Connection, conversation_id: str) -> tuple[int, ...]:
+        """Seqs of messages that wait, ascending."""
+        return list_pending(connection, conversation_id)
+
+    @writes
+    def take(self, connection: sqlite3.Connection, conversation_id: str, limit: int, at: float) -> TakenMessages:
+        """Mark up to `limit` of the oldest waiting messages as running; nothing else of this conversation is.
+
+        Messages that a failed write left running wait again first: passes of a conversation never overlap.
+        """
+        self._insist(connection, conversation_id)
+        return take_pass(connection, conversation_id, limit, at)
+
+    @writes
+    def apply(
+        self,
+        connection: sqlite3.Connection,
         conversation_id: str,
         seqs: Sequence[int],
         changes: Sequence[BoardChange],
@@ -194,19 +192,24 @@ class SqliteTasks:
         *,
         ends: bool = False,
     ) -> AppliedChanges:
-        """See `TaskStore.apply`."""
+        """Carry out the changes of one reply in one transaction, or none of them (SPEC ACX-14).
 
-        def job(connection: sqlite3.Connection) -> AppliedChanges:
-            self._insist(connection, conversation_id)
-            applied = apply_changes(connection, conversation_id, seqs, changes, at, ends=ends)
-            for call in calls:
-                record_call(connection, conversation_id, call)
-            return applied
+        `seqs` are the messages of the pass. Those that a change linked have succeeded, and with `ends` all of them, so
+        that no crash lets one be processed twice.
 
-        return await self._transactions.write(job)
+        Raises:
+            TaskRefused: one change is not possible; nothing was written, the calls neither.
+        """
+        self._insist(connection, conversation_id)
+        applied = apply_changes(connection, conversation_id, seqs, changes, at, ends=ends)
+        for call in calls:
+            record_call(connection, conversation_id, call)
+        return applied
 
-    async def settle(
+    @writes
+    def settle(
         self,
+        connection: sqlite3.Connection,
         conversation_id: str,
         to: MessageTracking,
         at: float,
@@ -215,21 +218,27 @@ class SqliteTasks:
         of: MessageTracking = MessageTracking.RUNNING,
         problem: str | None = None,
     ) -> None:
-        """See `TaskStore.settle`."""
+        """Change the progress of all its messages with the progress `of`, and record ended calls.
 
-        def job(connection: sqlite3.Connection) -> None:
-            self._insist(connection, conversation_id)
-            settle_tracking(connection, conversation_id, of, to, at)
-            if problem is not None:
-                store_problem(connection, conversation_id, problem)
-            for call in calls:
-                record_call(connection, conversation_id, call)
+        `problem` is the reason in one sentence, which the status has until the next pass; None leaves it as it is.
+        """
+        self._insist(connection, conversation_id)
+        settle_tracking(connection, conversation_id, of, to, at)
+        if problem is not None:
+            store_problem(connection, conversation_id, problem)
+        for call in calls:
+            record_call(connection, conversation_id, call)
 
-        await self._transactions.write(job)
-
-    async def spent_tokens(self, conversation_id: str, since: float) -> int:
-        """See `TaskStore.spent_tokens`."""
-        return await self._transactions.read(lambda connection: count_spent_tokens(connection, conversation_id, since))
+    @reads
+    def spent_tokens(self, connection: sqlite3.Connection, conversation_id: str, since: float) -> int:
+        """Tokens of its tracking calls that began after a time."""
+        row = connection.execute(
+            """SELECT COALESCE(sum(input_tokens + output_tokens + cache_creation_tokens + cache_read_tokens), 0)
+                AS tokens
+                FROM model_calls WHERE conversation_id = ? AND purpose = ? AND started_at > ?""",
+            (conversation_id, CallPurpose.TRACKING, since),
+        ).fetchone()
+        return int(row["tokens"])
 
     def _insist(self, connection: sqlite3.Connection, conversation_id: str) -> None:
         """Only the owner of a conversation processes its messages. Raises StorageError."""

@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 from engine.codec import storable
 from engine.records.runs import PREVIEW
 from engine.records.traces import ExportSpan, RejectedSpans, SpanKind, TraceBatch, TraceSpan
-from engine.store.connection import Transactions
-from engine.store.ownership import Instance
+from engine.store.connection import reads, writes
+from engine.store.ownership import Instance, OwnedTables
 from engine.store.traces import DEEPEST, SPAN_COLUMNS, SPAN_TABLES, make_agent_span, make_aside_span, make_ended_span
 
 _RUN_SPAN: Final = f"""SELECT r.id, r.conversation_id, r.status, '' AS error, r.error_code, r.started_at, r.ended_at,
@@ -128,16 +128,6 @@ def queue_late_call(connection: sqlite3.Connection, run_id: str, call_id: str) -
     connection.execute(_QUEUE_LATE_CALL, (run_id or None, call_id))
 
 
-def open_queue(connection: sqlite3.Connection) -> None:
-    """Let ends be queued."""
-    connection.execute("INSERT OR IGNORE INTO trace_export (id, sent) VALUES (1, -1)")
-
-
-def has_queued(connection: sqlite3.Connection) -> bool:
-    """True while something is queued."""
-    return connection.execute("SELECT 1 FROM trace_queue LIMIT 1").fetchone() is not None
-
-
 def claim_queue(connection: sqlite3.Connection, instance: Instance, at: float) -> QueuePlace | None:
     """Make this process the one that exports; returns the place that is reached, None while another one exports."""
     row = connection.execute("SELECT owner, seq, sent FROM trace_export").fetchone()
@@ -167,60 +157,50 @@ def read_batch(connection: sqlite3.Connection, place: QueuePlace, limit: int) ->
     return TraceBatch(tuple(found), done) if entries else None
 
 
-def settle_batch(
-    connection: sqlite3.Connection, instance: Instance, batch: TraceBatch, rejected: RejectedSpans
-) -> None:
-    """Remove delivered entries, and add up rejected spans; one whose claim is gone changes nothing."""
-    settled = connection.execute(
-        "UPDATE trace_export SET owner = NULL, seq = ?, sent = ? WHERE owner = ?",
-        (batch.partial, batch.sent, instance.id),
-    )
-    if settled.rowcount and rejected.count:
-        connection.execute(
-            "UPDATE trace_export SET rejected = rejected + ?, rejected_why = ?",
-            (rejected.count, storable(rejected.why)),
-        )
-    if settled.rowcount:
-        connection.execute("DELETE FROM trace_queue WHERE seq <= ?", (batch.done,))
-
-
-def release_claim(connection: sqlite3.Connection, instance: Instance) -> None:
-    """End the claim of this process."""
-    connection.execute("UPDATE trace_export SET owner = NULL WHERE owner = ?", (instance.id,))
-
-
-class SqliteTraceQueue:
+class SqliteTraceQueue(OwnedTables):
     """The queue of ended spans; one process at a time takes from it."""
 
-    def __init__(self, transactions: Transactions, instance: Instance) -> None:
-        self._transactions = transactions
-        self._instance = instance
+    @writes
+    def open(self, connection: sqlite3.Connection) -> None:
+        """Let everything that ends from now on be queued; earlier runs are not exported."""
+        connection.execute("INSERT OR IGNORE INTO trace_export (id, sent) VALUES (1, -1)")
 
-    async def open(self) -> None:
-        """Let everything that ends from now on be queued."""
-        await self._transactions.write(open_queue)
-
-    async def waiting(self) -> bool:
+    @reads
+    def waiting(self, connection: sqlite3.Connection) -> bool:
         """True while something is queued."""
-        return await self._transactions.read(has_queued)
+        return connection.execute("SELECT 1 FROM trace_queue LIMIT 1").fetchone() is not None
 
     async def claim(self, limit: int) -> TraceBatch | None:
-        """The next spans; None while there are none, or another living process sends."""
-        place = await self._transactions.write(lambda connection: claim_queue(connection, self._instance, time.time()))
+        """The next spans, at most `limit`; until they are settled no other process gets any. None: there are none, or
+        another living process sends.
+        """
+        place = await self.transactions.write(lambda connection: claim_queue(connection, self._instance, time.time()))
         if place is None:
             return None
         batch: TraceBatch | None = None
         try:  # read beside the connection that moves are written on
-            batch = await self._transactions.look(lambda connection: read_batch(connection, place, limit))
+            batch = await self.transactions.look(lambda connection: read_batch(connection, place, limit))
         finally:
             if batch is None:
                 await self.give_back()
         return batch
 
-    async def settle(self, batch: TraceBatch, rejected: RejectedSpans) -> None:
+    @writes
+    def settle(self, connection: sqlite3.Connection, batch: TraceBatch, rejected: RejectedSpans) -> None:
         """Remove what was delivered, and count what the collector did not take of it."""
-        await self._transactions.write(lambda connection: settle_batch(connection, self._instance, batch, rejected))
+        settled = connection.execute(
+            "UPDATE trace_export SET owner = NULL, seq = ?, sent = ? WHERE owner = ?",
+            (batch.partial, batch.sent, self._instance.id),
+        )
+        if settled.rowcount and rejected.count:
+            connection.execute(
+                "UPDATE trace_export SET rejected = rejected + ?, rejected_why = ?",
+                (rejected.count, storable(rejected.why)),
+            )
+        if settled.rowcount:
+            connection.execute("DELETE FROM trace_queue WHERE seq <= ?", (batch.done,))
 
-    async def give_back(self) -> None:
-        """End the claim."""
-        await self._transactions.write(lambda connection: release_claim(connection, self._instance))
+    @writes
+    def give_back(self, connection: sqlite3.Connection) -> None:
+        """End the claim: nothing was delivered."""
+        connection.execute("UPDATE trace_export SET owner = NULL WHERE owner = ?", (self._instance.id,))

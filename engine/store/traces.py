@@ -16,7 +16,7 @@ from engine.machine.states import STATE_NAMES, AwaitingLlm
 from engine.ports import RecordSpan
 from engine.records.runs import INPUT_PREVIEW, PREVIEW, CallPurpose, ModelCall
 from engine.records.traces import SpanContent, SpanKind, SpanStatus, Trace, TraceSpan, TraceSummary
-from engine.store.connection import Transactions
+from engine.store.connection import TableGroup, reads, reads_long
 from tools.fresh_ids import fresh_id
 
 STATUS: Final[Mapping[str, SpanStatus]] = {
@@ -287,36 +287,6 @@ def read_trace(connection: sqlite3.Connection, run_id: str, now: float, limit: i
     return Trace(_sort_spans(agents[0], [*agents[1:], *calls]), left_out)
 
 
-def list_traces(connection: sqlite3.Connection, conversation_id: str, now: float, limit: int) -> list[TraceSummary]:
-    """The newest runs of a conversation, newest first; runs that a fork shares with its source are the source's."""
-    rows = connection.execute(_LIST, (conversation_id, FIRST_WORDS, limit)).fetchall()
-    ids = json.dumps([row["id"] for row in rows])
-    sums = {row["run_id"]: row for row in connection.execute(_SUMS, (ids,))}
-    return [make_summary(row, sums.get(row["id"]), now) for row in rows]
-
-
-def find_run(connection: sqlite3.Connection, reference: str) -> str:
-    """The one run whose id is `reference` or begins with it; empty for none or several."""
-    if len(reference) < LEAST_ID:
-        return ""
-    found = connection.execute(_NAMED, (reference, f"{reference}\U0010ffff")).fetchall()
-    return str(found[0]["run_id"]) if len(found) == 1 else ""
-
-
-def read_span_content(connection: sqlite3.Connection, span: TraceSpan) -> SpanContent:
-    """Stored input and output of a span; empty where nothing is stored any more."""
-    match span.kind:
-        case SpanKind.TOOL:
-            found = connection.execute(_TOOL, (INPUT_PREVIEW, span.conversation_id, span.tool_use_id)).fetchone()
-        case SpanKind.AGENT:
-            found = connection.execute(_AGENT, (INPUT_PREVIEW, span.id)).fetchone()
-        case SpanKind.LLM | SpanKind.ASIDE:
-            found = connection.execute(_LLM, (INPUT_PREVIEW, span.id)).fetchone()
-    if found is None:
-        return SpanContent("", span.output)
-    return SpanContent(found["input"] or "", found["output"] or span.output)
-
-
 def _sort_spans(root: TraceSpan, others: Iterable[TraceSpan]) -> tuple[TraceSpan, ...]:
     """Depth first, children by their start; one whose parent was left out hangs below the root."""
     members = list(others)
@@ -427,26 +397,43 @@ MOST_LISTED: Final = 200
 """Runs in a list of traces."""
 
 
-class SqliteTraces:
+class SqliteTraces(TableGroup):
     """The traces of stored runs, those that run now included."""
 
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
+    @reads_long
+    def of_run(self, connection: sqlite3.Connection, run_id: str) -> Trace | None:
+        """The tree of a run, its sub-agents included; None where there is no such run."""
+        return read_trace(connection, run_id, time.time())
 
-    async def of_run(self, run_id: str) -> Trace | None:
-        """The tree of a run; None where there is no such run."""
-        return await self._transactions.look(lambda connection: read_trace(connection, run_id, time.time()))
-
-    async def of_conversation(self, conversation_id: str, limit: int = MOST_LISTED) -> list[TraceSummary]:
+    @reads_long
+    def of_conversation(
+        self, connection: sqlite3.Connection, conversation_id: str, limit: int = MOST_LISTED
+    ) -> list[TraceSummary]:
         """The newest runs of a conversation, newest first."""
-        return await self._transactions.look(
-            lambda connection: list_traces(connection, conversation_id, time.time(), limit)
-        )
+        now = time.time()
+        rows = connection.execute(_LIST, (conversation_id, FIRST_WORDS, limit)).fetchall()
+        ids = json.dumps([row["id"] for row in rows])
+        sums = {row["run_id"]: row for row in connection.execute(_SUMS, (ids,))}
+        return [make_summary(row, sums.get(row["id"]), now) for row in rows]
 
-    async def run_named(self, reference: str) -> str:
-        """The one run whose id is this or begins with it; empty for none or several."""
-        return await self._transactions.read(lambda connection: find_run(connection, reference))
+    @reads
+    def run_named(self, connection: sqlite3.Connection, reference: str) -> str:
+        """The one run whose id is `reference` or begins with it (eight characters); empty for none or several."""
+        if len(reference) < LEAST_ID:
+            return ""
+        found = connection.execute(_NAMED, (reference, f"{reference}\U0010ffff")).fetchall()
+        return str(found[0]["run_id"]) if len(found) == 1 else ""
 
-    async def content(self, span: TraceSpan) -> SpanContent:
-        """Stored input and output of a span."""
-        return await self._transactions.read(lambda connection: read_span_content(connection, span))
+    @reads
+    def content(self, connection: sqlite3.Connection, span: TraceSpan) -> SpanContent:
+        """Stored input and output of a span of a trace."""
+        match span.kind:
+            case SpanKind.TOOL:
+                found = connection.execute(_TOOL, (INPUT_PREVIEW, span.conversation_id, span.tool_use_id)).fetchone()
+            case SpanKind.AGENT:
+                found = connection.execute(_AGENT, (INPUT_PREVIEW, span.id)).fetchone()
+            case SpanKind.LLM | SpanKind.ASIDE:
+                found = connection.execute(_LLM, (INPUT_PREVIEW, span.id)).fetchone()
+        if found is None:
+            return SpanContent("", span.output)
+        return SpanContent(found["input"] or "", found["output"] or span.output)

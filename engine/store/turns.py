@@ -17,11 +17,11 @@ from engine.machine.states import is_busy
 from engine.ports.files import Coverage, FileChange
 from engine.ports.turns import BranchRow, FileStep, NewBranch, PromptRow, Rewound, StepKind, StepState
 from engine.records.runs import TurnDigest, TurnNote, TurnSummary
-from engine.store.connection import Transactions
+from engine.store.connection import Transactions, reads, writes
 from engine.store.conversations import require_conversation
 from engine.store.forking import Fork
 from engine.store.messages import parse_command
-from engine.store.ownership import Instance
+from engine.store.ownership import Instance, OwnedTables
 from engine.store.slices import Slices
 from tools.wording import one_line
 
@@ -120,46 +120,6 @@ def _words_of(block: Block) -> str:
             return ""
 
 
-def list_steps(connection: sqlite3.Connection, conversation_id: str) -> list[FileStep]:
-    """All of a conversation, oldest first."""
-    rows = connection.execute(
-        "SELECT * FROM file_steps WHERE conversation_id = ? ORDER BY began, rowid", (conversation_id,)
-    ).fetchall()
-    return [_read_step(row) for row in rows]
-
-
-def list_open_steps(connection: sqlite3.Connection, conversation_id: str) -> list[FileStep]:
-    """Open steps, oldest first; `state <> 'done'` matches their partial index."""
-    rows = connection.execute(
-        """SELECT * FROM file_steps INDEXED BY file_steps_unfinished
-            WHERE state <> 'done' AND state = 'open' AND conversation_id = ? ORDER BY began, rowid""",
-        (conversation_id,),
-    ).fetchall()
-    return [_read_step(row) for row in rows]
-
-
-def list_restores(connection: sqlite3.Connection, conversation_id: str, from_seq: int) -> list[FileStep]:
-    """The restores of files alone since the message `from_seq`, oldest first."""
-    rows = connection.execute(
-        """SELECT * FROM file_steps WHERE conversation_id = ? AND kind = 'restore' AND state = 'done' AND seq >= ?
-            ORDER BY began, rowid""",
-        (conversation_id, from_seq),
-    ).fetchall()
-    return [_read_step(row) for row in rows]
-
-
-def list_changes(connection: sqlite3.Connection) -> list[FileChange]:
-    """The changes of all conversations."""
-    rows = connection.execute("SELECT changes FROM file_steps").fetchall()
-    return [change for row in rows for change in _decode_changes(row["changes"])]
-
-
-def list_open_looks(connection: sqlite3.Connection) -> list[str]:
-    """The looks that open steps begin with."""
-    rows = connection.execute("SELECT look FROM file_steps WHERE state = 'open' AND look <> ''").fetchall()
-    return [str(row["look"]) for row in rows]
-
-
 def list_prompts(connection: sqlite3.Connection, conversation_id: str, limit: int) -> list[PromptRow]:
     """Prompts to go back to, newest first, the beginning of each."""
     rows = connection.execute(f"{_PROMPTS} ORDER BY seq DESC LIMIT ?", (conversation_id, limit)).fetchall()
@@ -208,14 +168,6 @@ def set_head(connection: sqlite3.Connection, conversation_id: str, instead_of: s
     )
 
 
-def read_family(connection: sqlite3.Connection, conversation_id: str) -> list[BranchRow]:
-    """Every conversation that shares messages with it, oldest first."""
-    root = connection.execute(_ROOT, (conversation_id,)).fetchone()
-    if root is None:
-        return []
-    return [_read_branch(connection, row) for row in connection.execute(_FAMILY, (root["id"],)).fetchall()]
-
-
 def _read_branch(connection: sqlite3.Connection, row: Any) -> BranchRow:
     return BranchRow(
         id=row["id"],
@@ -243,72 +195,87 @@ def _read_branch_prompt(connection: sqlite3.Connection, conversation_id: str, af
     return one_line(text_in(readable_blocks(row["content_json"])[0], " "), WORDS)
 
 
-class SqliteTurnLog:
+class SqliteTurnLog(OwnedTables):
     """Shares the connections of its store."""
 
     def __init__(self, transactions: Transactions, instance: Instance, slices: Slices) -> None:
-        self._transactions = transactions
-        self._instance = instance
+        super().__init__(transactions, instance)
         self._slices = slices
         self.restores = 0
 
     async def save(self, step: FileStep) -> None:
         """Insert a step, or bring it up to date."""
         self.restores += step.kind is StepKind.RESTORE
-        await self._transactions.write(lambda connection: save_step(connection, step))
+        await self.transactions.write(lambda connection: save_step(connection, step))
 
-    async def steps(self, conversation_id: str) -> list[FileStep]:
+    @reads
+    def steps(self, connection: sqlite3.Connection, conversation_id: str) -> list[FileStep]:
         """All of a conversation, oldest first."""
-        return await self._transactions.read(lambda connection: list_steps(connection, conversation_id))
+        rows = connection.execute(
+            "SELECT * FROM file_steps WHERE conversation_id = ? ORDER BY began, rowid", (conversation_id,)
+        ).fetchall()
+        return [_read_step(row) for row in rows]
 
-    async def open_steps(self, conversation_id: str) -> list[FileStep]:
-        """Turns in progress and those that a crash cut off, oldest first."""
-        return await self._transactions.read(lambda connection: list_open_steps(connection, conversation_id))
+    @reads
+    def open_steps(self, connection: sqlite3.Connection, conversation_id: str) -> list[FileStep]:
+        """Turns in progress and those that a crash cut off, oldest first; called by every turn."""
+        rows = connection.execute(
+            """SELECT * FROM file_steps INDEXED BY file_steps_unfinished
+                WHERE state <> 'done' AND state = 'open' AND conversation_id = ? ORDER BY began, rowid""",
+            (conversation_id,),
+        ).fetchall()
+        return [_read_step(row) for row in rows]
 
-    async def restored(self, conversation_id: str, from_seq: int) -> list[FileStep]:
+    @reads
+    def restored(self, connection: sqlite3.Connection, conversation_id: str, from_seq: int) -> list[FileStep]:
         """The restores of files alone since the message `from_seq`, oldest first."""
-        return await self._transactions.read(lambda connection: list_restores(connection, conversation_id, from_seq))
+        rows = connection.execute(
+            """SELECT * FROM file_steps WHERE conversation_id = ? AND kind = 'restore' AND state = 'done' AND seq >= ?
+                ORDER BY began, rowid""",
+            (conversation_id, from_seq),
+        ).fetchall()
+        return [_read_step(row) for row in rows]
 
-    async def at_rest(self, conversation_id: str) -> bool:
+    @reads
+    def at_rest(self, connection: sqlite3.Connection, conversation_id: str) -> bool:
         """True when no run of it is stored as in progress."""
+        row = connection.execute("SELECT state_json FROM conversations WHERE id = ?", (conversation_id,)).fetchone()
+        return row is None or not is_busy(decode_state(row["state_json"]))
 
-        def job(connection: sqlite3.Connection) -> bool:
-            row = connection.execute("SELECT state_json FROM conversations WHERE id = ?", (conversation_id,)).fetchone()
-            return row is None or not is_busy(decode_state(row["state_json"]))
-
-        return await self._transactions.read(job)
-
-    async def every_change(self) -> list[FileChange]:
+    @reads
+    def every_change(self, connection: sqlite3.Connection) -> list[FileChange]:
         """The changes of all conversations."""
-        return await self._transactions.read(list_changes)
+        rows = connection.execute("SELECT changes FROM file_steps").fetchall()
+        return [change for row in rows for change in _decode_changes(row["changes"])]
 
-    async def open_looks(self) -> list[str]:
-        """The looks that open steps begin with."""
-        return await self._transactions.read(list_open_looks)
+    @reads
+    def open_looks(self, connection: sqlite3.Connection) -> list[str]:
+        """The looks that open steps of any conversation begin with."""
+        rows = connection.execute("SELECT look FROM file_steps WHERE state = 'open' AND look <> ''").fetchall()
+        return [str(row["look"]) for row in rows]
 
-    async def unfinished(self) -> list[str]:
-        """The titles of conversations in which a restore was cut off."""
+    @reads
+    def unfinished(self, connection: sqlite3.Connection) -> list[str]:
+        """The titles of conversations in which a restore was cut off and is under way nowhere."""
+        rows = connection.execute(
+            """SELECT DISTINCT c.title, c.owner_instance FROM file_steps AS s
+                JOIN conversations AS c ON c.id = s.conversation_id WHERE s.state = 'restoring'"""
+        ).fetchall()
+        alone = (row for row in rows if self._instance.living_pid(connection, row["owner_instance"]) is None)
+        return [str(row["title"]) for row in alone]
 
-        def job(connection: sqlite3.Connection) -> list[str]:
-            rows = connection.execute(
-                """SELECT DISTINCT c.title, c.owner_instance FROM file_steps AS s
-                    JOIN conversations AS c ON c.id = s.conversation_id WHERE s.state = 'restoring'"""
-            ).fetchall()
-            alone = (row for row in rows if self._instance.living_pid(connection, row["owner_instance"]) is None)
-            return [str(row["title"]) for row in alone]
-
-        return await self._transactions.read(job)
-
-    async def prompts(self, conversation_id: str, limit: int) -> list[PromptRow]:
+    @reads
+    def prompts(self, connection: sqlite3.Connection, conversation_id: str, limit: int) -> list[PromptRow]:
         """Newest first."""
-        return await self._transactions.read(lambda connection: list_prompts(connection, conversation_id, limit))
+        return list_prompts(connection, conversation_id, limit)
 
-    async def prompt(self, conversation_id: str, seq: int) -> PromptRow | None:
+    @reads
+    def prompt(self, connection: sqlite3.Connection, conversation_id: str, seq: int) -> PromptRow | None:
         """One prompt with its whole text."""
-        return await self._transactions.read(lambda connection: read_prompt(connection, conversation_id, seq))
+        return read_prompt(connection, conversation_id, seq)
 
     async def branch(self, new: NewBranch, step: FileStep | None) -> Rewound:
-        """Make a branch; it is seen with the transaction that holds the step that restores its files."""
+        """Make a branch, and the step that restores its files, in one transaction; this process owns it."""
 
         def job(connection: sqlite3.Connection) -> Rewound:
             images = show_in_place(connection, new)
@@ -320,19 +287,22 @@ class SqliteTurnLog:
         work = Fork(new.source_id, new.new_id, new.at, new.up_to_seq)
         return await self._slices.make(work, new.at, job)
 
-    async def make_head(self, conversation_id: str, instead_of: str, step: FileStep | None = None) -> None:
+    @writes
+    def make_head(
+        self, connection: sqlite3.Connection, conversation_id: str, instead_of: str, step: FileStep | None = None
+    ) -> None:
         """Show this conversation in the list in place of another of its family."""
+        set_head(connection, conversation_id, instead_of)
+        if step is not None:
+            save_step(connection, step)
 
-        def job(connection: sqlite3.Connection) -> None:
-            set_head(connection, conversation_id, instead_of)
-            if step is not None:
-                save_step(connection, step)
-
-        await self._transactions.write(job)
-
-    async def family(self, conversation_id: str) -> Sequence[BranchRow]:
+    @reads
+    def family(self, connection: sqlite3.Connection, conversation_id: str) -> Sequence[BranchRow]:
         """Every conversation that shares messages with it, oldest first."""
-        return await self._transactions.read(lambda connection: read_family(connection, conversation_id))
+        root = connection.execute(_ROOT, (conversation_id,)).fetchone()
+        if root is None:
+            return []
+        return [_read_branch(connection, row) for row in connection.execute(_FAMILY, (root["id"],)).fetchall()]
 
 
 FIRST_WORDS = 200

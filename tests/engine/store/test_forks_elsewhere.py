@@ -50,7 +50,7 @@ async def test_files_of_the_other_folder_cannot_be_restored_from_it(
             (source.id,),
         )
 
-    await store._transactions.write(step)
+    await store.transactions.write(step)
     await store.library.fork(source.id, "copy", 2.0, place=place)
     assert len(query(store.path, "SELECT id FROM file_steps WHERE conversation_id = 'copy'")) == steps
     await store.close()
