@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -15,9 +15,13 @@ from engine.machine.messages import Role, ToolCall, ToolResult, ToolStatus, Tool
 from engine.machine.states import is_busy
 from engine.machine.stop_cause import StopCause
 from engine.ports import NoConversation, OwnedElsewhere, StorageError
-from engine.ports.run_store import CancelRequest, RunStore
+from engine.ports.run_store import CancelRequest
 from engine.records import StoredConversation, StoredMessage, ToolCallRecord
 from engine.updates import ConversationChanged, MessageSaved, StateChanged, ToolEnded, ToolStarted, Update
+
+if TYPE_CHECKING:
+    from engine.store.runs import RunStore
+
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from engine.machine.effects import FinishRun, RunStatus, SaveToolResult, StartRu
 from engine.machine.messages import Origin, TextBlock, ToolCall, ToolResult, ToolResultBlock, ToolStatus
 from engine.ports import AppendMessage, Write
 from engine.records import NewConversation
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from tests.benchmarks.history import long_turns
 from tests.support.storage import asks_for_tools, move, new_id, reply, say
 
@@ -75,7 +75,7 @@ async def _conversations(paths: StorePaths, folders: list[Path], now: float, cou
         await store.close()
 
 
-async def _conversation(store: SqliteStore, chance: random.Random, folder: Path, at: float) -> None:
+async def _conversation(store: Store, chance: random.Random, folder: Path, at: float) -> None:
     subject = chance.choice(SUBJECTS)
     new = NewConversation(new_id(), folder, "anthropic/claude-sonnet-5-5", subject)
     await store.create(new, at)
@@ -83,7 +83,7 @@ async def _conversation(store: SqliteStore, chance: random.Random, folder: Path,
         await _turn(store, new.id, chance, f"{chance.choice(VERBS)}: {subject}", at + turn * 60)
 
 
-async def _turn(store: SqliteStore, conversation_id: str, chance: random.Random, prompt: str, at: float) -> None:
+async def _turn(store: Store, conversation_id: str, chance: random.Random, prompt: str, at: float) -> None:
     run_id = new_id()
     said = say(prompt, new_turn=True)
     writes: list[Write] = [said, StartRun(run_id, said.message.id)]

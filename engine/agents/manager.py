@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from engine.machine.states import AwaitingSubagents, run_of
 from engine.machine.stop_cause import StopCause
 from engine.open_conversations import OpenConversations
 from engine.ports import ProviderError, StorageError
-from engine.ports.agent_store import USER, AgentStore
+from engine.ports.agent_store import USER
 from engine.ports.profiles import Profile, ProfileError
 from engine.records import AgentFacts, ConversationRecord, NewConversation, RunPriority, SpawnMode, StoredConversation
 from engine.run_options import Effort
@@ -32,6 +32,10 @@ from engine.updates import MOST_TASKS, PARALLEL, SEQUENTIAL, AgentView, Publishe
 from tools.arguments import Arguments
 from tools.contract import JsonObject, StartedAgent, ToolInputError
 from tools.wording import one_line
+
+if TYPE_CHECKING:
+    from engine.store.agents import AgentStore
+
 
 MOST_TURNS: Final = 250
 LONGEST: Final = 86_400.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -25,7 +25,6 @@ from engine.machine.states import (
     run_of,
 )
 from engine.ports import Clock, StorageError
-from engine.ports.agent_store import AgentStore
 from engine.records import AgentRow, SpawnMode
 from engine.updates import (
     AgentView,
@@ -42,6 +41,10 @@ from engine.updates import (
 )
 from tools.call_titles import call_title
 from tools.wording import one_line
+
+if TYPE_CHECKING:
+    from engine.store.agents import AgentStore
+
 
 LONGEST_ACTIVITY: Final = 200
 """Characters of an activity."""

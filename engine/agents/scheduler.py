@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -17,8 +18,12 @@ from engine.machine import agent_texts
 from engine.machine.states import AgentOutcome, AgentTask, AwaitingApproval, Completed, Errored, Failed, State, is_busy
 from engine.machine.stop_cause import StopCause
 from engine.open_conversations import OpenConversations
-from engine.ports.agent_store import USER, AgentStore
+from engine.ports.agent_store import USER
 from engine.records import AgentFacts, RunPriority
+
+if TYPE_CHECKING:
+    from engine.store.agents import AgentStore
+
 
 _RANK = {RunPriority.CRITICAL: 0, RunPriority.HIGH: 1, RunPriority.NORMAL: 2, RunPriority.LOW: 3}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -14,10 +15,14 @@ from engine.machine.agent_rules import FIELDS
 from engine.machine.agent_texts import GRACE
 from engine.machine.effects import RequestLlm
 from engine.machine.views import ContextView
-from engine.ports import ImageBytes, ModelRequest, Store
+from engine.ports import ImageBytes, ModelRequest
 from engine.records import StoredMessage
 from engine.run_options import Effort
 from tools.files.own_files import read_own
+
+if TYPE_CHECKING:
+    from engine.store.store import Store
+
 
 CONTINUE_TEXT = "[Your reply was cut off by the output limit. Continue exactly where it ended.]"
 TRUNCATED_TEXT = (

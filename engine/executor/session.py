@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -26,17 +26,14 @@ from engine.machine.views import ContextView
 from engine.memory.memory import Memory
 from engine.permissions.rules import Rule, RuleBook
 from engine.permissions.unreadable import DeniedFiles
-from engine.ports import Clock, Ids, Library, Providers, QueueStore, Store, Write
-from engine.ports.agent_store import AgentStore
+from engine.ports import Clock, Ids, Providers, Write
 from engine.ports.edit_checks import EditChecker
 from engine.ports.extensions import ExtensionSource
 from engine.ports.hooks import HookRunner
 from engine.ports.invocables import Invocables
 from engine.ports.profiles import Profile, Profiles
-from engine.ports.run_store import RunStore
 from engine.ports.server_texts import ServerTexts
-from engine.ports.statistics import StatisticsStore
-from engine.ports.task_store import MessageTracking, TaskStore
+from engine.ports.task_store import MessageTracking
 from engine.ports.trace_export import Closable
 from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.rewind.rewind import Rewinding
@@ -45,6 +42,15 @@ from tools.contract import Access, Enforcement, ImageReader, SelfStarting, Tool
 from tools.job_board import JobBoard
 from tools.terminal.values import ShellTerminal
 from tools.wording import one_line
+
+if TYPE_CHECKING:
+    from engine.store.agents import AgentStore
+    from engine.store.inbox import QueueStore
+    from engine.store.library import Library
+    from engine.store.runs import RunStore
+    from engine.store.statistics import StatisticsStore
+    from engine.store.store import Store
+    from engine.store.task_store import TaskStore
 
 
 def classify_message(message: StoredMessage, before: LastMessage) -> LastMessage:

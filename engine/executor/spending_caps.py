@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.permissions.projects import project_of
 from engine.ports import Clock
-from engine.ports.statistics import StatisticsStore
 from engine.records.statistics import CallMark, Spending, Spent
 from tools.wording import counted
+
+if TYPE_CHECKING:
+    from engine.store.statistics import StatisticsStore
+
 
 CENT: Final = 0.01
 """US dollars."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from engine.memory.memory import USER, Memory, NoteRefused
 from engine.memory.passages import read_message, search_unseen, words_of
-from engine.ports import StorageError, Store
+from engine.ports import StorageError
 from engine.ports.profiles import MEMORY_TOOLS
 from tools.arguments import Arguments, object_schema
 from tools.contract import (
@@ -24,6 +24,10 @@ from tools.contract import (
 )
 from tools.failure import failed
 from tools.wording import LONGEST_NUMBER, counted, one_line
+
+if TYPE_CHECKING:
+    from engine.store.store import Store
+
 
 SEARCH, GET = MEMORY_TOOLS
 MOST_HITS: Final = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
@@ -13,11 +13,14 @@ from engine.context.measure import said
 from engine.context.message_cap import capped
 from engine.context.turn_limit import begins_turn
 from engine.machine.messages import ImageBlock, Role, TextBlock, ToolResultBlock, ToolUseBlock
-from engine.ports import Store
 from engine.ports.note_index import Passage
 from engine.ports.profiles import MEMORY_TOOLS
 from engine.records import ConversationRecord, StoredMessage
 from engine.search import folded
+
+if TYPE_CHECKING:
+    from engine.store.store import Store
+
 
 FULL: Final = 600
 """Characters from which a passage ends at the next blank line."""

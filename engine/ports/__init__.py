@@ -40,7 +40,6 @@ from engine.ports.moves import (
     Write,
 )
 from engine.ports.profiles import Profile, ProfileError, Profiles
-from engine.ports.queueing import QueueStore
 from engine.ports.rate_limits import LimitsTold, RateLimit, Unit
 from engine.ports.storage import (
     ConversationChanges,
@@ -48,11 +47,9 @@ from engine.ports.storage import (
     Imported,
     ImportRefused,
     ImportTerms,
-    Library,
     NoConversation,
     OwnedElsewhere,
     StorageError,
-    Store,
 )
 from engine.ports.system import Ids
 from tools.clock import Clock
@@ -71,7 +68,6 @@ __all__ = [
     "ImportRefused",
     "ImportTerms",
     "Imported",
-    "Library",
     "LimitRun",
     "LimitsTold",
     "MakeBackground",
@@ -89,7 +85,6 @@ __all__ = [
     "ProviderError",
     "ProviderNotice",
     "Providers",
-    "QueueStore",
     "RateLimit",
     "RecordCall",
     "RecordCompaction",
@@ -100,7 +95,6 @@ __all__ = [
     "SetContext",
     "SetView",
     "StorageError",
-    "Store",
     "StreamItem",
     "SuppressWakes",
     "TextDelta",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec import Struct
 
@@ -38,38 +37,3 @@ class CancelRequest(Struct, frozen=True):
 
     conversation_id: str
     run_id: str
-
-
-class RunStore(Protocol):
-    """Runs of every conversation. Every method may raise StorageError."""
-
-    async def newest(self, conversation_id: str, limit: int) -> Sequence[RunOverview]:
-        """The newest runs, newest first; of one conversation, or of all where it is empty."""
-        ...
-
-    async def find(self, reference: str, limit: int) -> Sequence[RunOverview]:
-        """Runs whose id is `reference`, else those whose id or conversation's id begins with it.
-
-        Of a conversation the newest run; of a sub-agent that has not begun its place in the queue.
-        """
-        ...
-
-    async def read(self, conversation_id: str, run_id: str) -> RunOverview | None:
-        """One run as it is now, with the results of its sub-agents; None where it was deleted."""
-        ...
-
-    async def is_taken(self, run_id: str) -> bool:
-        """True when a run has this id."""
-        ...
-
-    async def request_cancel(self, conversation_id: str, run_id: str, at: float) -> bool:
-        """Ask the process that has the conversation to cancel the run; False where it has ended already."""
-        ...
-
-    async def take_requests(self) -> Sequence[CancelRequest]:
-        """Take out the requests for runs of this process."""
-        ...
-
-    async def foreign_version(self) -> int:
-        """A number that changes with each commit of another process."""
-        ...

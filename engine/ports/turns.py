@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
 
 from msgspec import Struct
 
@@ -96,62 +94,3 @@ class NewBranch(Struct, frozen=True):
     up_to_seq: int
     draft: str
     at: float
-
-
-class TurnLog(Protocol):
-    """The rows behind rewinding. Every method may raise StorageError."""
-
-    restores: int
-    """Number of stored restores of files alone."""
-
-    async def save(self, step: FileStep) -> None:
-        """Insert a step, or bring it up to date."""
-        ...
-
-    async def steps(self, conversation_id: str) -> list[FileStep]:
-        """All of a conversation, oldest first."""
-        ...
-
-    async def open_steps(self, conversation_id: str) -> list[FileStep]:
-        """Turns in progress and those that a crash cut off, oldest first; called by every turn."""
-        ...
-
-    async def restored(self, conversation_id: str, from_seq: int) -> list[FileStep]:
-        """The restores of files alone since the message `from_seq`, oldest first."""
-        ...
-
-    async def at_rest(self, conversation_id: str) -> bool:
-        """True when no run of it is stored as in progress."""
-        ...
-
-    async def every_change(self) -> list[FileChange]:
-        """The changes of all conversations."""
-        ...
-
-    async def open_looks(self) -> list[str]:
-        """The looks that open steps of any conversation begin with."""
-        ...
-
-    async def unfinished(self) -> list[str]:
-        """The titles of conversations in which a restore was cut off and is under way nowhere."""
-        ...
-
-    async def prompts(self, conversation_id: str, limit: int) -> list[PromptRow]:
-        """Newest first."""
-        ...
-
-    async def prompt(self, conversation_id: str, seq: int) -> PromptRow | None:
-        """One prompt with its whole text."""
-        ...
-
-    async def branch(self, new: NewBranch, step: FileStep | None) -> Rewound:
-        """Make a branch, and the step that restores its files, in one transaction; this process owns it."""
-        ...
-
-    async def make_head(self, conversation_id: str, instead_of: str, step: FileStep | None = None) -> None:
-        """Show this conversation in the list in place of another of its family."""
-        ...
-
-    async def family(self, conversation_id: str) -> Sequence[BranchRow]:
-        """Every conversation that shares messages with it, oldest first."""
-        ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from engine.machine.messages import Origin, Role
 from engine.machine.states import State, is_busy
 from engine.ports import Clock, Ids
 from engine.ports.files import Coverage, FileChange, FilesError, FileState, Folders, Restored, same_state
-from engine.ports.turns import BranchRow, FileStep, NewBranch, StepKind, StepState, TurnLog
+from engine.ports.turns import BranchRow, FileStep, NewBranch, StepKind, StepState
 from engine.records import ConversationRecord, StoredMessage
 from engine.rewind.turn_recorder import TurnRecorder
 from engine.rewind.values import (
@@ -30,6 +30,10 @@ from engine.rewind.values import (
 )
 from tools.clean import clean_line
 from tools.contract import DiffDisplay
+
+if TYPE_CHECKING:
+    from engine.store.turns import TurnLog
+
 
 CHANGED_SINCE = "changed since then by someone else"
 CHANGED_BETWEEN = "also changed by someone else between two turns"

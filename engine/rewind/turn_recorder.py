@@ -11,15 +11,19 @@ import logging
 import os
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.ports import Clock, Ids, StorageError
 from engine.ports.files import Coverage, FileChange, FilesError, FileState, Folders, FolderSnapshot, same_state
-from engine.ports.turns import FileStep, StepKind, StepState, TurnLog
+from engine.ports.turns import FileStep, StepKind, StepState
 from engine.records import ConversationRecord
 from tools.files.protected import looks_secret
+
+if TYPE_CHECKING:
+    from engine.store.turns import TurnLog
 
 
 def sort_paths(folder: Path, paths: Iterable[Path]) -> tuple[list[bytes], list[str]]:

@@ -33,14 +33,14 @@ from engine.store.opening import (
     open_for_writing,
     open_in_memory,
 )
-from engine.store.store import SqliteStore
+from engine.store.store import Store
 from tools.files.own_files import make_folder
 
 __all__ = [
     "BUSY_SECONDS",
     "DamagedDatabase",
     "NewerDatabase",
-    "SqliteStore",
+    "Store",
     "StorePaths",
     "WritingStopped",
     "open_ephemeral_store",
@@ -61,7 +61,7 @@ async def open_store(
     fresh_beside: bool = False,
     patience: float = BUSY_SECONDS,
     waits: DatabaseWaits | None = None,
-) -> SqliteStore:
+) -> Store:
     """Open the store; where the disk cannot be written a copy of it in memory, or an empty one, with its `warning` set.
 
     `patience` is for how many seconds a database is waited for that another process keeps busy; with `waits` those
@@ -83,7 +83,7 @@ async def open_store(
         if not paths.database.exists():
             return await open_ephemeral_store(warning)
         return await _open_copy(paths, warning) or await open_ephemeral_store(f"{NOT_SHOWN} {warning}")
-    return SqliteStore(transactions, paths)
+    return Store(transactions, paths)
 
 
 async def _open_patiently(paths: StorePaths, end: float, waits: DatabaseWaits | None) -> Transactions:
@@ -103,12 +103,12 @@ async def _open_patiently(paths: StorePaths, end: float, waits: DatabaseWaits | 
             waits.over()
 
 
-async def open_ephemeral_store(warning: str = "") -> SqliteStore:
+async def open_ephemeral_store(warning: str = "") -> Store:
     """Open a store in memory; its images are in a private folder. All of it is gone at close."""
     return await _open_in_memory(open_in_memory, warning)
 
 
-async def _open_copy(paths: StorePaths, warning: str) -> SqliteStore | None:
+async def _open_copy(paths: StorePaths, warning: str) -> Store | None:
     """Open a store in memory with the contents of the file; None where that cannot be read."""
     try:
         return await _open_in_memory(
@@ -122,7 +122,7 @@ async def _open_copy(paths: StorePaths, warning: str) -> SqliteStore | None:
 
 async def _open_in_memory(
     opening: Callable[[], sqlite3.Connection], warning: str, attachments: Path | None = None
-) -> SqliteStore:
+) -> Store:
     folder = Path(tempfile.mkdtemp(prefix="phoenix-"))
     paths = StorePaths.under(folder)
     try:
@@ -131,7 +131,7 @@ async def _open_in_memory(
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return SqliteStore(transactions, paths, warning=warning, temporary=folder)
+    return Store(transactions, paths, warning=warning, temporary=folder)
 
 
 def _furnish(paths: StorePaths, attachments: Path | None) -> None:

@@ -76,7 +76,7 @@ def _find_outcome(connection: sqlite3.Connection, agent: AgentTask) -> AgentOutc
     return AgentOutcome(agent.id, AgentStatus.FAILURE, words, agent_texts.INTERRUPTED)
 
 
-class SqliteAgents(OwnedTables):
+class AgentStore(OwnedTables):
     """Sub-agents and inboxes; shares the connections of its store."""
 
     @writes

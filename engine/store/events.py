@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from engine.codec import storable
 from engine.ports import AppendMessage, ConversationChanges, RecordEvent
-from engine.ports.event_log import PAGE
 from engine.records import event_payloads as payloads
 from engine.records.events import EventKind, EventSnapshot, StandingRun, StoredEvent
 from engine.records.runs import PREVIEW
@@ -19,6 +19,10 @@ from engine.store.runs import read_run_figures
 from tools.contract import JsonObject
 from tools.fresh_ids import fresh_id
 
+PAGE: Final = 200
+"""Events of one read."""
+LOOK_EVERY: Final = 0.1
+"""Seconds between two looks for newer events."""
 EVENT_COLUMNS: Final = ("id", "conversation_id", "message_id", "run_id", "agent_id", "type", "payload_json", "ts")
 EventRow: TypeAlias = tuple[str, str, str | None, str | None, str | None, str, str, float]
 """Values of `COLUMNS`."""
@@ -190,7 +194,7 @@ class EventBatch:
         self._rows.clear()
 
 
-class SqliteEventLog(TableGroup):
+class EventLog(TableGroup):
     """The event stream of one database."""
 
     @reads
@@ -216,6 +220,29 @@ class SqliteEventLog(TableGroup):
         ).fetchall()
         standing = tuple(StandingRun(row["id"], row["state"], row["run_id"] or "") for row in rows)
         return EventSnapshot(read_newest_seq(connection), standing)
+
+    async def follow(
+        self,
+        seq: int,
+        conversation_id: str = "",
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> AsyncGenerator[StoredEvent]:
+        """Every event behind `seq`, in order, without end; a reader that stops resumes by the last number it has seen.
+
+        At most one page is in memory, however far behind the reader is.
+        """
+        seen: int | None = None
+        while True:
+            version = await self.version()  # ahead of the read, so that what comes meanwhile is looked for again
+            if version != seen:
+                seen = version
+                page = await self.after(seq, conversation_id)
+                while page:
+                    for event in page:
+                        seq = event.seq
+                        yield event
+                    page = await self.after(seq, conversation_id)
+            await sleep(LOOK_EVERY)
 
     async def version(self) -> int:
         """A number that changes with each commit, of this process or another."""

@@ -122,7 +122,7 @@ class _Content(msgspec.Struct, frozen=True):
     shell: bool = False
 
 
-class SqliteQueue(OwnedTables):
+class QueueStore(OwnedTables):
     """`engine.ports.QueueStore`: each change is one transaction that leaves the whole queue in order."""
 
     @reads

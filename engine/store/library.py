@@ -31,7 +31,7 @@ SEARCH_SECONDS = 0.12
 """Seconds that one answer takes at most; first results are promised in 200 ms."""
 
 
-class SqliteLibrary(OwnedTables):
+class Library(OwnedTables):
     """Forks, purges, searches, exports and imports; shares the connections of its store."""
 
     def __init__(self, transactions: Transactions, instance: Instance, folder: Path, slices: Slices) -> None:

@@ -340,7 +340,7 @@ _OWN_REQUESTS: Final = """SELECT q.conversation_id, q.run_id, CASE WHEN q.run_id
 """Requests for conversations of a process; those for runs that are over hold no longer."""
 
 
-class SqliteRuns(OwnedTables):
+class RunStore(OwnedTables):
     """Runs by id; shares the connections of its store."""
 
     @reads_long

@@ -135,7 +135,7 @@ def read_spending(connection: sqlite3.Connection, mark: CallMark, day: float, *,
     return Spending(last, whole, today, {row[0]: Spent(row[1], row[2]) for row in rows} if folders else {})
 
 
-class SqliteStatistics(TableGroup):
+class StatisticsStore(TableGroup):
     """Reads sums; long reads have a connection of their own, so that no other read waits."""
 
     @reads_long

@@ -23,7 +23,7 @@ from engine.records import (
     StoredMessage,
     ToolCallRecord,
 )
-from engine.store.agents import SqliteAgents
+from engine.store.agents import AgentStore
 from engine.store.connection import Transactions, reads, writes
 from engine.store.conversations import (
     LISTED,
@@ -35,9 +35,9 @@ from engine.store.conversations import (
     read_summaries,
     require_conversation,
 )
-from engine.store.events import SqliteEventLog, add_change_events
-from engine.store.inbox import SqliteQueue
-from engine.store.library import SqliteLibrary
+from engine.store.events import EventLog, add_change_events
+from engine.store.inbox import QueueStore
+from engine.store.library import Library
 from engine.store.memory_index import SqliteNotes
 from engine.store.messages import add_attachment, read_attachments, read_messages
 from engine.store.moves import LOST, commit_move
@@ -50,13 +50,13 @@ from engine.store.recovery import (
     recover_conversation,
     take_over_conversation,
 )
-from engine.store.runs import SqliteRuns, record_call
+from engine.store.runs import RunStore, record_call
 from engine.store.slices import Slices
-from engine.store.statistics import SqliteStatistics
-from engine.store.task_store import SqliteTasks
+from engine.store.statistics import StatisticsStore
+from engine.store.task_store import TaskStore
 from engine.store.tool_calls import note_process, read_tool_calls
-from engine.store.trace_export import SqliteTraceQueue
-from engine.store.turns import SqliteTurnLog, store_turn_note
+from engine.store.trace_export import TraceQueue
+from engine.store.turns import TurnLog, store_turn_note
 from tools.contract import PreparedImage
 from tools.slugs import slug_of
 
@@ -115,7 +115,7 @@ def _select_where(
     return read_summaries(connection, rows, instance)
 
 
-class SqliteStore(OwnedTables):
+class Store(OwnedTables):
     """Conversations in one file, shared with other processes; `library` and `queue` are other ports on it."""
 
     def __init__(
@@ -131,16 +131,16 @@ class SqliteStore(OwnedTables):
         self._warning = warning
         self._temporary = temporary
         slices = Slices(transactions, self._instance, paths.attachments, paths.remains)
-        self.library = SqliteLibrary(transactions, self._instance, paths.attachments, slices)
-        self.queue = SqliteQueue(transactions, self._instance)
-        self.agents = SqliteAgents(transactions, self._instance)
-        self.turn_log = SqliteTurnLog(transactions, self._instance, slices)
+        self.library = Library(transactions, self._instance, paths.attachments, slices)
+        self.queue = QueueStore(transactions, self._instance)
+        self.agents = AgentStore(transactions, self._instance)
+        self.turn_log = TurnLog(transactions, self._instance, slices)
         self.notes = SqliteNotes(transactions)
-        self.trace_queue = SqliteTraceQueue(transactions, self._instance)
-        self.tasks = SqliteTasks(transactions, self._instance)
-        self.events = SqliteEventLog(transactions)
-        self.runs = SqliteRuns(transactions, self._instance)
-        self.statistics = SqliteStatistics(transactions)
+        self.trace_queue = TraceQueue(transactions, self._instance)
+        self.tasks = TaskStore(transactions, self._instance)
+        self.events = EventLog(transactions)
+        self.runs = RunStore(transactions, self._instance)
+        self.statistics = StatisticsStore(transactions)
 
     @property
     def waits(self) -> DatabaseWaits:

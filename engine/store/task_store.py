@@ -95,7 +95,7 @@ def add_task_events(
         add_event(connection, conversation_id, RecordEvent(fresh_id(), EventKind.TRACKED_TASK_CHANGED, payload), at)
 
 
-class SqliteTasks(OwnedTables):
+class TaskStore(OwnedTables):
     """Shares the connections of its store; each change is one transaction."""
 
     @reads

@@ -157,7 +157,7 @@ def read_batch(connection: sqlite3.Connection, place: QueuePlace, limit: int) ->
     return TraceBatch(tuple(found), done) if entries else None
 
 
-class SqliteTraceQueue(OwnedTables):
+class TraceQueue(OwnedTables):
     """The queue of ended spans; one process at a time takes from it."""
 
     @writes

@@ -195,7 +195,7 @@ def _read_branch_prompt(connection: sqlite3.Connection, conversation_id: str, af
     return one_line(text_in(readable_blocks(row["content_json"])[0], " "), WORDS)
 
 
-class SqliteTurnLog(OwnedTables):
+class TurnLog(OwnedTables):
     """Shares the connections of its store."""
 
     def __init__(self, transactions: Transactions, instance: Instance, slices: Slices) -> None:

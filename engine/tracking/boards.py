@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -14,9 +14,13 @@ from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import EngineError
 from engine.executor.session import Ports
 from engine.ports import ConversationChanges, OwnedElsewhere
-from engine.ports.task_store import TaskRefused, TaskStore
+from engine.ports.task_store import TaskRefused
 from engine.records.tracked_tasks import TaskBoardView, TaskPage, TaskStatus, TrackedTask, TrackingStatus
 from engine.tracking.tracker import TaskTracker
+
+if TYPE_CHECKING:
+    from engine.store.task_store import TaskStore
+
 
 NO_STORE: Final = "Nothing keeps a task board here."
 NOT_OPEN: Final = "Open this conversation first; only its owner processes its messages."

@@ -7,7 +7,7 @@ crash between two replies leaves the others waiting, so that no message is lost 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -30,7 +30,6 @@ from engine.ports.task_store import (
     MessageTracking,
     TakenMessages,
     TaskRefused,
-    TaskStore,
     UpdateTask,
 )
 from engine.records import StoredMessage
@@ -39,6 +38,10 @@ from engine.records.tracked_tasks import TaskStatus, TrackedTask
 from tools.arguments import Arguments, object_schema
 from tools.contract import JsonObject, JsonValue, ToolClass, ToolInputError, ToolSpec
 from tools.todo_items import TodoList, lines_of
+
+if TYPE_CHECKING:
+    from engine.store.task_store import TaskStore
+
 
 INSTRUCTION: Final = """\
 You keep the task board of a conversation between a user and an agent. You only record; you never do a task yourself.

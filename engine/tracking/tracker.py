@@ -7,7 +7,7 @@ import logging
 from bisect import insort
 from collections.abc import Coroutine, Iterable
 from contextlib import aclosing, suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -18,10 +18,14 @@ from engine.executor.requests import EngineError
 from engine.executor.session import Session
 from engine.machine.messages import Role
 from engine.ports import ProviderError, StorageError
-from engine.ports.task_store import MessageTracking, TaskRefused, TaskStore
+from engine.ports.task_store import MessageTracking, TaskRefused
 from engine.records.tracked_tasks import TrackingStatus
 from engine.tracking.task_agent import TaskAgent
 from engine.updates import ConversationChanged, MessageSaved, TasksChanged, Update
+
+if TYPE_CHECKING:
+    from engine.store.task_store import TaskStore
+
 
 FULL: Final = 16
 """Waiting messages that are processed at once."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
@@ -19,8 +19,7 @@ from msgspec import Struct
 from engine.agents.results import view_of
 from engine.machine.messages import ToolResultBlock
 from engine.machine.states import BUSY, STATE_NAMES
-from engine.ports import ConversationChanges, ImportRefused, ImportTerms, Library, OwnedElsewhere, Store
-from engine.ports.agent_store import AgentStore
+from engine.ports import ConversationChanges, ImportRefused, ImportTerms, OwnedElsewhere
 from engine.records import (
     ConversationQuery,
     ConversationRecord,
@@ -41,6 +40,12 @@ from phoenix_tui.cli.outcome import agent_object
 from phoenix_tui.cli.output import local_time, utc_time, write_document, write_json, write_line, write_table
 from tools.contract import JsonObject, JsonValue
 from tools.files.own_files import read_given
+
+if TYPE_CHECKING:
+    from engine.store.agents import AgentStore
+    from engine.store.library import Library
+    from engine.store.store import Store
+
 
 RANKED: Final = 300
 """Hits ranked together, of which the best are printed."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from engine.ports import Store
 from engine.records import ConversationQuery, ConversationSummary
 from phoenix_tui.cli.exits import CommandError
 from tools.clean import clean_line
 from tools.wording import one_line
+
+if TYPE_CHECKING:
+    from engine.store.store import Store
+
 
 SHORT_ID: Final = 8
 """Characters of an id in tables: a prefix that `--resume` takes."""

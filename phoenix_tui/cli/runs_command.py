@@ -8,14 +8,12 @@ import signal
 import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 from msgspec import Struct
 
-from engine.ports import Store
-from engine.ports.event_log import EventLog, follow
-from engine.ports.run_store import QUEUED, RunOverview, RunStore
+from engine.ports.run_store import QUEUED, RunOverview
 from engine.ports.traces import Traces
 from engine.records.events import EventSnapshot, StoredEvent
 from engine.records.traces import Trace, TraceSpan
@@ -38,6 +36,12 @@ from phoenix_tui.text.trace_bars import trace_lines
 from tools.clean import clean_line
 from tools.contract import JsonObject
 from tools.wording import one_line
+
+if TYPE_CHECKING:
+    from engine.store.events import EventLog
+    from engine.store.runs import RunStore
+    from engine.store.store import Store
+
 
 LOOK_EVERY: Final = 0.1
 """Seconds between two looks at a run that is waited for."""
@@ -300,7 +304,7 @@ class EventsCommand(Struct, frozen=True):
             snapshot = await self.events.snapshot(conversation_id)
             self._print_snapshot(snapshot)
             since = snapshot.seq
-        async with contextlib.aclosing(follow(self.events, since, conversation_id)) as stream:
+        async with contextlib.aclosing(self.events.follow(since, conversation_id)) as stream:
             async for event in stream:
                 self._print(event)
 

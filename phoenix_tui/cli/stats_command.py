@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from engine.ports import Store
-from engine.ports.task_store import TaskStore
 from engine.records.statistics import CallGroup, ToolGroup
 from engine.records.tracked_tasks import TaskBoardView, TrackedTask
 from phoenix_tui.cli.arguments import CommandArguments
@@ -29,6 +27,8 @@ from tools.contract import JsonObject
 
 if TYPE_CHECKING:
     from engine.api.engine import StatisticsApi
+    from engine.store.store import Store
+    from engine.store.task_store import TaskStore
 
 
 async def run_stats(api: StatisticsApi, arguments: CommandArguments) -> Exit:

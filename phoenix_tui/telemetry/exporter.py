@@ -7,16 +7,19 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import Enum
-from typing import ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
 from engine.ports import StorageError
-from engine.ports.trace_export import TraceQueue
 from engine.records.traces import RejectedSpans, TraceBatch
 from phoenix_tui.config.settings import Settings
 from tools.secret_fields import SecretFields
+
+if TYPE_CHECKING:
+    from engine.store.trace_export import TraceQueue
+
 
 log = logging.getLogger(__name__)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,9 +19,7 @@ from engine.executor.session import NEVER, Ports
 from engine.extensions.mcp.hub import McpHub
 from engine.memory.memory import Memory, NoteFolder
 from engine.permissions.rules import RuleBook
-from engine.ports import Library
 from engine.ports.database_waits import DatabaseWaits
-from engine.ports.event_log import EventLog
 from engine.ports.extensions import ExtensionSource
 from engine.ports.files import CheckpointLimits, Folders
 from engine.ports.hooks import HookRunner
@@ -29,7 +28,7 @@ from engine.rewind.rewind import Rewinding
 from engine.rewind.snapshots.disabled import SWITCHED_OFF, NoFolders
 from engine.rewind.snapshots.folders import CheckpointFolders
 from engine.rewind.turn_recorder import TurnRecorder
-from engine.store import SqliteStore
+from engine.store import Store
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.allowed_folders import FILE as ALLOWED
 from phoenix_tui.config.allowed_folders import AllowedFolders
@@ -69,6 +68,10 @@ from tools.images.decoder import ImageDecoder
 from tools.process.link import ZygoteLink
 from tools.process.start import Processes, start_processes
 from tools.registry import ToolDependencies, build_tools
+
+if TYPE_CHECKING:
+    from engine.store.events import EventLog
+    from engine.store.library import Library
 
 
 class Outside(Struct, frozen=True):
@@ -155,7 +158,7 @@ async def _backend(
     setup: Setup,
     environment: Mapping[str, str],
     processes: Processes,
-    store: SqliteStore,
+    store: Store,
     outside: Outside | None,
     *,
     strict_guide: bool,
@@ -370,7 +373,7 @@ def checkpoint_limits(settings: Settings) -> CheckpointLimits:
     return CheckpointLimits(int(settings.number("checkpoint_file_mb")) * megabyte, most * megabyte)
 
 
-def rewinding(store: SqliteStore, paths: Paths, limits: CheckpointLimits) -> Rewinding:
+def rewinding(store: Store, paths: Paths, limits: CheckpointLimits) -> Rewinding:
     """Going back, files too where anything is kept on disk."""
     kept = not store.warning and store.path == paths.database
     own = (paths.config, paths.data, paths.state)

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from engine.ports import ImportTerms
-from engine.store import SqliteStore
+from engine.store import Store
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.faults import end_quietly
@@ -72,7 +72,7 @@ async def stats(setup: Setup, arguments: CommandArguments) -> Exit:
 
 
 @asynccontextmanager
-async def _opened(setup: Setup) -> AsyncGenerator[SqliteStore]:
+async def _opened(setup: Setup) -> AsyncGenerator[Store]:
     store = await open_the_store(setup.paths, waits=waits_on_stderr(setup))
     try:
         yield store

@@ -6,11 +6,14 @@ import asyncio
 import logging
 import sys
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.ports import StorageError
-from engine.ports.event_log import EventLog
 from phoenix_tui.wiring.expiring import cutoff
+
+if TYPE_CHECKING:
+    from engine.store.events import EventLog
+
 
 log = logging.getLogger(__name__)
 

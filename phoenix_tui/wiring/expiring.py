@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from engine.ports import Library, OwnedElsewhere, StorageError
+from engine.ports import OwnedElsewhere, StorageError
+
+if TYPE_CHECKING:
+    from engine.store.library import Library
+
 
 log = logging.getLogger(__name__)
 

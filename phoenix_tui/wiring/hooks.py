@@ -8,14 +8,14 @@ import logging
 import os
 import time
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
 from engine.extensions.hooks.definitions import HookFile
 from engine.extensions.hooks.file_hooks import FileHooks
 from engine.extensions.hooks.reading import read_hooks
-from engine.ports import StorageError, Store
+from engine.ports import StorageError
 from engine.ports.services import ServiceRunner
 from engine.records import ConversationRecord, StoredMessage
 from phoenix_tui.cli.blocks import block_object, encode
@@ -26,6 +26,10 @@ from phoenix_tui.config.sources.project_sources import ProjectSources
 from tools.clock import SYSTEM_CLOCK
 from tools.contract import JsonObject, JsonValue
 from tools.files.own_files import make_folder, open_file, write_file
+
+if TYPE_CHECKING:
+    from engine.store.store import Store
+
 
 log = logging.getLogger(__name__)
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from engine.ports import Library, StorageError
+from engine.ports import StorageError
+
+if TYPE_CHECKING:
+    from engine.store.library import Library
+
 
 FIRST: Final = 2.0
 """Seconds after the start, which belongs to the user."""

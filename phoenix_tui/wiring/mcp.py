@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.engine import ConversationAsker, Engine
 from engine.extensions.mcp.connection import McpLimits
 from engine.extensions.mcp.credentials_file import CredentialsFile
 from engine.extensions.mcp.hub import HubFolders, HubSettings, Keep, McpHub
-from engine.ports import ConversationChanges, StorageError, Store
+from engine.ports import ConversationChanges, StorageError
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.credentials import KEYRING
 from phoenix_tui.config.servers.choices import ServerChoices
@@ -20,6 +20,10 @@ from phoenix_tui.wiring.hooks import NEUTRAL
 from tools.clock import SYSTEM_CLOCK
 from tools.contract import ImageReader
 from tools.process.start import Processes
+
+if TYPE_CHECKING:
+    from engine.store.store import Store
+
 
 FOLDER: Final = "mcp"
 """Folder of large messages and results between Phoenix and its helper."""

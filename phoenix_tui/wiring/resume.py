@@ -7,9 +7,10 @@ import sqlite3
 import time
 import uuid
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 from engine.codec import CodecError
-from engine.ports import ConversationChanges, OwnedElsewhere, StorageError, Store
+from engine.ports import ConversationChanges, OwnedElsewhere, StorageError
 from engine.records import ConversationQuery, ConversationRecord, ConversationSummary, PermissionMode
 from engine.run_options import Effort
 from engine.store.conversations import list_conversations, read_conversation
@@ -23,6 +24,9 @@ from phoenix_tui.cli.faults import end_quietly
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.wiring.sandboxes import widened
 from tools.contract import SandboxMode
+
+if TYPE_CHECKING:
+    from engine.store.store import Store
 
 
 def resumed_id(arguments: RunArguments, setup: Setup) -> tuple[str, str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.machine.messages import Origin, Role, ToolUseBlock
-from engine.ports import Store
 from engine.records import StoredMessage
 from phoenix_tui.cli.exits import CommandError
 from tools.clean import clean_line
+
+if TYPE_CHECKING:
+    from engine.store.store import Store
+
 
 PAGE: Final = 500
 """Messages that are read at a time."""

@@ -6,7 +6,7 @@ import asyncio
 from math import inf
 
 from engine.ports.database_waits import DatabaseWaits
-from engine.store import BUSY_SECONDS, SqliteStore, StorePaths, open_ephemeral_store, open_store
+from engine.store import BUSY_SECONDS, Store, StorePaths, open_ephemeral_store, open_store
 from engine.store.opening import Remains
 from phoenix_tui.config.paths import Paths
 from tools.files.own_files import remove_parts
@@ -14,7 +14,7 @@ from tools.files.own_files import remove_parts
 
 async def open_the_store(
     paths: Paths, *, ephemeral: bool = False, patient: bool = False, waits: DatabaseWaits | None = None
-) -> SqliteStore:
+) -> Store:
     """The store of this installation, or one in memory; `patient` and `waits` as in `open_backend`.
 
     Raises:

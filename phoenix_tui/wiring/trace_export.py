@@ -9,10 +9,9 @@ from contextlib import closing, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from engine.ports.trace_export import TraceQueue
 from engine.providers.addresses import is_straight
 from engine.providers.direct_transport import DirectTransport
 from engine.providers.failures import retry_after_seconds
@@ -24,6 +23,10 @@ from phoenix_tui.cli.names import VERSION
 from phoenix_tui.config.settings import Settings
 from phoenix_tui.telemetry.exporter import NO_PACKAGE, Collector, Delivery, TraceExporter, Verdict, collector_of
 from tools.wording import counted
+
+if TYPE_CHECKING:
+    from engine.store.trace_export import TraceQueue
+
 
 SECONDS: Final = 10.0
 """Seconds of one request, from the connection to the head of the answer."""

@@ -14,7 +14,7 @@ from engine.machine.messages import NewMessage, Origin, Role, TextBlock
 from engine.ports import AppendMessage
 from engine.rewind.snapshots.folders import CheckpointFolders
 from engine.rewind.turn_recorder import TurnRecorder
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.rows import Row, median, spread
 from tests.support.engine import RandomIds
@@ -68,7 +68,7 @@ async def _milliseconds(folders: CheckpointFolders, folder: Path) -> float:
     return (time.perf_counter() - began) * 1000
 
 
-async def _wait_of_a_tool(store: SqliteStore, recorder: TurnRecorder, folder: Path, *, ahead: bool = False) -> float:
+async def _wait_of_a_tool(store: Store, recorder: TurnRecorder, folder: Path, *, ahead: bool = False) -> float:
     record = await store.create(new_conversation(cwd=str(folder)), 1.0)
     if ahead:
         recorder.command_drafted(record)

@@ -12,9 +12,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
-from engine.ports import Library
 from engine.search import parse_search
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
+from engine.store.library import Library
 from engine.store.opening import open_for_writing
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.commit import commit_milliseconds
@@ -128,7 +128,7 @@ async def _timed(library: Library, text: str, rounds: int) -> list[float]:
     return times
 
 
-async def _find(store: SqliteStore, rounds: int) -> Row:
+async def _find(store: Store, rounds: int) -> Row:
     times: list[float] = []
     for _ in range(rounds):
         began = time.perf_counter()

@@ -20,7 +20,7 @@ from engine.machine.messages import Usage
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.records import PermissionMode
 from engine.records.runs import CallPurpose, CallStatus, Totals
-from engine.store import SqliteStore
+from engine.store import Store
 from engine.updates import CallEnded, RunEnded, TextArrived, Update
 from tests.support.counting_server import MODEL, CountingServer
 from tests.support.engine import engine_harness, until
@@ -37,7 +37,7 @@ class Office:
     """An engine beside a server that counts."""
 
     engine: Engine
-    store: SqliteStore
+    store: Store
     server: CountingServer
     loopback: Loopback
     cwd: Path

@@ -15,7 +15,7 @@ from engine.machine.effects import FinishRun, RunStatus, StartRun
 from engine.machine.messages import Usage
 from engine.ports import ImportTerms, ProviderError
 from engine.records.traces import SpanKind, SpanStatus, TraceSpan
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from engine.store.migrations import migrate
 from engine.store.opening import connect
 from engine.store.traces import fill_in_aside_spans
@@ -40,7 +40,7 @@ async def asked(
         yield harness, conversation
 
 
-async def asides(store: SqliteStore, conversation_id: str) -> list[list[TraceSpan]]:
+async def asides(store: Store, conversation_id: str) -> list[list[TraceSpan]]:
     """The asides of each run, newest run first."""
     traces = store.library.traces
     found = [await traces.of_run(one.run_id) for one in await traces.of_conversation(conversation_id)]
@@ -90,7 +90,7 @@ async def test_a_call_before_any_run_has_no_span_and_is_counted(tmp_path: Path) 
         assert query(harness.store.path, "SELECT count(*) FROM model_calls") == [(1,)]
 
 
-async def ran(store: SqliteStore, conversation_id: str, at: float, calls: int = 0) -> None:
+async def ran(store: Store, conversation_id: str, at: float, calls: int = 0) -> None:
     """A whole run at one time."""
     run_id = new_id()
     made = [used(Usage(1, 1), 0.1, run_id, at=at) for _ in range(calls)]
@@ -98,7 +98,7 @@ async def ran(store: SqliteStore, conversation_id: str, at: float, calls: int = 
     await store.commit(move(conversation_id, say("go"), StartRun(run_id), *made, ends, at=at))
 
 
-async def stored_asides(store: SqliteStore) -> str:
+async def stored_asides(store: Store) -> str:
     """Two runs, begun at 10 and at 20, and calls beside them that began at 5, 15 and 25."""
     conversation_id = (await store.create(new_conversation(), 1.0)).id
     for at in (10.0, 20.0):

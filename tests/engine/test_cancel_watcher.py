@@ -10,7 +10,7 @@ from pathlib import Path
 from engine.executor.requests import Accepted, Refused, RunCaps
 from engine.machine.states import AwaitingSubagents, Idle, is_busy
 from engine.records import QueuedMessage
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from tests.engine.test_event_log import HELLO, spawns
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tests.support.scripted_provider import Hang, Reply, ScriptedCall, Text
@@ -20,7 +20,7 @@ HANGS = Reply((Text("half"), Hang()))
 
 
 @asynccontextmanager
-async def other(harness: EngineHarness) -> AsyncIterator[SqliteStore]:
+async def other(harness: EngineHarness) -> AsyncIterator[Store]:
     """The store as another process opens it."""
     store = await open_store(StorePaths.under(harness.store.path.parent))
     try:

@@ -16,10 +16,10 @@ from engine.executor.spending_caps import SpendingCaps
 from engine.machine.messages import Usage
 from engine.machine.states import Errored
 from engine.ports import Provider, ProviderError
-from engine.ports.statistics import StatisticsStore
 from engine.records.statistics import CallMark, Spending, Spent
 from engine.store import StorePaths, open_store
 from engine.store.connection import stamp_files
+from engine.store.statistics import StatisticsStore
 from engine.updates import Noticed
 from tests.support.engine import EngineHarness, Providers, engine_harness, until
 from tests.support.git_repositories import empty_repository

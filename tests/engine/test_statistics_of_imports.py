@@ -16,7 +16,7 @@ from engine.ports import ImportTerms
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.records import PermissionMode
 from engine.records.statistics import StatisticsGroup, StatisticsQuery
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from tests.engine.test_accounting import run
 from tests.engine.test_statistics_of_days import rests
 from tests.support.counting_server import MODEL, CountingServer
@@ -96,7 +96,7 @@ async def test_a_copy_counts_once_its_original_is_deleted_permanently(tmp_path: 
         await is_once(home, server, TOOLS)
 
 
-async def stored(store: SqliteStore, cost: float = 1.0) -> str:
+async def stored(store: Store, cost: float = 1.0) -> str:
     conversation_id = (await store.create(new_conversation(), 1.0)).id
     await store.commit(move(conversation_id, say("go"), used(Usage(1, 1), cost)))
     return conversation_id

@@ -10,7 +10,7 @@ from engine.executor.requests import Accepted, Refused
 from engine.machine.messages import Role, TextBlock, ToolResultBlock
 from engine.machine.states import Errored, Idle
 from engine.ports import Committed, Move, StorageError
-from engine.store import SqliteStore
+from engine.store import Store
 from engine.updates import RunEnded
 from tests.support.engine import EngineHarness, engine_harness
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
@@ -27,16 +27,16 @@ def break_after(
     error: Exception = StorageError(FULL),  # noqa: B008 - raised, never changed
 ) -> None:
     """Let `commits` moves through, then fail `failures` of them."""
-    real, count = SqliteStore.commit, 0
+    real, count = Store.commit, 0
 
-    async def commit(store: SqliteStore, move: Move) -> Committed:
+    async def commit(store: Store, move: Move) -> Committed:
         nonlocal count
         count += 1
         if commits < count <= commits + failures:
             raise error
         return await real(store, move)
 
-    monkeypatch.setattr(SqliteStore, "commit", commit)
+    monkeypatch.setattr(Store, "commit", commit)
 
 
 async def test_a_message_that_cannot_be_stored_is_refused_and_the_model_is_not_asked(

@@ -28,7 +28,7 @@ from engine.executor.side_questions import SideQuestions
 from engine.executor.todo_lists import TodoEdits
 from engine.rewind.rewind import Rewinding
 from engine.rule_store import RuleStore
-from engine.store.library import SqliteLibrary
+from engine.store.library import Library
 from phoenix_tui.features.service_interfaces import Onboarding, ProfilesApi, SettingsApi
 from phoenix_tui.wiring.onboarding import ModelOffers
 from phoenix_tui.wiring.profile_board import ProfileBoard
@@ -72,7 +72,7 @@ PAIRS: list[tuple[Any, Any]] = [
     (ContextApi, FakeContext),
     (JobsApi, BackgroundJobs),
     (JobsApi, FakeJobs),
-    (LibraryApi, SqliteLibrary),
+    (LibraryApi, Library),
     (LibraryApi, FakeLibrary),
     (ProfilesApi, ProfileBoard),
     (ProfilesApi, FakeProfiles),

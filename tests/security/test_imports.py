@@ -25,7 +25,7 @@ from engine.machine.messages import ImageBlock, TextBlock, ToolCall, ToolResult,
 from engine.machine.states import Completed, Idle
 from engine.ports import ImportRefused, ImportTerms
 from engine.records import AgentFacts, ConversationQuery, PermissionMode, SpawnMode
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from phoenix_tui.cli.conversations import MOST_NESTED, MOST_VALUES, read_document
 from phoenix_tui.cli.exits import CommandError
 from tests.support.cli import phoenix_in
@@ -80,7 +80,7 @@ def first(document: Document) -> Document:
     return cast("Document", document["tables"]["conversations"][0])
 
 
-async def take(store: SqliteStore, document: Document, terms: ImportTerms = TERMS) -> tuple[str, tuple[str, ...]]:
+async def take(store: Store, document: Document, terms: ImportTerms = TERMS) -> tuple[str, tuple[str, ...]]:
     imported = await store.library.import_conversation(cast("JsonObject", document), 9.0, terms)
     return imported.id, imported.left_out
 
@@ -107,7 +107,7 @@ def files_below(folder: Path) -> dict[str, bytes]:
 )
 @pytest.mark.parametrize("beside", [True, False])
 async def test_a_digest_that_is_a_path_reads_and_removes_nothing(
-    store: SqliteStore, document: Document, tmp_path: Path, name: str, beside: bool
+    store: Store, document: Document, tmp_path: Path, name: str, beside: bool
 ) -> None:
     secret = tmp_path / "secret"
     secret.write_bytes(SECRET)
@@ -123,9 +123,7 @@ async def test_a_digest_that_is_a_path_reads_and_removes_nothing(
     assert not any((store.path.parent / "attachments").iterdir())
 
 
-async def test_a_picture_of_this_machine_is_not_had_by_naming_its_digest(
-    store: SqliteStore, document: Document
-) -> None:
+async def test_a_picture_of_this_machine_is_not_had_by_naming_its_digest(store: Store, document: Document) -> None:
     own = (await store.create(new_conversation("Own"), 1.0)).id
     private = await store.add_attachment(own, PreparedImage(b"private", "image/png", 1, 1, 1, 1, 7), 1.0)
     digest = hashlib.sha256(b"private").hexdigest()
@@ -142,7 +140,7 @@ async def test_a_picture_of_this_machine_is_not_had_by_naming_its_digest(
     assert private.path.read_bytes() == b"private"
 
 
-async def test_nothing_of_the_file_is_a_setting_or_waits_to_be_done(store: SqliteStore, document: Document) -> None:
+async def test_nothing_of_the_file_is_a_setting_or_waits_to_be_done(store: Store, document: Document) -> None:
     evil: Document = {
         "permission_mode": "auto",
         "sandbox": "off",
@@ -205,7 +203,7 @@ async def test_nothing_of_the_file_is_a_setting_or_waits_to_be_done(store: Sqlit
         assert word in said
 
 
-async def test_rows_of_a_file_never_come_into_another_conversation(store: SqliteStore, document: Document) -> None:
+async def test_rows_of_a_file_never_come_into_another_conversation(store: Store, document: Document) -> None:
     victim = (await store.create(new_conversation("Victim"), 1.0)).id
     await store.commit(move(victim, say("mine")))
     before = await store.messages(victim)
@@ -315,7 +313,7 @@ async def try_one(folder: Path, document: Document) -> None:
         assert hashlib.sha256(file.read_bytes()).hexdigest() == file.name
 
 
-async def work_with(store: SqliteStore, imported: str) -> None:
+async def work_with(store: Store, imported: str) -> None:
     """Use an imported conversation in every way: open, list, export, fork, resume and purge it."""
     record = await store.conversation(imported)
     assert record is not None

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from engine.store.connection import Transactions
-from engine.store.store import SqliteStore
+from engine.store.store import Store
 from tools.process.link import ZygoteLink
 
 
@@ -91,10 +91,10 @@ def database_moves() -> None:
 def close_fails() -> None:
     """Let the disk fail as the database is closed."""
 
-    async def close(self: SqliteStore) -> None:
+    async def close(self: Store) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO), str(self.path))
 
-    SqliteStore.close = close  # type: ignore[method-assign]  # the fault itself
+    Store.close = close  # type: ignore[method-assign]  # the fault itself
 
 
 def no_patience() -> None:

@@ -23,7 +23,7 @@ from engine.ports.extensions import ExtensionSource
 from engine.ports.hooks import HookRunner
 from engine.ports.profiles import GENERAL, Profile, ProfileError
 from engine.records import PermissionMode
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from engine.updates import Update
 from tests.support.scripted_provider import Reply, Script, ScriptedProvider
 from tests.support.turns import turns
@@ -215,7 +215,7 @@ class EngineHarness:
 
     engine: Engine
     provider: ScriptedProvider
-    store: SqliteStore
+    store: Store
     tool: StubTool
     rules: MemoryRules
     jobs: NoJobs

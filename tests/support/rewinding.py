@@ -18,7 +18,7 @@ from engine.records import PermissionMode
 from engine.rewind.rewind import Rewinding
 from engine.rewind.snapshots.folders import CheckpointFolders
 from engine.rewind.turn_recorder import TurnRecorder
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from tests.support.engine import MemoryRules, NoJobs, PlainImages, Providers, RandomIds
 from tests.support.scripted_provider import Reply, Script, ScriptedCall, ScriptedProvider, Text
 from tools.clock import SystemClock
@@ -79,7 +79,7 @@ class Scene:
     """Objects of a rewind test."""
 
     engine: Engine
-    store: SqliteStore
+    store: Store
     rewinding: Rewinding
     tool: ActionTool
     cwd: Path

@@ -24,7 +24,7 @@ from engine.machine.states import AwaitingLlm, Idle, Requesting, Run, State
 from engine.ports import AppendMessage, ImportTerms, Move, RecordCall, Write
 from engine.records import NewConversation
 from engine.records.runs import CallPurpose, CallStatus, ModelCall
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from tools.contract import JsonObject, JsonValue
 
 ROOT = Path(__file__).parents[2]
@@ -87,7 +87,7 @@ def history(document: JsonObject) -> object:
     ]
 
 
-async def start_run(store: SqliteStore, conversation_id: str, text: str = "Please look.") -> str:
+async def start_run(store: Store, conversation_id: str, text: str = "Please look.") -> str:
     """Say something and open the run that answers it; gives the run's id."""
     run_id = new_id()
     said = say(text)

@@ -12,11 +12,11 @@ from engine.machine.messages import NewMessage, Origin, Role, TextBlock, ToolCal
 from engine.machine.states import AgentTask, AwaitingSubagents, Completed, Failed, Idle, Run, ToolRound
 from engine.ports import AppendMessage
 from engine.records import AgentFacts, NewConversation, SpawnMode
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from tests.support.storage import asking, move, new_conversation, new_id, reply
 
 
-async def family(store: SqliteStore, mode: SpawnMode) -> tuple[str, str]:
+async def family(store: Store, mode: SpawnMode) -> tuple[str, str]:
     """A parent and its sub-agent, both owned by this process."""
     parent = (await store.create(new_conversation(), 1.0)).id
     facts = AgentFacts(parent, mode, "t1", 1, "look")

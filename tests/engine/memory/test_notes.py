@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from engine.memory import memory as module
 from engine.memory.memory import Memory, NoteFolder, first_line
 from engine.memory.passages import LONGEST, split_passages, words_of
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from tests.support.storage import query
 
 
@@ -28,7 +28,7 @@ class OneKey:
 class Kept:
     """A memory on a real store, with its folder."""
 
-    def __init__(self, home: Path, store: SqliteStore) -> None:
+    def __init__(self, home: Path, store: Store) -> None:
         self.folder = NoteFolder(home / "memory")
         self.memory = Memory(self.folder, store.notes, OneKey())
         self.store = store

@@ -6,9 +6,9 @@ import asyncio
 import threading
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from engine.ports.turns import TurnLog
+from engine.store.turns import TurnLog
 from tests.support.rewinding import scene
 from tests.support.waiting import poll
 
@@ -32,7 +32,8 @@ async def test_fifty_turns_leave_no_task_thread_or_descriptor(tmp_path: Path) ->
 async def test_a_turn_reads_no_step_of_the_turns_before_it(tmp_path: Path) -> None:
     async with scene(tmp_path, *[1] * 20) as it:
         conversation = await it.conversation()
-        it.rewinding.recorder.log = log = CountingLog(it.store.turn_log)
+        log = CountingLog(it.store.turn_log)
+        it.rewinding.recorder.log = cast("TurnLog", log)
         for number in range(20):
             await it.turn(conversation, f"turn {number}", partial(write, number))
         assert len(await it.store.turn_log.steps(conversation.id)) == 20

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def paths(tmp_path: Path) -> StorePaths:
 
 
 @pytest.fixture
-async def store(paths: StorePaths) -> AsyncIterator[SqliteStore]:
+async def store(paths: StorePaths) -> AsyncIterator[Store]:
     opened = await open_store(paths)
     yield opened
     await opened.close()

@@ -13,14 +13,14 @@ from engine.machine.states import Completed
 from engine.ports import Imported
 from engine.records import AgentFacts, ConversationQuery, SpawnMode
 from engine.records.runs import Totals
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from tests.support.storage import OUR_TERMS, history, move, new_conversation, query, reply, say, used
 from tools.contract import PreparedImage
 
 IMAGE = PreparedImage(b"picture", "image/png", 4, 5, 40, 50, 999)
 
 
-async def family(store: SqliteStore) -> tuple[str, str]:
+async def family(store: Store) -> tuple[str, str]:
     """A conversation whose one sub-agent has seen an image, answered, and is named in an answer of its parent."""
     parent = (await store.create(new_conversation(), 1.0)).id
     facts = AgentFacts(parent, SpawnMode.BACKGROUND, "toolu_1", 1, "look around", context="User: hello")
@@ -34,7 +34,7 @@ async def family(store: SqliteStore) -> tuple[str, str]:
     return parent, child.id
 
 
-async def test_the_cost_of_a_conversation_is_that_of_all_its_sub_agents_too(store: SqliteStore) -> None:
+async def test_the_cost_of_a_conversation_is_that_of_all_its_sub_agents_too(store: Store) -> None:
     parent, _ = await family(store)
     record = await store.conversation(parent)
     assert record is not None
@@ -44,9 +44,7 @@ async def test_the_cost_of_a_conversation_is_that_of_all_its_sub_agents_too(stor
     assert listed.totals == record.spent
 
 
-async def test_an_export_holds_the_sub_agents_and_an_import_brings_them_back(
-    store: SqliteStore, tmp_path: Path
-) -> None:
+async def test_an_export_holds_the_sub_agents_and_an_import_brings_them_back(store: Store, tmp_path: Path) -> None:
     parent, child = await family(store)
     document = json.loads(json.dumps(await store.library.export(parent)))
     other = await open_store(StorePaths.under(tmp_path / "other"))
@@ -65,7 +63,7 @@ async def test_an_export_holds_the_sub_agents_and_an_import_brings_them_back(
 
 
 async def test_an_import_beside_its_original_gives_the_sub_agents_new_ids_wherever_they_are_named(
-    store: SqliteStore,
+    store: Store,
 ) -> None:
     parent, child = await family(store)
     copy = (await store.library.import_conversation(await store.library.export(parent), 9.0, OUR_TERMS)).id
@@ -77,7 +75,7 @@ async def test_an_import_beside_its_original_gives_the_sub_agents_new_ids_wherev
     assert [row.id for row in await store.agents.rows(parent)] == [child]
 
 
-async def test_a_fork_leaves_the_sub_agents_behind(store: SqliteStore) -> None:
+async def test_a_fork_leaves_the_sub_agents_behind(store: Store) -> None:
     parent, child = await family(store)
     fork = await store.library.fork(parent, "fork", 9.0)
     assert await store.agents.rows(fork.id) == []
@@ -86,7 +84,7 @@ async def test_a_fork_leaves_the_sub_agents_behind(store: SqliteStore) -> None:
 
 
 @pytest.mark.parametrize("copied", [False, True])
-async def test_a_purge_takes_them_along_with_their_images(store: SqliteStore, paths: StorePaths, copied: bool) -> None:
+async def test_a_purge_takes_them_along_with_their_images(store: Store, paths: StorePaths, copied: bool) -> None:
     parent, child = await family(store)
     if copied:  # the image is another conversation's too
         await store.library.import_conversation(await store.library.export(parent), 9.0, OUR_TERMS)

@@ -13,7 +13,7 @@ import pytest
 
 from engine.ports import ConversationChanges, DatabaseBusy, database_waits
 from engine.ports.database_waits import DatabaseWaits
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from tests.support.engine import until
 from tests.support.storage import new_conversation
 
@@ -40,16 +40,14 @@ def paths(tmp_path: Path) -> StorePaths:
 
 
 @pytest.fixture
-async def store(paths: StorePaths) -> AsyncIterator[SqliteStore]:
+async def store(paths: StorePaths) -> AsyncIterator[Store]:
     opened = await open_store(paths)
     yield opened
     await opened.close()
 
 
 @pytest.mark.parametrize("reads", [True, False])
-async def test_a_change_and_a_read_wait_are_told_and_go_through(
-    store: SqliteStore, paths: StorePaths, reads: bool
-) -> None:
+async def test_a_change_and_a_read_wait_are_told_and_go_through(store: Store, paths: StorePaths, reads: bool) -> None:
     record = await store.create(new_conversation(), 1.0)
     told: list[float] = []
     store.waits.listen(told.append)
@@ -73,9 +71,7 @@ async def test_a_change_and_a_read_wait_are_told_and_go_through(
     assert found.title == ("" if reads else "New")
 
 
-async def test_whoever_gives_up_ends_the_wait_and_what_comes_right_behind(
-    store: SqliteStore, paths: StorePaths
-) -> None:
+async def test_whoever_gives_up_ends_the_wait_and_what_comes_right_behind(store: Store, paths: StorePaths) -> None:
     record = await store.create(new_conversation(), 1.0)
     with held(paths):
         task = asyncio.ensure_future(store.change(record.id, ConversationChanges(title="New"), 2.0))
@@ -90,19 +86,19 @@ async def test_whoever_gives_up_ends_the_wait_and_what_comes_right_behind(
     assert found.title == "", "nothing of it was written"
 
 
-async def test_nothing_to_give_up_changes_nothing(store: SqliteStore) -> None:
+async def test_nothing_to_give_up_changes_nothing(store: Store) -> None:
     assert not store.waits.give_up()
     await store.create(new_conversation(), 1.0)
 
 
-async def test_a_wait_has_an_end(store: SqliteStore, paths: StorePaths) -> None:
+async def test_a_wait_has_an_end(store: Store, paths: StorePaths) -> None:
     store.waits.patience = 0.1
     with held(paths), pytest.raises(DatabaseBusy):
         await store.create(new_conversation(), 1.0)
 
 
 async def test_an_end_of_phoenix_ends_every_wait(
-    store: SqliteStore, paths: StorePaths, monkeypatch: pytest.MonkeyPatch
+    store: Store, paths: StorePaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database_waits, "QUITTING", 0.01)
     with held(paths):

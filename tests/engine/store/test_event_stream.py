@@ -11,9 +11,9 @@ from typing import cast
 
 from engine.machine.effects import FinishRun, RunStatus
 from engine.ports import RecordEvent
-from engine.ports.event_log import PAGE, follow
 from engine.records.events import EventKind, StandingRun, StoredEvent
-from engine.store import SqliteStore, StorePaths, open_ephemeral_store, open_store
+from engine.store import Store, StorePaths, open_ephemeral_store, open_store
+from engine.store.events import PAGE
 from tests.support.storage import ROOT, asking, move, new_conversation, new_id, query, start_run
 from tests.support.waiting import PATIENCE
 from tools.contract import JsonObject
@@ -23,14 +23,14 @@ def event(kind: EventKind = EventKind.STATE_CHANGED) -> RecordEvent:
     return RecordEvent(new_id(), kind, '{"from":"a","to":"b"}')
 
 
-async def recorded(store: SqliteStore, count: int, at: float = 1000.0) -> str:
+async def recorded(store: Store, count: int, at: float = 1000.0) -> str:
     """A conversation with so many events."""
     conversation_id = (await store.create(new_conversation(), 1.0)).id
     await store.commit(move(conversation_id, *(event() for _ in range(count)), at=at))
     return conversation_id
 
 
-async def numbers(store: SqliteStore, seq: int = 0, conversation_id: str = "") -> list[int]:
+async def numbers(store: Store, seq: int = 0, conversation_id: str = "") -> list[int]:
     return [one.seq for one in await store.events.after(seq, conversation_id)]
 
 
@@ -50,7 +50,7 @@ async def test_a_number_is_never_used_again(paths: StorePaths) -> None:
     await store.close()
 
 
-async def test_a_reader_gets_one_conversation_or_all_in_pages(store: SqliteStore) -> None:
+async def test_a_reader_gets_one_conversation_or_all_in_pages(store: Store) -> None:
     first, second = await recorded(store, PAGE), await recorded(store, 5)
     assert len(await store.events.after(0)) == PAGE
     assert await numbers(store, PAGE) == list(range(PAGE + 1, PAGE + 6))
@@ -59,7 +59,7 @@ async def test_a_reader_gets_one_conversation_or_all_in_pages(store: SqliteStore
     assert await numbers(store, 2**63 - 1) == await numbers(store, 0, "nothing") == []
 
 
-async def test_a_snapshot_has_the_runs_under_way_and_the_number_from_which_to_follow(store: SqliteStore) -> None:
+async def test_a_snapshot_has_the_runs_under_way_and_the_number_from_which_to_follow(store: Store) -> None:
     resting = await recorded(store, 2)
     working = (await store.create(new_conversation(), 1.0)).id
     run_id = await start_run(store, working)
@@ -76,10 +76,10 @@ def ends_run(one: StoredEvent) -> bool:
     return one.payload_json.endswith('"to":"idle"}')
 
 
-async def collected(store: SqliteStore, seq: int, count: int) -> list[StoredEvent]:
+async def collected(store: Store, seq: int, count: int) -> list[StoredEvent]:
     """Events behind a number, as they come, up to a count or the end of a run."""
     found: list[StoredEvent] = []
-    async with aclosing(follow(store.events, seq)) as stream:
+    async with aclosing(store.events.follow(seq)) as stream:
         async for one in stream:
             found.append(one)
             if len(found) == count or ends_run(one):
@@ -87,7 +87,7 @@ async def collected(store: SqliteStore, seq: int, count: int) -> list[StoredEven
     return found
 
 
-async def test_a_follower_in_this_process_sees_what_is_written_later(store: SqliteStore) -> None:
+async def test_a_follower_in_this_process_sees_what_is_written_later(store: Store) -> None:
     conversation_id = await recorded(store, 1)
     following = asyncio.ensure_future(collected(store, 0, 3))
     await store.commit(move(conversation_id, event(), event()))
@@ -131,7 +131,7 @@ async def test_readers_that_resume_by_number_lose_and_double_nothing_while_anoth
         await store.close()
 
 
-async def test_only_old_events_are_removed_a_slice_at_a_time(store: SqliteStore) -> None:
+async def test_only_old_events_are_removed_a_slice_at_a_time(store: Store) -> None:
     await recorded(store, 5, at=10.0)
     await recorded(store, 3, at=90.0)
     assert [await store.events.remove_older(50.0, 2) for _ in range(4)] == [2, 2, 1, 0]
@@ -139,7 +139,7 @@ async def test_only_old_events_are_removed_a_slice_at_a_time(store: SqliteStore)
     assert (await store.events.snapshot()).seq == 8
 
 
-async def test_a_fork_and_an_import_take_no_events_along(store: SqliteStore, paths: StorePaths) -> None:
+async def test_a_fork_and_an_import_take_no_events_along(store: Store, paths: StorePaths) -> None:
     source = await recorded(store, 4)
     run_id = await start_run(store, source)
     await store.commit(move(source, FinishRun(run_id, RunStatus.SUCCESS, 1)))
@@ -150,7 +150,7 @@ async def test_a_fork_and_an_import_take_no_events_along(store: SqliteStore, pat
     assert await numbers(store, 0, "copy") == []
 
 
-async def test_an_unknown_kind_of_a_newer_phoenix_is_read_as_it_is(store: SqliteStore, paths: StorePaths) -> None:
+async def test_an_unknown_kind_of_a_newer_phoenix_is_read_as_it_is(store: Store, paths: StorePaths) -> None:
     await recorded(store, 1)
     with closing(sqlite3.connect(paths.database)) as connection:
         connection.execute("INSERT INTO events (id, type, payload_json, ts) VALUES ('x', 'task:future', 'no json', 1)")

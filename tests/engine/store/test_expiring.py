@@ -7,7 +7,7 @@ import pytest
 from engine.ports import ConversationChanges, OwnedElsewhere
 from engine.ports.turns import NewBranch
 from engine.records import ConversationQuery
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from engine.store.opening import open_for_reading
 from engine.store.slices import count_put_away
 from tests.support.storage import move, new_conversation, query, say
@@ -15,7 +15,7 @@ from tests.support.storage import move, new_conversation, query, say
 ARCHIVE, TRASH = ConversationChanges(archived=True), ConversationChanges(deleted=True)
 
 
-async def put_away(store: SqliteStore, title: str, *steps: tuple[ConversationChanges, float]) -> str:
+async def put_away(store: Store, title: str, *steps: tuple[ConversationChanges, float]) -> str:
     """A conversation that is not open, after some changes."""
     conversation_id = (await store.create(new_conversation(title), 1.0)).id
     await store.commit(move(conversation_id, say(f"about {title}", new_turn=True), at=2.0))
@@ -29,11 +29,11 @@ def left(paths: StorePaths) -> list[str]:
     return [str(row[0]) for row in query(paths.database, "SELECT title FROM conversations ORDER BY rowid")]
 
 
-async def remove_all(store: SqliteStore, before: float) -> list[bool]:
+async def remove_all(store: Store, before: float) -> list[bool]:
     return [await store.library.remove_expired(one, before) for one in await store.library.expired(before)]
 
 
-async def test_only_what_was_put_away_before_that_time_goes(store: SqliteStore, paths: StorePaths) -> None:
+async def test_only_what_was_put_away_before_that_time_goes(store: Store, paths: StorePaths) -> None:
     await put_away(store, "in the list")
     await put_away(store, "old archive", (ARCHIVE, 10.0))
     await put_away(store, "old trash", (TRASH, 10.0))
@@ -46,7 +46,7 @@ async def test_only_what_was_put_away_before_that_time_goes(store: SqliteStore, 
     assert await store.library.expired(50.0) == []
 
 
-async def test_what_is_open_here_or_was_taken_back_meanwhile_stays(store: SqliteStore, paths: StorePaths) -> None:
+async def test_what_is_open_here_or_was_taken_back_meanwhile_stays(store: Store, paths: StorePaths) -> None:
     opened = await put_away(store, "open here", (ARCHIVE, 10.0))
     back = await put_away(store, "taken back", (TRASH, 10.0))
     assert await store.library.expired(50.0) == [opened, back]
@@ -57,7 +57,7 @@ async def test_what_is_open_here_or_was_taken_back_meanwhile_stays(store: Sqlite
     assert left(paths) == ["open here", "taken back"]
 
 
-async def test_what_another_process_has_stays(store: SqliteStore, paths: StorePaths) -> None:
+async def test_what_another_process_has_stays(store: Store, paths: StorePaths) -> None:
     theirs = await put_away(store, "theirs", (ARCHIVE, 10.0))
     other = await open_store(paths)
     await other.take(theirs)
@@ -69,7 +69,7 @@ async def test_what_another_process_has_stays(store: SqliteStore, paths: StorePa
 
 
 async def test_the_branch_that_an_archived_one_replaced_goes_with_it_and_never_comes_back(
-    store: SqliteStore, paths: StorePaths
+    store: Store, paths: StorePaths
 ) -> None:
     first = await put_away(store, "first")
     await store.take(first)
@@ -84,7 +84,7 @@ async def test_the_branch_that_an_archived_one_replaced_goes_with_it_and_never_c
 
 
 async def test_a_branch_whose_replacement_is_in_the_trash_is_in_the_list_and_stays(
-    store: SqliteStore, paths: StorePaths
+    store: Store, paths: StorePaths
 ) -> None:
     first = await put_away(store, "first")
     await store.take(first)
@@ -95,7 +95,7 @@ async def test_a_branch_whose_replacement_is_in_the_trash_is_in_the_list_and_sta
     assert [row[0] for row in query(paths.database, "SELECT id FROM conversations")] == [first]
 
 
-async def test_how_many_and_how_large(store: SqliteStore, paths: StorePaths) -> None:
+async def test_how_many_and_how_large(store: Store, paths: StorePaths) -> None:
     await put_away(store, "in the list")
     await put_away(store, "x" * 10_000, (ARCHIVE, 10.0))
     await put_away(store, "new", (TRASH, 90.0))

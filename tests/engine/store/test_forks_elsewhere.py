@@ -8,18 +8,18 @@ import pytest
 
 from engine.machine.messages import text_in
 from engine.records import ForkPlace
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from tests.support.storage import move, new_conversation, query, say
 
 PLACE = ForkPlace(Path("/trees/fix"), "This is a copy in /trees/fix.")
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> SqliteStore:
+async def store(tmp_path: Path) -> Store:
     return await open_store(StorePaths.under(tmp_path))
 
 
-async def test_it_has_the_messages_the_other_folder_and_the_note_for_the_model(store: SqliteStore) -> None:
+async def test_it_has_the_messages_the_other_folder_and_the_note_for_the_model(store: Store) -> None:
     source = await store.create(new_conversation(), 1.0)
     await store.commit(move(source.id, say("hello")))
     copy = await store.library.fork(source.id, "copy", 2.0, place=PLACE)
@@ -38,7 +38,7 @@ async def test_it_has_the_messages_the_other_folder_and_the_note_for_the_model(s
 
 @pytest.mark.parametrize(("place", "steps"), [(None, 1), (PLACE, 0)])
 async def test_files_of_the_other_folder_cannot_be_restored_from_it(
-    store: SqliteStore, place: ForkPlace | None, steps: int
+    store: Store, place: ForkPlace | None, steps: int
 ) -> None:
     source = await store.create(new_conversation(), 1.0)
     await store.commit(move(source.id, say("hello")))

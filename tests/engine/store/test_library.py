@@ -19,7 +19,7 @@ from engine.ports import ConversationChanges, Imported, RecordEvent, RecordSpan,
 from engine.records import ConversationQuery, PermissionMode
 from engine.records.events import EventKind
 from engine.records.runs import Totals
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from tests.support.storage import (
     OUR_TERMS,
     asking,
@@ -42,13 +42,13 @@ def image(content: bytes) -> PreparedImage:
 
 
 @pytest.fixture
-async def other(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+async def other(tmp_path: Path) -> AsyncIterator[Store]:
     opened = await open_store(StorePaths.under(tmp_path / "other"))
     yield opened
     await opened.close()
 
 
-async def rich_conversation(store: SqliteStore) -> str:
+async def rich_conversation(store: Store) -> str:
     """Two turns, an image, a tool round, a run with its trace, a draft."""
     conversation_id = (await store.create(new_conversation(), 1.0)).id
     attachment = await store.add_attachment(conversation_id, image(b"picture"), 1.0)
@@ -79,7 +79,7 @@ async def rich_conversation(store: SqliteStore) -> str:
     return conversation_id
 
 
-async def test_the_list_is_newest_first_in_pages_and_by_folder_and_title(store: SqliteStore) -> None:
+async def test_the_list_is_newest_first_in_pages_and_by_folder_and_title(store: Store) -> None:
     made = [
         (await store.create(new_conversation(f"{'odd' if number % 2 else 'even'} {number}%", f"/f{number}"), number)).id
         for number in range(6)
@@ -96,7 +96,7 @@ async def test_the_list_is_newest_first_in_pages_and_by_folder_and_title(store: 
     assert await listed(ConversationQuery(title_contains="_")) == []
 
 
-async def test_archive_and_trash_are_lists_of_their_own(store: SqliteStore) -> None:
+async def test_archive_and_trash_are_lists_of_their_own(store: Store) -> None:
     ids = [(await store.create(new_conversation(), number)).id for number in range(3)]
     await store.change(ids[0], ConversationChanges(archived=True), 9.0)
     await store.change(ids[1], ConversationChanges(deleted=True), 9.0)
@@ -113,7 +113,7 @@ async def test_archive_and_trash_are_lists_of_their_own(store: SqliteStore) -> N
     assert await listed(ConversationQuery()) == [ids[2], ids[1], ids[0]]
 
 
-async def test_changes_touch_only_what_they_name(store: SqliteStore) -> None:
+async def test_changes_touch_only_what_they_name(store: Store) -> None:
     record = await store.create(new_conversation("Before"), 1.0)
     await store.change(
         record.id,
@@ -132,7 +132,7 @@ async def test_changes_touch_only_what_they_name(store: SqliteStore) -> None:
         await store.change("unknown", ConversationChanges(title="x"), 9.0)
 
 
-async def test_a_conversation_is_found_by_id_then_beginning_then_title(store: SqliteStore) -> None:
+async def test_a_conversation_is_found_by_id_then_beginning_then_title(store: Store) -> None:
     first = await store.create(replace(new_conversation("abc"), id="abcd-1"), 1.0)
     second = await store.create(replace(new_conversation("ab_"), id="abce-2"), 2.0)
 
@@ -146,7 +146,7 @@ async def test_a_conversation_is_found_by_id_then_beginning_then_title(store: Sq
     assert await found("") == []
 
 
-async def test_an_image_is_stored_once_per_content(store: SqliteStore, paths: StorePaths) -> None:
+async def test_an_image_is_stored_once_per_content(store: Store, paths: StorePaths) -> None:
     ids = [(await store.create(new_conversation(), 1.0)).id for _ in range(2)]
     first = await store.add_attachment(ids[0], image(b"one"), 1.0)
     assert await store.add_attachment(ids[0], image(b"one"), 2.0) == first
@@ -160,7 +160,7 @@ async def test_an_image_is_stored_once_per_content(store: SqliteStore, paths: St
     assert len(list(paths.attachments.iterdir())) == 1
 
 
-async def test_a_purged_conversation_leaves_nothing_but_shared_images(store: SqliteStore, paths: StorePaths) -> None:
+async def test_a_purged_conversation_leaves_nothing_but_shared_images(store: Store, paths: StorePaths) -> None:
     purged = await rich_conversation(store)
     kept = (await store.create(new_conversation(), 1.0)).id
     own = await store.add_attachment(purged, image(b"own"), 1.0)
@@ -173,7 +173,7 @@ async def test_a_purged_conversation_leaves_nothing_but_shared_images(store: Sql
     assert [each.id for each in await store.conversations(ConversationQuery())] == [kept]
 
 
-async def test_an_export_read_elsewhere_is_the_same_conversation(store: SqliteStore, other: SqliteStore) -> None:
+async def test_an_export_read_elsewhere_is_the_same_conversation(store: Store, other: Store) -> None:
     conversation_id = await rich_conversation(store)
     document = await store.library.export(conversation_id)
     through_a_file = cast("JsonObject", json.loads(json.dumps(document)))
@@ -189,7 +189,7 @@ async def test_an_export_read_elsewhere_is_the_same_conversation(store: SqliteSt
     assert found.path.read_bytes() == b"picture"
 
 
-async def test_an_import_beside_its_original_gets_new_ids_that_fit_together(store: SqliteStore) -> None:
+async def test_an_import_beside_its_original_gets_new_ids_that_fit_together(store: Store) -> None:
     conversation_id = await rich_conversation(store)
     document = await store.library.export(conversation_id)
     copied = (await store.library.import_conversation(document, 9.0, OUR_TERMS)).id
@@ -230,9 +230,7 @@ def broken(document: JsonObject) -> dict[str, JsonObject]:
     }
 
 
-async def test_what_is_no_export_is_refused_in_a_sentence_and_changes_nothing(
-    store: SqliteStore, other: SqliteStore
-) -> None:
+async def test_what_is_no_export_is_refused_in_a_sentence_and_changes_nothing(store: Store, other: Store) -> None:
     document = await store.library.export(await rich_conversation(store))
     for name, wrong in broken(document).items():
         assert wrong != document, name
@@ -243,7 +241,7 @@ async def test_what_is_no_export_is_refused_in_a_sentence_and_changes_nothing(
         await store.library.export("unknown")
 
 
-async def test_a_fork_has_all_that_was_said_and_goes_its_own_way(store: SqliteStore) -> None:
+async def test_a_fork_has_all_that_was_said_and_goes_its_own_way(store: Store) -> None:
     source = await rich_conversation(store)
     fork = await store.library.fork(source, new_id(), 3000.0)
     before, after = await store.messages(source), await store.messages(fork.id)
@@ -261,7 +259,7 @@ async def test_a_fork_has_all_that_was_said_and_goes_its_own_way(store: SqliteSt
     assert (await store.attachments([picture.attachment_id]))[picture.attachment_id].path.exists()
 
 
-async def test_copies_of_a_conversation_are_told_apart_by_their_titles(store: SqliteStore) -> None:
+async def test_copies_of_a_conversation_are_told_apart_by_their_titles(store: Store) -> None:
     source = await store.create(new_conversation(), 1.0)
     await store.commit(move(source.id, say("100% of (it)")))
     first = await store.library.fork(source.id, new_id(), 2.0)
@@ -277,7 +275,7 @@ async def test_copies_of_a_conversation_are_told_apart_by_their_titles(store: Sq
     )
 
 
-async def test_a_fork_up_to_an_open_tool_round_closes_it_with_the_real_result(store: SqliteStore) -> None:
+async def test_a_fork_up_to_an_open_tool_round_closes_it_with_the_real_result(store: Store) -> None:
     source = await rich_conversation(store)
     fork = await store.library.fork(source, new_id(), 3000.0, up_to_seq=2)
     messages = await store.messages(fork.id)
@@ -289,7 +287,7 @@ async def test_a_fork_up_to_an_open_tool_round_closes_it_with_the_real_result(st
     assert query(store.path, "SELECT COUNT(*) FROM turns WHERE conversation_id = ?", fork.id) == [(1,)]
 
 
-async def test_a_running_conversation_can_be_forked(store: SqliteStore) -> None:
+async def test_a_running_conversation_can_be_forked(store: Store) -> None:
     source = (await store.create(new_conversation(), 1.0)).id
     run_id = await start_run(store, source)
     await store.commit(move(source, *asks_for_tools(run_id, ToolCall("t1", "bash", "{}")), state=asking(run_id)))

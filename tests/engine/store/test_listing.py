@@ -10,13 +10,13 @@ from engine.machine.states import Idle
 from engine.ports import ConversationChanges
 from engine.records import ConversationQuery, TitleBy
 from engine.records.runs import Totals
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from tests.support.storage import OUR_TERMS, move, new_conversation, start_run, used
 
 PINNED = ConversationChanges(pinned=True)
 
 
-async def test_a_pin_outlives_the_store(store: SqliteStore, paths: StorePaths) -> None:
+async def test_a_pin_outlives_the_store(store: Store, paths: StorePaths) -> None:
     first = await store.create(new_conversation("one"), 1.0)
     second = await store.create(new_conversation("two"), 2.0)
     await store.change(first.id, PINNED, 50.0)
@@ -31,7 +31,7 @@ async def test_a_pin_outlives_the_store(store: SqliteStore, paths: StorePaths) -
     await again.close()
 
 
-async def test_only_the_user_replaces_a_title_of_the_user(store: SqliteStore) -> None:
+async def test_only_the_user_replaces_a_title_of_the_user(store: Store) -> None:
     unnamed = await store.create(new_conversation(), 1.0)
     named = await store.create(new_conversation("mine"), 1.0)
     suggestion = ConversationChanges(suggested_title="the model's")
@@ -48,7 +48,7 @@ async def test_only_the_user_replaces_a_title_of_the_user(store: SqliteStore) ->
     assert (record.title, record.title_by) == ("better", TitleBy.USER)
 
 
-async def test_a_row_says_how_the_newest_run_ended(store: SqliteStore) -> None:
+async def test_a_row_says_how_the_newest_run_ended(store: Store) -> None:
     conversation = await store.create(new_conversation(), 1.0)
 
     async def status() -> str:
@@ -63,7 +63,7 @@ async def test_a_row_says_how_the_newest_run_ended(store: SqliteStore) -> None:
         assert await status() == ended.value
 
 
-async def test_many_change_together_and_those_of_another_process_stay(store: SqliteStore, paths: StorePaths) -> None:
+async def test_many_change_together_and_those_of_another_process_stay(store: Store, paths: StorePaths) -> None:
     ids = [(await store.create(new_conversation(name), 1.0)).id for name in ("a", "b", "c")]
     await store.release(ids[0])
     other = await open_store(paths)
@@ -76,14 +76,14 @@ async def test_many_change_together_and_those_of_another_process_stay(store: Sql
     await other.close()
 
 
-async def test_the_trash_shows_what_went_last_first(store: SqliteStore) -> None:
+async def test_the_trash_shows_what_went_last_first(store: Store) -> None:
     ids = [(await store.create(new_conversation(name), at)).id for name, at in (("old", 1.0), ("new", 2.0))]
     for number, one in enumerate(reversed(ids)):
         await store.change(one, ConversationChanges(deleted=True), 10.0 + number)
     assert [row.id for row in await store.conversations(ConversationQuery(deleted=True))] == ids
 
 
-async def test_a_draft_shows_in_the_list_and_a_fork_is_not_pinned(store: SqliteStore) -> None:
+async def test_a_draft_shows_in_the_list_and_a_fork_is_not_pinned(store: Store) -> None:
     conversation = await store.create(new_conversation("one"), 1.0)
     await store.change(conversation.id, replace(PINNED, draft="half a thought"), 2.0)
     copy = await store.library.fork(conversation.id, "copy", 3.0)
@@ -93,7 +93,7 @@ async def test_a_draft_shows_in_the_list_and_a_fork_is_not_pinned(store: SqliteS
     assert copy.pinned_at == 0.0
 
 
-async def test_the_title_of_an_older_export_counts_as_the_users(store: SqliteStore) -> None:
+async def test_the_title_of_an_older_export_counts_as_the_users(store: Store) -> None:
     conversation = await store.create(new_conversation("named"), 1.0)
     document = await store.library.export(conversation.id)
     tables = document["tables"]

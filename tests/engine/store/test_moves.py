@@ -24,20 +24,12 @@ from engine.machine.messages import (
     Usage,
 )
 from engine.machine.states import Completed, Failed, Idle
-from engine.ports import (
-    AppendMessage,
-    DrainInboxRows,
-    RecordEvent,
-    RecordSpan,
-    SetContext,
-    StorageError,
-    Store,
-)
+from engine.ports import AppendMessage, DrainInboxRows, RecordEvent, RecordSpan, SetContext, StorageError
 from engine.ports.agent_store import USER
 from engine.records import ConversationQuery
 from engine.records.events import EventKind
 from engine.records.runs import Totals
-from engine.store import SqliteStore
+from engine.store import Store
 from engine.store.inbox import deposit_entry
 from tests.support.storage import (
     asking,
@@ -54,7 +46,7 @@ from tests.support.storage import (
 
 
 @pytest.fixture
-async def conversation_id(store: SqliteStore) -> str:
+async def conversation_id(store: Store) -> str:
     return (await store.create(new_conversation(), 1.0)).id
 
 
@@ -69,7 +61,7 @@ async def test_a_new_conversation_comes_back_as_it_was_asked_for(store: Store) -
     assert await store.conversation("unknown") is None
 
 
-async def test_a_message_comes_back_as_it_was_said(store: SqliteStore, conversation_id: str) -> None:
+async def test_a_message_comes_back_as_it_was_said(store: Store, conversation_id: str) -> None:
     run_id = await start_run(store, conversation_id)
     blocks = (TextBlock("Here."), ImageBlock("img", 4, 5))
     answer = replace(reply(*blocks, run_id=run_id), cost_usd=0.5)
@@ -81,14 +73,14 @@ async def test_a_message_comes_back_as_it_was_said(store: SqliteStore, conversat
     assert (stored.run_id, stored.model, stored.usage, stored.duration_ms) == (run_id, "demo/guide", Usage(100, 20), 5)
 
 
-async def test_seq_is_dense_and_numbers_start_again_in_each_turn(store: SqliteStore, conversation_id: str) -> None:
+async def test_seq_is_dense_and_numbers_start_again_in_each_turn(store: Store, conversation_id: str) -> None:
     for text, new_turn in (("a", True), ("b", False), ("c", True), ("d", False), ("e", True)):
         await store.commit(move(conversation_id, say(text, new_turn=new_turn)))
     found = [(each.seq, each.turn_number, each.message_number) for each in await store.messages(conversation_id)]
     assert found == [(1, 0, 0), (2, 0, 1), (3, 1, 0), (4, 1, 1), (5, 2, 0)]
 
 
-async def test_an_empty_last_turn_is_used_again(store: SqliteStore, conversation_id: str) -> None:
+async def test_an_empty_last_turn_is_used_again(store: Store, conversation_id: str) -> None:
     await store.commit(move(conversation_id, say("a", new_turn=True)))
     query(store.path, "INSERT INTO turns VALUES ('t1', ?, 1, 1, NULL, NULL)", conversation_id)
     await store.commit(move(conversation_id, say("b", new_turn=True)))
@@ -96,7 +88,7 @@ async def test_an_empty_last_turn_is_used_again(store: SqliteStore, conversation
     assert query(store.path, "SELECT COUNT(*) FROM turns") == [(2,)]
 
 
-async def test_order_is_by_seq_when_the_clock_jumps(store: SqliteStore, conversation_id: str) -> None:
+async def test_order_is_by_seq_when_the_clock_jumps(store: Store, conversation_id: str) -> None:
     for text, at in (("a", 1e9), ("b", 1e9 - 86_400), ("c", 1e9 + 3e7)):
         await store.commit(move(conversation_id, say(text), at=at))
     assert [each.blocks for each in await store.messages(conversation_id)] == [
@@ -106,7 +98,7 @@ async def test_order_is_by_seq_when_the_clock_jumps(store: SqliteStore, conversa
     ]
 
 
-async def test_a_range_of_messages_and_the_newest_of_it(store: SqliteStore, conversation_id: str) -> None:
+async def test_a_range_of_messages_and_the_newest_of_it(store: Store, conversation_id: str) -> None:
     await store.commit(move(conversation_id, *(say(str(number)) for number in range(1, 11))))
 
     async def seqs(first: int = 1, last: int | None = None, limit: int | None = None) -> list[int]:
@@ -120,7 +112,7 @@ async def test_a_range_of_messages_and_the_newest_of_it(store: SqliteStore, conv
     assert await seqs(first=11) == []
 
 
-async def test_the_first_thing_said_gives_the_title(store: SqliteStore, conversation_id: str) -> None:
+async def test_the_first_thing_said_gives_the_title(store: Store, conversation_id: str) -> None:
     await store.commit(move(conversation_id, say("  Fix the\n\tparser " + "x" * 80)))
     await store.commit(move(conversation_id, say("Second")))
     (summary,) = await store.conversations(ConversationQuery())
@@ -133,7 +125,7 @@ def command(text: str) -> AppendMessage:
     return AppendMessage(NewMessage(new_id(), Role.SYSTEM, Origin.NOTICE, (call,)), new_turn=False)
 
 
-async def test_a_command_is_the_title_until_something_is_said(store: SqliteStore, conversation_id: str) -> None:
+async def test_a_command_is_the_title_until_something_is_said(store: Store, conversation_id: str) -> None:
     titles: list[str] = []
     printed = NewMessage("m", Role.USER, Origin.NOTICE, (TextBlock("$ git status\n M a.py"),))
     for addition in (
@@ -149,20 +141,20 @@ async def test_a_command_is_the_title_until_something_is_said(store: SqliteStore
     assert titles == ["! git status"] * 3 + ["What changed?"] * 3
 
 
-async def test_a_title_of_the_user_that_looks_like_a_command_stays(store: SqliteStore) -> None:
+async def test_a_title_of_the_user_that_looks_like_a_command_stays(store: Store) -> None:
     record = await store.create(new_conversation("! mine"), 1.0)
     await store.commit(move(record.id, command("ls")))
     await store.commit(move(record.id, say("Hello")))
     assert (await store.find("! mine"))[0].id == record.id
 
 
-async def test_a_given_title_stays(store: SqliteStore) -> None:
+async def test_a_given_title_stays(store: Store) -> None:
     record = await store.create(new_conversation("Mine"), 1.0)
     await store.commit(move(record.id, say("Hello")))
     assert (await store.find("Mine"))[0].message_count == 1
 
 
-async def test_text_that_no_database_takes_is_cleaned(store: SqliteStore, conversation_id: str) -> None:
+async def test_text_that_no_database_takes_is_cleaned(store: Store, conversation_id: str) -> None:
     run_id = await start_run(store, conversation_id, "a\x00b\udfff")
     call = ToolCall("t\x00\ud800", "bash", '{"x":"\ud800"}')
     await store.commit(
@@ -180,7 +172,7 @@ async def test_text_that_no_database_takes_is_cleaned(store: SqliteStore, conver
     assert (stored.tool_use_id, stored.output_text, stored.status) == ("t\ufffd", "out\ufffd", ToolStatus.SUCCESS)
 
 
-async def test_calls_go_from_queued_to_settled_in_request_order(store: SqliteStore, conversation_id: str) -> None:
+async def test_calls_go_from_queued_to_settled_in_request_order(store: Store, conversation_id: str) -> None:
     run_id = await start_run(store, conversation_id)
     asked = asks_for_tools(run_id, ToolCall("b", "bash", "{}"), ToolCall("a", "think", '{"x":1}'))
     await store.commit(move(conversation_id, *asked))
@@ -198,7 +190,7 @@ async def test_calls_go_from_queued_to_settled_in_request_order(store: SqliteSto
     assert (await found())[0] == ("b", 0, ToolStatus.ERROR, "done", '{"type":"plain","text":"x"}', 2500)
 
 
-async def test_waiting_for_an_answer_is_no_part_of_a_calls_duration(store: SqliteStore, conversation_id: str) -> None:
+async def test_waiting_for_an_answer_is_no_part_of_a_calls_duration(store: Store, conversation_id: str) -> None:
     run_id = await start_run(store, conversation_id)
     asked = asks_for_tools(run_id, ToolCall("b", "bash", "{}"), ToolCall("n", "bash", "{}"))
     await store.commit(move(conversation_id, *asked))
@@ -216,7 +208,7 @@ async def test_waiting_for_an_answer_is_no_part_of_a_calls_duration(store: Sqlit
     assert [call.duration_ms for call in calls] == [2000, 0]
 
 
-async def test_a_run_has_its_turn_its_trace_and_its_cost(store: SqliteStore, conversation_id: str) -> None:
+async def test_a_run_has_its_turn_its_trace_and_its_cost(store: Store, conversation_id: str) -> None:
     await store.commit(move(conversation_id, say("first", new_turn=True)))
     run_id = new_id()
     said = say("second", new_turn=True)
@@ -249,7 +241,7 @@ async def test_a_run_has_its_turn_its_trace_and_its_cost(store: SqliteStore, con
     ]
 
 
-async def test_the_meter_and_the_state_are_kept(store: SqliteStore, conversation_id: str) -> None:
+async def test_the_meter_and_the_state_are_kept(store: Store, conversation_id: str) -> None:
     totals = Totals(1, 2, 3, 4, None)
     await store.commit(
         move(
@@ -276,14 +268,14 @@ async def test_the_meter_and_the_state_are_kept(store: SqliteStore, conversation
     ],
 )
 async def test_the_end_of_an_agent_fills_its_result(
-    store: SqliteStore, conversation_id: str, state: Completed | Failed, columns: tuple[str, str, str]
+    store: Store, conversation_id: str, state: Completed | Failed, columns: tuple[str, str, str]
 ) -> None:
     await store.commit(move(conversation_id, state=state))
     assert query(store.path, "SELECT result_status, result_text, result_error FROM conversations") == [columns]
 
 
 async def test_the_inbox_becomes_one_message_of_results_and_one_for_each_text(
-    store: SqliteStore, conversation_id: str
+    store: Store, conversation_id: str
 ) -> None:
     await store.commit(move(conversation_id, say("start")))
     results = [ToolResultBlock(name, (TextBlock(name),)) for name in ("a", "b")]
@@ -311,7 +303,7 @@ async def test_the_inbox_becomes_one_message_of_results_and_one_for_each_text(
     assert query(store.path, "SELECT COUNT(*) FROM turns") == [(2,)]
 
 
-def _deposit(store: SqliteStore, conversation_id: str, kind: str, block: TextBlock | ToolResultBlock) -> None:
+def _deposit(store: Store, conversation_id: str, kind: str, block: TextBlock | ToolResultBlock) -> None:
 
     connection = sqlite3.connect(store.path)
     deposit_entry(connection, conversation_id, kind, (block,), USER if kind == "user" else "child", 2.0)
@@ -319,7 +311,7 @@ def _deposit(store: SqliteStore, conversation_id: str, kind: str, block: TextBlo
     connection.close()
 
 
-async def test_a_move_that_fails_leaves_nothing_behind(store: SqliteStore, conversation_id: str) -> None:
+async def test_a_move_that_fails_leaves_nothing_behind(store: Store, conversation_id: str) -> None:
     said = say("kept")
     await store.commit(move(conversation_id, said))
     with pytest.raises(StorageError):
@@ -329,7 +321,7 @@ async def test_a_move_that_fails_leaves_nothing_behind(store: SqliteStore, conve
     assert (record.message_count, record.state) == (1, Idle(1))
 
 
-async def test_a_move_for_a_conversation_of_nobody_is_refused(store: SqliteStore, conversation_id: str) -> None:
+async def test_a_move_for_a_conversation_of_nobody_is_refused(store: Store, conversation_id: str) -> None:
     await store.release(conversation_id)
     with pytest.raises(StorageError, match="open it again"):
         await store.commit(move(conversation_id, say("x")))
@@ -337,7 +329,7 @@ async def test_a_move_for_a_conversation_of_nobody_is_refused(store: SqliteStore
         await store.commit(move("unknown", say("x")))
 
 
-async def test_moves_of_many_conversations_at_once_all_arrive(store: SqliteStore) -> None:
+async def test_moves_of_many_conversations_at_once_all_arrive(store: Store) -> None:
     ids = [(await store.create(new_conversation(), 1.0)).id for _ in range(8)]
     await asyncio.gather(*(store.commit(move(each, say(f"{turn}"))) for turn in range(10) for each in ids))
     for each in ids:
@@ -345,7 +337,7 @@ async def test_moves_of_many_conversations_at_once_all_arrive(store: SqliteStore
         assert [message.blocks for message in found] == [(TextBlock(str(turn)),) for turn in range(10)]
 
 
-async def test_a_call_may_be_saved_before_its_message(store: SqliteStore, conversation_id: str) -> None:
+async def test_a_call_may_be_saved_before_its_message(store: Store, conversation_id: str) -> None:
     notice = NewMessage(new_id(), Role.SYSTEM, Origin.NOTICE, (TextBlock("$ ls"),))
     calls = SaveToolCalls(notice.id, (ToolCall("c", "bash", "{}"),))
     await store.commit(move(conversation_id, calls, AppendMessage(notice)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.ports import ConversationChanges
-from engine.store import SqliteStore
+from engine.store import Store
 from engine.store.names import are_names, decode_names, encode_names
 from tests.support.storage import new_conversation
 
@@ -25,7 +25,7 @@ def test_names_come_back_as_they_were() -> None:
     assert not are_names(7)
 
 
-async def test_servers_that_are_off_and_loaded_tools_are_kept_with_the_conversation(store: SqliteStore) -> None:
+async def test_servers_that_are_off_and_loaded_tools_are_kept_with_the_conversation(store: Store) -> None:
     new = new_conversation()
     record = (await store.create(new, 1.0)).record
     changes = ConversationChanges(mcp_off=("files",), mcp_loaded=("mcp__a__b", "mcp__a__a"))

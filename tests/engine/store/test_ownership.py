@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from engine.ports import ConversationChanges, OwnedElsewhere
 from engine.records import AgentFacts, ConversationQuery, Recovery, SpawnMode
-from engine.store import SqliteStore, StorePaths, connection, open_store
+from engine.store import Store, StorePaths, connection, open_store
 from engine.store.connection import data_version
 from tests.support.storage import ROOT, move, new_conversation, query, say
 
@@ -52,14 +52,14 @@ def owning_process(paths: StorePaths, conversation_id: str) -> Iterator[subproce
 
 
 @pytest.fixture
-async def conversation_id(store: SqliteStore) -> AsyncIterator[str]:
+async def conversation_id(store: Store) -> AsyncIterator[str]:
     created = await store.create(new_conversation(), 1.0)
     await store.release(created.id)
     yield created.id
 
 
 async def test_a_sub_agent_belongs_to_the_process_that_has_its_parent(
-    store: SqliteStore, paths: StorePaths, conversation_id: str
+    store: Store, paths: StorePaths, conversation_id: str
 ) -> None:
     facts = AgentFacts(conversation_id, SpawnMode.BACKGROUND, "t1", 1, "look")
     (agent,) = await store.agents.create_all([replace(new_conversation(), agent=facts)], 1.0)
@@ -72,7 +72,7 @@ async def test_a_sub_agent_belongs_to_the_process_that_has_its_parent(
 
 
 async def test_a_conversation_of_another_process_can_be_read_and_not_changed(
-    store: SqliteStore, paths: StorePaths, conversation_id: str
+    store: Store, paths: StorePaths, conversation_id: str
 ) -> None:
     with owning_process(paths, conversation_id) as other:
         with pytest.raises(OwnedElsewhere) as refusal:
@@ -88,7 +88,7 @@ async def test_a_conversation_of_another_process_can_be_read_and_not_changed(
 
 
 async def test_the_conversation_of_a_killed_process_is_free_at_once(
-    store: SqliteStore, paths: StorePaths, conversation_id: str
+    store: Store, paths: StorePaths, conversation_id: str
 ) -> None:
     with owning_process(paths, conversation_id) as other:
         other.kill()
@@ -101,9 +101,7 @@ async def test_the_conversation_of_a_killed_process_is_free_at_once(
     assert record.owner_pid == os.getpid()
 
 
-async def test_a_process_that_closes_gives_everything_up(
-    store: SqliteStore, paths: StorePaths, conversation_id: str
-) -> None:
+async def test_a_process_that_closes_gives_everything_up(store: Store, paths: StorePaths, conversation_id: str) -> None:
     with owning_process(paths, conversation_id) as other:
         other.communicate()
     await store.take(conversation_id)
@@ -111,7 +109,7 @@ async def test_a_process_that_closes_gives_everything_up(
     assert len(list(paths.locks.iterdir())) == 1
 
 
-async def test_taking_twice_and_listing_change_nothing(store: SqliteStore, conversation_id: str) -> None:
+async def test_taking_twice_and_listing_change_nothing(store: Store, conversation_id: str) -> None:
     assert (await store.conversations(ConversationQuery()))[0].owner_pid is None
     await store.take(conversation_id)
     assert await store.take(conversation_id) == Recovery(conversation_id)
@@ -120,14 +118,14 @@ async def test_taking_twice_and_listing_change_nothing(store: SqliteStore, conve
 
 
 async def test_an_owner_from_before_a_reboot_is_dead_even_if_its_lock_is_held(
-    store: SqliteStore, paths: StorePaths, conversation_id: str
+    store: Store, paths: StorePaths, conversation_id: str
 ) -> None:
     with owning_process(paths, conversation_id):
         query(store.path, "UPDATE instances SET boot_id = 'before' WHERE pid <> ?", os.getpid())
         assert (await store.take(conversation_id)).conversation_id == conversation_id
 
 
-async def test_dead_processes_are_forgotten(store: SqliteStore, paths: StorePaths, conversation_id: str) -> None:
+async def test_dead_processes_are_forgotten(store: Store, paths: StorePaths, conversation_id: str) -> None:
     with owning_process(paths, conversation_id) as other:
         other.kill()
         other.wait()
@@ -136,7 +134,7 @@ async def test_dead_processes_are_forgotten(store: SqliteStore, paths: StorePath
     assert len(list(paths.locks.iterdir())) == 1
 
 
-async def test_two_stores_on_one_file_write_side_by_side(store: SqliteStore, paths: StorePaths) -> None:
+async def test_two_stores_on_one_file_write_side_by_side(store: Store, paths: StorePaths) -> None:
     other = await open_store(paths)
     ids = [(await each.create(new_conversation(), 1.0)).id for each in (store, other)]
     rounds = 60
@@ -153,7 +151,7 @@ async def test_two_stores_on_one_file_write_side_by_side(store: SqliteStore, pat
     assert query(store.path, "PRAGMA integrity_check") == [("ok",)]
 
 
-async def test_of_two_who_take_at_once_one_gets_it(store: SqliteStore, paths: StorePaths, conversation_id: str) -> None:
+async def test_of_two_who_take_at_once_one_gets_it(store: Store, paths: StorePaths, conversation_id: str) -> None:
     other = await open_store(paths)
     outcomes = await asyncio.gather(store.take(conversation_id), other.take(conversation_id), return_exceptions=True)
     assert sorted(type(each).__name__ for each in outcomes) == ["OwnedElsewhere", "Recovery"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.machine.effects import FinishRun, RunStatus, StartRun
 from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock, ToolUseBlock
 from engine.ports import AppendMessage
-from engine.store import SqliteStore
+from engine.store import Store
 from tests.support.storage import move, new_conversation, new_id
 
 
@@ -25,7 +25,7 @@ def said(text: str, run_id: str) -> AppendMessage:
     return row(Role.USER, Origin.HUMAN, TextBlock(text), run_id)
 
 
-async def test_a_command_is_one_of_them_its_output_is_not_wherever_it_stands(store: SqliteStore) -> None:
+async def test_a_command_is_one_of_them_its_output_is_not_wherever_it_stands(store: Store) -> None:
     conversation = (await store.create(new_conversation(), 1.0)).id
     runs = {
         "r1": (command("r1"), notice("r1"), said("$ ls\nREADME", "r1")),

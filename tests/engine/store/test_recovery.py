@@ -35,13 +35,13 @@ from engine.machine.states import (
 )
 from engine.ports import StorageError
 from engine.records import ConversationQuery, Recovery
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from tests.support.storage import asking, asks_for_tools, dump, move, new_conversation, query, reply, say, start_run
 
 INTERRUPTED = "[Tool execution interrupted by restart]"
 
 
-def crash(store: SqliteStore, paths: StorePaths) -> StorePaths:
+def crash(store: Store, paths: StorePaths) -> StorePaths:
     """The files as of a death of the process now, with its lock free."""
     left = StorePaths.under(paths.database.parent.with_name("left"))
     shutil.copytree(
@@ -51,13 +51,13 @@ def crash(store: SqliteStore, paths: StorePaths) -> StorePaths:
 
 
 @asynccontextmanager
-async def started(paths: StorePaths) -> AsyncIterator[SqliteStore]:
+async def started(paths: StorePaths) -> AsyncIterator[Store]:
     store = await open_store(paths)
     yield store
     await store.close()
 
 
-async def stop_in(store: SqliteStore, state: State) -> str:
+async def stop_in(store: Store, state: State) -> str:
     """A conversation with something said and an answer under way, in `state`."""
     conversation_id = (await store.create(new_conversation(), 1.0)).id
     await start_run(store, conversation_id)
@@ -65,14 +65,14 @@ async def stop_in(store: SqliteStore, state: State) -> str:
     return conversation_id
 
 
-async def state_of(store: SqliteStore, conversation_id: str) -> State:
+async def state_of(store: Store, conversation_id: str) -> State:
     record = await store.conversation(conversation_id)
     assert record is not None
     return record.state
 
 
 async def test_calls_that_had_no_result_get_the_synthetic_one_and_ended_ones_keep_theirs(
-    store: SqliteStore, paths: StorePaths
+    store: Store, paths: StorePaths
 ) -> None:
     conversation_id = (await store.create(new_conversation(), 1.0)).id
     run_id = await start_run(store, conversation_id)
@@ -111,7 +111,7 @@ async def test_calls_that_had_no_result_get_the_synthetic_one_and_ended_ones_kee
         assert (await after.conversations(ConversationQuery()))[0].owner_pid is None
 
 
-async def test_a_call_that_waited_for_approval_is_interrupted(store: SqliteStore, paths: StorePaths) -> None:
+async def test_a_call_that_waited_for_approval_is_interrupted(store: Store, paths: StorePaths) -> None:
     conversation_id = (await store.create(new_conversation(), 1.0)).id
     run_id = await start_run(store, conversation_id)
     await store.commit(
@@ -134,7 +134,7 @@ st.register_type_strategy(int, st.integers(0, 2**63 - 1))  # what a column holds
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(sorted(STATE_NAMES, key=lambda kind: kind.__name__)).flatmap(st.from_type))
 async def test_every_state_comes_to_rest_and_a_second_start_changes_nothing(
-    store: SqliteStore, paths: StorePaths, state: State
+    store: Store, paths: StorePaths, state: State
 ) -> None:
     state = replace(state, gen=7)
     conversation_id = await stop_in(store, state)
@@ -152,9 +152,7 @@ async def test_every_state_comes_to_rest_and_a_second_start_changes_nothing(
     shutil.rmtree(left.database.parent)
 
 
-async def test_finished_replies_that_waited_for_their_continuation_are_kept(
-    store: SqliteStore, paths: StorePaths
-) -> None:
+async def test_finished_replies_that_waited_for_their_continuation_are_kept(store: Store, paths: StorePaths) -> None:
     state = AwaitingLlm(2, asking("r").run, asking("r").phase, partial=(TextBlock("one "), TextBlock("two")))
     conversation_id = await stop_in(store, state)
     async with started(crash(store, paths)) as after:
@@ -164,7 +162,7 @@ async def test_finished_replies_that_waited_for_their_continuation_are_kept(
         assert (recovery.messages_added, recovery.interrupted_run) == (1, True)
 
 
-async def test_a_call_that_a_crash_cut_off_has_a_row_and_is_counted_once(store: SqliteStore, paths: StorePaths) -> None:
+async def test_a_call_that_a_crash_cut_off_has_a_row_and_is_counted_once(store: Store, paths: StorePaths) -> None:
     conversation_id = (await store.create(new_conversation(), 1.0)).id
     run_id = await start_run(store, conversation_id)
     await store.commit(move(conversation_id, state=asking(run_id)))
@@ -179,7 +177,7 @@ async def test_a_call_that_a_crash_cut_off_has_a_row_and_is_counted_once(store: 
             assert found == [("reply", "cancelled", "interrupted", 1, run_id, 0, 0.0)]
 
 
-async def test_an_error_stays_as_a_notice_and_the_conversation_is_idle(store: SqliteStore, paths: StorePaths) -> None:
+async def test_an_error_stays_as_a_notice_and_the_conversation_is_idle(store: Store, paths: StorePaths) -> None:
     conversation_id = await stop_in(store, Errored(3, "auth", "The key was refused.", False, "r"))
     async with started(crash(store, paths)) as after:
         (recovery,) = await after.recover_all()
@@ -192,9 +190,7 @@ async def test_an_error_stays_as_a_notice_and_the_conversation_is_idle(store: Sq
         )
 
 
-async def test_agents_fail_and_a_background_one_leaves_word_without_waking(
-    store: SqliteStore, paths: StorePaths
-) -> None:
+async def test_agents_fail_and_a_background_one_leaves_word_without_waking(store: Store, paths: StorePaths) -> None:
     parent = (await store.create(new_conversation(), 1.0)).id
     agents = [await stop_in(store, asking("r")) for _ in range(2)]
     for agent, mode in zip(agents, ("fan_in", "background"), strict=True):
@@ -216,7 +212,7 @@ async def test_agents_fail_and_a_background_one_leaves_word_without_waking(
     assert query(after.path, "SELECT result_status FROM conversations WHERE id = ?", agents[0]) == [("failure",)]
 
 
-async def test_the_list_keeps_its_order_over_a_crash(store: SqliteStore, paths: StorePaths) -> None:
+async def test_the_list_keeps_its_order_over_a_crash(store: Store, paths: StorePaths) -> None:
     older = await stop_in(store, asking("r"))
     newer = (await store.create(new_conversation(), 2000.0)).id
     async with started(crash(store, paths)) as after:
@@ -224,7 +220,7 @@ async def test_the_list_keeps_its_order_over_a_crash(store: SqliteStore, paths: 
         assert [each.id for each in await after.conversations(ConversationQuery())] == [newer, older]
 
 
-async def test_a_task_being_tracked_is_tracked_again(store: SqliteStore, paths: StorePaths) -> None:
+async def test_a_task_being_tracked_is_tracked_again(store: Store, paths: StorePaths) -> None:
     await stop_in(store, Idle(1))
     query(store.path, "UPDATE messages SET task_process_status = 'running'")
     async with started(crash(store, paths)) as after:
@@ -240,7 +236,7 @@ async def test_a_conversation_left_busy_by_a_clean_exit_is_recovered_too(paths: 
 
 
 @pytest.mark.parametrize("owner", ["this process", "another process"])
-async def test_conversations_of_the_living_are_left_alone(store: SqliteStore, paths: StorePaths, owner: str) -> None:
+async def test_conversations_of_the_living_are_left_alone(store: Store, paths: StorePaths, owner: str) -> None:
     conversation_id = await stop_in(store, asking("r"))
     if owner == "this process":
         assert await store.recover_all() == []
@@ -250,7 +246,7 @@ async def test_conversations_of_the_living_are_left_alone(store: SqliteStore, pa
     assert await state_of(store, conversation_id) == asking("r")
 
 
-async def test_an_answered_round_needs_nothing(store: SqliteStore, paths: StorePaths) -> None:
+async def test_an_answered_round_needs_nothing(store: Store, paths: StorePaths) -> None:
     conversation_id = (await store.create(new_conversation(), 1.0)).id
     await store.commit(move(conversation_id, say("Hi"), reply(TextBlock("Hello."))))
     async with started(crash(store, paths)) as after:
@@ -259,7 +255,7 @@ async def test_an_answered_round_needs_nothing(store: SqliteStore, paths: StoreP
 
 
 async def test_a_state_that_cannot_be_read_is_said_and_keeps_nobody_from_starting(
-    store: SqliteStore, paths: StorePaths
+    store: Store, paths: StorePaths
 ) -> None:
     unreadable, sound = [await stop_in(store, asking("r")) for _ in range(2)]
     query(store.path, "UPDATE conversations SET state_json = '{}' WHERE id = ?", unreadable)

@@ -15,7 +15,7 @@ from engine.ports import ConversationChanges
 from engine.ports.turns import NewBranch
 from engine.records import SearchHit
 from engine.search import SearchQuery, Speaker, occurrences, parse_search
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from engine.store.message_search import FIRST_ID
 from engine.store.opening import open_for_writing
 from tests.support.storage import OUR_TERMS, asks_for_tools, move, new_conversation, query, reply, say
@@ -23,24 +23,24 @@ from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture
-async def store(paths: StorePaths) -> AsyncIterator[SqliteStore]:
+async def store(paths: StorePaths) -> AsyncIterator[Store]:
     opened = await open_store(paths)
     yield opened
     await opened.close()
 
 
-async def found(store: SqliteStore, text: str, **options: int) -> tuple[SearchHit, ...]:
+async def found(store: Store, text: str, **options: int) -> tuple[SearchHit, ...]:
     return (await store.library.search(parse_search(text, cwd=Path("/")), seconds=PATIENCE, **options)).hits
 
 
-async def a_conversation(store: SqliteStore, *texts: str, title: str = "", cwd: str = "/tmp") -> str:
+async def a_conversation(store: Store, *texts: str, title: str = "", cwd: str = "/tmp") -> str:
     conversation_id = (await store.create(new_conversation(title, cwd), 1.0)).id
     for number, text in enumerate(texts):
         await store.commit(move(conversation_id, say(text), at=1000.0 + number))
     return conversation_id
 
 
-async def with_a_command(store: SqliteStore, conversation_id: str, command: str, output: str) -> None:
+async def with_a_command(store: Store, conversation_id: str, command: str, output: str) -> None:
     message, calls = asks_for_tools("", ToolCall("call-1", "bash", f'{{"command": "{command}"}}'))
     await store.commit(move(conversation_id, message, calls, at=2000.0))
     result = ToolResult("call-1", output, ToolStatus.SUCCESS)
@@ -62,7 +62,7 @@ def check_index(path: Path) -> None:
         connection.close()
 
 
-async def test_words_are_found_as_they_stand_in_any_case(store: SqliteStore) -> None:
+async def test_words_are_found_as_they_stand_in_any_case(store: Store) -> None:
     conversation_id = await a_conversation(store, "A needle in 100% hay_stack.", "Ein Ärger", title="Hay")
     (hit,) = await found(store, '"100% hay_"')
     assert hit == SearchHit(
@@ -74,14 +74,14 @@ async def test_words_are_found_as_they_stand_in_any_case(store: SqliteStore) -> 
     assert await found(store, "100%_") == ()
 
 
-async def test_short_words_are_found_too(store: SqliteStore) -> None:
+async def test_short_words_are_found_too(store: Store) -> None:
     await a_conversation(store, "go on", "gone", "x = 1")
     assert {each.seq for each in await found(store, "go")} == {1, 2}
     assert [each.seq for each in await found(store, "go on")] == [1, 2]
     assert [each.seq for each in await found(store, "=")] == [3]
 
 
-async def test_what_a_tool_was_asked_and_what_it_said_are_found(store: SqliteStore) -> None:
+async def test_what_a_tool_was_asked_and_what_it_said_are_found(store: Store) -> None:
     conversation_id = await a_conversation(store, "Look.")
     await with_a_command(store, conversation_id, r"grep \"lost\" notes", "notes: the lost key")
     (hit,) = await found(store, 'role:tool "grep "')
@@ -91,7 +91,7 @@ async def test_what_a_tool_was_asked_and_what_it_said_are_found(store: SqliteSto
     check_index(store.path)
 
 
-async def test_filters_leave_out_what_is_not_meant(store: SqliteStore) -> None:
+async def test_filters_leave_out_what_is_not_meant(store: Store) -> None:
     here = await a_conversation(store, "blue whale", "blue sky", title="Sea", cwd="/tmp")
     there = await a_conversation(store, "blue car", title="Road", cwd="/usr")
     await store.commit(move(here, reply(TextBlock("blue answer")), at=170_000.0))  # between the two days in any zone
@@ -110,7 +110,7 @@ async def test_filters_leave_out_what_is_not_meant(store: SqliteStore) -> None:
     assert {each.seq for each in await found(store, "role:user title:sea")} == {1, 2}
 
 
-async def test_the_archive_is_searched_and_the_trash_only_when_asked_for(store: SqliteStore) -> None:
+async def test_the_archive_is_searched_and_the_trash_only_when_asked_for(store: Store) -> None:
     conversation_id = await a_conversation(store, "needle")
     await store.change(conversation_id, ConversationChanges(archived=True), 1.0)
     (hit,) = await found(store, "needle")
@@ -120,7 +120,7 @@ async def test_the_archive_is_searched_and_the_trash_only_when_asked_for(store: 
     assert len(await found(store, "needle is:trash")) == 1
 
 
-async def test_pages_follow_each_other_without_gap_or_repetition(store: SqliteStore) -> None:
+async def test_pages_follow_each_other_without_gap_or_repetition(store: Store) -> None:
     await a_conversation(store, *(f"needle {number}" for number in range(25)))
     question = parse_search("needle", cwd=Path("/"))
     seen: list[int] = []
@@ -135,7 +135,7 @@ async def test_pages_follow_each_other_without_gap_or_repetition(store: SqliteSt
     assert sorted(seen) == list(range(1, 26))
 
 
-async def test_a_hit_in_a_long_text_shows_its_surroundings_on_one_line(store: SqliteStore) -> None:
+async def test_a_hit_in_a_long_text_shows_its_surroundings_on_one_line(store: Store) -> None:
     await a_conversation(store, "a\n" * 500 + "NEEDLE" + " b" * 500)
     (hit,) = await found(store, "needle")
     assert hit.snippet.startswith("…a a")
@@ -143,24 +143,24 @@ async def test_a_hit_in_a_long_text_shows_its_surroundings_on_one_line(store: Sq
     assert hit.snippet.endswith("b…")
 
 
-async def test_a_snippet_begins_with_a_whole_word(store: SqliteStore) -> None:
+async def test_a_snippet_begins_with_a_whole_word(store: Store) -> None:
     await a_conversation(store, "It is the order of the two locks: `flush` takes the inner one first.")
     (hit,) = await found(store, '"inner one"')
     assert hit.snippet == "…of the two locks: `flush` takes the inner one first."
 
 
-async def test_a_whole_word_comes_before_a_part_of_one_and_the_new_before_the_old(store: SqliteStore) -> None:
+async def test_a_whole_word_comes_before_a_part_of_one_and_the_new_before_the_old(store: Store) -> None:
     await a_conversation(store, "the cat sat", "concatenate it", "one cat sat")
     assert [each.seq for each in await found(store, "cat")] == [3, 1, 2]
 
 
-async def test_one_long_conversation_hides_no_other(store: SqliteStore) -> None:
+async def test_one_long_conversation_hides_no_other(store: Store) -> None:
     other = await a_conversation(store, "a cat slept")
     await a_conversation(store, *["one cat sat"] * 30)
     assert other in [each.conversation_id for each in (await found(store, "cat"))[:6]]
 
 
-async def test_forks_imports_rewrites_and_purges_keep_the_index_true(store: SqliteStore) -> None:
+async def test_forks_imports_rewrites_and_purges_keep_the_index_true(store: Store) -> None:
     conversation_id = await a_conversation(store, "one needle", "two needles")
     await with_a_command(store, conversation_id, "ls", "a needle more")
     await store.library.fork(conversation_id, "copy", 5.0, up_to_seq=1)
@@ -238,7 +238,7 @@ async def test_what_is_older_than_the_index_is_indexed_in_slices_newest_first(pa
     await store.close()
 
 
-async def test_find_tells_where_a_text_stands_in_one_conversation(store: SqliteStore) -> None:
+async def test_find_tells_where_a_text_stands_in_one_conversation(store: Store) -> None:
     conversation_id = await a_conversation(store, "Needle needle", "nothing", "a NEEDLE")
     await with_a_command(store, conversation_id, "cat needle", "no such needle, needle")
     await a_conversation(store, "needle elsewhere")
@@ -251,7 +251,7 @@ async def test_find_tells_where_a_text_stands_in_one_conversation(store: SqliteS
 LETTERS = 'abAB üÜßẞİıσςΣé日本🦆%_"\\-:\n\t'
 
 
-async def test_a_search_finds_exactly_what_reading_everything_would(store: SqliteStore) -> None:
+async def test_a_search_finds_exactly_what_reading_everything_would(store: Store) -> None:
     chance = random.Random(11)
 
     def text(least: int, most: int) -> str:
@@ -268,13 +268,13 @@ async def test_a_search_finds_exactly_what_reading_everything_would(store: Sqlit
         assert {hit.seq for hit in answer.hits} == (wanted if words else set()), words
 
 
-async def gone_back(store: SqliteStore, source: str, up_to_seq: int, at: float) -> str:
+async def gone_back(store: Store, source: str, up_to_seq: int, at: float) -> str:
     """A rewind: a branch that takes the place of its source."""
     branch = NewBranch(source, f"{source}-{at:.0f}", up_to_seq, "", at)
     return (await store.turn_log.branch(branch, None)).record.id
 
 
-async def test_what_two_branches_share_is_found_once_and_what_was_left_behind_still_is(store: SqliteStore) -> None:
+async def test_what_two_branches_share_is_found_once_and_what_was_left_behind_still_is(store: Store) -> None:
     first = await a_conversation(store, "shared needle", "needle that was taken back", title="Hay")
     second = await gone_back(store, first, 1, 3000.0)
     await store.commit(move(second, say("needle instead"), at=3001.0))
@@ -286,7 +286,7 @@ async def test_what_two_branches_share_is_found_once_and_what_was_left_behind_st
     assert hits == {(first, 1, False), (first, 2, False), (second, 2, True)}
 
 
-async def test_branches_of_branches_share_what_they_share(store: SqliteStore) -> None:
+async def test_branches_of_branches_share_what_they_share(store: Store) -> None:
     first = await a_conversation(store, "needle one", "needle two", "needle three")
     second = await gone_back(store, first, 2, 3000.0)
     third = await gone_back(store, second, 1, 4000.0)
@@ -299,7 +299,7 @@ async def test_branches_of_branches_share_what_they_share(store: SqliteStore) ->
     assert hits == {(second, 1), (second, 2), (first, 3)}
 
 
-async def test_a_branch_in_the_trash_hides_nothing(store: SqliteStore) -> None:
+async def test_a_branch_in_the_trash_hides_nothing(store: Store) -> None:
     first = await a_conversation(store, "shared needle")
     second = await gone_back(store, first, 1, 3000.0)
     await store.change(second, ConversationChanges(deleted=True), 4000.0)
@@ -310,7 +310,7 @@ async def test_a_branch_in_the_trash_hides_nothing(store: SqliteStore) -> None:
     assert [hit.conversation_id for hit in await found(store, "needle is:trash")] == [first]
 
 
-async def test_a_shared_command_is_found_once(store: SqliteStore) -> None:
+async def test_a_shared_command_is_found_once(store: Store) -> None:
     first = await a_conversation(store, "look")
     await with_a_command(store, first, "make needle", "the output")
     await store.commit(move(first, say("and then"), at=2500.0))

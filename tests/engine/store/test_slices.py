@@ -19,7 +19,7 @@ from engine.ports import Imported, StorageError
 from engine.ports.turns import NewBranch
 from engine.records import ConversationQuery
 from engine.search import parse_search
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from engine.store.slices import SlicePace
 from tests.support.storage import OUR_TERMS, ROOT, asks_for_tools, move, new_conversation, query, say
 from tests.support.waiting import PATIENCE, poll
@@ -42,13 +42,13 @@ class Slowly(SlicePace):
             self.first()
 
 
-def slowly(store: SqliteStore, first: Callable[[], object] = bool) -> Slowly:
+def slowly(store: Store, first: Callable[[], object] = bool) -> Slowly:
     """Work on this store from now on; `first` is done behind the first slice."""
     store.library.slices.pace = pace = Slowly(first=first)
     return pace
 
 
-async def a_long_conversation(store: SqliteStore) -> str:
+async def a_long_conversation(store: Store) -> str:
     conversation_id = (await store.create(new_conversation("Long"), 1.0)).id
     for number in range(MESSAGES - 1):
         message = replace(say(f"needle {number}", new_turn=not number % 5), run_id="run")
@@ -65,7 +65,7 @@ def rows_of(document: JsonObject, table: str) -> list[JsonValue]:
     return cast("list[JsonValue]", cast("JsonObject", document["tables"])[table])
 
 
-async def hits(store: SqliteStore) -> list[str]:
+async def hits(store: Store) -> list[str]:
     found = await store.library.search(parse_search("needle", cwd=Path("/")), seconds=PATIENCE)
     return sorted({hit.conversation_id for hit in found.hits})
 
@@ -85,7 +85,7 @@ def check_nothing_is_left(path: Path, *ids: str) -> None:
         connection.close()
 
 
-async def during(store: SqliteStore, work: asyncio.Task[object], check: Callable[[], object]) -> int:
+async def during(store: Store, work: asyncio.Task[object], check: Callable[[], object]) -> int:
     """Store messages of another conversation while the work is under way; gives how many."""
     other = (await store.create(new_conversation("Other"), 5.0)).id
     stored = 0
@@ -97,7 +97,7 @@ async def during(store: SqliteStore, work: asyncio.Task[object], check: Callable
 
 
 async def test_others_are_stored_while_a_long_conversation_is_copied_and_the_copy_is_seen_when_whole(
-    store: SqliteStore,
+    store: Store,
 ) -> None:
     source = await a_long_conversation(store)
     slowly(store)
@@ -120,7 +120,7 @@ async def test_others_are_stored_while_a_long_conversation_is_copied_and_the_cop
     assert [one.blocks for one in both[0]] == [one.blocks for one in both[1][:MESSAGES]], "and what ends the open call"
 
 
-async def test_a_copy_in_the_making_is_nowhere(store: SqliteStore) -> None:
+async def test_a_copy_in_the_making_is_nowhere(store: Store) -> None:
     source = await a_long_conversation(store)
     seen: list[object] = []
     await store.library.fork(source, "copy", 3000.0)
@@ -141,7 +141,7 @@ async def test_a_copy_in_the_making_is_nowhere(store: SqliteStore) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 120, 1000])
-async def test_a_copy_in_slices_is_the_copy_at_once(store: SqliteStore, size: int) -> None:
+async def test_a_copy_in_slices_is_the_copy_at_once(store: Store, size: int) -> None:
     source = await a_long_conversation(store)
     whole = await store.library.fork(source, "whole", 3000.0)
     store.library.slices.pace = SlicePace(size, fixed=True)
@@ -166,7 +166,7 @@ async def test_a_copy_in_slices_is_the_copy_at_once(store: SqliteStore, size: in
         assert once == again, table
 
 
-async def test_a_long_conversation_is_removed_and_imported_in_slices(store: SqliteStore) -> None:
+async def test_a_long_conversation_is_removed_and_imported_in_slices(store: Store) -> None:
     source = await a_long_conversation(store)
     document = await store.library.export(source)
     slowly(store)
@@ -182,7 +182,7 @@ async def test_a_long_conversation_is_removed_and_imported_in_slices(store: Sqli
     assert await hits(store) == [source]
 
 
-async def test_a_branch_in_slices_takes_its_place_at_once(store: SqliteStore) -> None:
+async def test_a_branch_in_slices_takes_its_place_at_once(store: Store) -> None:
     source = await a_long_conversation(store)
     slowly(store)
     lists: list[list[str]] = []
@@ -194,7 +194,7 @@ async def test_a_branch_in_slices_takes_its_place_at_once(store: SqliteStore) ->
     assert (await work).record.draft == "again"
 
 
-async def test_a_source_that_is_removed_while_it_is_copied_leaves_no_half_copy(store: SqliteStore) -> None:
+async def test_a_source_that_is_removed_while_it_is_copied_leaves_no_half_copy(store: Store) -> None:
     source = await a_long_conversation(store)
     await store.release(source)
 
@@ -264,7 +264,7 @@ async def test_after_kill_9_half_of_it_is_seen_by_nobody_and_removed(paths: Stor
     await again.close()
 
 
-async def test_what_a_living_process_is_making_is_left_alone(paths: StorePaths, store: SqliteStore) -> None:
+async def test_what_a_living_process_is_making_is_left_alone(paths: StorePaths, store: Store) -> None:
     source = await a_long_conversation(store)
     pace = slowly(store)
     other = await open_store(paths)
@@ -275,7 +275,7 @@ async def test_what_a_living_process_is_making_is_left_alone(paths: StorePaths, 
     await other.close()
 
 
-async def test_whoever_waits_may_be_cancelled_and_the_copy_becomes_whole(store: SqliteStore) -> None:
+async def test_whoever_waits_may_be_cancelled_and_the_copy_becomes_whole(store: Store) -> None:
     source = await a_long_conversation(store)
     pace = slowly(store)
     work = asyncio.create_task(store.library.fork(source, "copy", 3000.0))

@@ -7,22 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.ports import ConversationChanges
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from tests.support.storage import OUR_TERMS, move, new_conversation, new_id, query, say
 from tools.slugs import LONGEST_SLUG as LONGEST
 from tools.slugs import slug_of
 
 
-async def slugs(store: SqliteStore) -> dict[str, object]:
+async def slugs(store: Store) -> dict[str, object]:
     """Slugs by id."""
     return dict(query(store.path, "SELECT id, slug FROM conversations"))  # type: ignore[arg-type]  # pairs by the query
 
 
-async def titled(store: SqliteStore, title: str) -> str:
+async def titled(store: Store, title: str) -> str:
     return (await store.create(new_conversation(title), 1.0)).id
 
 
-async def found(store: SqliteStore, reference: str, *, partly: bool = False) -> list[str]:
+async def found(store: Store, reference: str, *, partly: bool = False) -> list[str]:
     return [one.id for one in await store.find(reference, partly=partly)]
 
 
@@ -54,7 +54,7 @@ def test_a_slug_can_be_typed_whatever_the_title_is(title: str) -> None:
     assert slug_of(slug) == slug
 
 
-async def test_equal_titles_get_numbers_and_a_number_is_never_given_twice(store: SqliteStore) -> None:
+async def test_equal_titles_get_numbers_and_a_number_is_never_given_twice(store: Store) -> None:
     first, second, third = [await titled(store, "Retry!") for _ in range(3)]
     assert await slugs(store) == {first: "retry", second: "retry-2", third: "retry-3"}
     await store.change(second, ConversationChanges(title="Other"), 2.0)
@@ -69,7 +69,7 @@ async def test_equal_titles_get_numbers_and_a_number_is_never_given_twice(store:
     assert set(await found(store, "retry")) == {first, fourth}, "a slug here, a title there"
 
 
-async def test_a_slug_follows_the_title_and_stays_where_the_title_says_the_same(store: SqliteStore) -> None:
+async def test_a_slug_follows_the_title_and_stays_where_the_title_says_the_same(store: Store) -> None:
     await titled(store, "Retry")
     conversation_id = (await store.create(new_conversation(), 1.0)).id
     assert (await slugs(store))[conversation_id] is None
@@ -83,7 +83,7 @@ async def test_a_slug_follows_the_title_and_stays_where_the_title_says_the_same(
     assert (await slugs(store))[conversation_id] == "conversation"
 
 
-async def test_copies_and_imports_get_slugs_of_their_own(store: SqliteStore) -> None:
+async def test_copies_and_imports_get_slugs_of_their_own(store: Store) -> None:
     source = (await store.create(new_conversation(), 1.0)).id
     await store.commit(move(source, say("Fix it")))
     await store.library.fork(source, new_id(), 2.0)
@@ -114,14 +114,14 @@ async def test_conversations_that_were_stored_without_slugs_are_found_by_what_th
         await store.close()
 
 
-async def test_a_title_that_looks_like_the_id_of_another_hides_it_from_nobody(store: SqliteStore) -> None:
+async def test_a_title_that_looks_like_the_id_of_another_hides_it_from_nobody(store: Store) -> None:
     first = await titled(store, "First")
     posing = await titled(store, first[:8])
     assert set(await found(store, first[:8])) == {first, posing}
     assert await found(store, first) == [first]
 
 
-async def test_parts_of_titles_count_in_any_case_and_the_beginning_first(store: SqliteStore) -> None:
+async def test_parts_of_titles_count_in_any_case_and_the_beginning_first(store: Store) -> None:
     retry, old, percent = [await titled(store, title) for title in ("Ärger mit Retry", "Old ÄRGER", "100% done")]
     assert await found(store, "ärger", partly=True) == [retry]
     assert set(await found(store, "RGER", partly=True)) == {retry, old}

@@ -15,7 +15,7 @@ from engine.machine.messages import ToolCall, ToolResult, ToolStatus, Usage
 from engine.ports import ConversationChanges, RecordCall
 from engine.records.runs import CallPurpose, CallStatus
 from engine.records.statistics import CallGroup, Statistics, StatisticsGroup, StatisticsQuery
-from engine.store import SqliteStore
+from engine.store import Store
 from engine.store.statistics import TOOLS_SQL, list_statements
 from tests.support.storage import asks_for_tools, move, new_conversation, new_id, query, start_run, used
 
@@ -29,7 +29,7 @@ def changed(call: RecordCall, **changes: object) -> RecordCall:
     return RecordCall(replace(call.call, **changes))
 
 
-async def conversation(store: SqliteStore, *calls: RecordCall, title: str = "", cwd: str = "/tmp") -> str:
+async def conversation(store: Store, *calls: RecordCall, title: str = "", cwd: str = "/tmp") -> str:
     new = new_conversation(title, cwd)
     await store.create(new, NOON)
     await store.commit(move(new.id, *calls))
@@ -53,14 +53,14 @@ def zones() -> Iterator[Callable[[str], None]]:
     time.tzset()
 
 
-async def test_an_empty_database_has_sums_of_nothing(store: SqliteStore) -> None:
+async def test_an_empty_database_has_sums_of_nothing(store: Store) -> None:
     found = await store.statistics.read(ALL)
     assert found.total == CallGroup()
     assert found.tools == ()
     assert not any(found.groups.values())
 
 
-async def test_each_group_adds_up_to_the_total(store: SqliteStore, zones: Callable[[str], None]) -> None:
+async def test_each_group_adds_up_to_the_total(store: Store, zones: Callable[[str], None]) -> None:
     zones("UTC")
     first = await conversation(
         store,
@@ -97,7 +97,7 @@ async def test_each_group_adds_up_to_the_total(store: SqliteStore, zones: Callab
     assert keys(found, StatisticsGroup.PURPOSE) == ["reply", "title"]
 
 
-async def test_days_are_those_of_the_local_time_zone(store: SqliteStore, zones: Callable[[str], None]) -> None:
+async def test_days_are_those_of_the_local_time_zone(store: Store, zones: Callable[[str], None]) -> None:
     await conversation(store, used(Usage(1, 1), at=NOON + DAY / 2 - 60))  # 23:59 UTC
     for zone, day in (("UTC", "2025-11-25"), ("Asia/Tokyo", "2025-11-26"), ("America/New_York", "2025-11-25")):
         zones(zone)
@@ -105,25 +105,25 @@ async def test_days_are_those_of_the_local_time_zone(store: SqliteStore, zones: 
 
 
 @pytest.mark.parametrize("at", [0.0, -1e9, 4e9, 1e300])
-async def test_a_time_beyond_all_calendars_is_still_counted(store: SqliteStore, at: float) -> None:
+async def test_a_time_beyond_all_calendars_is_still_counted(store: Store, at: float) -> None:
     await conversation(store, used(Usage(5, 5), at=at))
     found = await store.statistics.read(StatisticsQuery((StatisticsGroup.DAY,), since=-1e12))
     assert [row.totals.tokens for row in found.groups[StatisticsGroup.DAY]] == [10]
 
 
-async def test_only_calls_since_the_beginning_of_the_range_count(store: SqliteStore) -> None:
+async def test_only_calls_since_the_beginning_of_the_range_count(store: Store) -> None:
     await conversation(store, used(Usage(1, 0), at=NOON), used(Usage(10, 0), at=NOON + DAY))
     found = await store.statistics.read(replace(ALL, since=NOON + 1))
     assert found.total.totals.tokens == 10
 
 
-async def test_an_unknown_price_makes_a_sum_unknown_and_leaves_the_known_part(store: SqliteStore) -> None:
+async def test_an_unknown_price_makes_a_sum_unknown_and_leaves_the_known_part(store: Store) -> None:
     await conversation(store, used(Usage(1, 1), 0.25), used(Usage(1, 1), None))
     total = (await store.statistics.read(ALL)).total
     assert (total.totals.cost_usd, total.known_cost_usd, total.unpriced) == (None, 0.25, 1)
 
 
-async def test_a_conversation_in_the_trash_counts_until_it_is_deleted_permanently(store: SqliteStore) -> None:
+async def test_a_conversation_in_the_trash_counts_until_it_is_deleted_permanently(store: Store) -> None:
     gone = await conversation(store, used(Usage(100, 0), 1.0))
     await conversation(store, used(Usage(1, 0), 0.5))
     await store.change(gone, ConversationChanges(deleted=True), NOON)
@@ -132,7 +132,7 @@ async def test_a_conversation_in_the_trash_counts_until_it_is_deleted_permanentl
     assert (await store.statistics.read(ALL)).total.known_cost_usd == 0.5
 
 
-async def ran(store: SqliteStore, conversation_id: str, name: str, status: ToolStatus, text: str) -> None:
+async def ran(store: Store, conversation_id: str, name: str, status: ToolStatus, text: str) -> None:
     run_id = await start_run(store, conversation_id)
     call = ToolCall(new_id(), name, "{}")
     asked, calls = asks_for_tools(run_id, call)
@@ -142,7 +142,7 @@ async def ran(store: SqliteStore, conversation_id: str, name: str, status: ToolS
     query(store.path, "UPDATE runs SET status = 'success'")
 
 
-async def test_tool_calls_are_summed_by_name_and_those_of_a_fork_once(store: SqliteStore) -> None:
+async def test_tool_calls_are_summed_by_name_and_those_of_a_fork_once(store: Store) -> None:
     source = await conversation(store, used(Usage(3, 0), 0.5))
     await ran(store, source, "bash", ToolStatus.SUCCESS, "héllo")
     await ran(store, source, "bash", ToolStatus.ERROR, "no")
@@ -160,7 +160,7 @@ async def test_tool_calls_are_summed_by_name_and_those_of_a_fork_once(store: Sql
     assert {one.name: one.calls for one in left} == {"bash": 3, "read_file": 1}  # the copy is all there is now
 
 
-async def test_every_read_is_bounded_by_an_index(store: SqliteStore) -> None:
+async def test_every_read_is_bounded_by_an_index(store: Store) -> None:
     with closing(sqlite3.connect(store.path)) as connection:
         for sql in list_statements():
             plan = [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", {"since": 0.0})]
@@ -168,7 +168,7 @@ async def test_every_read_is_bounded_by_an_index(store: SqliteStore) -> None:
             assert any("model_calls_started" in step or "tool_calls_ended" in step for step in plan)
 
 
-async def test_sums_over_results_read_no_result(store: SqliteStore) -> None:
+async def test_sums_over_results_read_no_result(store: Store) -> None:
     with closing(sqlite3.connect(store.path)) as connection:
         (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'tool_calls'").fetchone()
         steps = connection.execute(f"EXPLAIN {TOOLS_SQL}", {"since": 0.0}).fetchall()
@@ -176,7 +176,7 @@ async def test_sums_over_results_read_no_result(store: SqliteStore) -> None:
     assert not [step for step in steps if step[1] == "Column" and step[2] in cursors]  # the index alone is read
 
 
-async def test_sub_agents_count_in_their_conversation_and_by_profile(store: SqliteStore) -> None:
+async def test_sub_agents_count_in_their_conversation_and_by_profile(store: Store) -> None:
     parent = await conversation(store, used(Usage(10, 0), 0.1), title="Parent")
     child = await conversation(store, used(Usage(5, 0), 0.4))
     query(

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from engine.records import ConversationQuery
-from engine.store import SqliteStore, StorePaths
+from engine.store import Store, StorePaths
 from engine.store.migrations import VERSION
 from engine.store.opening import open_for_reading
 from tests.support.storage import ROOT, crash_rounds, move, new_conversation, query, say
@@ -30,7 +30,7 @@ def test_killed_writers_lose_double_and_damage_nothing(tmp_path: Path) -> None:
     assert report.stored >= report.acknowledged
 
 
-async def test_hundreds_of_cancelled_callers_leave_no_transaction_open(store: SqliteStore) -> None:
+async def test_hundreds_of_cancelled_callers_leave_no_transaction_open(store: Store) -> None:
     conversation_id = (await store.create(new_conversation(), 1.0)).id
     chance = random.Random(3)
     completed = cancelled = 0
@@ -68,7 +68,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 async def test_a_reader_goes_on_after_another_process_was_killed_in_the_midst_of_a_commit(
-    store: SqliteStore, paths: StorePaths
+    store: Store, paths: StorePaths
 ) -> None:
     conversation_id = (await store.create(new_conversation(), 1.0)).id
     killed = await asyncio.create_subprocess_exec(sys.executable, "-c", HALF_DONE, str(store.path))

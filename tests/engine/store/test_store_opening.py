@@ -25,7 +25,7 @@ from engine.store import (
     NOT_SHOWN,
     DamagedDatabase,
     NewerDatabase,
-    SqliteStore,
+    Store,
     StorePaths,
     open_ephemeral_store,
     open_store,
@@ -304,7 +304,7 @@ def test_wal_is_used_only_where_it_is_safe_with_several_processes() -> None:
     assert journal_mode((4, 0, 0)) == "WAL"
 
 
-async def test_the_journal_in_use_is_the_one_chosen(store: SqliteStore) -> None:
+async def test_the_journal_in_use_is_the_one_chosen(store: Store) -> None:
     assert query(store.path, "PRAGMA journal_mode") == [(journal_mode().lower(),)]
 
 

@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from engine.store import SqliteStore, StorePaths
+from engine.store import Store, StorePaths
 from engine.store.migrations import APPLICATION_ID, VERSION
 from tests.support.storage import new_conversation, query
 
@@ -59,7 +59,7 @@ EXPECTED = {
 }
 
 
-async def test_the_tables_and_columns_are_the_written_ones(store: SqliteStore) -> None:
+async def test_the_tables_and_columns_are_the_written_ones(store: Store) -> None:
     tables = [
         str(row[0])
         for row in query(store.path, "SELECT name FROM sqlite_master WHERE type = 'table'")
@@ -86,13 +86,13 @@ async def test_the_tables_and_columns_are_the_written_ones(store: SqliteStore) -
         " conversations",
     ],
 )
-async def test_the_database_refuses_what_must_never_be(store: SqliteStore, change: str) -> None:
+async def test_the_database_refuses_what_must_never_be(store: Store, change: str) -> None:
     await store.create(new_conversation(), 1.0)
     with pytest.raises(sqlite3.IntegrityError):
         query(store.path, change)
 
 
-async def test_a_conversation_goes_with_all_its_rows(store: SqliteStore, paths: StorePaths) -> None:
+async def test_a_conversation_goes_with_all_its_rows(store: Store, paths: StorePaths) -> None:
     referring = {
         str(row[0])
         for row in query(

@@ -22,7 +22,7 @@ from engine.ports.task_store import (
     UpdateTask,
 )
 from engine.records.tracked_tasks import TaskStatus, TrackingStatus
-from engine.store import SqliteStore
+from engine.store import Store
 from engine.store.migrations import migrate
 from engine.store.tasks import MOST_LINES, MOST_TASKS, BoardWriter, read_board, remove_task
 from engine.tracking.task_agent import call_of
@@ -30,7 +30,7 @@ from tests.support.storage import move, new_conversation, query, say
 from tests.support.tracking import call
 
 
-async def with_messages(store: SqliteStore, count: int = 3) -> str:
+async def with_messages(store: Store, count: int = 3) -> str:
     """A conversation whose messages 1 to `count` are in a pass."""
     conversation_id = (await store.create(new_conversation(), 1.0)).id
     await store.commit(replace(move(conversation_id, *(say(f"message {n}") for n in range(count))), tracking="pending"))
@@ -38,18 +38,16 @@ async def with_messages(store: SqliteStore, count: int = 3) -> str:
     return conversation_id
 
 
-async def change(
-    store: SqliteStore, conversation_id: str, *changes: BoardChange, seqs: Sequence[int] = (1, 2, 3)
-) -> None:
+async def change(store: Store, conversation_id: str, *changes: BoardChange, seqs: Sequence[int] = (1, 2, 3)) -> None:
     await store.tasks.apply(conversation_id, seqs, changes, (), 5.0)
 
 
-async def tasks(store: SqliteStore, conversation_id: str) -> list[tuple[int, str, str]]:
+async def tasks(store: Store, conversation_id: str) -> list[tuple[int, str, str]]:
     view = await store.tasks.board(conversation_id)
     return [(task.order, task.description, task.status.value) for task in view.tasks]
 
 
-async def refusal(store: SqliteStore, conversation_id: str, one: BoardChange) -> str:
+async def refusal(store: Store, conversation_id: str, one: BoardChange) -> str:
     before = await store.tasks.board(conversation_id)
     with pytest.raises(TaskRefused) as refused:
         await change(store, conversation_id, one)
@@ -60,7 +58,7 @@ async def refusal(store: SqliteStore, conversation_id: str, one: BoardChange) ->
 ABC = (InsertTask(0, "A"), InsertTask(1, "B"), InsertTask(2, "C"))
 
 
-async def test_t_tsk_1_an_inserted_task_moves_those_behind_it(store: SqliteStore) -> None:
+async def test_t_tsk_1_an_inserted_task_moves_those_behind_it(store: Store) -> None:
     conversation_id = await with_messages(store)
     await change(store, conversation_id, *ABC)
     await change(store, conversation_id, InsertTask(1, "X"))
@@ -70,7 +68,7 @@ async def test_t_tsk_1_an_inserted_task_moves_those_behind_it(store: SqliteStore
     assert [description for _, description, _ in await tasks(store, conversation_id)] == ["front", "A", "X", "B", "C"]
 
 
-async def test_t_tsk_2_appended_messages_let_a_task_run_unless_it_has_ended(store: SqliteStore) -> None:
+async def test_t_tsk_2_appended_messages_let_a_task_run_unless_it_has_ended(store: Store) -> None:
     conversation_id = await with_messages(store)
     await change(store, conversation_id, *ABC, AppendMessages(1, (1,)))
     assert (await tasks(store, conversation_id))[0] == (1, "A", "running")
@@ -104,7 +102,7 @@ def test_t_tsk_3_a_range_names_its_messages_and_must_rise() -> None:
 
 
 @pytest.mark.parametrize("order", [0, 4, -1, 1 << 40])
-async def test_t_tsk_3_an_order_that_is_not_there_is_out_of_range(store: SqliteStore, order: int) -> None:
+async def test_t_tsk_3_an_order_that_is_not_there_is_out_of_range(store: Store, order: int) -> None:
     conversation_id = await with_messages(store)
     await change(store, conversation_id, *ABC, AppendToPlanning((1,)))
     for one in (AppendMessages(order, (1,)), UpdateTask(order, TaskStatus.RUNNING), AddProgress(order, "done")):
@@ -115,7 +113,7 @@ async def test_t_tsk_3_an_order_that_is_not_there_is_out_of_range(store: SqliteS
         assert text == f"Task {order} is out of range; a task can be inserted after 0 to 3."
 
 
-async def test_t_tsk_5_the_planning_section_is_made_once_and_not_listed(store: SqliteStore) -> None:
+async def test_t_tsk_5_the_planning_section_is_made_once_and_not_listed(store: Store) -> None:
     conversation_id = await with_messages(store)
     await change(store, conversation_id, InsertTask(0, "A"), AppendToPlanning((1,)), AddPreference("Prefers tabs."))
     await change(store, conversation_id, AppendToPlanning((2,)), AddPreference("Prefers tests."))
@@ -129,7 +127,7 @@ async def test_t_tsk_5_the_planning_section_is_made_once_and_not_listed(store: S
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "\u200b\x1b[0m"])
-async def test_t_tsk_6_an_empty_progress_or_preference_is_refused(store: SqliteStore, text: str) -> None:
+async def test_t_tsk_6_an_empty_progress_or_preference_is_refused(store: Store, text: str) -> None:
     conversation_id = await with_messages(store)
     await change(store, conversation_id, InsertTask(0, "A"))
     empty = "The progress is empty; say what was reached."
@@ -141,7 +139,7 @@ async def test_t_tsk_6_an_empty_progress_or_preference_is_refused(store: SqliteS
     assert await refusal(store, conversation_id, InsertTask(0, text)) == "A task needs a description."
 
 
-async def test_t_tsk_7_a_removed_task_leaves_its_messages_and_closes_the_gap(store: SqliteStore) -> None:
+async def test_t_tsk_7_a_removed_task_leaves_its_messages_and_closes_the_gap(store: Store) -> None:
     conversation_id = await with_messages(store)
     await change(store, conversation_id, *ABC, AppendMessages(2, (1, 2)), AppendMessages(3, (3,)))
     second = (await store.tasks.board(conversation_id)).tasks[1]
@@ -153,7 +151,7 @@ async def test_t_tsk_7_a_removed_task_leaves_its_messages_and_closes_the_gap(sto
         await store.tasks.remove(conversation_id, second.id, 6.0)
 
 
-async def test_t_tsk_10_two_conversations_do_not_see_each_other(store: SqliteStore) -> None:
+async def test_t_tsk_10_two_conversations_do_not_see_each_other(store: Store) -> None:
     one, other = await with_messages(store), await with_messages(store)
     await change(store, one, *ABC, AppendMessages(1, (1,)))
     await change(store, other, InsertTask(0, "other"))
@@ -165,7 +163,7 @@ async def test_t_tsk_10_two_conversations_do_not_see_each_other(store: SqliteSto
     assert (await tasks(store, one))[0] == (1, "A", "running")
 
 
-async def test_one_impossible_change_undoes_all_of_its_reply(store: SqliteStore) -> None:
+async def test_one_impossible_change_undoes_all_of_its_reply(store: Store) -> None:
     conversation_id = await with_messages(store)
     with pytest.raises(TaskRefused):
         await change(store, conversation_id, *ABC, AppendMessages(1, (1,)), UpdateTask(9, TaskStatus.RUNNING))
@@ -173,7 +171,7 @@ async def test_one_impossible_change_undoes_all_of_its_reply(store: SqliteStore)
     assert await store.tasks.status(conversation_id) == TrackingStatus(running=3)
 
 
-async def test_only_messages_of_the_pass_can_be_linked(store: SqliteStore) -> None:
+async def test_only_messages_of_the_pass_can_be_linked(store: Store) -> None:
     conversation_id = await with_messages(store)
     await change(store, conversation_id, InsertTask(0, "A"), seqs=(1, 2))
     with pytest.raises(TaskRefused, match="Message 3 is out of range"):
@@ -182,7 +180,7 @@ async def test_only_messages_of_the_pass_can_be_linked(store: SqliteStore) -> No
         await change(store, conversation_id, AppendMessages(1, ()), seqs=(1, 2))
 
 
-async def test_linked_messages_have_succeeded_with_the_reply_and_the_others_with_its_end(store: SqliteStore) -> None:
+async def test_linked_messages_have_succeeded_with_the_reply_and_the_others_with_its_end(store: Store) -> None:
     conversation_id = await with_messages(store)
     await change(store, conversation_id, InsertTask(0, "A"), AppendMessages(1, (1,)))
     assert await store.tasks.status(conversation_id) == TrackingStatus(success=1, running=2)
@@ -190,7 +188,7 @@ async def test_linked_messages_have_succeeded_with_the_reply_and_the_others_with
     assert await store.tasks.status(conversation_id) == TrackingStatus(success=3)
 
 
-async def test_the_user_edits_status_and_words_of_a_task(store: SqliteStore) -> None:
+async def test_the_user_edits_status_and_words_of_a_task(store: Store) -> None:
     conversation_id = await with_messages(store)
     await change(store, conversation_id, *ABC, AddPreference("Prefers tabs."))
     view = await store.tasks.board(conversation_id)
@@ -208,7 +206,7 @@ async def test_the_user_edits_status_and_words_of_a_task(store: SqliteStore) -> 
         assert str(refused.value) == text
 
 
-async def test_pages_go_through_all_tasks_by_time_of_creation(store: SqliteStore) -> None:
+async def test_pages_go_through_all_tasks_by_time_of_creation(store: Store) -> None:
     conversation_id = await with_messages(store)
     for number in range(45):
         await store.tasks.apply(conversation_id, (), (InsertTask(0, f"task {number}"),), (), float(number // 2))
@@ -228,7 +226,7 @@ async def test_pages_go_through_all_tasks_by_time_of_creation(store: SqliteStore
 
 
 @pytest.mark.parametrize("cursor", ["x", "é", "A" * 10_000, "bm9wZXxpZA==", "bmFufGlk"])
-async def test_a_cursor_of_nowhere_is_refused_or_an_empty_page(store: SqliteStore, cursor: str) -> None:
+async def test_a_cursor_of_nowhere_is_refused_or_an_empty_page(store: Store, cursor: str) -> None:
     conversation_id = await with_messages(store)
     await change(store, conversation_id, *ABC)
     try:
@@ -242,7 +240,7 @@ async def test_a_cursor_of_nowhere_is_refused_or_an_empty_page(store: SqliteStor
             await store.tasks.page(conversation_id, "", limit, newest_first=False)
 
 
-async def test_texts_are_one_clean_line_of_bounded_length_and_a_board_has_bounded_tasks(store: SqliteStore) -> None:
+async def test_texts_are_one_clean_line_of_bounded_length_and_a_board_has_bounded_tasks(store: Store) -> None:
     conversation_id = await with_messages(store)
     await change(
         store, conversation_id, InsertTask(0, "a\x1b]0;title\x07\nb" + "x" * 1_000_000), AddProgress(1, "y" * 400)
@@ -259,7 +257,7 @@ async def test_texts_are_one_clean_line_of_bounded_length_and_a_board_has_bounde
     )
 
 
-async def test_a_row_whose_data_cannot_be_read_costs_its_texts_alone(store: SqliteStore) -> None:
+async def test_a_row_whose_data_cannot_be_read_costs_its_texts_alone(store: Store) -> None:
     conversation_id = await with_messages(store)
     await change(store, conversation_id, *ABC)
     query(store.path, "UPDATE tracked_tasks SET data_json = '{' WHERE ord = 2")

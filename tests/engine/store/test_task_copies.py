@@ -15,7 +15,7 @@ from engine.machine.messages import TextBlock
 from engine.ports import ImportRefused, StorageError
 from engine.ports.task_store import AddPreference, AppendMessages, AppendToPlanning, InsertTask, MessageTracking
 from engine.records.tracked_tasks import TrackingStatus
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from engine.store.migrations import migrate
 from engine.store.tasks import MOST_TASKS, list_pending, list_untasked, read_status, settle_tracking
 from tests.support.storage import OUR_TERMS, move, new_conversation, reply, say
@@ -25,7 +25,7 @@ from tools.contract import JsonObject
 Tables = dict[str, list[dict[str, Any]]]
 
 
-async def tracked(store: SqliteStore) -> str:
+async def tracked(store: Store) -> str:
     """Messages 1 to 4: A has 1 and 2, C has 4, B none, the planning section 3; 5 waits."""
     conversation_id = (await store.create(new_conversation("Real"), 1.0)).id
     for number in range(1, 5):
@@ -41,7 +41,7 @@ async def tracked(store: SqliteStore) -> str:
     return conversation_id
 
 
-async def boards(store: SqliteStore, conversation_id: str) -> tuple[object, ...]:
+async def boards(store: Store, conversation_id: str) -> tuple[object, ...]:
     view = await store.tasks.board(conversation_id)
     planning = view.planning
     return [plain(task) for task in view.tasks], planning and (planning.message_seqs, planning.preferences), view.status
@@ -54,7 +54,7 @@ WHOLE = (
 )
 
 
-async def test_a_fork_has_a_board_of_its_own_with_the_links(store: SqliteStore) -> None:
+async def test_a_fork_has_a_board_of_its_own_with_the_links(store: Store) -> None:
     source = await tracked(store)
     copy = (await store.library.fork(source, "copy", 99.0)).id
     assert await boards(store, copy) == await boards(store, source) == WHOLE
@@ -72,7 +72,7 @@ async def test_a_fork_has_a_board_of_its_own_with_the_links(store: SqliteStore) 
     ],
 )
 async def test_a_fork_up_to_a_message_has_what_was_there_then(
-    store: SqliteStore, up_to: int, tasks: object, planning: object
+    store: Store, up_to: int, tasks: object, planning: object
 ) -> None:
     source = await tracked(store)
     copy = (await store.library.fork(source, "copy", 99.0, up_to)).id
@@ -80,7 +80,7 @@ async def test_a_fork_up_to_a_message_has_what_was_there_then(
     assert await boards(store, source) == WHOLE
 
 
-async def test_a_copy_of_a_pass_under_way_waits_for_one_of_its_own(store: SqliteStore) -> None:
+async def test_a_copy_of_a_pass_under_way_waits_for_one_of_its_own(store: Store) -> None:
     source = await tracked(store)
     await store.tasks.take(source, 32, 2.0)
     copy = (await store.library.fork(source, "copy", 99.0)).id
@@ -89,7 +89,7 @@ async def test_a_copy_of_a_pass_under_way_waits_for_one_of_its_own(store: Sqlite
 
 
 async def test_recovery_lets_running_messages_wait_again_and_tracks_what_it_adds(
-    store: SqliteStore, paths: StorePaths
+    store: Store, paths: StorePaths
 ) -> None:
     source = await tracked(store)
     await store.tasks.take(source, 32, 2.0)
@@ -100,7 +100,7 @@ async def test_recovery_lets_running_messages_wait_again_and_tracks_what_it_adds
     await other.close()
 
 
-async def test_a_conversation_of_another_process_is_not_processed(store: SqliteStore, paths: StorePaths) -> None:
+async def test_a_conversation_of_another_process_is_not_processed(store: Store, paths: StorePaths) -> None:
     source = await tracked(store)
     other = await open_store(paths)
     before = await boards(store, source)
@@ -114,9 +114,7 @@ async def test_a_conversation_of_another_process_is_not_processed(store: SqliteS
     await other.close()
 
 
-async def test_an_export_carries_the_board_and_nothing_of_an_import_waits(
-    store: SqliteStore, paths: StorePaths
-) -> None:
+async def test_an_export_carries_the_board_and_nothing_of_an_import_waits(store: Store, paths: StorePaths) -> None:
     source = await tracked(store)
     document = await store.library.export(source)
     for fresh in (True, False):
@@ -149,7 +147,7 @@ def hostile_text(tables: Tables) -> None:
 
 
 @pytest.mark.parametrize("change", [no_order, two_plans, foreign_link, hostile_text])
-async def test_an_import_puts_a_board_in_order(store: SqliteStore, change: Callable[[Tables], None]) -> None:
+async def test_an_import_puts_a_board_in_order(store: Store, change: Callable[[Tables], None]) -> None:
     document: JsonObject = deepcopy(await store.library.export(await tracked(store)))
     change(cast("Tables", document["tables"]))
     made = await store.library.import_conversation(document, 99.0, OUR_TERMS)
@@ -173,14 +171,14 @@ async def test_an_import_puts_a_board_in_order(store: SqliteStore, change: Calla
         ("is_planning", 2),
     ],
 )
-async def test_an_impossible_task_refuses_its_import(store: SqliteStore, column: str, value: object) -> None:
+async def test_an_impossible_task_refuses_its_import(store: Store, column: str, value: object) -> None:
     document: JsonObject = deepcopy(await store.library.export(await tracked(store)))
     cast("Tables", document["tables"])["tracked_tasks"][0][column] = value
     with pytest.raises(ImportRefused, match=f"invalid part: tracked_tasks.{column}"):
         await store.library.import_conversation(document, 99.0, OUR_TERMS)
 
 
-async def test_an_import_with_too_many_tasks_is_refused(store: SqliteStore) -> None:
+async def test_an_import_with_too_many_tasks_is_refused(store: Store) -> None:
     document: JsonObject = deepcopy(await store.library.export(await tracked(store)))
     tasks = cast("Tables", document["tables"])["tracked_tasks"]
     tasks += [{**tasks[1], "id": f"task-{number}", "ord": number + 9} for number in range(MOST_TASKS)]

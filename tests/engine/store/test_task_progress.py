@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from engine.ports import ConversationChanges, StorageError
 from engine.ports.task_store import AppendMessages, BoardChange, InsertTask, MessageTracking
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from engine.store.tasks import LONGEST_PROBLEM
 from tests.support.engine import engine_harness
 from tests.support.storage import move, new_conversation, query, say
@@ -20,7 +20,7 @@ from tests.support.tracking import BY_HAND, FINISH, agent, append, insert, progr
 from tests.support.tracking import say as send
 
 
-async def waiting(store: SqliteStore, count: int = 2) -> str:
+async def waiting(store: Store, count: int = 2) -> str:
     """A conversation with messages that wait."""
     conversation_id = (await store.create(new_conversation(), 1.0)).id
     await store.commit(replace(move(conversation_id, *(say(f"message {n}") for n in range(count))), tracking="pending"))
@@ -65,7 +65,7 @@ async def test_switching_tracking_off_reports_messages_that_wait_no_longer(tmp_p
         assert progress_events(harness.store.path) == {1: ["disabled"], 2: ["disabled"]}
 
 
-async def test_a_closed_conversation_reports_them_too_once_each_in_the_order_of_messages(store: SqliteStore) -> None:
+async def test_a_closed_conversation_reports_them_too_once_each_in_the_order_of_messages(store: Store) -> None:
     conversation_id = await waiting(store, 12)
     await store.tasks.take(conversation_id, 2, 3.0)
     await store.change(conversation_id, ConversationChanges(tracking=False), 5.0)
@@ -79,7 +79,7 @@ async def test_a_closed_conversation_reports_them_too_once_each_in_the_order_of_
     assert query(store.path, order) == [(1,), (2,)]
 
 
-async def test_a_message_that_two_replies_link_is_reported_once(store: SqliteStore) -> None:
+async def test_a_message_that_two_replies_link_is_reported_once(store: Store) -> None:
     conversation_id = await waiting(store)
     await store.tasks.take(conversation_id, 2, 3.0)
     first: tuple[BoardChange, ...] = (InsertTask(0, "A"), AppendMessages(1, (1,)))
@@ -90,7 +90,7 @@ async def test_a_message_that_two_replies_link_is_reported_once(store: SqliteSto
 
 
 @pytest.mark.parametrize("work", ["take", "apply", "settle", "switch off"])
-async def test_a_progress_whose_event_cannot_be_stored_does_not_change(store: SqliteStore, work: str) -> None:
+async def test_a_progress_whose_event_cannot_be_stored_does_not_change(store: Store, work: str) -> None:
     conversation_id = await waiting(store)
     if work != "take":
         await store.tasks.take(conversation_id, 2, 3.0)
@@ -112,7 +112,7 @@ async def test_a_progress_whose_event_cannot_be_stored_does_not_change(store: Sq
     assert times(store.path) == ([] if work == "take" else [3.0, 3.0])
 
 
-async def test_recovery_reports_messages_that_wait_again(store: SqliteStore, paths: StorePaths) -> None:
+async def test_recovery_reports_messages_that_wait_again(store: Store, paths: StorePaths) -> None:
     conversation_id = await waiting(store)
     await store.tasks.take(conversation_id, 1, 3.0)
     await store.release(conversation_id)
@@ -122,7 +122,7 @@ async def test_recovery_reports_messages_that_wait_again(store: SqliteStore, pat
     assert progress_events(store.path) == {1: ["running", "pending"], 2: []}
 
 
-async def test_a_reason_is_stored_cut_and_in_valid_text(store: SqliteStore) -> None:
+async def test_a_reason_is_stored_cut_and_in_valid_text(store: Store) -> None:
     conversation_id = await waiting(store, 1)
     await store.tasks.take(conversation_id, 1, 2.0)
     await store.tasks.settle(conversation_id, MessageTracking.FAILED, 3.0, problem="\udc00" + "x" * 5_000)
@@ -131,7 +131,7 @@ async def test_a_reason_is_stored_cut_and_in_valid_text(store: SqliteStore) -> N
     problem.encode()
 
 
-async def test_a_reason_without_a_message_it_is_about_is_not_shown(store: SqliteStore) -> None:
+async def test_a_reason_without_a_message_it_is_about_is_not_shown(store: Store) -> None:
     conversation_id = await waiting(store, 1)
     await store.tasks.take(conversation_id, 1, 2.0)
     await store.tasks.settle(conversation_id, MessageTracking.FAILED, 3.0, problem="The model is gone.")

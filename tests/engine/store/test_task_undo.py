@@ -14,7 +14,7 @@ from engine.ports.task_store import (
     UpdateTask,
 )
 from engine.records.tracked_tasks import TaskStatus
-from engine.store import SqliteStore
+from engine.store import Store
 from engine.store.tasks import BOARD_FULL, MOST_TASKS
 from tests.support.storage import move, new_conversation, query, say
 from tests.support.tracking import plain
@@ -28,7 +28,7 @@ BOARD: tuple[BoardChange, ...] = (
 )
 
 
-async def tracked(store: SqliteStore) -> str:
+async def tracked(store: Store) -> str:
     """Three tasks; the second one has failed, with two of three messages."""
     conversation_id = (await store.create(new_conversation(), 1.0)).id
     await store.commit(replace(move(conversation_id, *(say(f"message {n}") for n in range(3))), tracking="pending"))
@@ -38,7 +38,7 @@ async def tracked(store: SqliteStore) -> str:
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
-async def test_a_task_comes_back_at_its_place_with_all_it_had(store: SqliteStore, place: int) -> None:
+async def test_a_task_comes_back_at_its_place_with_all_it_had(store: Store, place: int) -> None:
     conversation_id = await tracked(store)
     before = await store.tasks.board(conversation_id)
     removed = await store.tasks.remove(conversation_id, before.tasks[place].id, 6.0)
@@ -49,7 +49,7 @@ async def test_a_task_comes_back_at_its_place_with_all_it_had(store: SqliteStore
     assert query(store.path, f"{events} AND ts > 5 ORDER BY seq") == [(1, 6.0), (0, 7.0)]
 
 
-async def test_messages_that_another_task_took_stay_there(store: SqliteStore) -> None:
+async def test_messages_that_another_task_took_stay_there(store: Store) -> None:
     conversation_id = await tracked(store)
     removed = await store.tasks.remove(conversation_id, (await store.tasks.board(conversation_id)).tasks[1].id, 6.0)
     await store.tasks.apply(conversation_id, (1,), (AppendMessages(1, (1,)),), (), 7.0)
@@ -62,7 +62,7 @@ async def test_messages_that_another_task_took_stay_there(store: SqliteStore) ->
     ]
 
 
-async def test_a_place_that_is_gone_is_the_end_and_a_second_time_changes_nothing(store: SqliteStore) -> None:
+async def test_a_place_that_is_gone_is_the_end_and_a_second_time_changes_nothing(store: Store) -> None:
     conversation_id = await tracked(store)
     first, second, third = (await store.tasks.board(conversation_id)).tasks
     for task in (first, second, third):
@@ -72,7 +72,7 @@ async def test_a_place_that_is_gone_is_the_end_and_a_second_time_changes_nothing
     assert [plain(task) for task in (await store.tasks.board(conversation_id)).tasks] == [(1, "C", "pending", ())]
 
 
-async def test_a_full_board_and_the_planning_section_are_refused(store: SqliteStore) -> None:
+async def test_a_full_board_and_the_planning_section_are_refused(store: Store) -> None:
     conversation_id = await tracked(store)
     removed = await store.tasks.remove(conversation_id, (await store.tasks.board(conversation_id)).tasks[0].id, 6.0)
     await store.tasks.apply(conversation_id, (), [InsertTask(0, "x")] * (MOST_TASKS - 2), (), 7.0)

@@ -6,13 +6,13 @@ from engine.machine.effects import FinishRun, RunStatus, SaveToolResult, StartRu
 from engine.machine.messages import TextBlock, ToolCall, ToolResult, ToolStatus
 from engine.ports import ConversationChanges
 from engine.records.runs import TurnDigest, TurnNote, TurnSummary
-from engine.store import SqliteStore, StorePaths
+from engine.store import Store, StorePaths
 from engine.store.turns import EXCERPT, FIRST_WORDS
 from tests.support.storage import asks_for_tools, move, new_conversation, new_id, query, reply, say
 
 
 async def test_a_turn_names_its_tools_its_failures_its_files_its_time_and_its_cost(
-    store: SqliteStore, paths: StorePaths
+    store: Store, paths: StorePaths
 ) -> None:
     conversation_id = (await store.create(new_conversation(), 1.0)).id
     run_id, first = new_id(), say("\n  Fix the test.\nIt hangs.", new_turn=True)
@@ -40,14 +40,14 @@ async def test_a_turn_names_its_tools_its_failures_its_files_its_time_and_its_co
     ]
 
 
-async def test_a_megabyte_of_a_prompt_is_not_read_for_its_first_line(store: SqliteStore) -> None:
+async def test_a_megabyte_of_a_prompt_is_not_read_for_its_first_line(store: Store) -> None:
     conversation_id = (await store.create(new_conversation(), 1.0)).id
     await store.commit(move(conversation_id, say("x" * 1_000_000, new_turn=True)))
     (turn,) = await store.library.turns(conversation_id)
     assert turn.words == "x" * FIRST_WORDS
 
 
-async def test_a_summary_stands_with_the_last_prompt_of_its_turn_and_goes_into_a_fork(store: SqliteStore) -> None:
+async def test_a_summary_stands_with_the_last_prompt_of_its_turn_and_goes_into_a_fork(store: Store) -> None:
     conversation_id = (await store.create(new_conversation(), 1.0)).id
     for message in (say("Fix it.", new_turn=True), say("And test it."), say("Thanks.", new_turn=True)):
         await store.commit(move(conversation_id, message))
@@ -61,7 +61,7 @@ async def test_a_summary_stands_with_the_last_prompt_of_its_turn_and_goes_into_a
     assert [turn.summary for turn in await store.library.turns(conversation_id)] == wanted
 
 
-async def test_the_newest_turn_is_told_in_its_own_words_alone(store: SqliteStore) -> None:
+async def test_the_newest_turn_is_told_in_its_own_words_alone(store: Store) -> None:
     conversation_id = (await store.create(new_conversation(), 1.0)).id
     assert await store.library.newest_turn(conversation_id) is None
     run_id, first = new_id(), say("Look.", new_turn=True)

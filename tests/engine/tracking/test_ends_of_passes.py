@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from engine.engine import Engine
 from engine.executor.requests import EngineError
 from engine.ports import StorageError
-from engine.ports.task_store import TaskStore
 from engine.records.tracked_tasks import TrackingStatus
+from engine.store.task_store import TaskStore
 from engine.tracking import tracker
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.scripted_provider import Hang, Reply, Script, ScriptedCall, ScriptedProvider, ScriptPart, says

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from engine.engine import Engine
 from engine.executor.requests import EngineError
 from engine.ports import StorageError
-from engine.ports.task_store import TakenMessages, TaskStore
+from engine.ports.task_store import TakenMessages
 from engine.records.tracked_tasks import TaskStatus, TrackedTask, TrackingStatus
+from engine.store.task_store import TaskStore
 from engine.tracking.boards import NOTHING_REMOVED
 from engine.tracking.task_agent import LONGEST_TODO, request_text
 from tests.support.engine import engine_harness

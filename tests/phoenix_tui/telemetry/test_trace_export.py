@@ -17,7 +17,7 @@ from engine.machine.effects import FinishRun, RunStatus
 from engine.machine.messages import Usage
 from engine.ports import RecordSpan
 from engine.records.traces import TraceBatch
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import Store, StorePaths, open_store
 from phoenix_tui.telemetry.exporter import BATCH, LOOK, Collector, Delivery, TraceExporter, Verdict
 from phoenix_tui.telemetry.otlp import encode_spans, make_trace_id
 from phoenix_tui.wiring.trace_export import CollectorClient
@@ -32,7 +32,7 @@ from tests.support.storage import move, new_conversation, query, start_run, used
 SECRET = "the-secret-word"
 
 
-def exporter_of(store: SqliteStore, collector: FakeCollector, *, content: bool = False) -> TraceExporter:
+def exporter_of(store: Store, collector: FakeCollector, *, content: bool = False) -> TraceExporter:
     where = Collector(f"{collector.url}/v1/traces", {"x-key": "k"}, content)
     return TraceExporter(
         store.trace_queue,
@@ -65,7 +65,7 @@ async def drain(exporter: TraceExporter) -> None:
         pass
 
 
-async def drain_once(store: SqliteStore, collector: FakeCollector) -> None:
+async def drain_once(store: Store, collector: FakeCollector) -> None:
     """Deliver as one process does, until the queue is empty or the collector takes nothing."""
     exporter = exporter_of(store, collector)
     await drain(exporter)

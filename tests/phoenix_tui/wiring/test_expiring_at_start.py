@@ -8,7 +8,8 @@ from typing import cast
 
 import pytest
 
-from engine.ports import Library, OwnedElsewhere, StorageError
+from engine.ports import OwnedElsewhere, StorageError
+from engine.store.library import Library
 from phoenix_tui.wiring import expiring
 
 

@@ -8,8 +8,9 @@ from typing import cast
 
 import pytest
 
-from engine.ports import Library, StorageError
+from engine.ports import StorageError
 from engine.ports.storage import IndexProgress
+from engine.store.library import Library
 from phoenix_tui.wiring import indexing
 from tests.support.waiting import PATIENCE
 
