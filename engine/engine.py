@@ -25,8 +25,8 @@ from engine.machine.stop_cause import StopCause
 from engine.memory.memory_tools import memory_tools
 from engine.open_conversations import AgentFollower, OpenConversations
 from engine.ports import ConversationChanges, NoConversation, OwnedElsewhere
-from engine.ports.database_waits import DatabaseWaits
 from engine.ports.files import FilesError
+from engine.ports.storage import DatabaseWaits
 from engine.records import (
     Attachment,
     ConversationQuery,

@@ -15,7 +15,7 @@ from engine.machine.messages import Role, ToolCall, ToolResult, ToolStatus, Tool
 from engine.machine.states import is_busy
 from engine.machine.stop_cause import StopCause
 from engine.ports import NoConversation, OwnedElsewhere, StorageError
-from engine.ports.run_store import CancelRequest
+from engine.ports.storage import CancelRequest
 from engine.records import StoredConversation, StoredMessage, ToolCallRecord
 from engine.updates import ConversationChanged, MessageSaved, StateChanged, ToolEnded, ToolStarted, Update
 

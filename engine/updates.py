@@ -18,7 +18,7 @@ from engine.records.tracked_tasks import TrackingStatus
 from tools.contract import JobInfo, Progress, ToolClass, ToolRequest
 
 if TYPE_CHECKING:
-    from engine.ports.hooks import HookEvent, HookReply
+    from engine.ports.extensions import HookEvent, HookReply
 
 
 MOST_TASKS: Final = 10

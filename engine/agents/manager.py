@@ -24,8 +24,8 @@ from engine.machine.states import AwaitingSubagents, run_of
 from engine.machine.stop_cause import StopCause
 from engine.open_conversations import OpenConversations
 from engine.ports import ProviderError, StorageError
-from engine.ports.agent_store import USER
 from engine.ports.profiles import Profile, ProfileError
+from engine.ports.storage import USER
 from engine.records import AgentFacts, ConversationRecord, NewConversation, RunPriority, SpawnMode, StoredConversation
 from engine.run_options import Effort
 from engine.updates import MOST_TASKS, PARALLEL, SEQUENTIAL, AgentView, Publisher, RunEnded, StateChanged, Update

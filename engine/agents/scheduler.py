@@ -18,7 +18,7 @@ from engine.machine import agent_texts
 from engine.machine.states import AgentOutcome, AgentTask, AwaitingApproval, Completed, Errored, Failed, State, is_busy
 from engine.machine.stop_cause import StopCause
 from engine.open_conversations import OpenConversations
-from engine.ports.agent_store import USER
+from engine.ports.storage import USER
 from engine.records import AgentFacts, RunPriority
 
 if TYPE_CHECKING:

@@ -16,10 +16,8 @@ if TYPE_CHECKING:
     from engine.machine.states import State
     from engine.memory.memory import NoteRow
     from engine.ports import ConversationChanges
-    from engine.ports.database_waits import DatabaseWaits
-    from engine.ports.files import FileChange
-    from engine.ports.traces import Traces
-    from engine.ports.turns import BranchRow
+    from engine.ports.files import BranchRow, FileChange
+    from engine.ports.storage import DatabaseWaits, Traces
     from engine.records import (
         Attachment,
         ConversationQuery,

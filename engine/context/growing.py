@@ -11,7 +11,7 @@ from engine.context.view import finish, go_on, in_order, settle, spoken, unfinis
 from engine.machine.messages import Block, ImageBlock, Role, ToolResultBlock, ToolUseBlock
 from engine.machine.views import ContextView, Omission
 from engine.ports import ModelMessage
-from engine.ports.growing_values import GrowingValues
+from engine.ports.models import GrowingValues
 from engine.records import StoredMessage
 
 

@@ -11,8 +11,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from engine.context.prompt_section import BOTH, FULL_ONLY, PromptMode, PromptSection, section, tagged
-from engine.ports.extensions import ExtensionPrompt
-from engine.ports.instructions import PromptFile, PromptFileKind
+from engine.ports.extensions import ExtensionPrompt, PromptFile, PromptFileKind
 from engine.ports.profiles import MEMORY_TOOLS
 from tools.clean import reveal_name
 from tools.contract import SandboxMode, ToolClass, ToolSpec

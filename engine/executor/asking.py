@@ -30,7 +30,7 @@ from engine.ports import (
     StorageError,
     UsageTold,
 )
-from engine.ports.growing_values import GrowingValues
+from engine.ports.models import GrowingValues
 from engine.records.runs import PREVIEW, CallPurpose, CallStatus, ModelCall, Totals, total_cost
 from engine.run_options import Effort
 from engine.updates import CallEnded, Noticed, Paced

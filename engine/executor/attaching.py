@@ -22,7 +22,7 @@ from engine.permissions.denials import verdict_on
 from engine.permissions.policy import Allow, decide
 from engine.permissions.rules import RuledCall
 from engine.ports import ProviderError, StorageError
-from engine.ports.server_texts import ServerTextError, ServerTexts
+from engine.ports.mcp import ServerTextError, ServerTexts
 from engine.records import StoredMessage
 from tools.clean import clean_line, reveal_name
 from tools.contract import PreparedImage, Tool, ToolContext, ToolInputError, ToolOutput, ToolRequest

@@ -16,7 +16,7 @@ from engine.machine.effects import RequestLlm
 from engine.machine.messages import Role, ToolCall, ToolResultBlock, ToolUseBlock, text_in
 from engine.machine.reply import HOOK_STOPPED
 from engine.ports import ProviderError
-from engine.ports.hooks import HookEvent
+from engine.ports.extensions import HookEvent
 from engine.records import StoredMessage
 from engine.updates import Noticed
 from tools.aliases import to_foreign

@@ -23,7 +23,7 @@ from engine.machine.states import ToolExecuting
 from engine.permissions.denials import DENY, Denials, DenyRule, parse_denial, verdict_on
 from engine.permissions.policy import Ask, Decision, Deny, Limits
 from engine.permissions.rules import Rule, RuledCall
-from engine.ports.hooks import HookEvent, HookPermission
+from engine.ports.extensions import HookEvent, HookPermission
 from tools.aliases import TranslatedCall, from_foreign, to_foreign
 from tools.contract import JsonObject, SandboxMode, ToolInputError, ToolOutput, ToolRequest, ToolSpec
 from tools.foreign_names import FOREIGN, NATIVE, native_names

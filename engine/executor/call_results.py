@@ -16,8 +16,7 @@ from engine.executor.ready_calls import ReadyCall
 from engine.executor.session import Session
 from engine.machine.messages import Block, TextBlock, ToolResultBlock, text_in
 from engine.machine.views import Omission, OmissionKind
-from engine.ports.hooks import HookEvent
-from engine.ports.instructions import PromptFile
+from engine.ports.extensions import HookEvent, PromptFile
 from engine.records import StoredMessage
 from tools.clean import reveal_name
 from tools.contract import DiffDisplay, Sandbox, ToolClass, ToolOutput, ToolRequest, ToolSpec

@@ -47,7 +47,7 @@ from engine.machine.views import (
     EarlierView,
 )
 from engine.ports import ProviderError, StorageError
-from engine.ports.hooks import HookEvent
+from engine.ports.extensions import HookEvent
 from engine.records import StoredMessage
 from engine.records.runs import CallPurpose, total_cost
 from tools.contract import JsonObject

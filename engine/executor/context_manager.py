@@ -21,8 +21,8 @@ from engine.machine.states import is_busy
 from engine.machine.turn import why_refused
 from engine.machine.views import CompactionCause, CompactionKind, ContextView, EarlierView, Omission
 from engine.ports import ConversationChanges, RecordCompaction
+from engine.ports.extensions import PromptFile
 from engine.ports.files import CheckpointUse
-from engine.ports.instructions import PromptFile
 from engine.records import StoredCompaction, StoredMessage
 from engine.updates import ConversationChanged
 from tools.contract import ToolSpec

@@ -10,7 +10,7 @@ from msgspec import Struct
 from engine.context.input_guard import GuardAction
 from engine.context.omissions import PruningRule
 from engine.diagnostics import Diagnostics
-from engine.ports.instructions import InstructionFiles, NoInstructions
+from engine.ports.extensions import InstructionFiles, NoInstructions
 
 
 class MemoryGauge(Protocol):

@@ -20,8 +20,7 @@ from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock
 from engine.machine.states import Errored, Idle, run_of
 from engine.permissions.policy import Limits
 from engine.ports import ConversationChanges, StorageError
-from engine.ports.hooks import HookEvent, HookOutcome, HookReply, HookRequest, HookRunner, RuleTest
-from engine.ports.instructions import PromptFile
+from engine.ports.extensions import HookEvent, HookOutcome, HookReply, HookRequest, HookRunner, PromptFile, RuleTest
 from engine.records import PermissionMode
 from engine.updates import ConversationChanged, HookEnded, HookStarted, Noticed
 from tools.contract import AS_IN_A_SHELL, JsonObject, JsonValue, Sandbox, SandboxMode

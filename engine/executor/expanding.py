@@ -29,8 +29,8 @@ from engine.machine.states import is_busy
 from engine.machine.texts import BUSY
 from engine.permissions.policy import Ask, Deny
 from engine.permissions.rules import Rule
-from engine.ports.invocables import Catalogue, Invocable, Invocables
-from engine.ports.server_texts import PromptField, ServerPrompt, ServerTextError, ServerTexts
+from engine.ports.extensions import Catalogue, Invocable, Invocables
+from engine.ports.mcp import PromptField, ServerPrompt, ServerTextError, ServerTexts
 from engine.updates import Noticed
 from tools.clean import clean_line
 from tools.contract import Sandbox, ToolInputError, ToolOutput

@@ -17,7 +17,7 @@ from engine.executor.requests import Receipt, Refused, RunCaps
 from engine.machine.events import Event
 from engine.permissions.rules import Rule
 from engine.ports import Write
-from engine.ports.instructions import PromptFile
+from engine.ports.extensions import PromptFile
 from engine.run_options import Effort
 from tools.todo_items import TodoList
 

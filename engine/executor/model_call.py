@@ -60,7 +60,7 @@ from engine.ports import (
     ToolCallDelta,
     UsageTold,
 )
-from engine.ports.hooks import HookEvent
+from engine.ports.extensions import HookEvent
 from engine.records import PermissionMode, StoredMessage
 from engine.records.runs import CallPurpose
 from engine.rewind.rewind import describe_restored_files

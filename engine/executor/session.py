@@ -27,14 +27,11 @@ from engine.memory.memory import Memory
 from engine.permissions.rules import Rule, RuleBook
 from engine.permissions.unreadable import DeniedFiles
 from engine.ports import Clock, Ids, Providers, Write
-from engine.ports.edit_checks import EditChecker
-from engine.ports.extensions import ExtensionSource
-from engine.ports.hooks import HookRunner
-from engine.ports.invocables import Invocables
+from engine.ports.extensions import ExtensionSource, HookRunner, Invocables
+from engine.ports.mcp import ServerTexts
 from engine.ports.profiles import Profile, Profiles
-from engine.ports.server_texts import ServerTexts
+from engine.ports.services import Closable, EditChecker
 from engine.ports.task_store import MessageTracking
-from engine.ports.trace_export import Closable
 from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.rewind.rewind import Rewinding
 from engine.updates import AgentView, ContextChanged, Publisher

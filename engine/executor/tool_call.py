@@ -52,7 +52,7 @@ from engine.permissions.hosts import NET
 from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits
 from engine.permissions.rules import Rule, suggest
 from engine.ports import StorageError
-from engine.ports.hooks import HookEvent
+from engine.ports.extensions import HookEvent
 from engine.records import ConversationRecord
 from engine.updates import Question, ToolProgressed, ToolStarted
 from tools.contract import (

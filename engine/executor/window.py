@@ -31,7 +31,7 @@ from engine.machine.views import (
     Omission,
 )
 from engine.ports import ConversationChanges, ProviderError, TokenCounter
-from engine.ports.instructions import PromptFile
+from engine.ports.extensions import PromptFile
 from engine.ports.profiles import MEMORY_TOOLS
 from engine.records import ConversationRecord, PermissionMode, StoredMessage
 from tools.contract import ToolSpec
@@ -39,7 +39,7 @@ from tools.exit_plan import NAME as EXIT_PLAN
 from tools.wording import counted
 
 if TYPE_CHECKING:
-    from engine.ports.invocables import Invocable
+    from engine.ports.extensions import Invocable
 
 
 HEADING: Final = "Skills of this agent"

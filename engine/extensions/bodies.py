@@ -14,7 +14,7 @@ from engine.permissions.command_rules import prefix_words, why_no_pattern
 from engine.permissions.foreign_rules import native_rules
 from engine.permissions.rules import Rule, parse_rule
 from engine.permissions.tool_names import ANY
-from engine.ports.invocables import Invocable, InvocableKind, InvocableOrigin
+from engine.ports.extensions import Invocable, InvocableKind, InvocableOrigin
 from tools.clean import clean
 from tools.command_access import command_access
 from tools.contract import Command, HostGate, ProcessRunner, Sandbox, ToolInputError, ToolRequest

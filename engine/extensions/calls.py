@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from engine.ports.invocables import Catalogue
+from engine.ports.extensions import Catalogue
 
 CALL: Final = re.compile(r"/(?P<name>[A-Za-z0-9_][\w.:-]{0,199})(?:\s+(?P<arguments>.*))?", re.DOTALL)
 UNTRUSTED: Final = "/{name} is a file of this project that is not trusted as it is now; /trust shows it."

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from engine.machine.views import CHARACTERS_PER_TOKEN
-from engine.ports.invocables import Invocable
+from engine.ports.extensions import Invocable
 from tools.wording import counted, one_line
 
 LONGEST_ENTRY: Final = 1_536

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from engine.ports.invocables import Invocable
+from engine.ports.extensions import Invocable
 from tools.wording import one_line
 
 FROM: Final = 16

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from engine.extensions.bodies import Body, asked_rules, body_of, with_outputs, wrapped
 from engine.extensions.skill_search import FROM, found_skills
-from engine.ports.invocables import Catalogue, Invocable, Invocables
+from engine.ports.extensions import Catalogue, Invocable, Invocables
 from tools.arguments import Arguments, object_schema
 from tools.contract import (
     JsonObject,

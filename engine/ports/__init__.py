@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.ports.models import (
     ImageBytes,
+    LimitsTold,
     ModelInfo,
     ModelMessage,
     ModelReply,
@@ -12,23 +13,34 @@ from engine.ports.models import (
     ProviderError,
     ProviderNotice,
     Providers,
+    RateLimit,
     ServerSearch,
     StreamItem,
     TextDelta,
     ThinkingDelta,
     TokenCounter,
     ToolCallDelta,
+    Unit,
     UsageTold,
 )
-from engine.ports.moves import (
+from engine.ports.profiles import Profile, ProfileError, Profiles
+from engine.ports.storage import (
     AppendMessage,
     Committed,
+    ConversationChanges,
+    DatabaseBusy,
     DeliverQueued,
     Deposit,
     DrainInboxRows,
+    Ids,
+    Imported,
+    ImportRefused,
+    ImportTerms,
     LimitRun,
     MakeBackground,
     Move,
+    NoConversation,
+    OwnedElsewhere,
     RecordCall,
     RecordCompaction,
     RecordEvent,
@@ -36,22 +48,10 @@ from engine.ports.moves import (
     RemoveQueued,
     SetContext,
     SetView,
+    StorageError,
     SuppressWakes,
     Write,
 )
-from engine.ports.profiles import Profile, ProfileError, Profiles
-from engine.ports.rate_limits import LimitsTold, RateLimit, Unit
-from engine.ports.storage import (
-    ConversationChanges,
-    DatabaseBusy,
-    Imported,
-    ImportRefused,
-    ImportTerms,
-    NoConversation,
-    OwnedElsewhere,
-    StorageError,
-)
-from engine.ports.system import Ids
 from tools.clock import Clock
 
 __all__ = [

@@ -1,17 +1,47 @@
-"""Interfaces of model providers."""
+"""Interfaces of model providers, rate limits, and values of a growing list of messages."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from typing import Protocol, TypeAlias, runtime_checkable
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from msgspec import Struct, field
 
 from engine.machine.messages import Block, Role, StopReason, Usage
-from engine.ports.rate_limits import LimitsTold, RateLimit
 from engine.run_options import Effort
 from tools.contract import ToolSpec
 from tools.web.contract import WebQuery, WebSource
+
+
+class Unit(StrEnum):
+    """The quantity that a limit counts."""
+
+    REQUESTS = "requests"
+    TOKENS = "tokens"
+    """Input and output together."""
+    INPUT = "input tokens"
+    OUTPUT = "output tokens"
+
+
+class RateLimit(Struct, frozen=True):
+    """The most that a model takes in a minute."""
+
+    unit: Unit
+    limit: int
+    """Limit, at least 1."""
+    remaining: int | None = None
+    """The part that is unused; None where only the limit is known."""
+    full_in: float | None = None
+    """Seconds, from 0 to 60, until all of it is unused again; None where unknown."""
+    counts_cached: bool = True
+    """False where input read from the provider's cache is free of the limit, as it is at Anthropic."""
+
+
+class LimitsTold(Struct, frozen=True):
+    """The limits in the head of an answer; the first item of its stream."""
+
+    limits: tuple[RateLimit, ...]
 
 
 class ModelMessage(Struct, frozen=True):
@@ -231,3 +261,41 @@ class Providers(Protocol):
     async def close(self) -> None:
         """Close all of them."""
         ...
+
+
+T = TypeVar("T")
+LAST: Final = 8
+"""Messages at the end of a request that may differ in the next one."""
+
+
+class GrowingValues(Generic[T]):
+    """Values of the messages of the last request; the next one computes those of its new messages only."""
+
+    def __init__(self, value_of: Callable[[ModelMessage], T]) -> None:
+        self._value_of = value_of
+        self._messages: tuple[ModelMessage, ...] = ()
+        self._values: list[T] = []
+
+    def of(self, messages: tuple[ModelMessage, ...]) -> Sequence[T]:
+        """The value of each message, in order; not to be kept, for the next request changes it."""
+        same = common_start(self._messages, messages)
+        del self._values[same:]
+        self._values.extend(map(self._value_of, messages[same:]))
+        self._messages = messages
+        return self._values
+
+
+def common_start(before: tuple[ModelMessage, ...], now: tuple[ModelMessage, ...]) -> int:
+    """Number of messages at the beginning that are equal in both.
+
+    A request ends otherwise than the one before, so the last messages are looked at one by one; the rest is compared
+    at once, which takes 10 ns for each message that is the same object.
+    """
+    count = min(len(before), len(now))
+    for _ in range(LAST):
+        if not count or before[count - 1] == now[count - 1]:
+            break
+        count -= 1
+    if before[:count] == now[:count]:
+        return count
+    return next((place for place in range(count) if before[place] != now[place]), count)

@@ -9,7 +9,7 @@ from typing import TypeAlias, cast
 import msgspec
 
 from engine.ports import ModelMessage, ModelRequest
-from engine.ports.growing_values import common_start
+from engine.ports.models import common_start
 from engine.providers.wire import encode_json, tool_ids
 from tools.contract import JsonObject, JsonValue
 from tools.shedding import SheddingOrder, shedding

@@ -13,8 +13,20 @@ from msgspec.structs import replace
 from engine.machine.messages import Origin, Role
 from engine.machine.states import State, is_busy
 from engine.ports import Clock, Ids
-from engine.ports.files import Coverage, FileChange, FilesError, FileState, Folders, Restored, same_state
-from engine.ports.turns import BranchRow, FileStep, NewBranch, StepKind, StepState
+from engine.ports.files import (
+    BranchRow,
+    Coverage,
+    FileChange,
+    FilesError,
+    FileState,
+    FileStep,
+    Folders,
+    NewBranch,
+    Restored,
+    StepKind,
+    StepState,
+    same_state,
+)
 from engine.records import ConversationRecord, StoredMessage
 from engine.rewind.turn_recorder import TurnRecorder
 from engine.rewind.values import (

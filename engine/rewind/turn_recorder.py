@@ -17,8 +17,18 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.ports import Clock, Ids, StorageError
-from engine.ports.files import Coverage, FileChange, FilesError, FileState, Folders, FolderSnapshot, same_state
-from engine.ports.turns import FileStep, StepKind, StepState
+from engine.ports.files import (
+    Coverage,
+    FileChange,
+    FilesError,
+    FileState,
+    FileStep,
+    Folders,
+    FolderSnapshot,
+    StepKind,
+    StepState,
+    same_state,
+)
 from engine.records import ConversationRecord
 from tools.files.protected import looks_secret
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from engine.ports import StorageError
-from engine.ports.database_waits import DatabaseWaits
+from engine.ports.storage import DatabaseWaits
 from engine.store.connection import Transactions, open_connections
 from engine.store.faults import (
     DamagedDatabase,

@@ -17,7 +17,7 @@ import aiosqlite
 
 from engine.codec import CodecError
 from engine.ports import StorageError
-from engine.ports.database_waits import DatabaseWaits
+from engine.ports.storage import DatabaseWaits
 from engine.store.faults import NewerDatabase, WritingStopped, is_busy, sentence, unreadable
 from engine.store.migrations import VERSION, version_of
 from tools.shedding import SheddingOrder, shedding

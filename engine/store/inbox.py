@@ -11,7 +11,7 @@ import msgspec
 from engine.codec import CodecError, decode_blocks, encode_blocks, storable
 from engine.machine.messages import Block, NewMessage, Origin, Role
 from engine.ports import AppendMessage, DrainInboxRows
-from engine.ports.agent_store import USER
+from engine.ports.storage import USER
 from engine.records import Delivery, QueuedMessage, StoredMessage
 from engine.store.connection import reads, writes
 from engine.store.events import EventBatch

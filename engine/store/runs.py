@@ -17,7 +17,7 @@ from engine.machine.effects import FinishRun, RunStatus, SaveRoute, StartRun, St
 from engine.machine.messages import Usage
 from engine.machine.states import STATE_NAMES, Idle
 from engine.ports import LimitRun, StorageError
-from engine.ports.run_store import QUEUED, CancelRequest, RunOverview
+from engine.ports.storage import QUEUED, CancelRequest, RunOverview
 from engine.records.runs import CallPurpose, CallStatus, ModelCall, ModelUsage, RunAgents, RunRecord, total_cost
 from engine.store.connection import reads, reads_long, writes
 from engine.store.model_calls import read_run_usage, record_model_call

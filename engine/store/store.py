@@ -12,7 +12,7 @@ from pathlib import Path
 
 from engine.codec import storable
 from engine.ports import Committed, ConversationChanges, Move, OwnedElsewhere, StorageError
-from engine.ports.database_waits import DatabaseWaits
+from engine.ports.storage import DatabaseWaits
 from engine.records import (
     Attachment,
     ConversationQuery,

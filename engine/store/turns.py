@@ -14,8 +14,17 @@ import msgspec
 from engine.codec import CodecError, decode_state, readable_blocks, storable
 from engine.machine.messages import Block, ImageBlock, TextBlock, ToolUseBlock, text_in
 from engine.machine.states import is_busy
-from engine.ports.files import Coverage, FileChange
-from engine.ports.turns import BranchRow, FileStep, NewBranch, PromptRow, Rewound, StepKind, StepState
+from engine.ports.files import (
+    BranchRow,
+    Coverage,
+    FileChange,
+    FileStep,
+    NewBranch,
+    PromptRow,
+    Rewound,
+    StepKind,
+    StepState,
+)
 from engine.records.runs import TurnDigest, TurnNote, TurnSummary
 from engine.store.connection import Transactions, reads, writes
 from engine.store.conversations import require_conversation

@@ -13,7 +13,15 @@ from engine.api.conversation import ConversationApi, Unsubscribe
 from engine.api.engine import EngineApi
 from engine.executor.requests import ConversationOptions, RunCaps
 from engine.ports import ModelInfo
-from engine.ports.hooks import HookEvent, HookObserver, HookOutcome, HookPermission, HookReply, HookRequest, HookVerdict
+from engine.ports.extensions import (
+    HookEvent,
+    HookObserver,
+    HookOutcome,
+    HookPermission,
+    HookReply,
+    HookRequest,
+    HookVerdict,
+)
 from engine.records import AgentFacts, ConversationRecord
 from engine.updates import Update
 from phoenix_tui.features.custom_commands import CustomCommand
@@ -120,7 +128,7 @@ class TextReader(Protocol):
 
 
 class UnsavedTexts:
-    """Implements `engine.ports.hooks.HookRunner`: a check by the editor around calls that read or change a file."""
+    """A `HookRunner`: a check by the editor around calls that read or change a file."""
 
     def __init__(self) -> None:
         self.editor: TextReader | None = None

@@ -21,7 +21,7 @@ from engine.machine.messages import Origin, Role, ToolCall, ToolResult, ToolStat
 from engine.machine.states import AwaitingApproval, Cancelling, Errored, Idle, State, ToolExecuting
 from engine.machine.texts import CUT_OFF
 from engine.ports import ModelInfo
-from engine.ports.invocables import Catalogue, Invocable
+from engine.ports.extensions import Catalogue, Invocable
 from engine.records import StoredMessage
 from engine.records.runs import CallPurpose, CallStatus, ModelCall, total_cost
 from engine.updates import (

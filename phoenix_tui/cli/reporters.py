@@ -13,7 +13,7 @@ from engine.executor.event_hooks import REFUSED_BY_HOOK
 from engine.machine.messages import Origin, Role, ToolStatus, ToolUseBlock, attached_in, text_in
 from engine.machine.states import RETRIES, AwaitingSubagents, Completed, Failed
 from engine.machine.texts import SUMMARIZED, without_keys
-from engine.ports.hooks import HookOutcome
+from engine.ports.extensions import HookOutcome
 from engine.ports.mcp import ServerOrigin, ServerState, ServerView
 from engine.records import AgentFacts, ConversationRecord, StoredMessage
 from engine.updates import (

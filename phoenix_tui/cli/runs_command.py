@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 from msgspec import Struct
 
-from engine.ports.run_store import QUEUED, RunOverview
-from engine.ports.traces import Traces
+from engine.ports.storage import QUEUED, RunOverview, Traces
 from engine.records.events import EventSnapshot, StoredEvent
 from engine.records.traces import Trace, TraceSpan
 from phoenix_tui.cli.arguments import CommandArguments

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from engine.executor.requests import NeedsYes
-from engine.ports.invocables import EMPTY
-from engine.ports.server_texts import ServerPrompt, ServerResource, ServerTextError, ServerTexts
+from engine.ports.extensions import EMPTY
+from engine.ports.mcp import ServerPrompt, ServerResource, ServerTextError, ServerTexts
 from engine.records import ConversationQuery, ConversationRecord, ConversationSummary, PermissionMode, unstored_record
 from engine.run_options import LEVELS, Effort
 from phoenix_tui.commands.run import CommandContext

@@ -11,7 +11,7 @@ from textual.app import App
 
 from engine.api.conversation import ConversationApi
 from engine.api.engine import RewindApi
-from engine.ports.turns import BranchRow
+from engine.ports.files import BranchRow
 from engine.records import SearchHit
 from engine.rewind.values import Preview, RewindList, RewindPoint, RewindScope
 from phoenix_tui.commands.context import run_compact

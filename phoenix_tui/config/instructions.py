@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from engine.ports.instructions import FileOwner, PromptFile, PromptFileKind
+from engine.ports.extensions import FileOwner, PromptFile, PromptFileKind
 from phoenix_tui.config.imports import DEPTH, MOST_IMPORTS, import_names, import_path, imported
 from phoenix_tui.config.project import (
     FILE_LIMIT,

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec import Struct
 
 from engine.extensions.calls import CALL, why_not_called
-from engine.ports.invocables import Catalogue, Invocable, InvocableKind, WaitingInvocable
+from engine.ports.extensions import Catalogue, Invocable, InvocableKind, WaitingInvocable
 from tools.clean import reveal
 from tools.wording import one_line
 
 if TYPE_CHECKING:
     from engine.executor.requests import NeedsYes
-    from engine.ports.server_texts import ServerPrompt
+    from engine.ports.mcp import ServerPrompt
 
 MOST_FOUND: Final = 50
 LONGEST_MEANING: Final = 200

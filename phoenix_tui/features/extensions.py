@@ -14,8 +14,8 @@ from engine.executor.requests import EngineError
 from engine.extensions.bodies import asked_rules
 from engine.extensions.hooks.definitions import Hook, HookSet
 from engine.machine.views import CHARACTERS_PER_TOKEN
-from engine.ports.edit_checks import LanguageServers
-from engine.ports.invocables import Catalogue, Invocable, InvocableKind, InvocableProblem, WaitingInvocable
+from engine.ports.extensions import Catalogue, Invocable, InvocableKind, InvocableProblem, WaitingInvocable
+from engine.ports.services import LanguageServers
 from phoenix_tui.features.custom_commands import InvocablesApi
 from phoenix_tui.features.front_end import FrontEnd, Option
 from phoenix_tui.features.service_interfaces import HooksApi

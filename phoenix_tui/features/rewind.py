@@ -20,7 +20,7 @@ from tools.wording import counted
 if TYPE_CHECKING:
     from engine.api.conversation import ConversationApi
     from engine.api.engine import EngineApi, RewindApi
-    from engine.ports.turns import BranchRow
+    from engine.ports.files import BranchRow
 
 NOTHING_SAID: Final = "There are no prompts to rewind to yet."
 NAMES: Final = 3

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engine.extensions.hooks.definitions import Hook, HookSet
     from engine.extensions.hooks.history import HookRun
     from engine.ports import Profile
-    from engine.ports.hooks import HookReply
+    from engine.ports.extensions import HookReply
     from engine.records import ConversationRecord
     from phoenix_tui.config.profile_files import ProfileTrouble
     from phoenix_tui.config.project import Project

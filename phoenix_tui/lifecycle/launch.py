@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from engine.api.engine import EngineApi, LibraryApi, NotesApi, RewindApi, StatisticsApi
     from engine.diagnostics import Diagnostics
     from engine.executor.requests import ConversationOptions
-    from engine.ports.edit_checks import LanguageServers
     from engine.ports.mcp import McpServers
-    from engine.ports.services import ServiceRunner
+    from engine.ports.services import LanguageServers, ServiceRunner
     from engine.records import Recovery
     from phoenix_tui.features.custom_commands import InvocablesApi
     from phoenix_tui.features.service_interfaces import (

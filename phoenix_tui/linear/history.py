@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final
 
 from engine.api.conversation import ConversationApi
-from engine.ports.files import FileChange
-from engine.ports.turns import BranchRow
+from engine.ports.files import BranchRow, FileChange
 from engine.rewind.values import Preview, PreviewFile, RewindList, RewindPoint, RewindScope
 from engine.search import SearchSyntaxError, parse_search
 from phoenix_tui.features.changes import ChangeSet, ShownFile, changes_in_view, without_lines

@@ -15,8 +15,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.ports.files import FileChange
-from engine.ports.turns import BranchRow
+from engine.ports.files import BranchRow, FileChange
 from engine.rewind.values import Preview, PreviewFile, RewindList, RewindPoint, RewindScope
 from phoenix_tui.features.changes import ShownFile, files_of, sign_of, when, words_of
 from phoenix_tui.features.rewind import HowFar, Instead, OtherWay, RewindTarget

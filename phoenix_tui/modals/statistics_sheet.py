@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.widgets import Static, TextArea
 
 from engine.ports import StorageError
-from engine.ports.traces import Traces
+from engine.ports.storage import Traces
 from engine.records.traces import SpanStatus, Trace, TraceSpan
 from phoenix_tui.features.cost import RANGES, StatisticsBy, StatisticsReport, statistics_report
 from phoenix_tui.keys.active_keys import hint

@@ -7,7 +7,7 @@ from typing import Final
 
 from engine.extensions.hooks.definitions import Hook
 from engine.extensions.hooks.history import HookRun
-from engine.ports.hooks import HookOutcome, HookReply
+from engine.ports.extensions import HookOutcome, HookReply
 from tools.clean import clean, reveal, reveal_line
 
 OUTCOMES: Final = {

@@ -19,11 +19,10 @@ from engine.executor.session import NEVER, Ports
 from engine.extensions.mcp.hub import McpHub
 from engine.memory.memory import Memory, NoteFolder
 from engine.permissions.rules import RuleBook
-from engine.ports.database_waits import DatabaseWaits
-from engine.ports.extensions import ExtensionSource
+from engine.ports.extensions import ExtensionSource, HookRunner
 from engine.ports.files import CheckpointLimits, Folders
-from engine.ports.hooks import HookRunner
 from engine.ports.profiles import Profiles
+from engine.ports.storage import DatabaseWaits
 from engine.rewind.rewind import Rewinding
 from engine.rewind.snapshots.disabled import SWITCHED_OFF, NoFolders
 from engine.rewind.snapshots.folders import CheckpointFolders

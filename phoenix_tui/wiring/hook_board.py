@@ -13,7 +13,7 @@ from engine.executor.requests import EngineError
 from engine.extensions.hooks.definitions import Hook, HookSet
 from engine.extensions.hooks.file_hooks import FileHooks
 from engine.extensions.hooks.history import HookRun
-from engine.ports.hooks import HookEvent, HookReply, HookRequest
+from engine.ports.extensions import HookEvent, HookReply, HookRequest
 from engine.records import ConversationRecord, PermissionMode
 from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.config.hook_files import HookFiles

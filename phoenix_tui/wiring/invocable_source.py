@@ -15,8 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.executor.requests import EngineError
-from engine.ports.extensions import ExtensionPrompt
-from engine.ports.invocables import EMPTY, Catalogue, Invocable, WaitingInvocable, chosen_skills
+from engine.ports.extensions import EMPTY, Catalogue, ExtensionPrompt, Invocable, WaitingInvocable, chosen_skills
 from engine.records import ConversationRecord
 from phoenix_tui.config.sources.kinds import SourceKind
 from phoenix_tui.config.sources.project_sources import ProjectSources

@@ -27,7 +27,7 @@ TOPIC: Final = "lsp"
 
 
 class LanguageServerBoard:
-    """Implements `engine.ports.edit_checks.EditChecker` and `LanguageServers`."""
+    """Implements `engine.ports.services.EditChecker` and `LanguageServers`."""
 
     def __init__(
         self, setup: Setup, environment: Mapping[str, str], processes: Processes, answers: AllowedFolders

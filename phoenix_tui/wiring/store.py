@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from math import inf
 
-from engine.ports.database_waits import DatabaseWaits
+from engine.ports.storage import DatabaseWaits
 from engine.store import BUSY_SECONDS, Store, StorePaths, open_ephemeral_store, open_store
 from engine.store.opening import Remains
 from phoenix_tui.config.paths import Paths

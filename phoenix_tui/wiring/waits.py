@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.ports.database_waits import PATIENCE, DatabaseWaits
+from engine.ports.storage import PATIENCE, DatabaseWaits
 from phoenix_tui.cli.output import write_progress
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.text.server_text import WAITING, say_once

@@ -15,7 +15,7 @@ from textual.timer import Timer
 from engine.api.conversation import ConversationApi
 from engine.api.errors import ENGINE_ERRORS
 from engine.ports import ConversationChanges
-from engine.ports.database_waits import DatabaseWaits
+from engine.ports.storage import DatabaseWaits
 from engine.records import Attachment
 from phoenix_tui.features.drafts import Unsent, ahead_of, joined, parsed
 from phoenix_tui.text.labels import Tone

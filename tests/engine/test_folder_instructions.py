@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import TextBlock, ToolResultBlock, text_in
-from engine.ports.instructions import PromptFile, PromptFileKind
+from engine.ports.extensions import PromptFile, PromptFileKind
 from tests.support.engine import EngineHarness, engine_harness
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.files.ledger import ReadLedger

@@ -25,7 +25,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, cast
 
-from engine.ports.hooks import HookEvent
+from engine.ports.extensions import HookEvent
 from tests.peers.rows import Row, heading, judged, told
 from tests.support.cli import Phoenix, Ran, with_claude
 from tests.support.loopback import Answer, Loopback, serve

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from engine.ports import ConversationChanges
-from engine.ports.hooks import HookEvent, HookRequest
+from engine.ports.extensions import HookEvent, HookRequest
 from engine.records import PermissionMode
 from phoenix_tui.config.paths import find_paths
 from phoenix_tui.wiring.backend import own_paths

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.ports.instructions import FileOwner
+from engine.ports.extensions import FileOwner
 from phoenix_tui.config.instructions import Instructions
 from phoenix_tui.config.project import find_project
 from phoenix_tui.config.sources.project_sources import ProjectSources

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from engine.context.measure import Filling, Measured, WindowPart
 from engine.machine.messages import Usage
 from engine.machine.views import EarlierView, OmissionKind
-from engine.ports.turns import BranchRow
+from engine.ports.files import BranchRow
 from engine.records import SearchAnswer, SearchHit
 from engine.rewind.values import PreviewFile, Takeback
 from engine.search import SearchQuery, Speaker

@@ -18,10 +18,9 @@ from engine.machine.messages import Usage
 from engine.memory.memory import Memory, NoteFolder
 from engine.permissions.rules import KeptRule
 from engine.ports import Provider, ProviderError
-from engine.ports.edit_checks import EditChecker
-from engine.ports.extensions import ExtensionSource
-from engine.ports.hooks import HookRunner
+from engine.ports.extensions import ExtensionSource, HookRunner
 from engine.ports.profiles import GENERAL, Profile, ProfileError
+from engine.ports.services import EditChecker
 from engine.records import PermissionMode
 from engine.store import Store, StorePaths, open_store
 from engine.updates import Update

@@ -32,7 +32,7 @@ from engine.machine.states import (
 from engine.machine.stop_cause import StopCause
 from engine.permissions.rules import Rule
 from engine.ports import ConversationChanges, ModelInfo
-from engine.ports.database_waits import DatabaseWaits
+from engine.ports.storage import DatabaseWaits
 from engine.records import (
     Attachment,
     ConversationQuery,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from engine.ports.invocables import Catalogue, Invocable, WaitingInvocable
+from engine.ports.extensions import Catalogue, Invocable, WaitingInvocable
 
 
 class NoInvocables:

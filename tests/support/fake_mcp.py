@@ -6,8 +6,17 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from engine.ports.mcp import ServerDefinition, ServerOrigin, ServerState, ServerView, SignInAddress
-from engine.ports.server_texts import PromptField, ServerPrompt, ServerResource, ServerTextError
+from engine.ports.mcp import (
+    PromptField,
+    ServerDefinition,
+    ServerOrigin,
+    ServerPrompt,
+    ServerResource,
+    ServerState,
+    ServerTextError,
+    ServerView,
+    SignInAddress,
+)
 from engine.records import ConversationRecord
 from tools.contract import ToolOutput
 
@@ -33,7 +42,7 @@ PLAN = ServerPrompt("mcp__files__plan", "files", "plan")
 
 
 class FakeTexts:
-    """Implements `engine.ports.server_texts.ServerTexts` for a server `files`."""
+    """Implements `engine.ports.mcp.ServerTexts` for a server `files`."""
 
     def __init__(self, *prompts: ServerPrompt, resources: Sequence[ServerResource] = ()) -> None:
         self.all, self.listed = prompts, resources

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.machine.states import State, is_busy
-from engine.ports.files import Coverage, FileChange, FileKind, FileState, Restored
-from engine.ports.turns import BranchRow
+from engine.ports.files import BranchRow, Coverage, FileChange, FileKind, FileState, Restored
 from engine.records import ConversationRecord
 from engine.rewind.rewind import BUSY
 from engine.rewind.values import (

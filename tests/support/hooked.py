@@ -12,7 +12,7 @@ from typing import Any
 from engine.executor.engine_settings import EngineSettings
 from engine.extensions.hooks.file_hooks import FileHooks
 from engine.machine.messages import TextBlock
-from engine.ports.hooks import HookEvent, HookReply
+from engine.ports.extensions import HookEvent, HookReply
 from engine.updates import MessageSaved, Noticed, ToolEnded
 from phoenix_tui.config.hook_files import HookFiles
 from phoenix_tui.config.sources.project_sources import ProjectSources

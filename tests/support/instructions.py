@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from engine.ports.instructions import FileOwner, PromptFile, PromptFileKind
+from engine.ports.extensions import FileOwner, PromptFile, PromptFileKind
 
 
 class FixedInstructions(Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from engine.ports.invocables import Catalogue
+from engine.ports.extensions import Catalogue
 from phoenix_tui.config.sources.catalogues import CatalogueReader
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile

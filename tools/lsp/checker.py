@@ -75,7 +75,7 @@ _Key = tuple[str, tuple[str, ...], Path, Sandbox]
 
 
 class LanguageServerChecks:
-    """Implements `engine.ports.edit_checks.EditChecker` and `LanguageServers`."""
+    """Implements `engine.ports.services.EditChecker` and `LanguageServers`."""
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from engine.ports.hooks import HookEvent
+from engine.ports.extensions import HookEvent
 from tools.clean import clean_line
 
 LIMITS: Final[Mapping[HookEvent, float]] = {HookEvent.USER_PROMPT_SUBMIT: 30.0, HookEvent.SESSION_END: 5.0}

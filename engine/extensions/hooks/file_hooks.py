@@ -18,7 +18,7 @@ from engine.extensions.hooks.history import LONGEST, HookHistory, HookRun
 from engine.extensions.hooks.inputs import hook_object, hook_text
 from engine.extensions.hooks.matching import LONGEST_SUBJECT, matches
 from engine.extensions.hooks.output import verdict_of_program
-from engine.ports.hooks import HookEvent, HookObserver, HookOutcome, HookReply, HookRequest, HookVerdict
+from engine.ports.extensions import HookEvent, HookObserver, HookOutcome, HookReply, HookRequest, HookVerdict
 from engine.ports.services import ServiceRunner
 from engine.records import ConversationRecord
 from tools.clock import Clock
@@ -82,7 +82,7 @@ class _Occasion(Struct, frozen=True):
 
 
 class FileHooks(Struct, eq=False):
-    """Implements `engine.ports.hooks.HookRunner`."""
+    """Implements `engine.ports.extensions.HookRunner`."""
 
     source: HookSource
     services: ServiceRunner

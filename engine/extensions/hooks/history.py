@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from engine.ports.hooks import HookReply
+from engine.ports.extensions import HookReply
 
 MOST: Final = 20
 LONGEST: Final = 16_384

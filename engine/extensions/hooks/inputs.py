@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from engine.ports.hooks import HookRequest
+from engine.ports.extensions import HookRequest
 from engine.records import PermissionMode
 from tools.contract import JsonObject, JsonValue
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.ports.hooks import HookOutcome, HookPermission, HookReply
+from engine.ports.extensions import HookOutcome, HookPermission, HookReply
 from tools.contract import JsonObject, JsonValue
 
 _ORDER: Final = tuple(HookPermission)

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from engine.ports.hooks import NO_VERDICT, HookEvent, HookOutcome, HookPermission, HookVerdict
+from engine.ports.extensions import NO_VERDICT, HookEvent, HookOutcome, HookPermission, HookVerdict
 from tools.clean import clean, clean_line
 from tools.contract import JsonObject
 

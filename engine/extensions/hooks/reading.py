@@ -9,7 +9,7 @@ from typing import Final, cast
 from engine.extensions.hooks.definitions import LIMITS, LONGEST, MOST_HOOKS, USUAL, Hook, HookFile, HookProblem
 from engine.extensions.hooks.located_json import LocatedError, LocatedObject, located
 from engine.extensions.hooks.matching import why_no_matcher
-from engine.ports.hooks import HookEvent
+from engine.ports.extensions import HookEvent
 
 MOST_BYTES: Final = 256 * 1024
 LONGEST_COMMAND: Final = 8_192

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from engine.extensions.mcp.catalogue_cache import Catalogue
 from engine.extensions.mcp.connection import ServerConnection
 from engine.extensions.mcp.names import tool_name
-from engine.ports.mcp import ServerState
-from engine.ports.server_texts import PromptField, ServerPrompt, ServerResource, ServerTextError
+from engine.ports.mcp import PromptField, ServerPrompt, ServerResource, ServerState, ServerTextError
 from engine.records import ConversationRecord
 from tools.clean import clean_line
 from tools.contract import ImageReader, ToolContext, ToolOutput
@@ -62,7 +61,7 @@ class _Kept(Struct, frozen=True):
 
 
 class HubTexts(Struct, eq=False):
-    """Implements `engine.ports.server_texts.ServerTexts`."""
+    """Implements `engine.ports.mcp.ServerTexts`."""
 
     servers: Connections
     images: ImageReader

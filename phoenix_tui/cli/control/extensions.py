@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from engine.extensions.hooks.inputs import hook_object
 from engine.extensions.hooks.matching import LONGEST_SUBJECT, matches, why_no_matcher
 from engine.extensions.hooks.output import verdict_of_object
-from engine.ports.hooks import HookEvent, HookObserver, HookOutcome, HookReply, HookRequest, HookVerdict
+from engine.ports.extensions import HookEvent, HookObserver, HookOutcome, HookReply, HookRequest, HookVerdict
 from engine.ports.profiles import Profile, Profiles
 from engine.records import ConversationRecord
 from phoenix_tui.cli.blocks import encode
@@ -282,7 +282,7 @@ class HostMatcher(Struct, frozen=True):
 
 
 class HostHooks:
-    """Implements `engine.ports.hooks.HookRunner`, and is a part of the handshake."""
+    """Implements `engine.ports.extensions.HookRunner`, and is a part of the handshake."""
 
     def __init__(self, host: Host) -> None:
         self._host = host

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.ports.invocables import (
+from engine.ports.extensions import (
     Catalogue,
     Invocable,
     InvocableKind,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.extensions.template import MOST_ARGUMENTS
-from engine.ports.invocables import Invocable, InvocableKind, InvocableOrigin, InvocableProblem
+from engine.ports.extensions import Invocable, InvocableKind, InvocableOrigin, InvocableProblem
 from engine.run_options import Effort
 from phoenix_tui.config.claude_words import LINES
 from phoenix_tui.config.flag_rules import listed

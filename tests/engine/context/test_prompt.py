@@ -11,7 +11,7 @@ from engine.context.agent_prompt import agent_sections
 from engine.context.estimate import text_tokens
 from engine.context.prompt import PromptFacts, dynamic_section, sections, static_prompt
 from engine.context.prompt_section import PromptMode, section, tagged
-from engine.ports.instructions import PromptFile, PromptFileKind
+from engine.ports.extensions import PromptFile, PromptFileKind
 from engine.ports.profiles import Profile
 from engine.records import AgentFacts, SpawnMode
 from tools.contract import SandboxMode, ToolClass, ToolSpec

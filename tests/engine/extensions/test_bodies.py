@@ -11,7 +11,7 @@ import pytest
 
 from engine.extensions import bodies
 from engine.extensions.bodies import asked_rules, body_of, with_outputs, wrapped
-from engine.ports.invocables import Invocable, InvocableKind, InvocableOrigin
+from engine.ports.extensions import Invocable, InvocableKind, InvocableOrigin
 from tests.support.engine import until
 from tests.support.program import alive, mark
 from tools.contract import UNCONFINED, ToolInputError

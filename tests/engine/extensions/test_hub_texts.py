@@ -8,7 +8,7 @@ import pytest
 
 from engine.executor.expanding import parse_values
 from engine.extensions.mcp.catalogue_cache import Catalogue
-from engine.ports.server_texts import PromptField, ServerTextError
+from engine.ports.mcp import PromptField, ServerTextError
 from tests.support.mcp_hubs import hub_in, stdio
 from tools.mcp_host.protocol import Item, PromptArgument
 

@@ -9,7 +9,7 @@ import pytest
 
 from engine.extensions.skill_search import FROM, MOST_FOUND, NONE, found_skills
 from engine.extensions.skill_tool import SkillTool
-from engine.ports.invocables import Catalogue, Invocable, InvocableKind, InvocableOrigin
+from engine.ports.extensions import Catalogue, Invocable, InvocableKind, InvocableOrigin
 from tools.contract import ToolContext, ToolInputError
 
 

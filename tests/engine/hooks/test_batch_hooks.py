@@ -14,7 +14,7 @@ from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.machine.messages import text_in
 from engine.machine.states import Idle
 from engine.ports import ConversationChanges
-from engine.ports.hooks import HookEvent
+from engine.ports.extensions import HookEvent
 from engine.records import PermissionMode
 from engine.updates import MessageSaved, RunEnded
 from tests.support.engine import StubTool, until

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.machine.states import Idle
-from engine.ports.turns import StepKind
+from engine.ports.files import StepKind
 from engine.records import ConversationQuery
 from engine.rewind.rewind import BUSY, NOT_FOUND_OUT, CannotRewind
 from engine.rewind.values import RewindScope

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.ports import ConversationChanges
-from engine.ports.turns import StepState
+from engine.ports.files import StepState
 from engine.rewind.snapshots import contents
 from engine.rewind.values import Changed, RewindScope
 from tests.support.rewinding import Deed, Scene, scene

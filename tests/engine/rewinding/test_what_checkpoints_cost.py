@@ -13,8 +13,7 @@ import pytest
 
 from engine.conversation import Conversation
 from engine.ports import ConversationChanges
-from engine.ports.files import CheckpointLimits
-from engine.ports.turns import StepKind
+from engine.ports.files import CheckpointLimits, StepKind
 from engine.records import PermissionMode
 from engine.rewind.rewind import NOT_KEPT
 from engine.rewind.values import RewindScope

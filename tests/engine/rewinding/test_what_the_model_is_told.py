@@ -6,8 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine.machine.messages import TextBlock
-from engine.ports.files import FileChange, FileKind, FileState
-from engine.ports.turns import FileStep, StepKind, StepState
+from engine.ports.files import FileChange, FileKind, FileState, FileStep, StepKind, StepState
 from engine.rewind.rewind import find_changed_paths, format_note
 from engine.rewind.values import RewindScope
 from tests.support.rewinding import Scene, scene

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.ports import ConversationChanges, DatabaseBusy, database_waits
-from engine.ports.database_waits import DatabaseWaits
+from engine.ports import ConversationChanges, DatabaseBusy, storage
+from engine.ports.storage import DatabaseWaits
 from engine.store import Store, StorePaths, open_store
 from tests.support.engine import until
 from tests.support.storage import new_conversation
@@ -31,7 +31,7 @@ def held(paths: StorePaths) -> Iterator[sqlite3.Connection]:
 
 @pytest.fixture(autouse=True)
 def told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database_waits, "TOLD_AFTER", 0.01)
+    monkeypatch.setattr(storage, "TOLD_AFTER", 0.01)
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ async def test_a_wait_has_an_end(store: Store, paths: StorePaths) -> None:
 async def test_an_end_of_phoenix_ends_every_wait(
     store: Store, paths: StorePaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database_waits, "QUITTING", 0.01)
+    monkeypatch.setattr(storage, "QUITTING", 0.01)
     with held(paths):
         task = asyncio.ensure_future(store.create(new_conversation(), 1.0))
         await until(lambda: store.waits.seconds > 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.ports import ConversationChanges, OwnedElsewhere
-from engine.ports.turns import NewBranch
+from engine.ports.files import NewBranch
 from engine.records import ConversationQuery
 from engine.store import Store, StorePaths, open_store
 from engine.store.opening import open_for_reading

@@ -25,7 +25,7 @@ from engine.machine.messages import (
 )
 from engine.machine.states import Completed, Failed, Idle
 from engine.ports import AppendMessage, DrainInboxRows, RecordEvent, RecordSpan, SetContext, StorageError
-from engine.ports.agent_store import USER
+from engine.ports.storage import USER
 from engine.records import ConversationQuery
 from engine.records.events import EventKind
 from engine.records.runs import Totals

@@ -12,7 +12,7 @@ import pytest
 from engine.machine.effects import SaveToolResult
 from engine.machine.messages import TextBlock, ToolCall, ToolResult, ToolStatus
 from engine.ports import ConversationChanges
-from engine.ports.turns import NewBranch
+from engine.ports.files import NewBranch
 from engine.records import SearchHit
 from engine.search import SearchQuery, Speaker, occurrences, parse_search
 from engine.store import Store, StorePaths, open_store

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from engine.machine.effects import FinishRun, RunStatus, SaveToolResult, StartRun
 from engine.machine.messages import ToolCall, ToolResult, ToolStatus
 from engine.ports import Imported, StorageError
-from engine.ports.turns import NewBranch
+from engine.ports.files import NewBranch
 from engine.records import ConversationQuery
 from engine.search import parse_search
 from engine.store import Store, StorePaths, open_store

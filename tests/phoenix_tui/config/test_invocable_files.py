@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.ports.invocables import Catalogue
+from engine.ports.extensions import Catalogue
 from engine.run_options import Effort
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from tests.support.extended_folder import write

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.extensions.bodies import asked_rules
-from engine.ports.invocables import Invocable
+from engine.ports.extensions import Invocable
 from engine.run_options import Effort
 from tests.support.skills import catalogue, command, skill, sources_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.machine.states import AwaitingLlm, Idle, Requesting, Run, State
-from engine.ports.hooks import HookEvent
+from engine.ports.extensions import HookEvent
 from engine.updates import HookEnded, HookStarted
 from phoenix_tui.text.labels import HookInView, hook_in_view, hook_label
 

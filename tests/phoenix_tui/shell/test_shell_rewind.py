@@ -10,8 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.machine.states import AwaitingLlm, Requesting, Run
-from engine.ports.files import Coverage, Restored
-from engine.ports.turns import BranchRow
+from engine.ports.files import BranchRow, Coverage, Restored
 from engine.rewind.rewind import BUSY
 from engine.rewind.values import PreviewFile, RewindScope, Takeback
 from tests.support.fake_rewinding import FakeRewinding, change, point

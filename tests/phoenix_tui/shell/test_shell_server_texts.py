@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.ports.server_texts import ServerResource
+from engine.ports.mcp import ServerResource
 from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.support.fake_invocables import NoInvocables
 from tests.support.fake_mcp import GREET, PLAN, FakeServers, FakeTexts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.ports.invocables import Catalogue, Invocable, InvocableKind, InvocableOrigin
+from engine.ports.extensions import Catalogue, Invocable, InvocableKind, InvocableOrigin
 from phoenix_tui.features.custom_commands import CustomCommands, called_name
 from phoenix_tui.widgets.completion_popup import Token
 from phoenix_tui.widgets.completions import custom_completions

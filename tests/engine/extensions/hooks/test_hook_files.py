@@ -9,7 +9,7 @@ import pytest
 from engine.extensions.hooks.definitions import MOST_HOOKS, joined_files
 from engine.extensions.hooks.matching import matches, why_no_matcher
 from engine.extensions.hooks.reading import MOST_BYTES, read_hooks
-from engine.ports.hooks import HookEvent
+from engine.ports.extensions import HookEvent
 
 
 def file_of(**events: object) -> bytes:

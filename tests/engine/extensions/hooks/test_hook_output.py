@@ -9,7 +9,7 @@ import pytest
 
 from engine.extensions.hooks.joining import joined
 from engine.extensions.hooks.output import LONGEST_TEXT, verdict_of_program
-from engine.ports.hooks import HookEvent, HookOutcome, HookPermission, HookReply, HookVerdict
+from engine.ports.extensions import HookEvent, HookOutcome, HookPermission, HookReply, HookVerdict
 
 PRE, POST = HookEvent.PRE_TOOL_USE, HookEvent.POST_TOOL_USE
 

@@ -8,7 +8,7 @@ import pytest
 
 from engine.extensions.hooks.reading import read_hooks
 from engine.extensions.hooks.toml_reading import read_toml_hooks
-from engine.ports.hooks import HookEvent
+from engine.ports.extensions import HookEvent
 
 TOML = """\
 model = "one"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ImageBytes, ModelMessage, ModelRequest
-from engine.ports.growing_values import GrowingValues, common_start
+from engine.ports.models import GrowingValues, common_start
 from engine.providers.anthropic import to_wire as claude
 from engine.providers.openai_compatible import to_wire as openai
 from engine.providers.openai_compatible.dialect import Dialect
