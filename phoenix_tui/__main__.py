@@ -2,12 +2,11 @@
 
 import sys
 
-from phoenix_tui.lifecycle.isolation import leave_out_working_directory
+from phoenix_tui.lifecycle.process_start import fill_in, lacking, leave_out_working_directory
 
 leave_out_working_directory()
 
 from phoenix_tui.cli.names import COMMANDS, LOOK_UP, VERSION, wants_control  # noqa: E402 - nothing is imported before the folder is left out
-from phoenix_tui.lifecycle.process_start import fill_in, lacking  # noqa: E402 - as above
 
 TYPE_CHECKING = False  # importing typing would cost `--version` more than all the rest
 if TYPE_CHECKING:

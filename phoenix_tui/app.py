@@ -20,13 +20,17 @@ from textual.screen import Screen
 from phoenix_tui.keys.active_keys import hint, own, take
 from phoenix_tui.keys.key_order import KeyGate, KeyOrder, TypedEvent
 from phoenix_tui.keys.keymap import Scope, bindings, scope_of, to_textual
-from phoenix_tui.lifecycle.containment import Containment, contain_faults
+from phoenix_tui.lifecycle.containment import (
+    Containment,
+    MessageBound,
+    bound_messages,
+    contain_faults,
+    is_fault_of_removal,
+)
 from phoenix_tui.lifecycle.crash import CrashReports
 from phoenix_tui.lifecycle.launch import CannotOpen, Launch, Services
-from phoenix_tui.lifecycle.loading import load, seldom_switched
-from phoenix_tui.lifecycle.message_limit import MessageBound, bound_messages
-from phoenix_tui.lifecycle.removal_faults import is_fault_of_removal
 from phoenix_tui.lifecycle.shutdown import Shutdown
+from phoenix_tui.lifecycle.threads import load, seldom_switched
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.styles.caches import let_painted_rows_go
 from phoenix_tui.styles.themes import DARK, LIGHT, THEMES, for_terminal

@@ -178,7 +178,7 @@ def _check_headless(arguments: RunArguments) -> None:
 def _check_tools(arguments: RunArguments) -> None:
     if not arguments.allowed_tools and not arguments.disallowed_tools:
         return
-    from phoenix_tui.config.flag_rules import ALLOWED, DENIED, why_no_tools  # noqa: PLC0415 - engine, not for every start
+    from phoenix_tui.config.rules import ALLOWED, DENIED, why_no_tools  # noqa: PLC0415 - engine, not for every start
 
     why = why_no_tools(ALLOWED, arguments.allowed_tools) or why_no_tools(DENIED, arguments.disallowed_tools)
     if why:

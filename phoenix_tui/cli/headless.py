@@ -26,9 +26,8 @@ from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.outcome import RunOutcome
 from phoenix_tui.cli.output import behind_the_loop, write_progress
 from phoenix_tui.cli.reporters import Reporter
-from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
-from phoenix_tui.lifecycle.memory_limit import NO_LIMIT, MemoryLimit
 from phoenix_tui.lifecycle.stop_signals import listen
+from phoenix_tui.lifecycle.watchdogs import NO_LIMIT, LoopWatch, MemoryLimit
 from phoenix_tui.text.agent_text import count_agents, task_words
 from tools.contract import ImageRejected, JsonObject, SandboxMode, Tool, ToolClass
 from tools.json_schema import SchemaError

@@ -15,11 +15,10 @@ from msgspec.structs import replace
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.config.credentials import Credentials, load_credentials
-from phoenix_tui.config.file_sources import FileSources, file_sources
 from phoenix_tui.config.load import Layer, environment_layer, flag_layer, merge, parse_layer, user_layer
 from phoenix_tui.config.paths import Paths, find_paths
 from phoenix_tui.config.profile_layer import Agents, chosen_profile, instructed, open_profiles, with_profile
-from phoenix_tui.config.project import Project, find_project, places_of
+from phoenix_tui.config.project import FileSources, Project, file_sources, find_project, places_of
 from phoenix_tui.config.settings import ConfigError, Settings, SettingValue, narrows
 from phoenix_tui.config.trust import Trust, TrustFile, TrustStatus
 from tools.clean import clean_line, reveal_name
@@ -201,7 +200,7 @@ def _merge_settings(
 
 def _agents(paths: Paths, files: FileSources | None, gives_trust: bool, folder: Path) -> Sequence[Profile]:
     """Agents in `.claude/agents` that count in a folder; looked for where no profile has a name that was asked for."""
-    from phoenix_tui.config.sources.start_agents import StartAgents  # noqa: PLC0415 - few starts name one
+    from phoenix_tui.config.sources.agents import StartAgents  # noqa: PLC0415 - few starts name one
 
     trust = TrustFile(paths.trust_file)
     if files is None:
@@ -302,7 +301,7 @@ def _narrow_mode(layer: Layer, folder: Path, files: FileSources | None) -> None:
     names = (".claude/settings.json", ".claude/settings.local.json")
     if not any(os.path.lexists(place / name) for place in places_of(folder) for name in names):
         return
-    from phoenix_tui.config.claude_rules import MODE, default_mode  # noqa: PLC0415 - most folders have no such file
+    from phoenix_tui.config.claude_settings import MODE, default_mode  # noqa: PLC0415 - most folders have no such file
 
     mode, path = default_mode(folder, files.counts if files is not None else None)
     name = "permission_mode"

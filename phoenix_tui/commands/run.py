@@ -14,7 +14,7 @@ from phoenix_tui.features.catalogue import BY_NAME, SlashCommand, closest, split
 from phoenix_tui.features.custom_commands import is_custom
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.keys.key_order import keys_wait, let_keys_in
-from phoenix_tui.lifecycle.loading import load
+from phoenix_tui.lifecycle.threads import load
 from phoenix_tui.terminal.clipboard import Clipboard
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.notices import Notifier

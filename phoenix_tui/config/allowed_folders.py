@@ -8,8 +8,7 @@ from typing import cast
 
 from msgspec import Struct, field
 
-from phoenix_tui.config.file_lock import locked
-from phoenix_tui.config.live_files import FileStamp, stamp
+from phoenix_tui.config.shared_files import FileStamp, locked, stamp
 from tools.files.own_files import MOST_SETTINGS, read_text, write_file
 
 FILE = "language_servers.json"

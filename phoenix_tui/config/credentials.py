@@ -9,10 +9,9 @@ from typing import Any, ClassVar, cast
 
 from msgspec import Struct
 
-from phoenix_tui.config.load import line_of
+from phoenix_tui.config.load import line_of, toml_text
 from phoenix_tui.config.presets import KEY_VARIABLES, PRESETS, Preset
 from phoenix_tui.config.settings import ConfigError
-from phoenix_tui.config.toml_text import toml_text
 from tools.files.own_files import MOST_SETTINGS, close_to_others, read_text, write_file
 from tools.known_secrets import SECRETS
 from tools.process.environment import KEY_NAMES

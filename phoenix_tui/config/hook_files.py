@@ -13,10 +13,8 @@ from engine.extensions.hooks.definitions import NO_HOOKS, Hook, HookFile, HookPr
 from engine.extensions.hooks.reading import MOST_BYTES, read_hooks
 from engine.extensions.hooks.toml_reading import read_toml_hooks
 from engine.records import ConversationRecord
-from phoenix_tui.config.sources.kinds import SourceFile, SourceKind
-from phoenix_tui.config.sources.plugins import rooted
-from phoenix_tui.config.sources.project_sources import ProjectSources, read_source
-from phoenix_tui.config.sources.source_trust import TrustedSources
+from phoenix_tui.config.sources.kinds import SourceFile, SourceKind, rooted
+from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources, read_source
 from tools.clean import reveal_name
 from tools.files.own_files import make_folder
 

@@ -1,8 +1,14 @@
-"""The files that become part of the system prompt: the user's own, then a project's where it is trusted."""
+"""Files that become part of the system prompt: instructions and rules of the user and of a trusted project.
+
+`paths` in the front matter of a rule names files by globs, relative to the folder that has `.claude`: such a rule is
+for a model that reads one of them, any other for every conversation.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -10,9 +16,11 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from engine.ports.extensions import FileOwner, PromptFile, PromptFileKind
+from phoenix_tui.config.front_matter import FrontMatterError, Value, read_front_matter
 from phoenix_tui.config.imports import DEPTH, MOST_IMPORTS, import_names, import_path, imported
 from phoenix_tui.config.project import (
     FILE_LIMIT,
+    INSTRUCTIONS,
     Project,
     ProjectFile,
     find_project,
@@ -20,13 +28,19 @@ from phoenix_tui.config.project import (
     place_of,
     places_of,
 )
+from phoenix_tui.config.sources.kinds import SourceFile
+from phoenix_tui.config.sources.project_sources import read_source
 from phoenix_tui.config.trust import Trust, TrustFile
-from tools.files.own_files import read_regular
+from tools.clean import reveal_name
+from tools.contract import ToolInputError
+from tools.files.content import is_binary
+from tools.files.globs import compiled
+from tools.files.own_files import open_own, read_regular
 from tools.git.repository import has_repository
 
 if TYPE_CHECKING:
-    from phoenix_tui.config.rule_texts import RuleText
     from phoenix_tui.config.sources.project_sources import ProjectSources
+
 
 MOST_CHARACTERS: Final = 40_000
 """Characters of one file that are sent (SPEC CLAW-17)."""
@@ -106,7 +120,6 @@ class Instructions(Struct, frozen=True):
         found = [file for file in self.sources.current(folder).of(SourceKind.INSTRUCTIONS) if not file.is_users]
         if not found or self.trust.status(find_project(folder)).trust not in {Trust.GIVEN, Trust.NOT_NEEDED}:
             return ()
-        from phoenix_tui.config.rule_texts import read_rules  # noqa: PLC0415 - only where there are such files
 
         return read_rules(found, places_of(folder.resolve()))
 
@@ -229,3 +242,173 @@ def _cut(text: str, room: int, file: ProjectFile, total: int) -> str:
     more = "more than " if len(file.content) >= FILE_LIMIT else ""
     note = CUT.format(room=room, all=f"{more}{len(text):,}", each=MOST_CHARACTERS, total=total)
     return f"{text[:room].rstrip()}\n{note}".strip()
+
+
+UNTRUSTED: Final = {
+    Trust.UNKNOWN: "this folder is not trusted yet",
+    Trust.CHANGED: "files of this folder changed since you trusted it",
+    Trust.REFUSED: "your answer was not to use the files of this folder",
+}
+CLOSED: Final = "a rule denies to read it"
+LEADS_OUT: Final = "its links lead out of the folder, or nowhere"
+TOO_MANY: Final = "the files of this folder have too many bytes together"
+CUT_FAULT: Final = "only its first {most:,} characters of {all} are sent"
+
+
+def instruction_faults(own: Path, folder: Path, trust: TrustFile, is_closed: Callable[[Path], bool]) -> Iterator[str]:
+    """A sentence for each such file of a folder, of those above it up to its repository, and of the user in `own`."""
+    project = find_project(folder)
+    status = trust.status(project).trust
+    root = places_of(project.folder)[0]
+    for path in _named(project):
+        why = _unreadable(path, root) or (CLOSED if is_closed(path) else "") or UNTRUSTED.get(status, "")
+        why = why or (TOO_MANY if path in project.left_out else "")
+        if why:
+            yield f"{path} is not used: {why}."
+    for path, text in _read(own, project):
+        if len(text) > MOST_CHARACTERS and not is_closed(path):
+            known = f"{'more than ' if len(text.encode()) >= FILE_LIMIT else ''}{len(text):,}"
+            yield f"{path} is too long: {CUT_FAULT.format(most=MOST_CHARACTERS, all=known)}."
+    users = instructions_path(own)
+    if os.path.lexists(users) and (why := _unreadable(users, None)):
+        yield f"{users} is not used: {why}."
+
+
+def _named(project: Project) -> list[Path]:
+    """Instruction files that are there, with their imports that were found."""
+    there = [path for place in places_of(project.folder) if os.path.lexists(path := instructions_path(place))]
+    imported = [file.path for file in project.files if file.imported_by is not None]
+    texts = [path for path in project.left_out if path.name in INSTRUCTIONS or path.suffix == ".md"]
+    return list(dict.fromkeys([*there, *imported, *texts]))
+
+
+def _read(own: Path, project: Project) -> Iterator[tuple[Path, str]]:
+    yield from ((file.path, file.text) for file in project.instructions())
+    users = instructions_path(own)
+    if os.path.lexists(users) and not _unreadable(users, None):
+        yield users, users.read_bytes()[:FILE_LIMIT].decode("utf-8", "replace")
+
+
+def _unreadable(path: Path, root: Path | None) -> str:
+    """Reason for which a file that is there cannot be read; it may lead nowhere out of `root`."""
+    try:
+        real = path.resolve(strict=True)
+    except (OSError, RuntimeError):
+        return LEADS_OUT
+    if root is not None and not real.is_relative_to(root):
+        return LEADS_OUT
+    try:
+        os.close(open_own(real))
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+RULES: Final = Path(".claude") / "rules"
+LOCAL: Final = "CLAUDE.local.md"
+PATHS: Final = "paths"
+MOST_GLOBS: Final = 100
+"""Globs of one rule."""
+
+
+class RuleText(Struct, frozen=True):
+    """One such file, with the very bytes that were accepted."""
+
+    path: Path
+    place: Path
+    """Folder whose files it is about."""
+    content: bytes
+    globs: tuple[str, ...] = ()
+    """Files that it is for, relative to `place`; empty: for every conversation."""
+
+    @property
+    def is_local(self) -> bool:
+        """True for the file that its owner keeps out of the repository."""
+        return self.path.name == LOCAL
+
+    def is_for(self, path: Path) -> bool:
+        """True where a glob names this file, or the folder that it lies in."""
+        if not path.is_relative_to(self.place):
+            return False
+        name = path.relative_to(self.place).as_posix()
+        return any(compiled(glob).matches(name) or compiled(f"{glob}/**").matches(name) for glob in self.globs)
+
+
+class BadRule(ValueError):
+    """A rule that cannot be used; the message is a clause, with its line."""
+
+
+def read_rules(files: Iterable[SourceFile], places: list[Path]) -> list[RuleText]:
+    """The rules of these folders that can be used; `rule_faults` names the others."""
+    found: list[RuleText] = []
+    for file in files:
+        with suppress(BadRule):
+            if (rule := read_rule(file, places)) is not None:
+                found.append(rule)
+    return sorted(found, key=lambda rule: (not rule.is_local, str(rule.path)))
+
+
+def rule_faults(files: Iterable[SourceFile], places: list[Path]) -> list[str]:
+    """Sentences about rules that cannot be used, each with its file and line."""
+    faults: list[str] = []
+    for file in files:
+        try:
+            read_rule(file, places)
+        except BadRule as error:
+            faults.append(f"{reveal_name(file.path)} is not used: {error}.")
+    return faults
+
+
+def read_rule(file: SourceFile, places: list[Path]) -> RuleText | None:
+    """A rule of one of these folders; None where it is of none, or another one by now.
+
+    Raises:
+        BadRule: its front matter cannot be read, or it is no text.
+    """
+    place = next((one for one in reversed(places) if file.path in (one / LOCAL,) or _is_below(file.path, one)), None)
+    content = read_source(file, FILE_LIMIT) if place is not None else None
+    if place is None or content is None:
+        return None
+    if is_binary(content):
+        raise BadRule("it is no text")
+    if file.path.name == LOCAL:
+        return RuleText(file.path, place, content)
+    try:
+        front = read_front_matter(content.decode("utf-8", "replace"))
+    except FrontMatterError as error:
+        raise BadRule(f"line {error.line}: {error.sentence.rstrip('.')}") from error
+    if (fault := front.left_out.get(PATHS)) is not None:  # without its paths it would count everywhere
+        raise BadRule(f"line {fault.line}: {fault.sentence.rstrip('.')}")
+    globs = _globs(front.values.get(PATHS, ""), front.lines.get(PATHS, 1))
+    return RuleText(file.path, place, front.body.encode("utf-8", "replace"), globs)
+
+
+def _is_below(path: Path, place: Path) -> bool:
+    return path.is_relative_to(place / RULES)
+
+
+def _globs(value: Value, line: int) -> tuple[str, ...]:
+    """Globs of a list, or of a text with commas outside braces between them."""
+    if not isinstance(value, str | tuple):
+        raise BadRule(f"line {line}: 'paths' must be a list of globs")
+    words = _parted(value) if isinstance(value, str) else value
+    globs = tuple(word.strip().removeprefix("./").strip("/") for word in words if word.strip().strip("/"))
+    if len(globs) > MOST_GLOBS:
+        raise BadRule(f"line {line}: 'paths' has more than {MOST_GLOBS} globs")
+    for glob in globs:
+        try:
+            compiled(f"{glob}/**")
+        except ToolInputError as error:
+            raise BadRule(f"line {line}: {str(error).rstrip('.')}") from error
+    return globs
+
+
+def _parted(text: str) -> list[str]:
+    depth, parts = 0, [""]
+    for sign in text:
+        depth += (sign == "{") - (sign == "}")
+        if sign == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return parts

@@ -1,4 +1,4 @@
-"""Reads the settings of every layer and merges them: flag > environment > project > user > default."""
+"""Reads and merges the settings of every layer (flag > environment > project > user > default), and changes them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import TypeVar, cast
 
 from msgspec import Struct, convert, field
 
-from phoenix_tui.config.model_filter import check_patterns
-from phoenix_tui.config.named_secrets import note_secrets
 from phoenix_tui.config.presets import PRESETS
-from phoenix_tui.config.provider_tables import TABLES, check_table
+from phoenix_tui.config.provider_tables import TABLES, check_patterns, check_table, note_secrets
 from phoenix_tui.config.settings import (
     BUILT_IN_KINDS,
     DEFAULT_MODE,
@@ -27,11 +25,16 @@ from phoenix_tui.config.settings import (
     SettingValue,
     narrows,
 )
-from phoenix_tui.config.sizes import AUTO, megabytes
-from phoenix_tui.config.status_line import StatusLineSettings, status_line_of
-from phoenix_tui.config.table_error import TableError
-from phoenix_tui.config.web_table import WebSettings, web_settings_of
-from tools.files.own_files import MOST_SETTINGS, read_text
+from phoenix_tui.config.settings_tables import (
+    AUTO,
+    StatusLineSettings,
+    TableError,
+    WebSettings,
+    megabytes,
+    status_line_of,
+    web_settings_of,
+)
+from tools.files.own_files import MOST_SETTINGS, read_text, write_file
 
 Table = TypeVar("Table")
 
@@ -275,3 +278,46 @@ def _check_kind(name: str, fields: Mapping[str, object], where: Callable[[str], 
     for key in fields:
         if ONLY_OF_KIND.get(key, kind) != kind:
             raise ConfigError(f"{where(key)}: '{key}' works with kind = '{ONLY_OF_KIND[key]}' only, not '{kind}'.")
+
+
+def set_value(path: Path, name: str, value: object) -> None:
+    """Write `name = value` into the file `path`, which is made if need be.
+
+    Raises:
+        ConfigError: the key or value is not allowed, or the file is broken already.
+        OSError: it cannot be written.
+    """
+    if name not in KEYS:
+        raise ConfigError(f"Unknown key '{name}'. Valid keys are {', '.join(KEYS)}.")
+    checked = check(KEYS[name], value, str(path))
+    _rewrite(path, name, checked)
+
+
+def remove_value(path: Path, name: str) -> None:
+    """Take `name` out of the file `path`; nothing happens where it is not in it.
+
+    Raises:
+        ConfigError: the file is broken.
+        OSError: it cannot be written.
+    """
+    if path.exists():
+        _rewrite(path, name, None)
+
+
+def _rewrite(path: Path, name: str, value: SettingValue | None) -> None:
+    user_layer(path)  # a file with an error stays as the user left it
+    import tomlkit  # noqa: PLC0415 - 40 ms, needed only to change a file
+
+    document = tomlkit.parse(read_text(path, MOST_SETTINGS) if path.exists() else "")
+    if value is None:
+        document.pop(name, None)  # pyright: ignore[reportUnknownMemberType] - tomlkit's stub
+    else:
+        document[name] = value
+    write_file(path, tomlkit.dumps(document))  # pyright: ignore[reportUnknownMemberType] - tomlkit's stub
+
+
+def toml_text(text: str) -> str:
+    """`text` as a TOML string; JSON's rules are TOML's but for one character."""
+    import json  # noqa: PLC0415 - not for the first frame
+
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

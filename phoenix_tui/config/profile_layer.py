@@ -105,8 +105,7 @@ def instructed(settings: Settings, profile: Profile | None) -> Settings:
 
 def _source(profile: Profile, key: str) -> str:
     from engine.ports.profiles import BUILT_IN  # noqa: PLC0415 - as above
-    from phoenix_tui.config.profile_files import FILE_LIMIT  # noqa: PLC0415 - as above
-    from phoenix_tui.config.profile_text import key_lines  # noqa: PLC0415 - as above
+    from phoenix_tui.config.profile_files import FILE_LIMIT, key_lines  # noqa: PLC0415 - as above
     from tools.files.own_files import read_file  # noqa: PLC0415 - as above
 
     if profile.source == BUILT_IN:

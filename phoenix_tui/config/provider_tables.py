@@ -1,15 +1,18 @@
-"""Tables inside `[providers.NAME]`: more headers, parts of the address and fields of the body for each request.
-
-Only the user's own file may hold them: a project's could lead keys elsewhere.
-"""
+"""Tables of `[providers.NAME]`: headers, address and body fields, the secrets they name, and the filter of models."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import translate
+from functools import lru_cache
 from typing import Final, cast
 
-from phoenix_tui.config.settings import ConfigError
+from phoenix_tui.config.presets import KEY_VARIABLES
+from phoenix_tui.config.settings import ConfigError, ProviderSettings
+from phoenix_tui.config.settings_tables import WebSettings
+from tools.known_secrets import SECRETS
+from tools.process.environment import ALLOWED, SECRET
 
 TABLES: Final = ("headers", "query", "extra_body")
 MOST: Final = 50
@@ -87,3 +90,61 @@ def _check_field(key: str, name: str, entry: object, where: str) -> None:
         json.dumps(entry, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"{where}: '{name}' in '{key}' cannot be sent as JSON.") from error
+
+
+def note_secrets(providers: Iterable[ProviderSettings], web: WebSettings | None) -> None:
+    """Keep what these settings name from programs, logs and reports, as other keys."""
+    SECRETS.add_names(KEY_VARIABLES)
+    SECRETS.add_names([web.key_env] if web is not None else [])
+    for provider in providers:
+        SECRETS.add_names([provider.api_key_env, *_variables(provider)])
+        for name, value in [*provider.headers.items(), *provider.query.items()]:
+            if (SECRET.search(name) or name.lower() == "authorization") and not variables_in(value):
+                SECRETS.add_value(value.rpartition(" ")[2])
+
+
+def _variables(provider: ProviderSettings) -> Iterator[str]:
+    """Variables in its headers and query, which may be secret unless every command needs them, such as USER."""
+    for text in (*provider.headers.values(), *provider.query.values()):
+        yield from (name for name in variables_in(text) if name not in ALLOWED)
+
+
+MOST_PATTERNS: Final = 100
+"""Patterns of one list."""
+LONGEST: Final = 200
+"""Characters of a pattern."""
+NOT: Final = "!"
+"""Beginning of a pattern that leaves models out."""
+
+
+def check_patterns(value: object, where: str) -> tuple[str, ...]:
+    """The patterns as they are kept.
+
+    Raises:
+        ConfigError: they are no list of short texts; `where` names file and line.
+    """
+    listed = cast("list[object]", value) if isinstance(value, list) else [None]
+    texts = tuple(one for one in listed if isinstance(one, str) and 0 < len(one.removeprefix(NOT)) <= LONGEST)
+    if len(texts) != len(listed) or len(texts) > MOST_PATTERNS:
+        raise ConfigError(
+            f"{where}: 'models' must be a list of at most {MOST_PATTERNS} patterns, such as "
+            'models = ["z-ai/*", "!*:free"]; * stands for any text, ! leaves models out.'
+        )
+    return texts
+
+
+def admits(patterns: Sequence[str], model: str) -> bool:
+    """True where one of the patterns has the model, or all of them begin with `!`, and none with `!` has it."""
+    wanted = [one for one in patterns if not one.startswith(NOT)]
+    unwanted = [one.removeprefix(NOT) for one in patterns if one.startswith(NOT)]
+    name = model.lower()
+    return (not wanted or any(_has(one, name) for one in wanted)) and not any(_has(one, name) for one in unwanted)
+
+
+def _has(pattern: str, name: str) -> bool:
+    return _compiled(pattern).match(name) is not None
+
+
+@lru_cache(maxsize=4 * MOST_PATTERNS)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(translate(pattern.lower()))

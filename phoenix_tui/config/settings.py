@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
-from phoenix_tui.config import sizes
+from phoenix_tui.config import settings_tables
 from phoenix_tui.config.choices import (
     BUSY_ENTER,
     DIAGNOSTICS,
@@ -19,8 +19,7 @@ from phoenix_tui.config.choices import (
     TRACKING,
 )
 from phoenix_tui.config.presets import PRESETS, Preset
-from phoenix_tui.config.status_line import StatusLineSettings
-from phoenix_tui.config.web_table import WebSettings
+from phoenix_tui.config.settings_tables import StatusLineSettings, WebSettings
 
 SettingValue: TypeAlias = str | int | float | bool
 
@@ -74,7 +73,7 @@ class SettingKey(Struct, frozen=True):
     falls_back: bool = False
     """True when an unknown value becomes the default and is reported, instead of ending the program."""
     is_size: bool = False
-    """True for a size of memory (`sizes.py`); a whole number counts as text."""
+    """True for a size of memory (`settings_tables.py`); a whole number counts as text."""
     is_hosts: bool = False
     """True for a list of hosts; a list in TOML counts as text with commas, an empty one as `NO_HOSTS`."""
 
@@ -82,7 +81,7 @@ class SettingKey(Struct, frozen=True):
     def allowed(self) -> str:
         """The allowed values in words."""
         if self.is_size:
-            return sizes.ALLOWED
+            return settings_tables.ALLOWED
         if self.is_hosts:
             return HOSTS_ALLOWED
         if self.choices:
@@ -212,7 +211,11 @@ KEYS = {
         SettingKey("retention_days", int, 0, meaning="days until archive and trash are deleted permanently; 0: never"),
         SettingKey("event_retention_days", int, 30, meaning="days until events of runs are removed; 0: never"),
         SettingKey(
-            "memory_limit", str, sizes.AUTO, meaning="memory limit of Phoenix, without its commands", is_size=True
+            "memory_limit",
+            str,
+            settings_tables.AUTO,
+            meaning="memory limit of Phoenix, without its commands",
+            is_size=True,
         ),
         SettingKey(
             "checkpoint_file_mb", int, 10, meaning="larger files are not restored by /rewind", least=1, most=500
@@ -307,8 +310,8 @@ def in_words(name: str, value: SettingValue) -> str:
 
 
 def _size_in_words(text: str) -> str:
-    number = sizes.megabytes(text)
-    if text == sizes.AUTO:
+    number = settings_tables.megabytes(text)
+    if text == settings_tables.AUTO:
         return "a quarter of the machine's"
     return text if number is None else f"{number:,} MB" if number else "no limit"
 

@@ -9,8 +9,8 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from phoenix_tui.config.file_lock import locked
 from phoenix_tui.config.project import Project
+from phoenix_tui.config.shared_files import locked
 from tools.clean import reveal_name
 from tools.files.own_files import read_file, write_file
 

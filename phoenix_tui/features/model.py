@@ -14,8 +14,7 @@ from engine.executor.requests import EngineError
 from engine.ports import ConversationChanges, ModelInfo, StorageError
 from phoenix_tui.features.effort import choose_effort
 from phoenix_tui.features.front_end import FrontEnd, Option
-from phoenix_tui.models.offers import ProviderOffer, ProviderState
-from phoenix_tui.models.preferred import Preferred, can_be_kept
+from phoenix_tui.models.offers import Preferred, ProviderOffer, ProviderState, can_be_kept
 from phoenix_tui.text.labels import money, short_model, tokens
 from phoenix_tui.text.model_text import facts_line, filter_words
 from tools.wording import counted

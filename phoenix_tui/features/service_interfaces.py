@@ -11,8 +11,7 @@ from msgspec import Struct
 from engine.ports import ModelInfo
 from engine.records import PermissionMode
 from engine.run_options import Effort
-from phoenix_tui.models.offers import ProviderOffer
-from phoenix_tui.models.preferred import PreferredModels
+from phoenix_tui.models.offers import PreferredModels, ProviderOffer
 from tools.contract import SandboxMode
 
 if TYPE_CHECKING:

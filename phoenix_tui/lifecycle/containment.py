@@ -1,37 +1,43 @@
-"""Faults of Phoenix's own code on an open screen: each ends the handler, worker or sheet that it is in, nothing else.
+"""Containment of faults of Phoenix: what one ends, widgets that are being removed, and messages without end.
 
-Textual ends the app for any of them, and with it the command that runs. A timer that fails again and again is stopped,
-and a widget that cannot be drawn is shown as text. Only faults of nothing of that kind can be endless, and are counted.
+Textual takes the next message without a pause while there is one, so a handler that calls itself endlessly would keep
+the loop from reading keys, signals and answers: it is slowed, the keys never are.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from weakref import WeakKeyDictionary, WeakSet
 
 from textual._callback import invoke
 from textual._context import active_message_pump
 from textual.app import App
-from textual.dom import DOMNode
-from textual.events import Mount
+from textual.css.query import NoMatches
+from textual.dom import DOMNode, NoScreen
+from textual.events import InputEvent, Mount, Resize
+from textual.message import Message
 from textual.message_pump import MessagePump
+from textual.messages import Layout, Update, UpdateScroll
 from textual.screen import ModalScreen, Screen
 from textual.timer import Timer
 from textual.widget import Widget
-from textual.worker import (
-    WorkerFailed,
-    active_worker,  # pyright: ignore[reportUnknownVariableType] - Textual leaves a worker's result open
-)
+from textual.worker import WorkerFailed, active_worker
 
 from phoenix_tui.lifecycle.crash import CrashReports
 from phoenix_tui.text.labels import short_path
 from tools.clock import SYSTEM_CLOCK, Clock
+
+if TYPE_CHECKING:
+    from textual._types import CallbackType
+
 
 log = logging.getLogger(__name__)
 
@@ -230,3 +236,174 @@ async def _flush_contained(pump: Any) -> None:
             if not goes_on_after(pump, error):
                 pump.app._handle_exception(error)
                 break
+
+
+MISSED: Final = NoMatches, NoScreen
+"""Exceptions of Textual for a removed widget."""
+
+
+def is_being_removed(node: object) -> bool:
+    """True while a widget or screen is being removed or has been: its children go before it does."""
+    # Textual offers no other sign before the node is detached, which is after its children.
+    return isinstance(node, DOMNode) and (node._pruning or not node.is_attached)  # pyright: ignore[reportPrivateUsage] - as said
+
+
+def is_fault_of_removal(error: BaseException) -> bool:
+    """True when the widget whose handler or worker failed is being removed, and missed one that went before it.
+
+    The same fault of a widget that stays is real: its messages end with it, and it would ignore all keys.
+    """
+    if isinstance(error, WorkerFailed):
+        node: Any = active_worker.get().node  # pyright: ignore[reportUnknownMemberType] - as above
+        return isinstance(error.error, MISSED) and is_being_removed(node)
+    return isinstance(error, MISSED) and is_being_removed(active_message_pump.get(None))
+
+
+def unless_removed(callback: CallbackType, goes_on_after: Callable[[Exception], bool]) -> CallbackType:
+    """The callback without its widget's faults of removal, and those that are contained: the screen that runs it for
+    the widget stays, and runs those behind it.
+    """
+    called: Any = callback
+    owner = getattr(getattr(called, "func", called), "__self__", None)  # a partial of it, or the method itself
+
+    async def run() -> None:
+        try:
+            await invoke(called)
+        except Exception as error:
+            is_removal = isinstance(error, MISSED) and is_being_removed(owner)
+            if not is_removal and not goes_on_after(error):
+                raise
+
+    return run
+
+
+WINDOW_MESSAGES: Final = 256
+"""Messages of one kind between two looks at the clock."""
+WINDOWS: Final = 8
+"""Busy ones in a row, without a key in between, after which a kind is slowed: 40 ms of a handler that does nothing."""
+FAST: Final = 400.0
+"""Messages of one kind a second that no part of Phoenix handles for long; a frame comes 30 times a second."""
+STEADY: Final = 100.0
+ALL_OF_IT: Final = 0.95
+"""Share of a core, with the rate above, that shows a loop with no other work."""
+HOLD: Final = 0.05
+"""Seconds that each one is then held back; a key behind it waits as long."""
+CALM: Final = 1.0
+"""Seconds without one after which it is over."""
+MOST_WAITING: Final = 40
+"""Messages that may wait behind one that is held; more are left out, since each may bring two."""
+PAINTS: Final = (Layout, Update, UpdateScroll, Resize)
+"""Never left out: Textual asks for each once until it was done, so nothing would be painted any more."""
+TALLIES: Final = "_phoenix_tallies"
+ENDLESS_SENTENCE: Final = (
+    "A part of Phoenix calls itself without end and was slowed down. Keys still work; the log names it."
+)
+Take: TypeAlias = Callable[[Any], Awaitable[Message]]
+
+
+class MessageTally:
+    """Number of messages of one kind to one pump."""
+
+    __slots__ = ("busy", "count", "inputs", "is_input", "last", "since", "slowed", "windows")
+
+    def __init__(self, kind: type[Message]) -> None:
+        self.is_input = issubclass(kind, InputEvent)
+        self.count = self.windows = self.inputs = 0
+        self.since = self.busy = self.last = 0.0
+        self.slowed = False
+
+
+class LoopClock:
+    """Time, and the part of it that this thread has worked."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        return time.monotonic()
+
+    def busy(self) -> float:
+        """Seconds of processor time of this thread."""
+        return time.thread_time()
+
+
+class MessageBound:
+    """Counts messages by pump and kind, and says how long the next is held back."""
+
+    def __init__(self, clock: LoopClock | None = None) -> None:
+        self._clock = clock or LoopClock()
+        self._inputs = 0
+
+    def hold(self, pump: Any, message: Message) -> float:
+        """Seconds that this message is held back: 0 for all but those that come without end."""
+        kind = type(message)
+        try:
+            tally: MessageTally = pump.__dict__[TALLIES][kind]
+        except KeyError:
+            tally = MessageTally(kind)
+            pump.__dict__.setdefault(TALLIES, {})[kind] = tally
+        if tally.is_input:
+            self._inputs += 1
+            return 0.0
+        tally.count += 1
+        if tally.slowed:
+            return self._slow(tally)
+        if not tally.count % WINDOW_MESSAGES:
+            self._look(pump, message, tally)
+        return 0.0
+
+    def _slow(self, tally: MessageTally) -> float:
+        now = self._clock.monotonic()
+        if now - tally.last > CALM:
+            tally.slowed, tally.windows, tally.count = False, 0, 0
+            return 0.0
+        tally.last = now + HOLD
+        return HOLD
+
+    def _look(self, pump: Any, message: Message, tally: MessageTally) -> None:
+        now, busy = self._clock.monotonic(), self._clock.busy()
+        passed = max(now - tally.since, 1e-9)
+        rate, share = WINDOW_MESSAGES / passed, (busy - tally.busy) / passed
+        fast = rate > FAST or (rate > STEADY and share > ALL_OF_IT)
+        tally.windows = tally.windows + 1 if fast and tally.inputs == self._inputs else 0
+        tally.since, tally.busy, tally.inputs = now, busy, self._inputs
+        if tally.windows >= WINDOWS:
+            tally.slowed, tally.last = True, now
+            _report(pump, message, tally.count)
+
+
+def bound_messages(bound: MessageBound) -> None:
+    """Have every pump of Textual, its own widgets too, ask this bound before it handles a message."""
+    # All messages of all pumps pass here; Textual offers no place that can wait.
+    take: Take = MessagePump._get_message  # pyright: ignore[reportPrivateUsage] - as said
+    original: Take = getattr(take, "__wrapped__", take)
+
+    @wraps(original)
+    async def bounded(pump: Any) -> Message:
+        message = await original(pump)
+        seconds = bound.hold(pump, message)
+        while seconds and not isinstance(message, PAINTS) and pump._message_queue.qsize() > MOST_WAITING:
+            pump._message_queue.task_done()
+            message = await original(pump)
+            seconds = bound.hold(pump, message)
+        if seconds and not pump._closing:
+            await asyncio.sleep(seconds)
+        return message
+
+    setattr(MessagePump, "_get_message", bounded)  # noqa: B010 - private, as above
+
+
+def _report(pump: Any, message: Message, count: int) -> None:
+    if logging.getLogger().handlers:  # without any it would go to the terminal
+        log.error(
+            "%s got %d of %s (%s) without a pause: from now on %d a second",
+            type(pump).__name__, count, type(message).__name__, _called_by(message), 1 / HOLD,
+        )  # fmt: skip
+    tell: Callable[[str], None] | None = getattr(pump.app, "warn", None)
+    if tell is not None:
+        tell(ENDLESS_SENTENCE)
+
+
+def _called_by(message: Message) -> str:
+    call: Any = getattr(message, "callback", None)
+    while isinstance(call, partial):
+        call = call.func  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - of any callable
+    return str(getattr(call, "__qualname__", "no callback"))  # pyright: ignore[reportUnknownArgumentType] - as above

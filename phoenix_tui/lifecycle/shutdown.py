@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from phoenix_tui.lifecycle.containment import cause_of
 from phoenix_tui.lifecycle.crash import CrashReports, crash_note
-from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
 from phoenix_tui.lifecycle.stop_signals import BY_USER, END_SIGNALS, SIGNAL_EXIT, listen
+from phoenix_tui.lifecycle.watchdogs import LoopWatch
 from phoenix_tui.terminal import foreground_programs
 
 if TYPE_CHECKING:
     from textual.app import App
 
     from phoenix_tui.lifecycle.launch import Services
-    from phoenix_tui.lifecycle.memory_limit import MemoryLimit
+    from phoenix_tui.lifecycle.watchdogs import MemoryLimit
     from phoenix_tui.workspace.startup import Startup
     from tools.process.link import ZygoteLink
 

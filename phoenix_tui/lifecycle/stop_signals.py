@@ -1,21 +1,20 @@
-"""The signals that end Phoenix: one way for every front end, from its first moment on.
-
-Imported before everything else by `__main__`: standard library only.
-"""
+"""Signals that end Phoenix, and Ctrl+C pressed again and again without an answer."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from phoenix_tui.terminal.state import restore
 
-if TYPE_CHECKING:  # asyncio costs 30 ms before the terminal is raw
-    import asyncio
+if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import FrameType
+
 
 END_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
 IN_A_TAB: Final = (*END_SIGNALS, signal.SIGINT)
@@ -93,3 +92,34 @@ def hang_up() -> None:
 def _end(number: int, _frame: FrameType | None) -> None:
     restore()
     os._exit(SIGNAL_EXIT + number)
+
+
+PRESSES: Final = 3
+UNHEARD_SECONDS: Final = 2.0
+"""Seconds that the first of them has waited by then."""
+CTRL_C: Final = (b"\x03", b"\x1b[99;5u")
+"""Ctrl+C as a terminal sends it, without and with kitty's keys."""
+
+
+class Impatience:
+    """Ends Phoenix by SIGTERM when the loop takes none of three presses; lives on the thread that reads the keys."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._unheard = 0
+        self._since = 0.0
+
+    def note(self, received: bytes) -> None:
+        """Look for Ctrl+C in the input."""
+        presses = sum(received.count(key) for key in CTRL_C)
+        if not presses:
+            return
+        if not self._unheard:
+            self._since = time.monotonic()
+        self._unheard += presses
+        self._loop.call_soon_threadsafe(self._heard)
+        if self._unheard >= PRESSES and time.monotonic() - self._since >= UNHEARD_SECONDS:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def _heard(self) -> None:
+        self._unheard = 0

@@ -1,8 +1,4 @@
-"""The event loop and its threads: the end of Phoenix waits for the work in them a fixed time, and then leaves it.
-
-`asyncio.run` joins the threads of `asyncio.to_thread`, and Python those of every ThreadPoolExecutor, however long they
-take (SECURITY S7).
-"""
+"""Threads of the program, and modules loaded in one after the first frame."""
 
 from __future__ import annotations
 
@@ -11,10 +7,13 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
+from importlib import import_module
 from queue import Empty, SimpleQueue
+from threading import Lock
+from types import ModuleType
 from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -116,3 +115,45 @@ def leave_busy_threads(code: int) -> None:
                     with suppress(OSError, ValueError, AttributeError):
                         stream.flush()
                 os._exit(code)
+
+
+SELDOM: Final = 0.005
+"""Seconds between two switches of threads while modules are loaded, Python's own value: with the half millisecond that
+keys need later, a start takes 50 to 80 ms of processor time more.
+"""
+OUT: Final = 0.001
+"""Seconds in which the thread that writes takes the first frame."""
+
+_lock: Final = Lock()
+_loaded: Final[dict[str, ModuleType]] = {}
+"""Modules that were imported whole: one in `sys.modules` may still be half-way, in another thread."""
+
+
+@asynccontextmanager
+async def seldom_switched() -> AsyncGenerator[None]:
+    """Switch threads rarely, once the first frame is out, until the modules loaded here are ready."""
+    await asyncio.sleep(OUT)
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(SELDOM)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
+
+
+async def load(name: str) -> ModuleType:
+    """Import a module in a thread; a second request meanwhile waits. A loaded one is returned at once.
+
+    Threads that import side by side get nothing done sooner, and pay for each switch.
+
+    Raises:
+        ImportError: there is none.
+    """
+    if name not in _loaded:
+        _loaded[name] = await asyncio.to_thread(_import, name)
+    return _loaded[name]
+
+
+def _import(name: str) -> ModuleType:
+    with _lock:
+        return import_module(name)

@@ -19,9 +19,8 @@ from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.features.trust import AFTER_A_PROMPT, SourceWatch
 from phoenix_tui.lifecycle.launch import Launch, Services
-from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
-from phoenix_tui.lifecycle.memory_limit import NO_LIMIT, MemoryLimit
 from phoenix_tui.lifecycle.stop_signals import END_SIGNALS, SIGNAL_EXIT, handle, listen
+from phoenix_tui.lifecycle.watchdogs import NO_LIMIT, LoopWatch, MemoryLimit
 from phoenix_tui.linear.agents import ApprovalNotifier, answer_of
 from phoenix_tui.linear.line_buffer import LeaveTyped, LineTyped, StopWanted
 from phoenix_tui.linear.line_context import LinearContext

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from phoenix_tui.features.catalogue import LINE_COMMANDS
-from phoenix_tui.lifecycle.loading import load
+from phoenix_tui.lifecycle.threads import load
 from phoenix_tui.linear.line_context import LinearContext, LineCommand
 from tools.comparing import near_names
 

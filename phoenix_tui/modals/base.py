@@ -18,8 +18,7 @@ from textual.widget import Widget
 from phoenix_tui.keys.active_keys import CLOSES
 from phoenix_tui.keys.key_order import OPENER, KeyOrder, Opener
 from phoenix_tui.keys.keymap import Scope, bindings
-from phoenix_tui.lifecycle.containment import goes_on_after
-from phoenix_tui.lifecycle.removal_faults import is_being_removed, unless_removed
+from phoenix_tui.lifecycle.containment import goes_on_after, is_being_removed, unless_removed
 from phoenix_tui.widgets.bases import Opened
 
 Result = TypeVar("Result")

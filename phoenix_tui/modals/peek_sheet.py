@@ -25,7 +25,7 @@ from engine.updates import LiveTextDropped, MessageSaved, Question, Snapshot, St
 from phoenix_tui.features.drafts import Unsent, ahead_of
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.keys.keymap import Scope, bindings
-from phoenix_tui.lifecycle.opening_notes import FRAMES, PLAIN_FROM, OpeningNotes
+from phoenix_tui.lifecycle.crash import FRAMES, PLAIN_FROM, OpeningNotes
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.labels import READY, Label, Tone, short_model, short_path, short_state
 from phoenix_tui.text.request_text import is_quick, odd_in, quick_answer, rule_grant, takes_words, written_answer

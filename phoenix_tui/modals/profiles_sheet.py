@@ -12,9 +12,8 @@ from textual.content import Content
 
 from engine.executor.requests import EngineError
 from engine.ports.profiles import BUILT_IN, GENERAL
-from phoenix_tui.config.profile_files import ProfileTrouble
-from phoenix_tui.config.profile_text import profile_text
-from phoenix_tui.config.sources.agent_files import is_agent_file
+from phoenix_tui.config.profile_files import ProfileTrouble, profile_text
+from phoenix_tui.config.sources.agents import is_agent_file
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.rows_sheet import PickerRow, PickerSheet, RowsSheet, SheetRow

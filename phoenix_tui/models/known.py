@@ -1,7 +1,9 @@
-"""The embedded models Phoenix can fetch, each pinned by its digest (docs/decisions/local-model.md)."""
+"""Model files that Phoenix can install, and the user's own file."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -77,3 +79,12 @@ QWEN_CODER_1_5B = InstallableModel(
 )
 
 KNOWN_MODELS: tuple[InstallableModel, ...] = (QWEN_CODER_1_5B,)
+
+
+VARIABLE = "PHOENIX_GGUF"
+
+
+def own_file(environment: Mapping[str, str]) -> Path | None:
+    """The file the user names, whether it exists or not; None when none is named."""
+    value = environment.get(VARIABLE, "").strip()
+    return Path(value).expanduser().absolute() if value else None

@@ -19,8 +19,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Resize
 from textual.geometry import Size
 
-from phoenix_tui.lifecycle.interrupts import Impatience
-from phoenix_tui.lifecycle.stop_signals import handle, hang_up
+from phoenix_tui.lifecycle.stop_signals import Impatience, handle, hang_up
 from phoenix_tui.terminal import foreground_programs, state
 from phoenix_tui.terminal.input import FloodGate, TerminalInput
 from phoenix_tui.terminal.output import drawing_only, with_overlays

@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from phoenix_tui.cli.names import VERSION
-from phoenix_tui.config.file_lock import locked
+from phoenix_tui.config.shared_files import locked
 from tools.failure import ToolFailure
 from tools.files.own_files import MOST_SETTINGS, read_text, write_file
 from tools.web.addresses import Reach

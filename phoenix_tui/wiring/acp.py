@@ -29,9 +29,9 @@ from phoenix_tui.cli.faults import end_quietly
 from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.cli.setup import Setup, prepare, prepare_command
+from phoenix_tui.config.rules import SessionFolders, session_rules
 from phoenix_tui.config.servers.definition import Place, parse_definition
 from phoenix_tui.config.servers.server_files import MOST_SERVERS
-from phoenix_tui.config.session_folders import SessionFolders, session_rules
 from phoenix_tui.config.sources.report import report_of
 from phoenix_tui.features.custom_commands import CustomCommand, CustomCommands
 from phoenix_tui.lifecycle.threads import run_loop
@@ -41,8 +41,7 @@ from phoenix_tui.text.trust_text import warn_untrusted
 from phoenix_tui.wiring.backend import Backend, Outside, open_backend
 from phoenix_tui.wiring.choice import choose
 from phoenix_tui.wiring.mcp import UNATTENDED_WAIT
-from phoenix_tui.wiring.sandboxes import chosen_sandbox
-from phoenix_tui.wiring.start_facts import caps_of, caps_with
+from phoenix_tui.wiring.start_facts import caps_of, caps_with, chosen_sandbox
 from phoenix_tui.wiring.trust_board import project_sources
 from tools.clean import clean_line
 

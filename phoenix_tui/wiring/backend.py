@@ -28,38 +28,36 @@ from engine.rewind.snapshots.disabled import SWITCHED_OFF, NoFolders
 from engine.rewind.snapshots.folders import CheckpointFolders
 from engine.rewind.turn_recorder import TurnRecorder
 from engine.store import Store
+from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.allowed_folders import FILE as ALLOWED
 from phoenix_tui.config.allowed_folders import AllowedFolders
-from phoenix_tui.config.claude_rules import ClaudeRules
-from phoenix_tui.config.flag_rules import with_flags
+from phoenix_tui.config.claude_settings import ClaudeRules
+from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.config.instructions import Instructions
-from phoenix_tui.config.only_denials import OnlyDenials
 from phoenix_tui.config.paths import Paths
 from phoenix_tui.config.profile_files import ProfileFiles
-from phoenix_tui.config.rule_file import RuleFile
+from phoenix_tui.config.rules import OnlyDenials, RuleFile, with_flags
 from phoenix_tui.config.settings import Settings
+from phoenix_tui.config.settings_tables import WebSettings
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.sources.skill_states import STATES, SkillStates
 from phoenix_tui.config.trust import TrustFile
-from phoenix_tui.lifecycle.memory_limit import MemoryLimit
+from phoenix_tui.lifecycle.watchdogs import MemoryLimit
 from phoenix_tui.models.files import ModelFiles
+from phoenix_tui.models.known import own_file
 from phoenix_tui.models.offers import LISTS_FILE, KeptLists
-from phoenix_tui.models.own_file import own_file
-from phoenix_tui.wiring.agent_profiles import AgentProfiles
-from phoenix_tui.wiring.formatters import UserFormatters
+from phoenix_tui.wiring.edit_services import LanguageServerBoard, UserFormatters, allowed_folders, open_checks
 from phoenix_tui.wiring.hooks import OpenedHooks, file_hooks
 from phoenix_tui.wiring.invocable_source import InvocableSource
-from phoenix_tui.wiring.language_servers import LanguageServerBoard, allowed_folders, open_checks
 from phoenix_tui.wiring.mcp import CACHE, CHOICES, FOLDER, TOKENS, keeps_in, open_hub
-from phoenix_tui.wiring.processes import process_settings
+from phoenix_tui.wiring.profiles import AgentProfiles
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings_board import DefaultModel
 from phoenix_tui.wiring.store import open_the_store
-from phoenix_tui.wiring.system import RandomIds
+from phoenix_tui.wiring.system import RandomIds, process_settings
 from phoenix_tui.wiring.trace_export import open_trace_export
 from phoenix_tui.wiring.trust_board import project_sources
-from phoenix_tui.wiring.web_search import search_service
 from tools.clock import SYSTEM_CLOCK
 from tools.contract import ProcessRunner, Tool
 from tools.files.ledger import ReadLedger
@@ -67,10 +65,40 @@ from tools.images.decoder import ImageDecoder
 from tools.process.link import ZygoteLink
 from tools.process.start import Processes, start_processes
 from tools.registry import ToolDependencies, build_tools
+from tools.web_search import SearchService
 
 if TYPE_CHECKING:
     from engine.store.events import EventLog
     from engine.store.library import Library
+
+
+TOPIC = "web search"
+
+
+def search_service(wanted: WebSettings | None, credentials: Credentials) -> SearchService | None:
+    """The service, with its key; None where none is configured, or its key is missing."""
+    if wanted is None or why_no_search(wanted, credentials):
+        return None
+    from tools.web.search_services import ConfiguredSearch  # noqa: PLC0415 - only where one is configured
+
+    key = credentials.key(wanted.search, wanted.key_env) if wanted.key_env else ""
+    return ConfiguredSearch(wanted.search, wanted.url, key)
+
+
+def why_no_search(wanted: WebSettings, credentials: Credentials) -> str:
+    """Reason why the configured service cannot be asked, in one sentence; empty where it can."""
+    if not wanted.key_env or credentials.source(wanted.search, wanted.key_env):
+        return ""
+    return f"{wanted.search} has no key; set {wanted.key_env}"
+
+
+def search_findings(wanted: WebSettings | None, credentials: Credentials) -> list[Finding]:
+    """Describe what searches the web."""
+    if wanted is None:
+        return [Finding(TOPIC, Health.OK, "by Claude's own server where the model is Claude; [web] adds a service")]
+    if why := why_no_search(wanted, credentials):
+        return [Finding(TOPIC, Health.NOTE, why)]
+    return [Finding(TOPIC, Health.OK, f"{wanted.search} at {wanted.url}")]
 
 
 class Outside(Struct, frozen=True):

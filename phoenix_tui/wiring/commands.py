@@ -11,8 +11,7 @@ from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.faults import end_quietly
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.wiring.store import open_the_store
-from phoenix_tui.wiring.waits import waits_on_stderr
+from phoenix_tui.wiring.store import open_the_store, waits_on_stderr
 
 # ruff: noqa: PLC0415 - one command, one import
 
@@ -22,7 +21,7 @@ async def conversations(setup: Setup, arguments: CommandArguments) -> Exit:
     from phoenix_tui.cli.conversations import ConversationCommands
 
     async def terms() -> ImportTerms:
-        from phoenix_tui.wiring.import_terms import import_terms
+        from phoenix_tui.wiring.model_commands import import_terms
 
         return await import_terms(setup, arguments)
 

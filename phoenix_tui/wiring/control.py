@@ -35,8 +35,7 @@ from phoenix_tui.cli.outcome import HostCommands, RunOutcome
 from phoenix_tui.cli.output import behind_the_loop, watch_reader, write_progress
 from phoenix_tui.cli.reporters import Partials, StreamReporter
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.config.added_folders import folder_rules
-from phoenix_tui.config.flag_rules import listed
+from phoenix_tui.config.rules import folder_rules, listed
 from phoenix_tui.lifecycle.stop_signals import listen
 from phoenix_tui.wiring.backend import Backend, Outside, open_backend
 from phoenix_tui.wiring.choice import full_reference
@@ -45,9 +44,9 @@ from phoenix_tui.wiring.headless import (
     name_untrusted,
     remove_old_events,
     started,
+    started_servers,
 )
-from phoenix_tui.wiring.mcp_headless import started_servers
-from phoenix_tui.wiring.waits import waits_on_stderr
+from phoenix_tui.wiring.store import waits_on_stderr
 from tools.contract import JsonObject
 
 SIGNALS = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED, signal.SIGHUP: Exit.TERMINATED}

@@ -16,46 +16,77 @@ from engine.ports import DatabaseBusy, StorageError
 from engine.rewind.snapshots.disabled import SWITCHED_OFF
 from engine.rewind.snapshots.folders import use_of
 from engine.store.faults import sentence
-from engine.store.opening import (
-    BUSY_AT_OPENING,
-    check_file,
-    check_kind,
-    check_pages,
-    journal_mode,
-    open_for_reading,
-)
+from engine.store.opening import BUSY_AT_OPENING, check_file, check_kind, check_pages, journal_mode, open_for_reading
 from engine.store.slices import count_put_away
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.doctor import machine_findings, report
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.config.instruction_faults import instruction_faults
+from phoenix_tui.config.instructions import instruction_faults
 from phoenix_tui.config.settings import Settings
-from phoenix_tui.lifecycle import memory_limit
+from phoenix_tui.lifecycle import watchdogs
 from phoenix_tui.text.context_text import use_in_words
-from phoenix_tui.wiring.backend import (
-    checkpoint_limits,
-    diagnostics_of,
-    rules_of,
-)
-from phoenix_tui.wiring.expiring import cutoff as expires_before
-from phoenix_tui.wiring.hook_board import hook_findings
-from phoenix_tui.wiring.language_servers import language_server_findings
+from phoenix_tui.text.trust_text import join_words
+from phoenix_tui.wiring.backend import checkpoint_limits, diagnostics_of, rules_of, search_findings
+from phoenix_tui.wiring.edit_services import language_server_findings
+from phoenix_tui.wiring.hooks import hook_findings
 from phoenix_tui.wiring.mcp_commands import mcp_findings
-from phoenix_tui.wiring.part_findings import part_findings
-from phoenix_tui.wiring.processes import command_processes
-from phoenix_tui.wiring.profile_board import profile_files, profile_findings
+from phoenix_tui.wiring.profiles import profile_files, profile_findings
+from phoenix_tui.wiring.retention import cutoff as expires_before
+from phoenix_tui.wiring.system import command_processes
 from phoenix_tui.wiring.trace_export import export_findings
 from phoenix_tui.wiring.trust_board import project_sources, source_findings
 from phoenix_tui.wiring.update_watch import update_findings
-from phoenix_tui.wiring.web_search import search_findings
-from phoenix_tui.wiring.worktree_findings import worktree_finding
 from tools.clean import reveal_line
 from tools.contract import Enforcement
 from tools.files.home_links import folders_cut_short
+from tools.git.checkouts import repository_of, worktrees
+from tools.git.failure import GitFailure
+from tools.mcp_host.launch import missing
+from tools.process.programs import find_program
 from tools.process.supervision import NO_PROC, lacks_proc
 from tools.wording import counted
+
+OWN_TERMINAL = "a line after ! runs in a terminal of its own"
+NO_TERMINAL = "the system gives no terminal ({why}); a line after ! runs without one, and gets no keys"
+
+
+def part_findings() -> list[Finding]:
+    """The findings; nothing is started."""
+    why = missing()
+    helper = Finding("mcp helper", Health.NOTE if why else Health.OK, why or "can be started")
+    return [helper, _terminals()]
+
+
+def _terminals() -> Finding:
+    try:
+        pair = os.openpty()
+    except OSError as error:
+        why = error.strerror or "no reason given"
+        return Finding("shell lines", Health.NOTE, NO_TERMINAL.format(why=why))
+    for descriptor in pair:
+        os.close(descriptor)
+    return Finding("shell lines", Health.OK, OWN_TERMINAL)
+
+
+TOPIC = "git worktree"
+
+
+def worktree_finding(folder: Path) -> Finding:
+    """Finding about git and the worktrees beside the repository of `folder`."""
+    if not find_program("git", folder):
+        return Finding(TOPIC, Health.NOTE, "no git in a folder of PATH that only you can write; --worktree needs one")
+    try:
+        found = worktrees(repository_of(folder))
+    except GitFailure as failure:
+        return Finding(TOPIC, Health.OK, f"not here: {failure}")
+    left = [one.name for one in found if not one.complete]
+    if left:
+        text = f"{join_words(left)} left by a crash; /worktree NAME makes it anew, /worktree remove NAME removes it"
+        return Finding(TOPIC, Health.NOTE, text)
+    return Finding(TOPIC, Health.OK, f"{counted(len(found), 'worktree')} of this repository")
+
 
 OTHERS: Final = " MCP servers and hooks of yours are not limited by host."
 _CONVERSATIONS = "SELECT count(*) FROM conversations WHERE kind <> 'subagent'"
@@ -104,7 +135,7 @@ async def findings(setup: Setup) -> list[Finding]:
     found += await mcp_findings(setup, support.enforcement)
     found += servers
     found.append(_sub_agents(setup.settings))
-    found.append(Finding("memory", Health.OK, memory_limit.in_words(memory_limit.MemoryLimit.of(setup.settings))))
+    found.append(Finding("memory", Health.OK, watchdogs.in_words(watchdogs.MemoryLimit.of(setup.settings))))
     found.append(_checkpoints(setup))
     found.append(Finding("sqlite", Health.OK, f"{sqlite3.sqlite_version}, journal mode {journal_mode()}"))
     found.append(await asyncio.to_thread(_database, setup.paths.database))

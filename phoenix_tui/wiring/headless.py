@@ -6,42 +6,165 @@ import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions
 from engine.executor.requests import RunCaps
+from engine.machine.messages import Origin, Role, ToolUseBlock
 from engine.ports import ConversationChanges, OwnedElsewhere
-from engine.ports.mcp import ServerView
-from engine.records import ConversationQuery, ConversationRecord, PermissionMode
+from engine.ports.extensions import ExtensionSource
+from engine.ports.mcp import McpServers, ServerState, ServerView
+from engine.records import ConversationQuery, ConversationRecord, PermissionMode, StoredMessage
 from engine.run_options import Effort
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.faults import end_quietly, fault_of
 from phoenix_tui.cli.finding import find_one
 from phoenix_tui.cli.headless import HeadlessRun, ImageFiles, StructuredAnswer
-from phoenix_tui.cli.outcome import RunOutcome
+from phoenix_tui.cli.outcome import HostCommands, RunOutcome
 from phoenix_tui.cli.output import write_json_line, write_progress
 from phoenix_tui.cli.reporters import JsonReporter, Partials, Reporter, StreamReporter, TextReporter, server_frame
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.config.flag_rules import without_effect
+from phoenix_tui.config.rules import without_effect
+from phoenix_tui.config.sources.kinds import SourceKind
+from phoenix_tui.config.sources.project_sources import TrustedSources
 from phoenix_tui.config.sources.report import report_of
-from phoenix_tui.lifecycle.memory_limit import MemoryLimit
+from phoenix_tui.lifecycle.watchdogs import MemoryLimit
+from phoenix_tui.text.server_text import cause_of, missing_words, state_words
 from phoenix_tui.text.trust_text import warn_untrusted
 from phoenix_tui.wiring.backend import Backend, Outside, open_backend
 from phoenix_tui.wiring.choice import choose, full_reference
 from phoenix_tui.wiring.copy_source import place_of_copy
-from phoenix_tui.wiring.event_retention import remove_now
-from phoenix_tui.wiring.mcp_headless import started_servers
+from phoenix_tui.wiring.mcp import UNATTENDED_WAIT
 from phoenix_tui.wiring.providers import why_no_budget
-from phoenix_tui.wiring.resume_at import place_of
-from phoenix_tui.wiring.run_extensions import extension_fields, name_faults
-from phoenix_tui.wiring.sandboxes import chosen_sandbox, widened
-from phoenix_tui.wiring.start_facts import caps_of, caps_with
-from phoenix_tui.wiring.waits import waits_on_stderr
-from tools.clean import reveal_name
-from tools.contract import SandboxMode
+from phoenix_tui.wiring.retention import remove_now
+from phoenix_tui.wiring.start_facts import caps_of, caps_with, chosen_sandbox, widened
+from phoenix_tui.wiring.store import waits_on_stderr
+from tools.clean import clean_line, reveal_name
+from tools.contract import JsonObject, JsonValue, SandboxMode
+
+if TYPE_CHECKING:
+    from engine.store.store import Store
+
+
+MOST_NAMED: Final = 3
+_ALWAYS_NAMED: Final = frozenset({SourceKind.PROGRAM, SourceKind.SERVERS})
+"""Kinds of files whose faults are named elsewhere."""
+
+
+async def name_faults(found: TrustedSources, folder: Path) -> None:
+    """Write faults of skills, commands, agents and rules to stderr, as such a run has no sheet."""
+    if any(file.kind not in _ALWAYS_NAMED for file in found.files):
+        for sentence in await asyncio.to_thread(_faults, found, folder):
+            write_progress(f"phoenix: {sentence}")
+
+
+def _faults(found: TrustedSources, folder: Path) -> list[str]:
+    from phoenix_tui.config.sources.source_faults import shortened, source_faults  # noqa: PLC0415 - only with files
+
+    return shortened(source_faults(found, folder), MOST_NAMED, "`phoenix doctor`")
+
+
+async def extension_fields(backend: Backend, conversation: Conversation) -> JsonObject:
+    """Fields of the init line: tools, commands, skills and agents that there are."""
+    record, invocables = conversation.record, backend.invocables
+    await invocables.look(record.cwd)
+    commands = HostCommands(
+        lambda: invocables.catalogue(record.cwd),
+        lambda: invocables.offered(record.cwd),
+        lambda: invocables.look(record.cwd),
+    )
+    offers: tuple[ExtensionSource, ...] = (invocables, backend.mcp)
+    names = [*conversation.tool_names(), *(name for one in offers for name in one.tools(record))]
+    tools: list[JsonValue] = [*dict.fromkeys(names)]
+    agents: list[JsonValue] = [one.name for one in await asyncio.to_thread(backend.profiles.names, record.cwd)]
+    own: JsonObject = {"agents": agents, "tools": tools}
+    return commands.init_fields() | own
+
+
+TRY: Final = "`phoenix mcp test` connects to it and says why not"
+REQUIRED_WAIT: Final = 30.0
+"""Seconds for the connection of a server that a run cannot do without."""
+
+
+async def started_servers(servers: McpServers, record: ConversationRecord) -> Sequence[ServerView]:
+    """Start the servers of a run, waiting for those whose tools are not known yet; failures go to stderr.
+
+    Raises:
+        CommandError: a required server cannot connect.
+    """
+    for notice in await servers.notices(record):
+        write_progress(f"phoenix: {clean_line(notice)}")
+    views = await servers.views(record)
+    if not any(view.state is ServerState.WAITING for view in views):
+        return _told(views)
+    is_required = any(view.is_required for view in views)
+    unknown = any(view.state is ServerState.WAITING and not view.tools for view in views)
+    seconds = REQUIRED_WAIT if is_required else UNATTENDED_WAIT if unknown else 0.0
+    await servers.settle(record, seconds)
+    return _told(await servers.views(record))
+
+
+def _told(views: Sequence[ServerView]) -> Sequence[ServerView]:
+    for view in views:
+        if view.is_required and view.state is ServerState.CONNECTING:
+            raise CommandError(f"{missing_words(view, REQUIRED_WAIT)}; {TRY}.", Exit.FAILED)
+        if view.state in {ServerState.FAILED, ServerState.NEEDS_AUTH}:
+            why = cause_of(view) if view.text else state_words(view)
+            sentence = f"MCP server '{clean_line(view.name)}' is left out: {why}"
+            if view.is_required:
+                raise CommandError(f"{sentence.replace('is left out', 'is required and failed')}.", Exit.FAILED)
+            write_progress(f"phoenix: {sentence.rstrip('.')}.")
+    return views
+
+
+PAGE: Final = 500
+"""Messages that are read at a time."""
+UNKNOWN: Final = (
+    "There is no message {id} in this conversation; --resume-session-at takes the uuid of one of its frames."
+)
+TOO_MANY: Final = (
+    "More than the turn of --resume-drops-turn comes after that message; leave it out to drop all that follows."
+)
+
+
+async def place_of(store: Store, conversation_id: str, message_id: str, *, one_turn: bool) -> int:
+    """The seq up to which a conversation goes on; the results of a reply's calls belong to it.
+
+    `one_turn`: at most one prompt of the user may come after it.
+
+    Raises:
+        CommandError: there is no such message, or more comes after it.
+    """
+    seq = await _seq_of(store, conversation_id, message_id)
+    after = await store.messages(conversation_id, first_seq=seq, last_seq=seq + 1)
+    if len(after) > 1 and _calls(after[0]) and after[1].origin is Origin.TOOL:
+        seq += 1
+    if one_turn and await _prompts_after(store, conversation_id, seq) > 1:
+        raise CommandError(TOO_MANY)
+    return seq
+
+
+async def _seq_of(store: Store, conversation_id: str, message_id: str) -> int:
+    first = 1
+    while page := await store.messages(conversation_id, first_seq=first, last_seq=first + PAGE - 1):
+        for message in page:
+            if message.id == message_id:
+                return message.seq
+        first = page[-1].seq + 1
+    raise CommandError(UNKNOWN.format(id=clean_line(message_id)[:60]))
+
+
+async def _prompts_after(store: Store, conversation_id: str, seq: int) -> int:
+    rest = await store.messages(conversation_id, first_seq=seq + 1)
+    return sum(message.role is Role.USER and message.origin is Origin.HUMAN for message in rest)
+
+
+def _calls(message: StoredMessage) -> bool:
+    return any(isinstance(block, ToolUseBlock) for block in message.blocks)
 
 
 async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, images: ImageFiles) -> Exit:

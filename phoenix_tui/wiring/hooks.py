@@ -1,4 +1,4 @@
-"""Opens the hooks of files: where they are read, what runs their programs, the transcript that they may read."""
+"""Hooks of files: opened for the engine, and as the screens and the doctor need them."""
 
 from __future__ import annotations
 
@@ -7,25 +7,32 @@ import contextlib
 import logging
 import os
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
-from engine.extensions.hooks.definitions import HookFile
+from engine.executor.requests import EngineError
+from engine.extensions.hooks.definitions import Hook, HookFile, HookSet
 from engine.extensions.hooks.file_hooks import FileHooks
+from engine.extensions.hooks.history import HookRun
 from engine.extensions.hooks.reading import read_hooks
 from engine.ports import StorageError
+from engine.ports.extensions import HookEvent, HookReply, HookRequest
 from engine.ports.services import ServiceRunner
-from engine.records import ConversationRecord, StoredMessage
+from engine.records import ConversationRecord, PermissionMode, StoredMessage
 from phoenix_tui.cli.blocks import block_object, encode
+from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.output import write_progress
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.hook_files import HookFiles
 from phoenix_tui.config.sources.project_sources import ProjectSources
+from tools.clean import reveal_name
 from tools.clock import SYSTEM_CLOCK
-from tools.contract import JsonObject, JsonValue
+from tools.contract import AS_IN_A_SHELL, JsonObject, JsonValue, Sandbox, SandboxMode
 from tools.files.own_files import make_folder, open_file, write_file
+from tools.wording import counted
 
 if TYPE_CHECKING:
     from engine.store.store import Store
@@ -138,3 +145,82 @@ def _row(record: ConversationRecord, row: StoredMessage) -> JsonObject:
         "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(row.created_at)),
         "message": {"role": row.role.value, "content": content},
     }
+
+
+MOST_NAMED: Final = 5
+_CALL: Final[JsonObject] = {
+    "tool_name": "Bash",
+    "tool_input": {"command": "echo sample"},
+    "tool_use_id": "toolu_sample",
+}
+_RAN: Final[JsonObject] = {"stdout": "sample\n", "stderr": "", "interrupted": False, "isImage": False}
+SAMPLES: Final[dict[HookEvent, JsonObject]] = {
+    HookEvent.SESSION_START: {"source": "startup"},
+    HookEvent.SESSION_END: {"reason": "other"},
+    HookEvent.USER_PROMPT_SUBMIT: {"prompt": "a sample message"},
+    HookEvent.PRE_TOOL_USE: _CALL,
+    HookEvent.PERMISSION_REQUEST: _CALL,
+    HookEvent.POST_TOOL_USE: {**_CALL, "tool_response": _RAN, "duration_ms": 1},
+    HookEvent.POST_TOOL_USE_FAILURE: {**_CALL, "error": "a sample error", "is_interrupt": False},
+    HookEvent.POST_TOOL_BATCH: {"tool_calls": [{**_CALL, "tool_response": "sample"}]},
+    HookEvent.STOP: {"stop_hook_active": False, "last_assistant_message": "a sample answer"},
+    HookEvent.SUBAGENT_STOP: {"stop_hook_active": False, "last_assistant_message": "a sample result"},
+    HookEvent.PRE_COMPACT: {"trigger": "manual", "custom_instructions": ""},
+    HookEvent.POST_COMPACT: {"trigger": "manual", "compact_summary": "a sample summary"},
+    HookEvent.INSTRUCTIONS_LOADED: {
+        "file_path": "/sample/AGENTS.md",
+        "memory_type": "Project",
+        "load_reason": "session_start",
+    },
+    HookEvent.NOTIFICATION: {"message": "a sample notice", "notification_type": "idle_prompt"},
+}
+
+
+class HookBoard(Struct, frozen=True):
+    """Implements `features.hooks_api.HooksApi`."""
+
+    hooks: FileHooks
+    files: HookFiles
+
+    async def look(self, folder: Path) -> HookSet:
+        """Hooks of a folder as it is now."""
+        return await asyncio.to_thread(self.files.look, folder)
+
+    def runs(self) -> Sequence[HookRun]:
+        """The last runs, newest first."""
+        return self.hooks.history.runs
+
+    async def try_out(self, hook: Hook, record: ConversationRecord) -> HookReply:
+        """Run a hook with a sample of its input; one of the project in the conversation's sandbox."""
+        online = record.permission_mode is PermissionMode.AUTO
+        sandbox = AS_IN_A_SHELL if record.sandbox is SandboxMode.OFF else Sandbox(record.sandbox, network=online)
+        request = HookRequest(hook.event, record, fields=SAMPLES.get(hook.event, {}), sandbox=sandbox)
+        try:
+            return await self.hooks.try_out(hook, request, _Unwatched())
+        except OSError as error:
+            raise EngineError(f"The hook cannot be run: {error}.") from error
+
+
+class _Unwatched:
+    """Follows no hook."""
+
+    def hook_started(self, hook_id: str, event: HookEvent, name: str, status: str = "") -> None:
+        """Do nothing."""
+
+    def hook_ended(self, hook_id: str, reply: HookReply | None) -> None:
+        """Do nothing."""
+
+
+def hook_findings(sources: ProjectSources, cwd: Path, off: str = "") -> Iterator[Finding]:
+    """Findings about the hooks of a folder: their number, and what is not used."""
+    found = HookFiles(sources, off).look(cwd)
+    if found.off:
+        yield Finding("hooks", Health.NOTE, f"none runs: {found.off}")
+    elif found.hooks:
+        own = sum(hook.is_users for hook in found.hooks)
+        place = f", started in {reveal_name(cwd) if sources.is_trusted(cwd) else APART}" if own else ""
+        yield Finding("hooks", Health.OK, f"{counted(len(found.hooks), 'hook')}, {own} of them yours{place}")
+    for problem in found.problems[:MOST_NAMED]:
+        yield Finding("hooks", Health.NOTE, problem.sentence)
+    if len(found.problems) > MOST_NAMED:
+        yield Finding("hooks", Health.NOTE, f"{len(found.problems) - MOST_NAMED} more problems; /hooks lists them.")

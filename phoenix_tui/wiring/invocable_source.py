@@ -18,9 +18,8 @@ from engine.executor.requests import EngineError
 from engine.ports.extensions import EMPTY, Catalogue, ExtensionPrompt, Invocable, WaitingInvocable, chosen_skills
 from engine.records import ConversationRecord
 from phoenix_tui.config.sources.kinds import SourceKind
-from phoenix_tui.config.sources.project_sources import ProjectSources
+from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources
 from phoenix_tui.config.sources.skill_states import SkillStates
-from phoenix_tui.config.sources.source_trust import TrustedSources
 from phoenix_tui.features.catalogue import ALIASES, BY_NAME
 from tools.contract import ProcessRunner, Tool
 
@@ -157,7 +156,7 @@ class InvocableSource(Struct, eq=False):
 
     def note_read(self, record: ConversationRecord, paths: Sequence[Path]) -> None:
         """Remember folders whose files were read: their skills join with the next look."""
-        from phoenix_tui.config.sources.nested_skills import MOST_MET, met_folders  # noqa: PLC0415 - behind a tool
+        from phoenix_tui.config.sources.catalogues import MOST_MET, met_folders  # noqa: PLC0415 - behind a tool
 
         met = self._met.setdefault(record.cwd, set())
         met |= set(islice(met_folders(record.cwd, paths), MOST_MET - len(met)))
@@ -174,7 +173,7 @@ class InvocableSource(Struct, eq=False):
             raise EngineError(f"The answer cannot be kept: {error.strerror or error}.") from error
 
     def _accept(self, folder: Path, waiting: WaitingInvocable) -> None:
-        from phoenix_tui.config.sources.nested_skills import accept_nested  # noqa: PLC0415 - rare
+        from phoenix_tui.config.sources.catalogues import accept_nested  # noqa: PLC0415 - rare
 
         kept = self._kept.get(folder)
         unit = waiting.path.parent if waiting.path is not None else None
@@ -214,6 +213,6 @@ class InvocableSource(Struct, eq=False):
         met = self._met.get(folder)
         if not met:
             return []
-        from phoenix_tui.config.sources.nested_skills import nested_skills  # noqa: PLC0415 - rare
+        from phoenix_tui.config.sources.catalogues import nested_skills  # noqa: PLC0415 - rare
 
         return nested_skills(self.sources, folder, tuple(met))

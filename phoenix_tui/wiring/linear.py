@@ -11,9 +11,9 @@ from phoenix_tui.cli.names import VERSION
 from phoenix_tui.cli.output import write_line
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.lifecycle.launch import Launch
-from phoenix_tui.lifecycle.memory_limit import MemoryLimit
 from phoenix_tui.lifecycle.stop_signals import BY_USER
 from phoenix_tui.lifecycle.threads import run_loop
+from phoenix_tui.lifecycle.watchdogs import MemoryLimit
 from phoenix_tui.linear.app import LinearApp
 from phoenix_tui.linear.terminal import LineTerminal
 from phoenix_tui.models.choice import ModelChoice

@@ -13,8 +13,7 @@ from engine.extensions.mcp.hub import HubFolders, HubSettings, Keep, McpHub
 from engine.ports import ConversationChanges, StorageError
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.credentials import KEYRING
-from phoenix_tui.config.servers.choices import ServerChoices
-from phoenix_tui.config.servers.server_files import ServerFiles
+from phoenix_tui.config.servers.server_files import ServerChoices, ServerFiles
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.wiring.hooks import NEUTRAL
 from tools.clock import SYSTEM_CLOCK

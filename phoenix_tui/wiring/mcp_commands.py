@@ -21,8 +21,8 @@ from phoenix_tui.config.credentials import KEYRING
 from phoenix_tui.text.server_text import sandbox_words
 from phoenix_tui.wiring.hooks import APART
 from phoenix_tui.wiring.mcp import keep_nothing, open_hub, server_files
-from phoenix_tui.wiring.processes import process_settings
-from phoenix_tui.wiring.sandboxes import chosen_sandbox
+from phoenix_tui.wiring.start_facts import chosen_sandbox
+from phoenix_tui.wiring.system import process_settings
 from phoenix_tui.wiring.trust_board import project_sources
 from tools.clean import clean_line, reveal_name
 from tools.contract import Enforcement, SandboxMode

@@ -1,17 +1,29 @@
-"""The models on offer; implements `phoenix_tui.features.service_interfaces.ModelsApi`."""
+"""Models on offer, and offers to a user without a model."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Final
 
+from msgspec import Struct
+
+from engine.engine import EngineError
 from engine.ports import ModelInfo
 from engine.providers import prices
+from engine.providers.local.resources import LEAST_FREE, measure
+from phoenix_tui.config.credentials import load_credentials, save_key
+from phoenix_tui.config.paths import Paths
 from phoenix_tui.config.settings import ConfigError
-from phoenix_tui.models.offers import ProviderOffer, ProviderState
-from phoenix_tui.models.preferred import PreferredModels
-from phoenix_tui.wiring.providers import ProviderRegistry
+from phoenix_tui.features.service_interfaces import InstallProgress, LocalOffer
+from phoenix_tui.models.accepted import AcceptedServers
+from phoenix_tui.models.choice import DEFAULT_MODELS
+from phoenix_tui.models.files import ModelFiles
+from phoenix_tui.models.known import KNOWN_MODELS
+from phoenix_tui.models.offers import PreferredModels, ProviderOffer, ProviderState
+from phoenix_tui.models.partial_file import ModelFileError
+from phoenix_tui.models.servers import discover_local_servers
+from phoenix_tui.wiring.providers import DEFAULT_OPENAI_MODEL, ProviderRegistry
 
 WITHOUT_NETWORK: Final = frozenset({"demo", "local"})
 """Providers whose models are known at once."""
@@ -77,3 +89,72 @@ class ModelBoard:
             offer = ProviderOffer(name, ProviderState.UNREACHABLE, LATE)
         self._answers[name] = offer
         return offer
+
+
+class ModelOffers(Struct, frozen=True):
+    """Installs a model, keeps a key, finds servers."""
+
+    paths: Paths
+    files: ModelFiles
+    providers: ProviderRegistry
+
+    async def local_offer(self) -> LocalOffer | None:
+        """The model this machine could run; None when it is installed already."""
+        model = KNOWN_MODELS[0]
+        if model.name in await asyncio.to_thread(self.files.usable):
+            return None
+        return LocalOffer(
+            name=model.title,
+            download_bytes=model.size,
+            memory_bytes=LEAST_FREE,
+            source="huggingface.co or the Python package index, with a checksum",
+            refusal=measure().shortage(model.size),
+        )
+
+    async def install(self, progress: Callable[[InstallProgress], None]) -> str:
+        """Install it and give the model reference.
+
+        Raises:
+            EngineError: no space, no source, or the wrong content came.
+        """
+        try:
+            file = await self.files.install(
+                KNOWN_MODELS[0].name,
+                agreed=True,
+                progress=lambda done, total: progress(InstallProgress(done, total, "Downloading")),
+            )
+        except ModelFileError as error:
+            raise EngineError(str(error)) from error
+        return file.reference
+
+    async def save_key(self, provider: str, key: str) -> str:
+        """Keep a key and give the model reference it opens.
+
+        Raises:
+            EngineError: the key cannot be kept.
+        """
+        path = self.paths.credentials_file
+        try:
+            await asyncio.to_thread(save_key, path, provider, key.strip())
+            self.providers.credentials = load_credentials(path, self.providers.environment)
+        except (ConfigError, OSError) as error:
+            raise EngineError(f"The key cannot be saved: {error}") from error
+        await self.providers.forget(provider)
+        defaults = DEFAULT_MODELS | {"openai": DEFAULT_OPENAI_MODEL}
+        return f"{provider}/{defaults[provider]}" if provider in defaults else provider
+
+    async def accept_server(self, reference: str) -> None:
+        """Remember that a model of a server on this machine was chosen.
+
+        Raises:
+            EngineError: it cannot be kept.
+        """
+        try:
+            await asyncio.to_thread(AcceptedServers(self.paths.servers_file).accept, reference)
+        except OSError as error:
+            raise EngineError(f"The choice of this server cannot be saved: {error.strerror}.") from error
+
+    async def local_servers(self) -> Sequence[ModelInfo]:
+        """Models of servers that answer on this machine now."""
+        servers = await discover_local_servers()
+        return [ModelInfo(server.kind.value, name, local=True) for server in servers for name in server.models]

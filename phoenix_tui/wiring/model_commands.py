@@ -1,22 +1,24 @@
-"""Opens the services of `phoenix models` and `phoenix model`."""
+"""Opens the services of `phoenix models`, `phoenix model` and `phoenix import`."""
 
 from __future__ import annotations
 
+import asyncio
 import os
+from pathlib import Path
 
-from engine.ports import ProviderError
+from engine.ports import ImportTerms, ProviderError
+from engine.records import PermissionMode
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.model_commands import ModelCommands, show_models
-from phoenix_tui.cli.setup import Setup
+from phoenix_tui.cli.setup import Setup, check_folder
 from phoenix_tui.models.offers import LISTS_FILE, KeptLists, ProviderState
-from phoenix_tui.wiring.backend import (
-    model_files,
-)
+from phoenix_tui.wiring.backend import model_files
 from phoenix_tui.wiring.choice import choose
-from phoenix_tui.wiring.processes import command_processes
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings_board import DefaultModel
+from phoenix_tui.wiring.system import command_processes
+from tools.contract import SandboxMode
 
 
 async def models(setup: Setup, arguments: CommandArguments) -> Exit:
@@ -46,3 +48,21 @@ async def model(setup: Setup, arguments: CommandArguments) -> Exit:
     async with command_processes(setup) as processes:
         files = model_files(setup.paths, processes.runner, os.environ)
         return await ModelCommands(files, arguments, DefaultModel(setup.paths.config_file)).run()
+
+
+async def import_terms(setup: Setup, arguments: CommandArguments) -> ImportTerms:
+    """The requested folder, else this one, and the settings of a new conversation of this user."""
+    cwd = await asyncio.to_thread(check_folder, Path(arguments.cwd or "."))
+    mode = PermissionMode(setup.settings.text("permission_mode") or PermissionMode.ASK)
+    async with command_processes(setup) as processes:
+        files = model_files(setup.paths, processes.runner, os.environ)
+        registry = ProviderRegistry(
+            setup.settings, setup.credentials, os.environ, embedded_factory(files, processes.runner)
+        )
+        try:
+            reference = (await choose(setup, os.environ, files, registry)).reference
+        except ProviderError as error:
+            raise CommandError(error.message, Exit.FAILED) from error
+        finally:
+            await registry.close()
+    return ImportTerms(cwd, reference, mode, SandboxMode(setup.settings.text("sandbox")))

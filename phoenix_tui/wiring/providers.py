@@ -17,9 +17,8 @@ from engine.providers import prices
 from engine.providers.addresses import is_loopback
 from engine.providers.hosting import runs_free
 from phoenix_tui.config.credentials import Credentials, variable_of
-from phoenix_tui.config.model_filter import admits
 from phoenix_tui.config.presets import PRESETS, Preset
-from phoenix_tui.config.provider_tables import expanded
+from phoenix_tui.config.provider_tables import admits, expanded
 from phoenix_tui.config.settings import ConfigError, ProviderSettings, Settings
 from phoenix_tui.models.choice import DEFAULT_MODELS
 from phoenix_tui.models.offers import KeptLists, ProviderOffer, ProviderState

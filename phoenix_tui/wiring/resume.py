@@ -22,7 +22,7 @@ from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.faults import end_quietly
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.wiring.sandboxes import widened
+from phoenix_tui.wiring.start_facts import widened
 from tools.contract import SandboxMode
 
 if TYPE_CHECKING:

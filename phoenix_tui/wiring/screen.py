@@ -15,19 +15,15 @@ from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.names import SERVED
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.lifecycle.crash import CrashReports
-from phoenix_tui.lifecycle.crash_marker import left_open
-from phoenix_tui.lifecycle.launch import Launch, Services
-from phoenix_tui.lifecycle.loading import load
-from phoenix_tui.lifecycle.memory_limit import MemoryLimit
-from phoenix_tui.lifecycle.no_palette import leave_out_palette
+from phoenix_tui.lifecycle.crash import CrashReports, left_open
+from phoenix_tui.lifecycle.launch import Launch, Services, leave_out_palette
 from phoenix_tui.lifecycle.stop_signals import END_SIGNALS, IN_A_TAB
-from phoenix_tui.lifecycle.threads import run_loop
+from phoenix_tui.lifecycle.threads import load, run_loop
+from phoenix_tui.lifecycle.watchdogs import MemoryLimit
 from phoenix_tui.models.choice import DEFAULT_MODELS, ModelChoice, choose_model, needs_servers
 from phoenix_tui.terminal import state
 from phoenix_tui.terminal.background import remembered_light
-from phoenix_tui.wiring.sandboxes import chosen_sandbox
-from phoenix_tui.wiring.start_facts import caps_of, caps_with, facts_of
+from phoenix_tui.wiring.start_facts import caps_of, caps_with, chosen_sandbox, facts_of
 from tools.process.link import ZygoteLink, spawn_zygote
 
 if TYPE_CHECKING:
@@ -186,7 +182,7 @@ def chosen_model(setup: Setup) -> ModelChoice:
     """The model of a new conversation."""
     facts = facts_of(setup, os.environ)
     if needs_servers(facts):
-        from phoenix_tui.wiring.nearby_models import with_nearby  # noqa: PLC0415 - only where no model or key is set
+        from phoenix_tui.models.accepted import with_nearby  # noqa: PLC0415 - only where no model or key is set
 
         facts = with_nearby(facts, setup.paths)
     choice = choose_model(facts)

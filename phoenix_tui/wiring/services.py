@@ -4,40 +4,85 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Mapping, Sequence
+import signal
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec import Struct
 
 from engine.engine import Engine
 from engine.ports import StorageError
 from engine.ports.files import FilesError
+from engine.records import Recovery
 from engine.run_options import Effort
 from phoenix_tui.cli.faults import fault_of
 from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.lifecycle.launch import CannotOpen, Services
-from phoenix_tui.lifecycle.loading import load
+from phoenix_tui.lifecycle.threads import load
 from phoenix_tui.models.files import ModelFileState
-from phoenix_tui.models.preferred import FILE_NAME, PreferredModels
+from phoenix_tui.models.offers import FILE_NAME, PreferredModels
 from phoenix_tui.wiring.backend import Backend, diagnostics_of, open_backend
-from phoenix_tui.wiring.event_retention import remove_old_events
-from phoenix_tui.wiring.expiring import remove_expired
-from phoenix_tui.wiring.hook_board import HookBoard
-from phoenix_tui.wiring.indexing import index_older
-from phoenix_tui.wiring.leftovers import end_leftovers
+from phoenix_tui.wiring.hooks import HookBoard
 from phoenix_tui.wiring.mcp import let_servers_ask
-from phoenix_tui.wiring.model_board import ModelBoard
-from phoenix_tui.wiring.onboarding import ModelOffers
-from phoenix_tui.wiring.profile_board import ProfileBoard
+from phoenix_tui.wiring.model_board import ModelBoard, ModelOffers
+from phoenix_tui.wiring.profiles import ProfileBoard
 from phoenix_tui.wiring.providers import why_no_budget
-from phoenix_tui.wiring.sandboxes import chosen_sandbox
+from phoenix_tui.wiring.retention import remove_expired, remove_old_events
 from phoenix_tui.wiring.settings_board import SettingsBoard
+from phoenix_tui.wiring.start_facts import chosen_sandbox
 from phoenix_tui.wiring.trust_board import TrustBoard, settings_notices
 from tools.contract import Enforcement, SandboxMode
 from tools.process.link import ZygoteLink
+from tools.process.zygote.tree import send, start_ticks
 from tools.secret_fields import SecretFields
+
+if TYPE_CHECKING:
+    from engine.store.library import Library
+
+
+def end_leftovers(recoveries: Iterable[Recovery]) -> None:
+    """Kill each noted process whose start time is the noted one: a pid alone may belong to another process by now."""
+    if sys.platform != "linux":
+        return
+    for recovery in recoveries:
+        for pid, started in recovery.processes:
+            if started and start_ticks(pid) == started:
+                send(pid, signal.SIGKILL)
+
+
+FIRST: Final = 2.0
+"""Seconds after the start, which belongs to the user."""
+REST: Final = 0.05
+"""Seconds between two slices at least."""
+AGAIN: Final = 30.0
+"""Seconds until a refused slice is tried again: another process keeps the file busy, or the disk is full."""
+
+
+async def index_older(library: Library) -> None:
+    """Index slice after slice until nothing is left; a failed write is retried later.
+
+    First, conversations that a killed process left half copied or half removed are deleted.
+    """
+    rest, cleared = FIRST, False
+    while True:
+        await asyncio.sleep(rest)
+        began = time.monotonic()
+        try:
+            if not cleared:
+                await library.clear_partial()
+                cleared = True
+            progress = await library.index_older()
+        except StorageError:
+            rest = AGAIN
+            continue
+        if progress.done >= progress.total:
+            return
+        rest = max(time.monotonic() - began, REST)
+
 
 COLLECTOR_THRESHOLDS = (5_000, 10, 50)
 """Ten sub-agents at work make half garbage: a collection of 50,000 young objects held a key up by 30 ms (65 on a busy

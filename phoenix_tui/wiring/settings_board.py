@@ -10,9 +10,8 @@ from msgspec import Struct
 
 from engine.executor.requests import EngineError
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.config.load import from_text
+from phoenix_tui.config.load import from_text, remove_value, set_value
 from phoenix_tui.config.settings import KEYS, ConfigError, SettingValue, in_words
-from phoenix_tui.config.write import remove_value, set_value
 
 if TYPE_CHECKING:
     from phoenix_tui.features.service_interfaces import Setting

@@ -1,15 +1,21 @@
-"""Settings as a start needs them: facts about the choice of a model, and the limits of runs."""
+"""Settings as a start needs them: facts about the choice of a model, limits of runs, and the sandbox."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.run_caps import RunCaps
-from phoenix_tui.cli.setup import Setup
+from phoenix_tui.cli.setup import Setup, sandbox_in
 from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.config.settings import ConfigError, Settings
 from phoenix_tui.models.choice import ModelFacts
+from tools.sandbox_mode import SandboxMode
+
+if TYPE_CHECKING:
+    from engine.ports import ConversationChanges
+    from engine.records import ConversationRecord
 
 
 def facts_of(setup: Setup, environment: Mapping[str, str]) -> ModelFacts:
@@ -41,3 +47,29 @@ def caps_with(setup: Setup, profile: str, cwd: Path) -> RunCaps | None:
         return caps_of(setup.settings_now(profile, cwd))
     except ConfigError:
         return None
+
+
+def chosen_sandbox(settings: Settings, cwd: Path) -> tuple[SandboxMode, bool]:
+    """The sandbox of a new conversation in a folder, and True when it was chosen."""
+    return SandboxMode(sandbox_in(settings, cwd)), settings.sources["sandbox"] != "default"
+
+
+def widened(record: ConversationRecord, changes: ConversationChanges) -> str:
+    """Say which limits of a stored conversation the flags of a resume widen; empty where they widen none."""
+    from engine.ports.profiles import FREEDOM, SANDBOX_FREEDOM  # noqa: PLC0415 - not before the first frame
+
+    said: list[str] = []
+    mode, sandbox = changes.permission_mode, changes.sandbox
+    if mode is not None and FREEDOM[mode] > FREEDOM[record.permission_mode]:
+        said.append(
+            f"--permission-mode {mode.value} allows more than this conversation's mode, which was {_mode(record)}."
+        )
+    if sandbox is not None and SANDBOX_FREEDOM[sandbox] > SANDBOX_FREEDOM[record.sandbox]:
+        said.append(
+            f"--sandbox {sandbox.value} allows more than this conversation's sandbox, which was {record.sandbox.value}."
+        )
+    return " ".join(said)
+
+
+def _mode(record: ConversationRecord) -> str:
+    return record.permission_mode.value

@@ -45,7 +45,7 @@ from engine.updates import (
 from phoenix_tui.features.approvals import as_asked, titles_of_others
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.lifecycle.containment import goes_on_after
-from phoenix_tui.lifecycle.opening_notes import FRAMES, PLAIN_FROM
+from phoenix_tui.lifecycle.crash import FRAMES, PLAIN_FROM
 from phoenix_tui.panes.column import PaneEvents
 from phoenix_tui.text.agent_text import end_line, find_ended, running
 from phoenix_tui.text.labels import WRITABLE, StatusDetails, Tone, hook_in_view, short_path

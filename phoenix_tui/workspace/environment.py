@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from engine.executor.requests import EngineError
 from engine.machine.states import Idle, is_busy
 from engine.ports import ProviderError, StorageError
-from phoenix_tui.config.live_files import LOOK_EVERY, LiveFiles
+from phoenix_tui.config.shared_files import LOOK_EVERY, LiveFiles
 from phoenix_tui.keys.keymap import to_textual
 from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
-from phoenix_tui.lifecycle.crash_marker import OpenMark
+from phoenix_tui.lifecycle.crash import OpenMark
 from phoenix_tui.styles.user_themes import theme_files
 from phoenix_tui.terminal.attention import Attention, AttentionSettings, SequenceTerminal, skills_of
 from phoenix_tui.text.labels import short_path

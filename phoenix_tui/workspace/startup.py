@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from textual.message import Message
 
 from phoenix_tui.keys.key_order import OPENER, Opener
-from phoenix_tui.lifecycle.loading import load
+from phoenix_tui.lifecycle.threads import load
 
 if TYPE_CHECKING:
     from phoenix_tui.commands.run import CommandContext

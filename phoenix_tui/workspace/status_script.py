@@ -11,7 +11,7 @@ from textual.content import Content
 
 from engine.ports.services import ServiceRunner
 from phoenix_tui.cli.blocks import encode
-from phoenix_tui.config.status_line import StatusLineSettings
+from phoenix_tui.config.settings_tables import StatusLineSettings
 from phoenix_tui.features.status_facts import status_facts
 from phoenix_tui.widgets.script_row import ScriptRow, first_line
 from tools.clock import SYSTEM_CLOCK, Clock

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
-from phoenix_tui.lifecycle.opening_notes import OpeningNotes
+from phoenix_tui.lifecycle.crash import OpeningNotes
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.status_line import StatusLine, TitleRow
 from phoenix_tui.widgets.welcome_panel import WelcomePanel

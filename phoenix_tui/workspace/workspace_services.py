@@ -13,8 +13,7 @@ from phoenix_tui.commands.run import CommandContext, run_command
 from phoenix_tui.features.approvals import titles_of_others
 from phoenix_tui.images.graphics import ImageTerminal
 from phoenix_tui.images.source import ImageSource
-from phoenix_tui.lifecycle.crash_marker import OpenMark
-from phoenix_tui.lifecycle.opening_notes import CLOSED_FROM, OpeningNotes
+from phoenix_tui.lifecycle.crash import CLOSED_FROM, OpeningNotes, OpenMark
 from phoenix_tui.modals.opening import Sheets
 from phoenix_tui.panes.saved_panes import recall
 from phoenix_tui.terminal.clipboard import Clipboard

@@ -13,7 +13,7 @@ from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, E
 from engine.machine.states import AwaitingApproval
 from engine.records import PermissionMode
 from engine.rule_store import ActiveRule, RuleStore
-from phoenix_tui.config.rule_file import RuleFile
+from phoenix_tui.config.rules import RuleFile
 from tests.support.engine import engine_harness, until
 from tests.support.fake_rules import NOW, rule_desk
 from tests.support.scripted_provider import Reply, ScriptedCall

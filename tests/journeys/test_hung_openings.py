@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.lifecycle.opening_notes import CLOSED_FROM
+from phoenix_tui.lifecycle.crash import CLOSED_FROM
 from tests.support.cli import Phoenix, with_claude
 from tests.support.journeys import rows, says
 from tests.support.loopback import serve

@@ -30,8 +30,8 @@ from engine.rewind.rewind import Rewinding
 from engine.rule_store import RuleStore
 from engine.store.library import Library
 from phoenix_tui.features.service_interfaces import Onboarding, ProfilesApi, SettingsApi
-from phoenix_tui.wiring.onboarding import ModelOffers
-from phoenix_tui.wiring.profile_board import ProfileBoard
+from phoenix_tui.wiring.model_board import ModelOffers
+from phoenix_tui.wiring.profiles import ProfileBoard
 from phoenix_tui.wiring.settings_board import SettingsBoard
 from tests.support.fake_agents import FakeSubAgents
 from tests.support.fake_context import FakeContext

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.lifecycle.loading import SELDOM, load, seldom_switched
+from phoenix_tui.lifecycle.threads import SELDOM, load, seldom_switched
 from tests.support.waiting import poll
 
 MODULE = """
@@ -57,7 +57,7 @@ def test_every_command_can_be_used_first_twice_at_once() -> None:
 async def test_a_module_that_is_not_there_leaves_the_next_one_free() -> None:
     with pytest.raises(ImportError):
         await load("phoenix_tui.nothing_of_this_name")
-    assert (await load("phoenix_tui.lifecycle.loading")) is sys.modules["phoenix_tui.lifecycle.loading"]
+    assert (await load("phoenix_tui.lifecycle.threads")) is sys.modules["phoenix_tui.lifecycle.threads"]
 
 
 async def test_threads_are_switched_as_before_when_loading_is_over_or_fails() -> None:

@@ -16,7 +16,16 @@ from textual.events import Callback, Key, Show
 from textual.message import Message
 from textual.message_pump import MessagePump
 
-from phoenix_tui.lifecycle.message_limit import CALM, HOLD, STEADY, TALLIES, WINDOW, WINDOWS, LoopClock, MessageBound
+from phoenix_tui.lifecycle.containment import (
+    CALM,
+    HOLD,
+    STEADY,
+    TALLIES,
+    WINDOW_MESSAGES,
+    WINDOWS,
+    LoopClock,
+    MessageBound,
+)
 from tests.support.bounded import bounded
 from tests.support.cli import Phoenix, with_claude
 from tests.support.program import CTRL_Q, program
@@ -85,7 +94,7 @@ class Held(LoopClock):
         return self.bound.hold(self.pump, message)
 
 
-LONG = WINDOW * (WINDOWS + 2)
+LONG = WINDOW_MESSAGES * (WINDOWS + 2)
 
 
 def test_what_comes_without_end_is_held_to_a_rate_and_let_go_once_it_rests() -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from phoenix_tui.cli.exits import Exit
-from phoenix_tui.lifecycle import memory_limit
-from phoenix_tui.lifecycle.memory_limit import MEGABYTE, MemoryLimit, MemoryWatch, resident
+from phoenix_tui.lifecycle import watchdogs
+from phoenix_tui.lifecycle.watchdogs import MEGABYTE, MemoryLimit, MemoryWatch, resident
 from tests.support.bounded import bounded
 from tests.support.cli import Phoenix, ended, with_claude
 from tests.support.journeys import says
@@ -119,13 +119,13 @@ async def test_a_script_that_reaches_the_ceiling_says_why_it_ended(tmp_path: Pat
 
 
 def test_the_ceiling_is_a_share_of_the_machine_within_bounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert 0 < memory_limit.ceiling() <= memory_limit.MOST
-    assert 0 < resident() < memory_limit.LEAST
+    assert 0 < watchdogs.ceiling() <= watchdogs.MOST
+    assert 0 < resident() < watchdogs.LEAST
     group = tmp_path / "memory.max"
-    for words, most in (("536870912\n", 0.8 * (512 << 20)), ("max\n", memory_limit.MOST), ("4294967296\n", 1 << 30)):
+    for words, most in (("536870912\n", 0.8 * (512 << 20)), ("max\n", watchdogs.MOST), ("4294967296\n", 1 << 30)):
         group.write_text(words)
-        monkeypatch.setattr(memory_limit, "LIMITS", (str(group),))
-        assert memory_limit.ceiling() <= most
+        monkeypatch.setattr(watchdogs, "LIMITS", (str(group),))
+        assert watchdogs.ceiling() <= most
 
 
 class Link:
@@ -175,7 +175,7 @@ def test_without_a_limit_nothing_is_watched() -> None:
 
 def resident_of(pid: int) -> int:
     """Bytes that a process occupies."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * memory_limit.PAGE
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * watchdogs.PAGE
 
 
 def log_of(home: Path) -> list[str]:

@@ -143,7 +143,7 @@ def test_the_installed_program_imports_nothing_of_the_folder_whatever_is_planted
 
 def test_relative_entries_of_search_paths_are_gone_from_this_process(repository: Path) -> None:
     script = (
-        "import os, sys; from phoenix_tui.lifecycle.isolation import leave_out_working_directory as leave; "
+        "import os, sys; from phoenix_tui.lifecycle.process_start import leave_out_working_directory as leave; "
         "leave(); leave(); "
         "print(os.environ['PATH'], os.environ['LD_LIBRARY_PATH'], sys.pycache_prefix)"
     )

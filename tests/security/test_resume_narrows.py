@@ -22,7 +22,7 @@ from phoenix_tui.config.load import Layer, merge
 from phoenix_tui.config.profile_layer import with_profile
 from phoenix_tui.config.settings import SettingValue
 from phoenix_tui.wiring.resume import resumed_id
-from phoenix_tui.wiring.sandboxes import chosen_sandbox
+from phoenix_tui.wiring.start_facts import chosen_sandbox
 from phoenix_tui.wiring.store import open_the_store
 from tests.support.engine import engine_harness
 from tools.contract import SandboxMode

@@ -482,10 +482,10 @@ def test_only_commands_and_what_a_trusted_project_starts_see_programs_of_the_fol
         "engine/permissions/policy.py",
         "engine/executor/ready_calls.py",
         "engine/executor/event_hooks.py",
-        "phoenix_tui/wiring/hook_board.py",
+        "phoenix_tui/wiring/hooks.py",
         "engine/extensions/mcp/hub.py",
         "tools/lsp/checker.py",
-        "phoenix_tui/wiring/formatters.py",
+        "phoenix_tui/wiring/edit_services.py",
     }
 
 
@@ -496,7 +496,7 @@ def test_phoenix_itself_looks_for_programs_outside_of_the_folder(place: Path) ->
     project = place / "project"
     code = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r});"
-        "from phoenix_tui.lifecycle.isolation import leave_out_working_directory as leave; leave(); leave();"
+        "from phoenix_tui.lifecycle.process_start import leave_out_working_directory as leave; leave(); leave();"
         "import os; from tools.process.environment import scrubbed;"
         "print(os.environ['PATH'], scrubbed(os.environ)['PATH'])"
     )

@@ -23,7 +23,7 @@ from engine.store.ownership import is_lock_held, remove_lock
 from phoenix_tui.config.profile_files import ProfileFiles
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.features.drafts import parsed
-from phoenix_tui.lifecycle.crash_marker import left_open
+from phoenix_tui.lifecycle.crash import left_open
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.partial_file import ModelFileError
 from phoenix_tui.panes import saved_panes

@@ -26,16 +26,15 @@ from phoenix_tui.cli.prompt import read_images
 from phoenix_tui.commands.palette import Recent
 from phoenix_tui.config.credentials import load_credentials
 from phoenix_tui.config.instructions import Instructions
-from phoenix_tui.config.load import user_layer
+from phoenix_tui.config.load import set_value, user_layer
 from phoenix_tui.config.project import find_project
-from phoenix_tui.config.rule_file import RuleFile
+from phoenix_tui.config.rules import RuleFile
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.trust import TrustFile
-from phoenix_tui.config.write import set_value
 from phoenix_tui.features.image_files import dropped_images, read_image
 from phoenix_tui.features.prompt_history import PromptHistory
 from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
-from phoenix_tui.lifecycle.crash_marker import left_open
+from phoenix_tui.lifecycle.crash import left_open
 from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.partial_file import file_digest
 from phoenix_tui.panes import saved_panes

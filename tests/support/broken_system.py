@@ -99,7 +99,7 @@ def close_fails() -> None:
 
 def no_patience() -> None:
     """Wait for a busy database a moment only."""
-    for module, name in (("phoenix_tui.wiring.waits", "PATIENCE"), ("phoenix_tui.wiring.store", "BUSY_SECONDS")):
+    for module, name in (("phoenix_tui.wiring.store", "PATIENCE"), ("phoenix_tui.wiring.store", "BUSY_SECONDS")):
         setattr(import_module(module), name, 0.2)
 
 

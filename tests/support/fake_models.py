@@ -6,8 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 from engine.ports import ModelInfo
 from engine.run_options import LEVELS
-from phoenix_tui.models.offers import ProviderOffer, ProviderState
-from phoenix_tui.models.preferred import PreferredModels
+from phoenix_tui.models.offers import PreferredModels, ProviderOffer, ProviderState
 
 MODELS = (
     ModelInfo(

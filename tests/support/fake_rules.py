@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from engine.rule_store import RuleStore
-from phoenix_tui.config.rule_file import RulesInMemory
+from phoenix_tui.config.rules import RulesInMemory
 from tools.contract import ToolClass, ToolSpec
 
 NOW = 1_763_000_000.0

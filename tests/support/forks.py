@@ -190,7 +190,7 @@ def _server() -> _Server:
 
 
 def _load_program() -> None:
-    import_module("phoenix_tui.lifecycle.no_palette").leave_out_palette()
+    import_module("phoenix_tui.lifecycle.launch").leave_out_palette()
     for package in ("tools", "engine", "phoenix_tui"):
         for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
             if not module.name.startswith(APART) and not module.name.endswith(".__main__"):

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from phoenix_tui.__main__ import main
-from phoenix_tui.lifecycle.memory_limit import resident
+from phoenix_tui.lifecycle.watchdogs import resident
 
 MEGABYTE: Final = 1 << 20
 LIMIT: Final = {"PHOENIX_MEMORY_LIMIT": "256"}

@@ -26,10 +26,8 @@ from phoenix_tui.cli.control.reporter import foreign_call, native_call
 from phoenix_tui.cli.control.requests import Asker, HostError
 from phoenix_tui.cli.control.servers import HostServers
 from phoenix_tui.cli.headless import explain_denial
-from phoenix_tui.config.added_folders import folder_rules
-from phoenix_tui.config.claude_settings import whole_rule
-from phoenix_tui.config.claude_words import FOREIGN_MODES
-from phoenix_tui.config.rule_layer import RuleLayer
+from phoenix_tui.config.claude_settings import FOREIGN_MODES, whole_rule
+from phoenix_tui.config.rules import RuleLayer, folder_rules
 from phoenix_tui.features.sub_agents import run_behind
 from tools.asked_questions import AskedQuestion
 from tools.contract import JsonObject, JsonValue, Tool, ToolClass, ToolContext, ToolInputError

@@ -22,8 +22,7 @@ from phoenix_tui.cli.blocks import encode
 from phoenix_tui.cli.control.requests import Host, HostError, RequestError
 from phoenix_tui.cli.headless import StructuredAnswer
 from phoenix_tui.config.sources.agents import MOST_BYTES, SUFFIX, AgentError, agent_in, agent_profile
-from phoenix_tui.config.sources.kinds import Plugin
-from phoenix_tui.config.sources.plugins import find_plugin, rooted
+from phoenix_tui.config.sources.kinds import Plugin, find_plugin, rooted
 from tools.clean import clean_line
 from tools.contract import JsonObject, JsonValue
 from tools.files.own_files import read_regular

@@ -19,10 +19,17 @@ from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.names import INPUT_FORMAT
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.config.choices import EFFORTS as KNOWN
-from phoenix_tui.config.claude_settings import RULES, ClaudeSettings, faults_of, parse_settings
-from phoenix_tui.config.claude_words import FOREIGN_EFFORTS, FOREIGN_MODES, NOBODY
-from phoenix_tui.config.file_sources import check_sources
-from phoenix_tui.config.flag_rules import listed
+from phoenix_tui.config.claude_settings import (
+    FOREIGN_EFFORTS,
+    FOREIGN_MODES,
+    NOBODY,
+    RULES,
+    ClaudeSettings,
+    faults_of,
+    parse_settings,
+)
+from phoenix_tui.config.project import check_sources
+from phoenix_tui.config.rules import listed
 from phoenix_tui.config.settings import Settings
 from tools.clean import clean_line
 from tools.contract import JsonObject, JsonValue

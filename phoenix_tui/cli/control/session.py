@@ -32,7 +32,7 @@ from phoenix_tui.cli.control.turns import ModelFinder, Turns
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.outcome import COMPATIBLE_VERSION, MODES, HostCommands
 from phoenix_tui.cli.reporters import STATUS, server_frame
-from phoenix_tui.config.claude_words import FOREIGN_MODES, LINES, NOBODY, known_model
+from phoenix_tui.config.claude_settings import FOREIGN_MODES, LINES, NOBODY, known_model
 from phoenix_tui.config.servers.definition import Place, parse_definition
 from tools.clean import clean, clean_line, reveal_name
 from tools.contract import JsonObject, JsonValue

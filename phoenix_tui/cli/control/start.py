@@ -12,7 +12,7 @@ from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.faults import fault_of
 from phoenix_tui.cli.output import write_json_line, write_progress
 from phoenix_tui.cli.setup import prepare
-from phoenix_tui.config.claude_words import known_model
+from phoenix_tui.config.claude_settings import known_model
 from tools.contract import JsonObject, JsonValue
 from tools.fresh_ids import fresh_id
 from tools.process.hardening import harden

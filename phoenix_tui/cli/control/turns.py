@@ -38,7 +38,7 @@ from phoenix_tui.cli.control.reporter import (
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.headless import StructuredAnswer
 from phoenix_tui.cli.outcome import RunOutcome, Used
-from phoenix_tui.config.claude_words import known_model
+from phoenix_tui.config.claude_settings import known_model
 from tools.contract import ImageRejected, JsonObject
 
 ModelFinder: TypeAlias = Callable[[str], Awaitable[str]]

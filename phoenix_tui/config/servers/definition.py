@@ -15,10 +15,59 @@ import msgspec
 from msgspec import Struct, field
 
 from engine.ports.mcp import ServerDefinition, ServerOrigin, ServerTransport
-from phoenix_tui.config.servers.variables import Variables
 from tools.clean import clean_line
+from tools.known_secrets import SECRETS
 from tools.mcp_host.protocol import OAuth
+from tools.process.environment import is_secret
 from tools.sandbox_mode import SandboxMode
+
+LONGEST: Final = 64 * 1024
+"""Characters of one value with its variables filled in."""
+_SECRET_HEADERS: Final = frozenset({"authorization", "proxy-authorization", "cookie"})
+_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})(?::-([^{}]{0,4000}))?\}")
+
+
+class Variables(Struct):
+    """Fills in the variables of one definition, and notes those it may not or cannot use."""
+
+    environment: Mapping[str, str]
+    may_have_secrets: bool
+    own: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Variables that stand before those of the environment."""
+    is_literal: bool = False
+    """True where the texts have no variables: they are values already."""
+    missing: list[str] = field(default_factory=list[str])
+    secrets: list[str] = field(default_factory=list[str])
+    """Secret variables that the definition may not have."""
+
+    def fill(self, text: str) -> str:
+        """The text with its variables; values are not searched for further ones."""
+        if self.is_literal:
+            return text[:LONGEST]
+        return _VARIABLE.sub(self._value, text)[:LONGEST]
+
+    def _value(self, match: re.Match[str]) -> str:
+        name, default = match[1], match[2]
+        value = self.own.get(name) or self.environment.get(name, "")
+        if not value:
+            if default is None:
+                self.missing.append(name)
+            return default or ""
+        if name not in self.own and is_secret(name, value):
+            if not self.may_have_secrets:
+                self.secrets.append(name)
+                return ""
+            SECRETS.add_value(value)
+        return value
+
+    def fill_table(self, table: Mapping[str, str]) -> dict[str, str]:
+        """The values of an `env` or `headers` table; those under names of secrets are kept out of logs."""
+        filled = {name: self.fill(text) for name, text in table.items()}
+        for name, value in filled.items():
+            if self.may_have_secrets and (is_secret(name, value) or name.lower() in _SECRET_HEADERS):
+                SECRETS.add_value(value.rpartition(" ")[2] if name.lower() in _SECRET_HEADERS else value)
+        return filled
+
 
 TRANSPORTS: Final[Mapping[str, ServerTransport]] = {
     "stdio": "stdio",
@@ -42,7 +91,7 @@ LEAST_TIMEOUT: Final = 1_000
 """Milliseconds; a lower time limit is ignored."""
 MOST_WORDS: Final = 200
 LARGEST_PORT: Final = 65_535
-SECRETS: Final = (
+SECRETS_IN_DEFINITION: Final = (
     "'{name}' would send {variables} to a server that the project defines. To allow that, answer /mcp, or put the "
     "definition into your own config.toml: phoenix mcp add-json --scope user {name} '…'."
 )
@@ -190,7 +239,7 @@ def _samples(table: dict[str, object], place: Place) -> bool:
 
 def _trouble(name: str, variables: Variables) -> str:
     if variables.secrets:
-        return SECRETS.format(name=name, variables=", ".join(dict.fromkeys(variables.secrets)))
+        return SECRETS_IN_DEFINITION.format(name=name, variables=", ".join(dict.fromkeys(variables.secrets)))
     if variables.missing:
         names = ", ".join(dict.fromkeys(variables.missing))
         return f"'{name}' needs the variable {names}; set it, or write ${{{variables.missing[0]}:-default}}."

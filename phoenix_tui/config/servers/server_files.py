@@ -1,7 +1,11 @@
-"""Files of server definitions, by precedence: command line, `.phoenix/config.toml`, `.mcp.json`, the user's own."""
+"""Files of server definitions: by precedence, with their changes and the choices of the user about servers.
+
+Precedence: command line, `.phoenix/config.toml`, `.mcp.json`, the files of the user.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tomllib
@@ -9,22 +13,96 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.ports.mcp import FolderServers, ServerDefinition, ServerOrigin, Unchosen
-from phoenix_tui.config.live_files import FileStamp, stamp
+from phoenix_tui.config.load import user_layer
 from phoenix_tui.config.project import find_project, places_of
-from phoenix_tui.config.servers.choices import ServerChoices, off_key, sandbox_key, secrets_key
 from phoenix_tui.config.servers.definition import Place, parse_definition
-from phoenix_tui.config.sources.kinds import SourceKind
-from phoenix_tui.config.sources.plugins import rooted
-from phoenix_tui.config.sources.project_sources import ProjectSources, read_source
-from phoenix_tui.config.sources.source_trust import TrustedSources
+from phoenix_tui.config.shared_files import FileStamp, stamp
+from phoenix_tui.config.sources.kinds import SourceKind, rooted
+from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources, read_source
 from phoenix_tui.config.trust import Trust
 from tools.clean import clean_line, reveal_name
-from tools.files.own_files import MOST_SETTINGS, read_text
+from tools.files.atomic import replace_file
+from tools.files.location import Location
+from tools.files.own_files import MOST_SETTINGS, read_file, read_text, write_file
 from tools.sandbox_mode import SandboxMode
+
+MOST: Final = 1_000
+"""Choices of a kind that are kept; the oldest go first, and are asked about again."""
+
+
+class _Choices(Struct, omit_defaults=True):
+    """Content of the file: keys of definitions."""
+
+    off: list[str] = field(default_factory=list[str])
+    secrets: list[str] = field(default_factory=list[str])
+    sandboxes: dict[str, SandboxMode] = field(default_factory=dict[str, SandboxMode])
+
+
+class ServerChoices(Struct, frozen=True):
+    """The file `mcp_choices.json`, 0600; its methods touch the disk and belong in a thread."""
+
+    path: Path
+
+    def read(self) -> tuple[frozenset[str], frozenset[str], Mapping[str, SandboxMode]]:
+        """Keys of servers that are off, of those that may have their secrets, and of those with another sandbox."""
+        found = self._read()
+        return frozenset(found.off), frozenset(found.secrets), found.sandboxes
+
+    def switch(self, definition: ServerDefinition, *, on: bool) -> None:
+        """Switch a server off for good, or on again. Raises OSError."""
+        found, key = self._read(), off_key(definition)
+        found.off = [one for one in found.off if one != key]
+        found.off += [] if on else [key]
+        self._write(found)
+
+    def choose_sandbox(self, definition: ServerDefinition, mode: SandboxMode | None) -> None:
+        """Run a definition in another sandbox, as long as nothing of it changes. Raises OSError."""
+        found, key = self._read(), sandbox_key(definition)
+        found.sandboxes.pop(key, None)
+        if mode is not None:
+            found.sandboxes[key] = mode
+        self._write(found)
+
+    def allow_secrets(self, definition: ServerDefinition) -> None:
+        """Let a definition have the secrets that it names, as long as nothing of it changes. Raises OSError."""
+        found, key = self._read(), secrets_key(definition)
+        found.secrets = [*(one for one in found.secrets if one != key), key]
+        self._write(found)
+
+    def _read(self) -> _Choices:
+        try:
+            return msgspec.json.decode(read_file(self.path, MOST_BYTES, follow=False), type=_Choices)
+        except (OSError, msgspec.MsgspecError, RecursionError):
+            return _Choices()  # damaged: what lasts is asked again
+
+    def _write(self, choices: _Choices) -> None:
+        newest = dict(list(choices.sandboxes.items())[-MOST:])
+        write_file(self.path, msgspec.json.encode(_Choices(choices.off[-MOST:], choices.secrets[-MOST:], newest)))
+
+
+def off_key(definition: ServerDefinition) -> str:
+    """Key of a server by its place and name, however it is defined there."""
+    return _hash(definition.source, definition.name)
+
+
+def secrets_key(definition: ServerDefinition) -> str:
+    """Key of a definition as it is written, with the secrets it names: another command or variable has another."""
+    return _hash(definition.digest, *sorted(definition.secrets))
+
+
+def sandbox_key(definition: ServerDefinition) -> str:
+    """Key of a definition as it is written: another command has another."""
+    return _hash("sandbox", definition.digest)
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
 
 MOST_BYTES: Final = 1024 * 1024
 """Bytes of one file of servers."""
@@ -292,3 +370,69 @@ def _file_of(word: str, server: ServerDefinition, root: Path) -> Path | None:
         if real.is_file() and real.is_relative_to(root):
             return real
     return None
+
+
+PROJECT_FILE: Final = ".mcp.json"
+TABLE: Final = "mcp"
+
+
+def add_server(path: Path, name: str, definition: dict[str, object]) -> None:
+    """Write a definition into the file `path`, which is made if need be.
+
+    Raises:
+        BadServers: the file is broken, or has a server of this name.
+        ConfigError: as above, of a config.toml.
+        OSError: it cannot be written.
+    """
+    servers, document = _read(path)
+    if name in servers:
+        raise BadServers(f"{reveal_name(path)} has a server {clean_line(name)}; remove it first.")
+    servers[name] = definition
+    _write(path, document)
+
+
+def remove_server(path: Path, name: str) -> None:
+    """Take a definition out of the file `path`.
+
+    Raises:
+        BadServers: there is no such server, or the file is broken.
+        ConfigError: as above, of a config.toml.
+        OSError: it cannot be written.
+    """
+    nothing: dict[str, object] = {}
+    servers, document = _read(path) if path.exists() else (nothing, nothing)
+    if name not in servers:
+        raise BadServers(f"{reveal_name(path)} has no server {clean_line(name)}; `phoenix mcp list` shows all.")
+    del servers[name]
+    _write(path, document)
+
+
+def _read(path: Path) -> tuple[Any, Any]:
+    """Servers by name inside the document that they belong to."""
+    if path.name == PROJECT_FILE:
+        if not path.exists():
+            servers: dict[str, object] = {}
+            return servers, {KEY: servers}
+        text = read_text(path, MOST_BYTES)
+        json_servers(text, reveal_name(path))  # a file with an error stays as the user left it
+        document = cast("dict[str, Any]", json.loads(text))
+        return document[KEY], document
+    user_layer(path)  # as above
+    import tomlkit  # noqa: PLC0415 - 40 ms, needed only to change a file
+
+    made: Any = tomlkit.parse(read_text(path, MOST_SETTINGS) if path.exists() else "")
+    if TABLE not in made:
+        made[TABLE] = tomlkit.table(is_super_table=True)
+    if not isinstance(made[TABLE], dict):
+        raise BadServers(f"{reveal_name(path)}: 'mcp' must be tables [mcp.NAME].")
+    return made[TABLE], made
+
+
+def _write(path: Path, document: Any) -> None:
+    if path.name == PROJECT_FILE:
+        text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        replace_file(Location(path.parent, (path.name,), path.name), text.encode("utf-8", "replace"))
+        return
+    import tomlkit  # noqa: PLC0415 - as above
+
+    write_file(path, tomlkit.dumps(document))  # pyright: ignore[reportUnknownMemberType] - tomlkit's stub

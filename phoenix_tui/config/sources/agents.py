@@ -1,27 +1,29 @@
-"""Agents as Claude's own program and its hosts describe them, as profiles: an object, or a file with front matter.
-
-Such a profile narrows the permissions of the user, and never widens them, where it comes from a file.
-"""
+"""Agents of other programs as profiles: read from objects and files, with the one that a name means."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.ports.profiles import KNOWN_TOOLS, Profile
 from engine.records import PermissionMode
 from engine.run_options import Effort
-from phoenix_tui.config.claude_words import FOREIGN_EFFORTS, FOREIGN_MODES, known_model
+from phoenix_tui.config.claude_settings import FOREIGN_EFFORTS, FOREIGN_MODES, known_model
 from phoenix_tui.config.front_matter import FrontMatter, FrontMatterError, Value, read_front_matter
-from tools.clean import clean, clean_line
+from phoenix_tui.config.sources.kinds import SourceFile, SourceKind
+from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources, read_source, sort_sources
+from phoenix_tui.config.trust import TrustFile
+from tools.clean import clean, clean_line, reveal_name
 from tools.contract import JsonObject, JsonValue
 from tools.files.content import is_binary
 from tools.foreign_names import native_names
+from tools.wording import counted
 
 SUFFIX: Final = ".md"
 MOST_BYTES: Final = 256 * 1024
@@ -174,3 +176,126 @@ def _natives(names: JsonValue) -> tuple[str, ...]:
 
 def _text(value: JsonValue) -> str:
     return value if isinstance(value, str) else ""
+
+
+FOLDER: Final = (".claude", "agents")
+MOST_AGENTS: Final = 500
+"""Files that are read in one folder, those of its project first."""
+MOST_KEPT: Final = 2_000
+"""Files that were read and are kept; beyond that all are read again."""
+MOST_WAITING_NAMED: Final = 3
+"""Waiting files that a sentence names."""
+
+
+class AgentTrouble(Struct, frozen=True):
+    """A clause about one file: why it, or a part of it, is not used."""
+
+    path: Path
+    clause: str
+    line: int = 0
+    is_fault: bool = False
+    """True where the file is wrong, and not just hidden or waiting."""
+
+
+class FolderAgents(Struct, frozen=True):
+    """The agents of one folder, the nearest first, and what is not used."""
+
+    profiles: tuple[Profile, ...] = ()
+    troubles: tuple[AgentTrouble, ...] = ()
+
+
+class AgentReader(Struct, eq=False):
+    """Reads a file once for each content."""
+
+    _kept: dict[tuple[Path, str], AgentFile | AgentTrouble] = field(
+        default_factory=dict[tuple[Path, str], "AgentFile | AgentTrouble"]
+    )
+
+    def read(self, sources: TrustedSources) -> FolderAgents:
+        """The agents of these files, read where their content is the one that counts."""
+        found, troubles = dict[str, Profile](), list[AgentTrouble]()
+        files = [file for file in sources.of(SourceKind.AGENT) if not file.path.name.startswith(".")]
+        for file in islice(files, MOST_AGENTS):
+            made = self._made(file)
+            if isinstance(made, AgentTrouble):
+                troubles.append(made)
+                continue
+            troubles += (AgentTrouble(file.path, note, is_fault=True) for note in made.notes)
+            first = found.setdefault(made.profile.name, made.profile)
+            if first is not made.profile:
+                shown = reveal_name(first.source)
+                troubles.append(AgentTrouble(file.path, f"{shown} has the same name and comes first"))
+        if len(files) > MOST_AGENTS:
+            troubles.append(AgentTrouble(files[MOST_AGENTS].path, f"at most {MOST_AGENTS} agents of a folder are used"))
+        return FolderAgents(tuple(found.values()), (*troubles, *_waiting(sources), *_left_out(sources)))
+
+    def _made(self, file: SourceFile) -> AgentFile | AgentTrouble:
+        key = file.path, file.digest
+        if key not in self._kept:
+            if len(self._kept) >= MOST_KEPT:
+                self._kept.clear()
+            self._kept[key] = _read(file)
+        return self._kept[key]
+
+
+def _read(file: SourceFile) -> AgentFile | AgentTrouble:
+    content = read_source(file, MOST_BYTES)
+    if content is None:
+        why = f"it is larger than {MOST_BYTES // 1024} KB, or changed while it was read"
+        return AgentTrouble(file.path, why, is_fault=True)
+    try:
+        return agent_in(content, file.path)
+    except AgentError as error:
+        return AgentTrouble(file.path, error.clause, error.line, is_fault=True)
+
+
+def _waiting(sources: TrustedSources) -> Iterator[AgentTrouble]:
+    """One clause about the files that wait for the user's answer; their content is not looked at."""
+    waiting = [file.path for file in sources.waiting if file.kind is SourceKind.AGENT]
+    if waiting:
+        names = ", ".join(reveal_name(path.name.removesuffix(SUFFIX)) for path in waiting[:MOST_WAITING_NAMED])
+        more = "" if len(waiting) <= MOST_WAITING_NAMED else f" and {len(waiting) - MOST_WAITING_NAMED:,} more"
+        why = "changed since it was trusted" if sources.trusted else "is not trusted"
+        agents = counted(len(waiting), "agent")
+        yield AgentTrouble(waiting[0], f"the project {why}: {agents} left out ({names}{more}); /trust shows them")
+
+
+def _left_out(sources: TrustedSources) -> Iterator[AgentTrouble]:
+    """Files beyond the limits, and links out of the project."""
+    for one in sources.left_out:
+        if FOLDER in pairwise(one.path.parts):
+            yield AgentTrouble(one.path, clean_line(one.reason))
+
+
+def is_agent_file(profile: Profile) -> bool:
+    """True for the profile of a file in a folder of agents."""
+    parts = Path(profile.source).parts
+    return FOLDER in pairwise(parts)
+
+
+class StartAgents(Struct, frozen=True):
+    """Agents of the user and of a folder that is trusted; no answer is written here."""
+
+    users: Path
+    """Folder of the user's files."""
+    home: Path
+    trust: TrustFile
+    trusts: bool = False
+    """True where the command line trusts the folder's files as they are."""
+    counts: Callable[[Path], bool] | None = None
+
+    def of(self, folder: Path) -> Sequence[Profile]:
+        """Agents of a folder as the files are now; none where it cannot be looked at."""
+        sources = ProjectSources(self.users, self.home, self.trust, keeps_answers=False, counts=self.counts)
+        try:
+            return AgentReader().read(self._found(sources, folder)).profiles
+        except OSError:
+            return ()
+
+    def _found(self, sources: ProjectSources, folder: Path) -> TrustedSources:
+        found = sources.look(folder)
+        if not self.trusts:
+            return found
+        project = sources.project(folder)
+        digests = {str(file.path): file.digest for file in project.files}
+        return sort_sources(project, sources.users(folder), digests, trusted=True)

@@ -1,34 +1,154 @@
-"""The files that extend Phoenix in a folder, as they are now, and the user's answer about them.
-
-`look` reads the disk and belongs in a thread; `current` answers from memory. What wants the content of a file gets it
-through `read_source`, which returns the very bytes whose digest was accepted.
-"""
+"""Files that extend Phoenix in a folder, as they are now, and the user's answer about them."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from phoenix_tui.config.live_files import FileStamp, stamp
 from phoenix_tui.config.project import places_of
-from phoenix_tui.config.sources.digests import Digests, digest_of
-from phoenix_tui.config.sources.finding import find_plugins_sources, find_sources, find_users_sources, with_programs
-from phoenix_tui.config.sources.fingerprint import Fingerprint
-from phoenix_tui.config.sources.kinds import Plugin, SourceFile, Sources
-from phoenix_tui.config.sources.programs import ProgramSearch
-from phoenix_tui.config.sources.shared_look import SharedLook
-from phoenix_tui.config.sources.source_trust import MODELS_TEXTS, TrustedSources, sort_sources, without
+from phoenix_tui.config.shared_files import FileStamp, stamp
+from phoenix_tui.config.sources.digests import Digests, Fingerprint, digest_of
+from phoenix_tui.config.sources.finding import (
+    SKILL_FILE,
+    ProgramSearch,
+    find_plugins_sources,
+    find_sources,
+    find_users_sources,
+    with_programs,
+)
+from phoenix_tui.config.sources.kinds import LeftOut, Plugin, SourceFile, SourceGroup, SourceKind, Sources
 from phoenix_tui.config.trust import TEXT_LIMIT, SourcesAnswer, TrustFile
 from tools.clean import reveal_name
 from tools.files.content import is_binary
 from tools.files.diff import unified_lines
 from tools.files.own_files import read_regular
+
+MODELS_TEXTS: Final = frozenset({SourceKind.SKILL, SourceKind.COMMAND, SourceKind.AGENT, SourceKind.INSTRUCTIONS})
+"""Kinds whose texts a model is sent."""
+DENIED: Final = "a rule denies reading it"
+
+
+class SourceChange(Struct, frozen=True):
+    """A file that is new, different or gone since the user's last answer."""
+
+    path: Path
+    group: SourceGroup
+    is_gone: bool = False
+    is_new: bool = False
+
+
+class TrustedSources(Struct, frozen=True):
+    """The files of a folder that may be used, and what waits for an answer."""
+
+    files: tuple[SourceFile, ...] = ()
+    """The user's own, and those of the project whose digests are accepted."""
+    waiting: tuple[SourceFile, ...] = ()
+    """Files of the project that are not used."""
+    changes: tuple[SourceChange, ...] = ()
+    """Reason why they wait, where the folder was trusted before."""
+    refused: bool = False
+    """True where the user answered to work without these very files: nothing is asked again."""
+    trusted: bool = False
+    """True where the user's last answer was yes, about these files or others."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Files that no answer brings into use."""
+
+    def of(self, kind: SourceKind) -> tuple[SourceFile, ...]:
+        """Files of a kind that may be used, the nearest first, the user's last."""
+        return tuple(file for file in self.files if file.kind is kind)
+
+
+def sort_sources(project: Sources, users: Sources, accepted: Mapping[str, str], *, trusted: bool) -> TrustedSources:
+    """Tell files that may be used from those that wait.
+
+    `accepted` are digests by path at the user's last answer, which `trusted` tells. A changed skill, command or agent
+    is off alone; a changed hook, server, program or instruction switches its group off.
+    """
+    found = {str(file.path): file for file in project.files}
+    changed = [file for file in project.files if accepted.get(str(file.path)) != file.digest]
+    if not trusted:
+        refused = bool(accepted) and not changed
+        return TrustedSources(users.files, project.files, refused=refused, left_out=project.left_out)
+    gone = [SourceChange(Path(name), _group_of(name), is_gone=True) for name in accepted if name not in found]
+    groups = {file.group for file in changed if not _is_alone(file)}
+    groups |= {change.group for change in gone if change.group is SourceGroup.RUNS}  # it may have switched hooks off
+    units = {file.unit for file in changed}
+    waiting = tuple(file for file in project.files if file.group in groups or file.unit in units)
+    waits = {file.path for file in waiting}
+    used = tuple(file for file in project.files if file.path not in waits)
+    differing = (SourceChange(file.path, file.group, is_new=str(file.path) not in accepted) for file in changed)
+    changes = (*differing, *gone)
+    return TrustedSources((*used, *users.files), waiting, changes, trusted=True, left_out=project.left_out)
+
+
+def without(sources: TrustedSources, closed: Collection[Path]) -> TrustedSources:
+    """The files without those that rules deny to read; a skill goes with its SKILL.md, or loses a bundled file."""
+    if not closed:
+        return sources
+    units = {file.unit for file in sources.files if file.path in closed and file.path.name == SKILL_FILE}
+    kept = tuple(file for file in sources.files if file.path not in closed and file.unit not in units)
+    left = (LeftOut(path, DENIED) for path in sorted(closed))
+    return replace(sources, files=kept, left_out=(*sources.left_out, *left))
+
+
+def _is_alone(file: SourceFile) -> bool:
+    return file.kind in {SourceKind.SKILL, SourceKind.AGENT, SourceKind.COMMAND}
+
+
+def _group_of(name: str) -> SourceGroup:
+    """Group of a file that is gone, by its name."""
+    if "/commands/" in name:
+        return SourceGroup.ADDS
+    instructs = ("/skills/", "/agents/", "/rules/", "CLAUDE.local.md")
+    return SourceGroup.INSTRUCTS if any(part in name for part in instructs) else SourceGroup.RUNS
+
+
+class SharedLook(Struct, eq=False):
+    """Results that hold until the event loop has its next turn.
+
+    The end is scheduled before a look begins. So whatever runs ahead of it was ready before the look, and what it had
+    written was seen; whatever becomes ready during a look or later looks anew. A thread never gets a result: whoever
+    starts a program of a project looks in a thread, right before.
+    """
+
+    _now: dict[Path, TrustedSources] = field(default_factory=dict[Path, TrustedSources])
+    _thread: int = 0
+    """The thread of the loop while a turn lasts; 0 outside."""
+
+    def of(self, folder: Path) -> TrustedSources | None:
+        """The result of a folder, by the path under which it was asked for; None where it has to be looked for."""
+        if not self._thread or threading.get_ident() != self._thread:
+            return None
+        return self._now.get(folder)
+
+    def begin(self) -> None:
+        """Begin a look; without a loop its result is not shared."""
+        if self._thread:
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        self._thread = threading.get_ident()
+        loop.call_soon(self.forget)
+
+    def keep(self, folder: Path, found: TrustedSources) -> None:
+        """Keep the result of a look until the next turn."""
+        if threading.get_ident() == self._thread:
+            self._now[folder] = found
+
+    def forget(self) -> None:
+        """Look anew from here on."""
+        self._thread = 0
+        self._now.clear()
+
 
 MOST_TEXT: Final = 4 * 1024 * 1024
 """Bytes of texts that are kept for one folder, to show a change."""

@@ -1,18 +1,104 @@
-"""Report of the files that extend Phoenix in a folder: their group, state and commands."""
+"""Report of the files that extend Phoenix in a folder: group, state, commands, and text or difference."""
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from msgspec import Struct
 
 from phoenix_tui.config.project import places_of
-from phoenix_tui.config.sources.declared import declared
+from phoenix_tui.config.sources.finding import MOST_DECLARING_BYTES, PROGRAM_DEPTH
 from phoenix_tui.config.sources.kinds import SourceFile, SourceGroup, SourceKind
-from phoenix_tui.config.sources.source_trust import TrustedSources
+from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources, read_source
+from tools.clean import reveal_name
+from tools.files.content import is_binary
+from tools.files.diff import unified_lines
+
+MOST_LINES: Final = 500
+"""Commands of one file that are listed."""
+LONGEST: Final = 4_000
+"""Characters of one that are shown."""
+_CONTAINERS: Final = frozenset({"hooks", "mcpServers"})
+
+
+class _Place(Struct, frozen=True):
+    """Name of the nearest table with one of its own, and the matcher beside it."""
+
+    name: str = ""
+    matcher: str = ""
+
+    def __str__(self) -> str:
+        name = f"{self.name} {self.matcher}".strip()
+        return f"{name}: " if name else ""
+
+
+def declared(file: SourceFile) -> tuple[str, ...]:
+    """Commands and addresses of a file of hooks or servers, each behind its event or name, to the letter.
+
+    Empty for other files, and where the file is no JSON or has changed since it was found.
+    """
+    if file.kind not in {SourceKind.HOOKS, SourceKind.SERVERS}:
+        return ()
+    content = read_source(file, MOST_DECLARING_BYTES)
+    try:
+        document: object = json.loads(content or b"")
+    except (ValueError, RecursionError):
+        return ()
+    if file.kind is SourceKind.HOOKS and isinstance(document, dict):
+        document = {"hooks": cast("dict[str, object]", document).get("hooks")}  # other keys start nothing here
+    lines: list[str] = []
+    for line in _lines(document, _Place(), PROGRAM_DEPTH):
+        if len(lines) == MOST_LINES:
+            return (*lines, f"… and more than {MOST_LINES} others")
+        lines.append(_shortened(line))
+    return tuple(lines)
+
+
+def _lines(value: object, place: _Place, depth: int) -> Iterator[str]:
+    if not depth:
+        return
+    if isinstance(value, list):
+        for one in cast("list[object]", value):
+            yield from _lines(one, place, depth - 1)
+    elif isinstance(value, dict):
+        table = cast("dict[str, object]", value)
+        matcher = table.get("matcher")
+        place = _Place(place.name, matcher) if isinstance(matcher, str) else place
+        yield from _own(table, place)
+        for name, one in table.items():
+            inner = place if name in _CONTAINERS else _Place(name)
+            yield from _lines(one, inner, depth - 1)
+
+
+def _own(table: dict[str, object], place: _Place) -> Iterator[str]:
+    """Lines of one table: what it starts or calls, with its variables."""
+    command, arguments, url = table.get("command"), table.get("args"), table.get("url")
+    if isinstance(command, str):
+        words = cast("list[object]", arguments) if isinstance(arguments, list) else []
+        rest = " ".join(shlex.quote(word) if isinstance(word, str) else json.dumps(word) for word in words)
+        yield f"{place}{_variables(table)}{command} {rest}".strip()
+    elif isinstance(url, str):
+        yield f"{place}{url}"
+    if isinstance(helper := table.get("headersHelper"), str):
+        yield f"{place}headers from {helper}"
+
+
+def _variables(table: dict[str, object]) -> str:
+    """Variables that a program gets: one of them can make it run another program."""
+    variables = table.get("env")
+    if not isinstance(variables, dict):
+        return ""
+    pairs = cast("dict[str, object]", variables).items()
+    return "".join(f"{name}={shlex.quote(value)} " for name, value in pairs if isinstance(value, str))
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]} … {len(line) - LONGEST:,} characters more"
 
 
 class SourceState(StrEnum):
@@ -108,3 +194,41 @@ def _place(entry: SourceEntry) -> tuple[int, bool, str]:
     """Order by group; in it what starts programs before the programs, else by name."""
     group = GROUP_ORDER.index(entry.group) if entry.group is not None else len(GROUP_ORDER)
     return group, entry.kind is SourceKind.PROGRAM, entry.name
+
+
+MOST_SHOWN_BYTES: Final = 1024 * 1024
+"""Bytes of a file whose text is shown."""
+NOT_SHOWN: Final = "It is no text, or longer than 1 MB; open it in another program."
+MOVED: Final = "It has changed meanwhile; look again."
+NOT_KEPT: Final = "What was accepted was not kept, as it is no short text. The whole file now:"
+
+
+def text_of(sources: ProjectSources, report: SourceReport, entry: SourceEntry) -> str:
+    """Text that the user reads about a file before an answer; reads the disk."""
+    before = sources.accepted_text(report.folder, entry.path)
+    if entry.state is SourceState.LEFT_OUT:
+        return f"It is not used: {entry.why}."
+    if entry.state is SourceState.GONE:
+        return before if before is not None else "It is gone."
+    now = next((_text(file) for file in report.shown if file.path == entry.path), MOVED)
+    if entry.state is not SourceState.CHANGED:
+        return now
+    if before is None:
+        return f"{NOT_KEPT}\n{now}"
+    name = reveal_name(entry.name)
+    lines = unified_lines(before.splitlines(), now.splitlines(), f"{name} (accepted)", f"{name} (now)")
+    return "\n".join(lines)
+
+
+def _text(file: SourceFile) -> str:
+    content = read_source(file, MOST_SHOWN_BYTES)
+    if content is None:
+        return NOT_SHOWN if _is_long(file) else MOVED
+    return NOT_SHOWN if is_binary(content) else content.decode("utf-8", "replace")
+
+
+def _is_long(file: SourceFile) -> bool:
+    try:
+        return file.path.stat().st_size > MOST_SHOWN_BYTES
+    except OSError:
+        return False

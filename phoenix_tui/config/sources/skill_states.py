@@ -10,8 +10,7 @@ from typing import Final, cast
 
 from msgspec import Struct, field
 
-from phoenix_tui.config.file_lock import locked
-from phoenix_tui.config.live_files import FileStamp, stamp
+from phoenix_tui.config.shared_files import FileStamp, locked, stamp
 from tools.files.own_files import read_file, write_file
 
 STATES: Final = "skills.json"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from phoenix_tui.config.claude_rules import NAMES, settings_faults
+from phoenix_tui.config.claude_settings import NAMES, settings_faults
+from phoenix_tui.config.instructions import rule_faults
 from phoenix_tui.config.project import places_of
-from phoenix_tui.config.rule_texts import rule_faults
-from phoenix_tui.config.sources.agent_files import AgentReader
+from phoenix_tui.config.sources.agents import AgentReader
 from phoenix_tui.config.sources.catalogues import CatalogueReader
 from phoenix_tui.config.sources.kinds import SourceKind
-from phoenix_tui.config.sources.source_trust import TrustedSources
+from phoenix_tui.config.sources.project_sources import TrustedSources
 from tools.clean import clean_line, reveal_name
 from tools.wording import counted
 

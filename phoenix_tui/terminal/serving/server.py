@@ -17,9 +17,8 @@ from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
 from textual_serve.server import Server, to_int
 
-from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
-from phoenix_tui.lifecycle.memory_limit import NO_LIMIT, no_one
 from phoenix_tui.lifecycle.stop_signals import IN_A_TAB, listen
+from phoenix_tui.lifecycle.watchdogs import NO_LIMIT, LoopWatch, no_one
 from phoenix_tui.terminal.serving.doors import PageAddress, refusal, same
 from phoenix_tui.terminal.serving.handover import hand_over, program, shown_environment
 from tools.process.link import ZygoteLink, spawn_zygote

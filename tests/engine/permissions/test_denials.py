@@ -16,7 +16,7 @@ from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide
 from engine.permissions.rules import KeptRule, Rule, parse_rule, rules_in_force
 from engine.records import PermissionMode
 from engine.rule_store import NOT_FOR_ONE, ActiveRule
-from phoenix_tui.config.rule_file import RuleFile
+from phoenix_tui.config.rules import RuleFile
 from tests.support.fake_rules import NOW, rule_desk
 from tools.contract import Access, Enforcement, SandboxMode, ToolClass, ToolRequest, ToolSpec
 

@@ -10,7 +10,7 @@ from engine.permissions.denials import denials_in_force
 from engine.permissions.foreign_rules import native_rules
 from engine.permissions.rules import KeptRule, Rule, rules_in_force
 from engine.ports.profiles import ProfileError
-from phoenix_tui.config.profile_text import parse_profile
+from phoenix_tui.config.profile_files import parse_profile
 from tests.support.fake_rules import rule_desk
 
 CWD = Path("/work/project")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from phoenix_tui.config.session_folders import MOST_FOLDERS, session_rules
+from phoenix_tui.config.rules import MOST_FOLDERS, session_rules
 from tests.support.acp_client import NO_SERVERS, Opened, connected, option, replies
 from tests.support.cli import with_claude
 from tests.support.journeys import calls, says

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.config.flag_rules import listed, why_no_tools, without_effect
+from phoenix_tui.config.rules import listed, why_no_tools, without_effect
 from tests.support.cli import with_claude
 from tests.support.journeys import calls, says
 from tests.support.loopback import serve

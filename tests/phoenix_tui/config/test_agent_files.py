@@ -9,10 +9,10 @@ import pytest
 from engine.ports.profiles import ProfileError
 from engine.records import PermissionMode
 from phoenix_tui.config.profile_files import ProfileFiles
-from phoenix_tui.config.sources.agent_files import MOST_AGENTS
+from phoenix_tui.config.sources.agents import MOST_AGENTS
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
-from phoenix_tui.wiring.agent_profiles import AgentProfiles
+from phoenix_tui.wiring.profiles import AgentProfiles
 from tests.support.extended_folder import write
 from tests.support.git_repositories import empty_repository
 

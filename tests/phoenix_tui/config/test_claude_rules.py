@@ -16,10 +16,8 @@ from engine.permissions.rules import RuledCall, rules_in_force
 from phoenix_tui.cli.arguments import run_arguments
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.cli.setup import prepare
-from phoenix_tui.config.claude_rules import ClaudeRules, settings_faults
-from phoenix_tui.config.claude_settings import parse_settings
-from phoenix_tui.config.claude_words import FOREIGN_MODES
-from phoenix_tui.config.rule_file import RuleFile
+from phoenix_tui.config.claude_settings import FOREIGN_MODES, ClaudeRules, parse_settings, settings_faults
+from phoenix_tui.config.rules import RuleFile
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.features.permissions import RuleChanges

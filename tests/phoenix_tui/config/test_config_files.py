@@ -10,11 +10,10 @@ import pytest
 
 from engine.permissions.rules import KeptRule
 from phoenix_tui.config.credentials import load_credentials, save_key
-from phoenix_tui.config.load import user_layer
+from phoenix_tui.config.load import set_value, user_layer
 from phoenix_tui.config.paths import find_paths
-from phoenix_tui.config.rule_file import RuleFile
+from phoenix_tui.config.rules import RuleFile
 from phoenix_tui.config.settings import ConfigError
-from phoenix_tui.config.write import set_value
 from tools.files.own_files import write_file
 
 

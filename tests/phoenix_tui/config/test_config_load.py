@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from phoenix_tui.config.load import Layer, environment_layer, flag_layer, merge, parse_layer, user_layer
 from phoenix_tui.config.settings import KEYS, ConfigError, ProviderSettings, in_words
-from phoenix_tui.config.sizes import LEAST_MEGABYTES, megabytes
+from phoenix_tui.config.settings_tables import LEAST_MEGABYTES, megabytes
 
 PATH = Path("/home/u/config.toml")
 

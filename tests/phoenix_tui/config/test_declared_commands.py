@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phoenix_tui.config.sources import declared as declaring
-from phoenix_tui.config.sources.declared import declared
+from phoenix_tui.config.sources import report as declaring
 from phoenix_tui.config.sources.digests import digest_of
 from phoenix_tui.config.sources.kinds import SourceFile, SourceKind
+from phoenix_tui.config.sources.report import declared
 from phoenix_tui.text.trust_text import command_line
 
 KEY = "sk-ant-planted-0123456789"

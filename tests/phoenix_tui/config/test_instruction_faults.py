@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.config.instruction_faults import instruction_faults
+from phoenix_tui.config.instructions import instruction_faults
 from phoenix_tui.config.project import find_project
 from phoenix_tui.config.trust import TrustFile
 from tests.support.cli import phoenix_in

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.config.sources import digests, finding, fingerprint, project_sources
+from phoenix_tui.config.sources import digests, finding, project_sources
 from phoenix_tui.config.sources.digests import Digests
 from phoenix_tui.config.sources.finding import find_sources
 from phoenix_tui.config.sources.project_sources import ProjectSources
@@ -44,7 +44,7 @@ def sources(tmp_path: Path) -> ProjectSources:
 @pytest.fixture
 def _settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file counts as one that did not change just before the look."""
-    monkeypatch.setattr(fingerprint, "SETTLED", -(10**12))
+    monkeypatch.setattr(digests, "SETTLED", -(10**12))
 
 
 def write(path: Path, text: str) -> Path:
@@ -194,14 +194,14 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """One entry for each comparison of a fingerprint."""
-    made, holds = list[object](), fingerprint.Fingerprint.holds
+    """One entry for each comparison of a digests."""
+    made, holds = list[object](), digests.Fingerprint.holds
 
-    def counted(self: fingerprint.Fingerprint) -> bool:
+    def counted(self: digests.Fingerprint) -> bool:
         made.append(self)
         return holds(self)
 
-    monkeypatch.setattr(fingerprint.Fingerprint, "holds", counted)
+    monkeypatch.setattr(digests.Fingerprint, "holds", counted)
     return made
 
 
@@ -255,17 +255,17 @@ async def test_what_became_ready_during_a_look_looks_anew(
     root: Path, sources: ProjectSources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sources.look(root)
-    loop, quick, holds = asyncio.get_running_loop(), list[bool](), fingerprint.Fingerprint.holds
+    loop, quick, holds = asyncio.get_running_loop(), list[bool](), digests.Fingerprint.holds
     changes = [write]
 
-    def overtaken(self: fingerprint.Fingerprint) -> bool:
+    def overtaken(self: digests.Fingerprint) -> bool:
         found = holds(self)
         if changes:
             changes.pop()(root / ".claude/commands/commit.md", "Other")
             loop.call_soon(lambda: quick.append(sources.is_quick(root)))
         return found
 
-    monkeypatch.setattr(fingerprint.Fingerprint, "holds", overtaken)
+    monkeypatch.setattr(digests.Fingerprint, "holds", overtaken)
     assert sources.is_quick(root)
     await asyncio.sleep(0)
     await asyncio.sleep(0)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from phoenix_tui.config.load import parse_layer
-from phoenix_tui.config.model_filter import admits
+from phoenix_tui.config.provider_tables import admits
 from phoenix_tui.config.settings import ConfigError
 
 

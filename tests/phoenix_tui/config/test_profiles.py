@@ -13,7 +13,7 @@ from engine.ports import Profile, ProfileError
 from engine.ports.profiles import ASK_TOOL, KNOWN_TOOLS, PLAN_TOOLS, READ_TOOLS, STANDARD_TOOLS, WEB_TOOLS
 from engine.records import PermissionMode
 from phoenix_tui.config.choices import SANDBOXES
-from phoenix_tui.config.profile_text import LONGEST_RUN, MOST_TURNS, parse_profile, profile_text
+from phoenix_tui.config.profile_files import LONGEST_RUN, MOST_TURNS, parse_profile, profile_text
 from tests.support.plain_runner import PlainRunner
 from tools.clean import clean_line
 from tools.files.ledger import ReadLedger

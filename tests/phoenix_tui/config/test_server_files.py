@@ -10,9 +10,8 @@ import pytest
 
 from engine.ports.mcp import FolderServers, ServerDefinition, ServerOrigin, Unchosen
 from phoenix_tui.config.project import find_project
-from phoenix_tui.config.servers.choices import ServerChoices
 from phoenix_tui.config.servers.definition import Place, parse_definition
-from phoenix_tui.config.servers.server_files import BadServers, ServerFiles, json_servers
+from phoenix_tui.config.servers.server_files import BadServers, ServerChoices, ServerFiles, json_servers
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
 from tests.support.git_repositories import empty_repository

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.config import file_lock
-from phoenix_tui.config.file_lock import locked
+from phoenix_tui.config import shared_files
 from phoenix_tui.config.project import find_project
+from phoenix_tui.config.shared_files import locked
 from phoenix_tui.config.trust import SourcesAnswer, Trust, TrustFile
 from tests.support.waiting import PATIENCE
 
@@ -69,7 +69,7 @@ def test_no_answer_of_several_processes_is_lost(tmp_path: Path) -> None:
 def test_a_lock_that_is_never_given_up_is_an_error_and_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_lock, "PATIENCE", 0.0)
+    monkeypatch.setattr(shared_files, "PATIENCE", 0.0)
     trust = TrustFile(tmp_path / "trust.json")
     with locked(trust.path), pytest.raises(OSError, match="another Phoenix keeps it locked"):
         trust.answer_sources(tmp_path, SourcesAnswer(trusted=True, digests={"a": "b"}, texts={}))

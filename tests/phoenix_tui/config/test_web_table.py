@@ -10,8 +10,8 @@ from phoenix_tui.cli.findings import Health
 from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.config.load import Layer, merge, parse_layer
 from phoenix_tui.config.settings import ConfigError
-from phoenix_tui.config.web_table import WebSettings
-from phoenix_tui.wiring.web_search import search_findings, search_service
+from phoenix_tui.config.settings_tables import WebSettings
+from phoenix_tui.wiring.backend import search_findings, search_service
 from tools.web.search_services import ConfiguredSearch
 
 FILE = Path("/home/u/config.toml")

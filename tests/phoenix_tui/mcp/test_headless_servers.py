@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from engine.ports.mcp import ServerState
 from engine.records import unstored_record
 from phoenix_tui.cli.exits import CommandError
-from phoenix_tui.wiring.mcp_headless import started_servers
+from phoenix_tui.wiring.headless import started_servers
 from tests.support.cli import Phoenix, with_claude
 from tests.support.fake_mcp import FakeServers, a_server
 from tests.support.journeys import calls, says

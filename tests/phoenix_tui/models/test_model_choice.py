@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from phoenix_tui.models.choice import ChosenBy, ModelFacts, choose_model, needs_servers
-from phoenix_tui.models.own_file import own_file
+from phoenix_tui.models.known import own_file
 from phoenix_tui.models.servers import LocalServer, ServerKind
 
 EVERYTHING = ModelFacts(

@@ -9,8 +9,7 @@ from engine.ports import ModelInfo
 from phoenix_tui.features.model import ModelRow, all_rows, change_text, narrowed, preferred_rows, provider_rows
 from phoenix_tui.markdown.lines import cut_middle
 from phoenix_tui.modals.model_sheet import ModelLines, detail
-from phoenix_tui.models.offers import ProviderOffer, ProviderState
-from phoenix_tui.models.preferred import Preferred
+from phoenix_tui.models.offers import Preferred, ProviderOffer, ProviderState
 from phoenix_tui.text.model_text import facts_line, price_text, window_text
 
 GLM = ModelInfo("openrouter", "z-ai/glm-4.7", 131_072, vision=False, tools=True, price_in=0.4, price_out=1.75)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.models.preferred import FILE_LIMIT, LONGEST, MOST_FAVOURITES, MOST_RECENT, PreferredModels
+from phoenix_tui.models.offers import LONGEST, MOST_FAVOURITES, MOST_RECENT, PREFERRED_LIMIT, PreferredModels
 
 WRITER = """
 import sys
 from pathlib import Path
-from phoenix_tui.models.preferred import PreferredModels
+from phoenix_tui.models.offers import PreferredModels
 for number in range(10):
     PreferredModels(Path(sys.argv[1])).toggle(f"{sys.argv[2]}/{number}")
 """
@@ -56,7 +56,7 @@ def test_two_processes_lose_no_mark(tmp_path: Path) -> None:
         "{",
         '{"favourites": 5}',
         "[" * 100_000,
-        '{"favourites": ["' + "x" * FILE_LIMIT + '"]}',
+        '{"favourites": ["' + "x" * PREFERRED_LIMIT + '"]}',
         json.dumps({"recent": ["a/" + "x" * LONGEST, "no-slash", "a/\x1b[31m", "a/\u202e", ""], "favourites": []}),
         "\udcff",
     ],

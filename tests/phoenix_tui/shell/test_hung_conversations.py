@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.machine.messages import Role
-from phoenix_tui.lifecycle.opening_notes import PLAIN_FROM, OpeningNotes
+from phoenix_tui.lifecycle.crash import PLAIN_FROM, OpeningNotes
 from phoenix_tui.markdown.stream import MarkdownStream
 from phoenix_tui.modals.peek_sheet import PeekSheet
 from phoenix_tui.widgets.bases import Flowing

@@ -26,7 +26,7 @@ from phoenix_tui.features.catalogue import (
     split_command,
 )
 from phoenix_tui.features.service_interfaces import InstallProgress, LocalOffer
-from phoenix_tui.lifecycle.loading import load
+from phoenix_tui.lifecycle.threads import load
 from phoenix_tui.modals.rows_sheet import PickerSheet
 from phoenix_tui.modals.text_sheet import SideQuestionSheet
 from phoenix_tui.widgets.welcome_panel import Welcome, rows

@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.permissions.projects import project_of
 from engine.permissions.rules import KeptRule, Rule
 from engine.rule_store import ActiveRule
-from phoenix_tui.config.rule_file import RuleFile, RulesInMemory
+from phoenix_tui.config.rules import RuleFile, RulesInMemory
 from phoenix_tui.modals.rows_sheet import PickerSheet
 from phoenix_tui.modals.rules_sheet import RulesSheet
 from phoenix_tui.widgets.line_input import LineInput

@@ -13,7 +13,7 @@ from tests.support.cli import ROOT
 FRAME: Final = """
 import sys
 from pathlib import Path
-from phoenix_tui.lifecycle.no_palette import leave_out_palette
+from phoenix_tui.lifecycle.launch import leave_out_palette
 import phoenix_tui.wiring.screen, phoenix_tui.cli.entry, phoenix_tui.cli.start
 from phoenix_tui.lifecycle.launch import Launch
 leave_out_palette()
@@ -76,7 +76,7 @@ def test_no_widget_that_only_the_command_palette_of_textual_needs_is_loaded(draw
 def test_a_palette_that_was_loaded_before_stays() -> None:
     program = (
         "import textual.command as real\n"
-        "from phoenix_tui.lifecycle.no_palette import NAMES, leave_out_palette\n"
+        "from phoenix_tui.lifecycle.launch import NAMES, leave_out_palette\n"
         "leave_out_palette()\n"
         "import sys, textual.app\n"
         "print(sys.modules['textual.command'] is real, [name for name in NAMES if not hasattr(real, name)])"

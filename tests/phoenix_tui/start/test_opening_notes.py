@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.lifecycle.opening_notes import HUNG_AFTER, OpeningNotes
+from phoenix_tui.lifecycle.crash import HUNG_AFTER, OpeningNotes
 
 
 def notes_of(folder: Path) -> list[str]:

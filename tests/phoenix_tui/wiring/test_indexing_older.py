@@ -11,7 +11,7 @@ import pytest
 from engine.ports import StorageError
 from engine.ports.storage import IndexProgress
 from engine.store.library import Library
-from phoenix_tui.wiring import indexing
+from phoenix_tui.wiring import services
 from tests.support.waiting import PATIENCE
 
 
@@ -35,7 +35,7 @@ class Slices:
 
 async def test_slices_follow_each_other_to_the_end_over_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     for pause in ("FIRST", "REST", "AGAIN"):
-        monkeypatch.setattr(indexing, pause, 0.0)
+        monkeypatch.setattr(services, pause, 0.0)
     library = Slices()
-    await asyncio.wait_for(indexing.index_older(cast("Library", library)), PATIENCE)
+    await asyncio.wait_for(services.index_older(cast("Library", library)), PATIENCE)
     assert (library.cleared, len(library.calls)) == (1, 4)

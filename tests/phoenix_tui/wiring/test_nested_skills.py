@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.records import ConversationRecord
-from phoenix_tui.config.sources.nested_skills import MOST_MET, met_folders
+from phoenix_tui.config.sources.catalogues import MOST_MET, met_folders
 from phoenix_tui.config.sources.skill_states import SkillStates
 from phoenix_tui.wiring.invocable_source import InvocableSource
 from tests.support.extended_folder import write

@@ -14,7 +14,7 @@ from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.cli.setup import prepare
 from phoenix_tui.config.project import find_project
 from phoenix_tui.config.trust import TrustFile
-from phoenix_tui.wiring.profile_board import ProfileBoard, profile_files, profile_findings
+from phoenix_tui.wiring.profiles import ProfileBoard, profile_files, profile_findings
 from tools.contract import SandboxMode
 
 MINE = "---\nmodel: a/b\npermission_mode: auto\nsandbox: read-only\n---\nBe kind.\n"

@@ -1,6 +1,6 @@
-"""rules.toml: the permission rules that were answered with "always" or written by hand, per project and everywhere.
+"""Permission rules: rules.toml, and the layers that flags, hosts and added folders put over it in one process.
 
-`allow`, `ask` and `deny` hold everywhere, `[projects."/folder"]` has its own; `since` beside them are the dates, in
+In rules.toml `allow`, `ask` and `deny` hold everywhere, `[projects."/folder"]` has its own; `since` has their dates, in
 which a rule that denies or asks is named with `deny ` or `ask ` in front, as in memory. Invalid edits count for
 nothing, are named in a sentence, and keep the file from being rewritten. If rules that deny may be among what cannot
 be read, `unreadable` names it.
@@ -8,19 +8,212 @@ be read, `unreadable` names it.
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, cast
 
 from msgspec import Struct
 
-from engine.permissions.denials import ASK, DENY, narrows
-from engine.permissions.rules import KeptRule
-from phoenix_tui.config.toml_text import toml_text
-from tools.clean import reveal
+from engine.permissions.denials import ASK, DENY, narrows, parse_denial
+from engine.permissions.foreign_rules import native_rules
+from engine.permissions.projects import project_of
+from engine.permissions.rules import KeptRule, RuleBook, parse_rule, why_nothing_matches
+from engine.permissions.tool_names import CLASSES, is_server_tool, why_no_name
+from engine.ports.profiles import KNOWN_TOOLS
+from phoenix_tui.config.load import toml_text
+from tools.clean import clean_line, reveal
+from tools.contract import ToolClass
 from tools.files.own_files import read_regular, write_file
+from tools.foreign_names import FOREIGN, NATIVE, WITHOUT
+
+
+class RuleLayer:
+    """The rules of another book. A layer changes which count; kept rules and errors are those of the book."""
+
+    def __init__(self, book: RuleBook) -> None:
+        self._book = book
+
+    def rules(self, folder: Path | None = None) -> Sequence[KeptRule]:
+        """All rules in force."""
+        return self._book.rules(folder)
+
+    def trouble(self) -> str:
+        """Error of reading the book, in one sentence; empty without one."""
+        return self._book.trouble()
+
+    def unreadable(self, folder: Path | None = None) -> str:
+        """The file if rules that deny may stand in it and cannot be read, else an empty text."""
+        return self._book.unreadable(folder)
+
+    def add(self, rule: KeptRule) -> None:
+        """Keep one more for the user. Raises OSError."""
+        self._book.add(rule)
+
+    def remove(self, rule: KeptRule) -> None:
+        """Keep one of the user no longer. Raises OSError."""
+        self._book.remove(rule)
+
+
+class OnlyDenials(RuleLayer):
+    """The user's rules where their files do not count: those that deny still hold, those that allow do not."""
+
+    def rules(self, folder: Path | None = None) -> Sequence[KeptRule]:
+        """The rules that deny or ask."""
+        return [one for one in super().rules(folder) if narrows(one.text)]
+
+
+READING: Final = ("Read", "Glob", "Grep")
+_SIGNS: Final = re.compile(r"[*?\[\](){},\x00-\x1f]")
+"""Signs that have a meaning in rules."""
+
+
+def folder_rules(folder: str, cwd: Path) -> list[str]:
+    """Rules that let files of a further folder be read and searched; `cwd` is where a relative one begins.
+
+    Raises:
+        ValueError: it is no folder, or its name would mean others too in a rule.
+    """
+    shown = clean_line(folder)[:200]
+    try:
+        real = (cwd / Path(folder).expanduser()).resolve(strict=True)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ValueError(f"the folder {shown} cannot be added: there is none") from error
+    if not real.is_dir() or _SIGNS.search(str(real)):
+        why = "its name has signs of a pattern" if real.is_dir() else "it is no folder"
+        raise ValueError(f"the folder {shown} cannot be added: {why}")
+    place = str(real).rstrip("/")
+    return [f"{name}(/{place}{end})" for name in READING for end in ("", "/**")]
+
+
+CLIENT: Final = "a folder of the client"
+"""Source of these rules."""
+MOST_FOLDERS: Final = 100
+"""Folders of one session."""
+
+
+class SessionFolders(RuleLayer):
+    """The rules of the user, and those of the folders of open sessions; each is about the session's project."""
+
+    def __init__(self, book: RuleBook) -> None:
+        super().__init__(book)
+        self._kept: dict[str, tuple[KeptRule, ...]] = {}
+
+    def rules(self, folder: Path | None = None) -> Sequence[KeptRule]:
+        """All rules in force."""
+        return (*(rule for rules in self._kept.values() for rule in rules), *super().rules(folder))
+
+    def keep(self, session_id: str, rules: Sequence[KeptRule]) -> None:
+        """Let the folders of these rules be read in a session, and none that it had before."""
+        self._kept[session_id] = tuple(rules)
+
+    def forget(self, session_id: str) -> None:
+        """Forget the folders of a session that closes."""
+        self._kept.pop(session_id, None)
+
+
+def session_rules(cwd: Path, folders: Sequence[str]) -> tuple[list[KeptRule], list[str]]:
+    """Rules for the folders of a session in `cwd`, and sentences about those that cannot be used; reads the disk."""
+    project, texts, troubles = str(project_of(cwd)), list[str](), list[str]()
+    for folder in folders[:MOST_FOLDERS]:
+        try:
+            texts += folder_rules(folder, cwd)
+        except ValueError as error:
+            sentence = str(error)
+            troubles.append(f"{sentence[:1].upper()}{sentence[1:]}.")
+    if len(folders) > MOST_FOLDERS:
+        troubles.append(f"{len(folders) - MOST_FOLDERS:,} further folders are left out: {MOST_FOLDERS} are used.")
+    return [KeptRule(text, project=project, source=CLIENT) for text in texts], troubles
+
+
+ALLOWED: Final = "--allowedTools"
+DENIED: Final = "--disallowedTools"
+GIVEN: Final = "This rule was given on the command line with {flag}; start Phoenix without it."
+
+
+class FlagRules(RuleLayer):
+    """The rules of the user's file, with those of the command line before them."""
+
+    def __init__(self, book: RuleBook, given: tuple[KeptRule, ...]) -> None:
+        super().__init__(book)
+        self._given = given
+
+    def rules(self, folder: Path | None = None) -> Sequence[KeptRule]:
+        """All that can be read."""
+        return (*self._given, *super().rules(folder))
+
+    def remove(self, rule: KeptRule) -> None:
+        """Keep a rule of the file no longer.
+
+        Raises:
+            OSError: it cannot be written, or the rule is one of the command line.
+        """
+        for one in self._given:
+            if (one.text, one.project) == (rule.text, rule.project):
+                raise OSError(GIVEN.format(flag=one.source))
+        super().remove(rule)
+
+
+def with_flags(book: RuleBook, allowed: Sequence[str], denied: Sequence[str]) -> RuleBook:
+    """The rules of `book` and those of the flags; their texts were checked by `why_no_tools`."""
+    given = [KeptRule(_whole(text), source=ALLOWED) for text in _wanted(allowed)]
+    given += [KeptRule(f"{DENY}{text}", source=DENIED) for text in _wanted(denied)]
+    return FlagRules(book, tuple(given)) if given else book
+
+
+def listed(text: str) -> Iterator[str]:
+    """Entries of a list whose parts are separated by commas or blanks outside parentheses."""
+    depth, entry = 0, ""
+    for sign in text:
+        depth += (sign == "(") - (sign == ")" and depth > 0)
+        if not depth and (sign == "," or sign.isspace()):
+            if entry:
+                yield entry
+            entry = ""
+        else:
+            entry += sign
+    if entry:
+        yield entry
+
+
+def why_no_tools(flag: str, texts: Sequence[str]) -> str:
+    """Reason why the value of a flag is no list of tools and rules, in one sentence; empty where it is one."""
+    for text in _wanted(texts):
+        for native in native_rules(f"{DENY}{text}"):
+            rule = parse_denial(native)
+            if rule is None:
+                return f"{flag}: '{text[:60]}' is neither a tool nor tool(pattern), such as bash(git log*)."
+            if why := why_no_name(rule.tool):
+                return f"{flag}: {why}"
+            if not is_server_tool(rule.tool) and rule.tool not in _KNOWN:
+                return f"{flag}: there is no tool '{rule.tool[:60]}'. The tools are {', '.join(KNOWN_TOOLS)}."
+    return ""
+
+
+def without_effect(allowed: Sequence[str]) -> Iterator[str]:
+    """Reasons why rules of `--allowedTools` allow nothing, each as one sentence."""
+    for text in _wanted(allowed):
+        for native in native_rules(_whole(text)):
+            rule = parse_rule(native)
+            if rule is not None and rule.pattern != "*" and rule.tool == "bash":
+                why = why_nothing_matches(rule, ToolClass.RUN)
+                if why:
+                    yield f"{ALLOWED}: {text}: {why}"
+
+
+_KNOWN: Final = frozenset({*KNOWN_TOOLS, *CLASSES, *NATIVE.values(), *FOREIGN})
+
+
+def _wanted(texts: Iterable[str]) -> list[str]:
+    """Entries of all values, without foreign tools that have no counterpart."""
+    return [entry for text in texts for entry in listed(text) if entry.partition("(")[0] not in WITHOUT]
+
+
+def _whole(text: str) -> str:
+    return text if "(" in text else f"{text}(*)"
+
 
 MOST_BYTES: Final = 1_000_000
 """Bytes of rules.toml: 10,000 rules of 100 letters. It is read at each decision."""

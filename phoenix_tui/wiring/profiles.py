@@ -1,4 +1,4 @@
-"""The profiles of Phoenix's own files, and behind them the agents in `.claude/agents` of the user and trusted projects.
+"""Profiles of files, then agents of `.claude/agents`: for the engine, the screens and the doctor.
 
 Answers about the tools that spawn come from memory, as their schemas are made for each request: the files are looked at
 before it, with the skills.
@@ -13,19 +13,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from engine.executor.requests import EngineError, RunCaps
 from engine.ports import Profile, ProfileError
 from engine.ports.extensions import ExtensionPrompt
-from engine.records import ConversationRecord
+from engine.ports.profiles import BUILT_IN, GENERAL, narrower_mode, narrower_sandbox
+from engine.records import ConversationRecord, PermissionMode
+from engine.run_options import Effort
+from phoenix_tui.cli.findings import Finding, Health
+from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.profile_files import ProfileFiles, ProfileTrouble
+from phoenix_tui.config.profile_layer import instructed
+from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.sources.kinds import SourceKind
-from phoenix_tui.config.sources.project_sources import ProjectSources
-from phoenix_tui.config.sources.source_trust import TrustedSources
+from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources
+from phoenix_tui.config.trust import TrustFile
+from phoenix_tui.features.service_interfaces import ProfileChoice
+from phoenix_tui.wiring.start_facts import caps_with, chosen_sandbox
+from phoenix_tui.wiring.trust_board import project_sources
 from tools.clean import clean_line
-from tools.contract import Tool
+from tools.contract import SandboxMode, Tool
+from tools.wording import counted, one_line
 
 if TYPE_CHECKING:
-    from phoenix_tui.config.sources.agent_files import AgentReader, AgentTrouble, FolderAgents
+    from phoenix_tui.config.sources.agents import AgentReader, AgentTrouble, FolderAgents
+
 
 WAIT: Final = 2.0
 """Seconds that a request waits for files that were changed or not yet read; 500 take 0.2."""
@@ -153,7 +166,7 @@ class AgentProfiles(Struct, eq=False):
         if not any(file.kind is SourceKind.AGENT for file in files):
             return None  # most folders: no module is loaded
         if not self._reader:
-            from phoenix_tui.config.sources.agent_files import AgentReader  # noqa: PLC0415 - behind the first frame
+            from phoenix_tui.config.sources.agents import AgentReader  # noqa: PLC0415 - behind the first frame
 
             self._reader.append(AgentReader())
         return self._reader[0].read(found)
@@ -175,7 +188,7 @@ def _free(found: FolderAgents | None, own: Sequence[Profile]) -> Sequence[Profil
 
 
 def _troubles(found: FolderAgents, own: Sequence[Profile]) -> Iterator[ProfileTrouble]:
-    from phoenix_tui.config.sources.agent_files import AgentTrouble  # noqa: PLC0415 - loaded with the files
+    from phoenix_tui.config.sources.agents import AgentTrouble  # noqa: PLC0415 - loaded with the files
 
     for one in found.troubles:
         yield _trouble(one)
@@ -188,3 +201,117 @@ def _troubles(found: FolderAgents, own: Sequence[Profile]) -> Iterator[ProfileTr
 def _trouble(one: AgentTrouble) -> ProfileTrouble:
     place = f"{one.path}:{one.line}" if one.line else f"{one.path}"
     return ProfileTrouble(one.path, one.line or 1, clean_line(f"{place}: {one.clause}."))
+
+
+MOST_NAMES: Final = 300
+"""Characters of the names of agents in one finding."""
+
+
+def profile_files(setup: Setup) -> AgentProfiles:
+    """The user's profiles, those of trusted projects, and agents; `--trust` plays no part."""
+    own = ProfileFiles(setup.paths.profiles, TrustFile(setup.paths.trust_file))
+    return AgentProfiles(own, project_sources(setup, may_give=False))
+
+
+class ProfileBoard(Struct, frozen=True):
+    """The profiles of this start's folder."""
+
+    setup: Setup
+    profiles: AgentProfiles
+
+    @property
+    def own_mode(self) -> PermissionMode:
+        """The mode of a conversation without a profile."""
+        try:
+            return PermissionMode(self.setup.settings_now("").text("permission_mode") or PermissionMode.ASK)
+        except ConfigError:
+            return PermissionMode.ASK
+
+    @property
+    def own_sandbox(self) -> tuple[SandboxMode, bool]:
+        """The sandbox of a conversation without a profile, and True where it was chosen."""
+        try:
+            return chosen_sandbox(self.setup.settings_now(""), self.setup.cwd)
+        except ConfigError:
+            return SandboxMode.WORKSPACE, True
+
+    @property
+    def own_effort(self) -> Effort:
+        """The effort of a conversation without a profile."""
+        try:
+            return Effort(self.setup.settings_now("").text("effort"))
+        except ConfigError:
+            return Effort.DEFAULT
+
+    @property
+    def own_model(self) -> str:
+        """The model that is set for conversations without a profile; empty where none is."""
+        try:
+            return self.setup.settings_now("").text("model")
+        except ConfigError:
+            return ""
+
+    def all(self) -> Sequence[Profile]:
+        """The built-in ones first."""
+        return self.profiles.names(self.setup.cwd)
+
+    def troubles(self) -> Sequence[ProfileTrouble]:
+        """Files that cannot be used as they are."""
+        return self.profiles.troubles(self.setup.cwd)
+
+    def untold(self) -> Sequence[ProfileTrouble]:
+        """Faults that no earlier call returned."""
+        return self.profiles.untold(self.setup.cwd)
+
+    def files(self) -> Iterable[Path]:
+        """The user's own files."""
+        return self.profiles.files()
+
+    def create(self, name: str, text: str) -> Path:
+        """A new file of the user's. Raises EngineError."""
+        try:
+            return self.profiles.create(name, text)
+        except ProfileError as error:
+            raise EngineError(str(error)) from error
+        except OSError as error:
+            raise EngineError(f"{self.profiles.folder} cannot be written: {error.strerror}.") from error
+
+    def caps(self, name: str, cwd: Path) -> RunCaps | None:
+        """Limits of a run in a conversation of this profile and folder; None where the profile is gone or broken."""
+        found = next((one for one in self.profiles.agents(cwd) if one.name == name), None) if name else None
+        caps = caps_with(self.setup, name if found is None else "", cwd)
+        if found is None or caps is None or not found.max_turns:
+            return caps
+        return replace(caps, max_turns=min(caps.max_turns or found.max_turns, found.max_turns))
+
+    def chosen(self, name: str) -> ProfileChoice:
+        """Options of a new conversation with it, as with `--profile NAME`. Raises EngineError."""
+        try:
+            found = self.profiles.resolve(name, self.setup.cwd)
+            is_agent = found in self.profiles.agents(self.setup.cwd)
+            settings = instructed(self.setup.settings_now(""), found) if is_agent else self.setup.settings_now(name)
+        except (ProfileError, ConfigError) as error:
+            raise EngineError(str(error)) from error
+        changes_nothing = (found.name, found.source) == (GENERAL, BUILT_IN)
+        return ProfileChoice(
+            profile="" if changes_nothing else found.name,
+            append_system_prompt=settings.text("append_system_prompt"),
+            model=found.model,
+            mode=narrower_mode(self.own_mode, found.permission_mode) if found.permission_mode is not None else None,
+            sandbox=narrower_sandbox(self.own_sandbox[0], SandboxMode(found.sandbox)) if found.sandbox else None,
+            effort=Effort(found.effort) if found.effort else None,
+        )
+
+
+def profile_findings(profiles: AgentProfiles, cwd: Path) -> Iterator[Finding]:
+    """Findings about profiles, and about files that cannot be used."""
+    found, agents = profiles.own.names(cwd), profiles.agents(cwd)
+    yield Finding("profiles", Health.OK, ", ".join(one.name for one in found if one.source == BUILT_IN))
+    for one in found:
+        if one.source != BUILT_IN:
+            yield Finding("profiles", Health.OK, f"{one.name}, {one.source}")
+    if agents:
+        names = one_line(", ".join(one.name for one in agents), MOST_NAMES)
+        yield Finding("agents", Health.OK, f"{counted(len(agents), 'agent')} of .claude/agents: {names}")
+    for trouble in profiles.troubles(cwd):
+        yield Finding("profiles", Health.BAD if trouble.path.parent == profiles.folder else Health.NOTE, trouble.text)
