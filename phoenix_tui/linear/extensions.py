@@ -93,22 +93,10 @@ async def _details(ctx: LinearContext, view: ServerView) -> str:
     return ""
 
 
-async def _reconnect(ctx: LinearContext, view: ServerView) -> str:
-    return await reconnect(ctx, view.name)
-
-
-async def _end(ctx: LinearContext, view: ServerView) -> str:
-    return await end(ctx, view.name)
-
-
 async def _sign_in(ctx: LinearContext, view: ServerView) -> str:
     ctx.say(*sign_in_lines(view.name, await begin(ctx, view.name)))
     pasted = await ctx.ask_line(PASTED)
     return await paste(ctx, view.name, pasted) if pasted else ""
-
-
-async def _sign_out(ctx: LinearContext, view: ServerView) -> str:
-    return await sign_out(ctx, view.name)
 
 
 async def _give(ctx: LinearContext, view: ServerView) -> str:
@@ -132,11 +120,11 @@ async def _forget(ctx: LinearContext, view: ServerView) -> str:
 
 SERVER_ACTIONS: Final[Mapping[str, Callable[[LinearContext, ServerView], Awaitable[str]]]] = {
     "Show details": _details,
-    "Connect again": _reconnect,
+    "Connect again": lambda ctx, view: reconnect(ctx, view.name),
     "Use it here, or not": switch,
-    "End it": _end,
+    "End it": lambda ctx, view: end(ctx, view.name),
     "Sign in": _sign_in,
-    "Sign out": _sign_out,
+    "Sign out": lambda ctx, view: sign_out(ctx, view.name),
     "Off for good, or on again": switch_for_good,
     "In a sandbox, or without": _sandbox,
     "Remove what it keeps": _forget,
