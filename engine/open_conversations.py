@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from engine.activities import ActivityReporter, Watcher
 from engine.background.after_run import CompactionAfterRun, Titler, TurnNotes
-from engine.context.calibration import Calibration
+from engine.context.estimate import Calibration
 from engine.conversation import Conversation
 from engine.executor.effect_runner import EffectRunner
 from engine.executor.engine_settings import EngineSettings

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from engine.context.compaction import UNKNOWN_WINDOW
-from engine.context.prompt_section import PromptSection, section
+from engine.context.prompt import PromptSection, section
 from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, text_in
 from engine.machine.messages import ToolUseBlock as ToolUse
 from engine.machine.views import CHARACTERS_PER_TOKEN

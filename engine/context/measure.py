@@ -13,12 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.context import omissions
+from engine.context.assemble import SUMMARY, UNDERSTOOD, capped, limited
 from engine.context.estimate import block_tokens, text_tokens, tools_tokens
-from engine.context.message_cap import capped
-from engine.context.prompt import PromptFacts, dynamic_section, plans, sections
-from engine.context.prompt_section import PromptSection
-from engine.context.turn_limit import limited
-from engine.context.view import SUMMARY, UNDERSTOOD
+from engine.context.prompt import PromptFacts, PromptSection, dynamic_section, plans, sections
 from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.machine.views import ContextView, Omission, OmissionKind
 from engine.records import StoredMessage

@@ -1,21 +1,70 @@
-"""The system prompt: sections in a fixed order (SPEC CLAW-16), and a part that changes between calls (SPEC UNI-30)."""
+"""The system prompt: sections in a fixed order (SPEC CLAW-16), a changing part (SPEC UNI-30), notes on todo items."""
 
 from __future__ import annotations
 
 import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from engine.context.prompt_section import BOTH, FULL_ONLY, PromptMode, PromptSection, section, tagged
+from engine.machine.views import ContextView
 from engine.ports.extensions import ExtensionPrompt, PromptFile, PromptFileKind
 from engine.ports.profiles import MEMORY_TOOLS
 from tools.clean import reveal_name
 from tools.contract import SandboxMode, ToolClass, ToolSpec
 from tools.exit_plan import NAME as EXIT_PLAN
+from tools.todo_items import TodoList, lines_of
+
+BUILT_IN: Final = "built-in"
+
+
+class PromptMode(StrEnum):
+    """Amount of system prompt: sub-agents and the memory flush get the minimal one (SPEC CLAW-16)."""
+
+    FULL = "full"
+    MINIMAL = "minimal"
+
+
+BOTH: Final = frozenset(PromptMode)
+FULL_ONLY: Final = frozenset({PromptMode.FULL})
+
+
+class PromptSection(Struct, frozen=True):
+    """One section; its text is sent as it is."""
+
+    name: str
+    text: str
+    origin: str = BUILT_IN
+    """`built-in`, the path of a file, or the flag or setting that gave it."""
+    modes: frozenset[PromptMode] = BOTH
+    is_instructions: bool = False
+    """True for the content of a file of the user or the project; counted apart from the rest."""
+
+
+def section(
+    name: str,
+    body: str,
+    origin: str = BUILT_IN,
+    modes: frozenset[PromptMode] = BOTH,
+    *,
+    is_instructions: bool = False,
+) -> tuple[PromptSection, ...]:
+    """A section below its name as heading; none without a body."""
+    body = body.strip()
+    text = f"# {name}\n{body}"
+    return (PromptSection(name, text, origin, modes, is_instructions),) if body else ()
+
+
+def tagged(tag: str, body: str) -> str:
+    """A body between the tags `tag`, which it cannot close itself; empty without a body."""
+    body = body.strip().replace(f"</{tag}", f"< /{tag}")
+    return f"<{tag}>\n{body}\n</{tag}>" if body else ""
+
 
 LAST_ITERATIONS = 3
 """Remaining model calls at which the model is informed (SPEC UNI-33)."""
@@ -239,3 +288,40 @@ def _file_section(file: PromptFile, name: str, modes: frozenset[PromptMode], pre
     body = tagged("file", file.text)
     text = "\n".join(filter(None, (f"# {name} ({origin})", preamble, body)))
     return PromptSection(name, text, origin, modes, is_instructions=True)
+
+
+REMIND_AFTER: Final = 10
+"""Model calls without a new list before a reminder."""
+MOST_REMINDERS: Final = 3
+"""Reminders of one run."""
+CHANGED: Final = "[The user changed the todo list. It is now:\n{items}\nWork by it; todo_write replaces all of it.]"
+EMPTIED: Final = "[The user cleared the todo list. Write another one only if you need it.]"
+AGAIN: Final = "[Your todo list, from a message that you no longer see:\n{items}]"
+REMINDER: Final = (
+    "[The todo list has not changed for {calls} model calls. It is now:\n{items}\n"
+    "If something is done, or is no longer to be done, call todo_write; otherwise go on.]"
+)
+PLAN: Final = "\n\n[The plan that the user approved, word for word:\n{plan}\n]"
+
+
+def todo_note(todos: TodoList, *, seen: bool) -> str:
+    """The list where the model does not know it: the user changed it, or its own call is not `seen` any more."""
+    if todos.edited:
+        return CHANGED.format(items=_items(todos)) if todos.items else EMPTIED
+    return AGAIN.format(items=_items(todos)) if todos.is_open and not seen else ""
+
+
+def reminder(todos: TodoList, calls: int) -> str:
+    """The reminder after so many model calls without a new list."""
+    return REMINDER.format(calls=calls, items=_items(todos))
+
+
+def with_plan(view: ContextView, plan: str, plan_at: int) -> ContextView:
+    """The view with the accepted plan behind its summary, where the messages that show the plan are left out."""
+    if not plan or not view.summary or view.start_seq <= plan_at:
+        return view
+    return replace(view, summary=view.summary + PLAN.format(plan=plan))
+
+
+def _items(todos: TodoList) -> str:
+    return "\n".join(lines_of(todos.items))

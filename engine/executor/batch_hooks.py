@@ -11,7 +11,7 @@ from engine.executor.call_hooks import ask_after_call, describe_stop, subject_of
 from engine.executor.event_hooks import ask_hooks, wants_hooks
 from engine.executor.ready_calls import prepare
 from engine.executor.session import Session
-from engine.extensions.hooks.joining import JoinedVerdict
+from engine.extensions.hooks.output import JoinedVerdict
 from engine.machine.effects import RequestLlm
 from engine.machine.messages import Role, ToolCall, ToolResultBlock, ToolUseBlock, text_in
 from engine.machine.reply import HOOK_STOPPED

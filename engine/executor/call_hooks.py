@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from engine.executor.event_hooks import REFUSED_BY_HOOK, ask_hooks, wants_hooks
 from engine.executor.session import Session
-from engine.extensions.hooks.joining import JoinedVerdict
-from engine.extensions.hooks.tool_responses import tool_response
+from engine.extensions.hooks.output import JoinedVerdict, tool_response
 from engine.machine.messages import ToolCall
 from engine.machine.states import ToolExecuting
 from engine.permissions.denials import DENY, Denials, DenyRule, parse_denial, verdict_on

@@ -16,11 +16,11 @@ from engine.context.compaction import (
     is_shorter,
     select,
     select_before,
+    summary_by_rules,
     summary_request,
     with_quotes,
 )
-from engine.context.loaded_skills import with_loaded_skills
-from engine.context.transcribe import summary_by_rules
+from engine.context.omissions import with_loaded_skills
 from engine.executor.asking import answer_to, summary_model
 from engine.executor.event_hooks import ask_hooks, tell_hooks, wants_hooks
 from engine.executor.memory_flush import flush_memory

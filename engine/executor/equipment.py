@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from engine.context.prompt_section import tagged
+from engine.context.prompt import tagged
 from engine.executor.asking import ask_aside, check_budget, run_model
 from engine.executor.session import Session
 from engine.machine.messages import Role, TextBlock, text_in

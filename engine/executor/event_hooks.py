@@ -9,11 +9,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.context.message_cap import MOST
+from engine.context.assemble import MOST
 from engine.executor.approving import limits_of
 from engine.executor.session import Session
 from engine.executor.session_parts import HookFacts
-from engine.extensions.hooks.joining import JoinedVerdict, joined
+from engine.extensions.hooks.output import JoinedVerdict, joined
 from engine.machine.effects import AskStopHooks
 from engine.machine.events import StopDecided
 from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock

@@ -22,8 +22,7 @@ from engine.executor.attaching import build_blocks
 from engine.executor.ready_calls import decide_each_line, explain_rules, sandbox_of
 from engine.executor.requests import NeedsYes, Refused, RunCaps
 from engine.executor.session import Session
-from engine.extensions.bodies import Body, asked_rules, body_of, with_outputs, wrapped
-from engine.extensions.calls import CALL, why_not_called
+from engine.extensions.bodies import CALL, Body, asked_rules, body_of, why_not_called, with_outputs, wrapped
 from engine.machine.messages import Block, TextBlock
 from engine.machine.states import is_busy
 from engine.machine.texts import BUSY

@@ -15,8 +15,8 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
-from engine.context.no_reply import is_no_reply
-from engine.context.transcribe import transcribe
+from engine.context.compaction import transcribe
+from engine.context.reply_sanitizer import is_no_reply
 from engine.executor.asking import ask_aside, check_budget, summary_model
 from engine.executor.ready_calls import parse_arguments
 from engine.executor.session import Session

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.context.message_cap import MOST, words_length
+from engine.context.assemble import MOST, words_length
 from engine.executor.attaching import UnknownMention, read_attachments, read_digests, read_resources
 from engine.executor.event_hooks import ask_prompt_hooks
 from engine.executor.expanding import calls_something

@@ -16,9 +16,8 @@ from engine.codec import storable
 from engine.context import omissions
 from engine.context.assemble import Assembly, assemble
 from engine.context.measure import measure
-from engine.context.no_reply import is_no_reply
-from engine.context.reply_sanitizer import sanitize
-from engine.context.todo_notes import with_plan
+from engine.context.prompt import with_plan
+from engine.context.reply_sanitizer import is_no_reply, sanitize
 from engine.executor.asking import (
     Pacing,
     build_cut_error,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.context.calibration import Calibration
 from engine.context.compaction import FEWEST
+from engine.context.estimate import Calibration
 from engine.executor.call_log import CallLog
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.governor import Governor

@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from engine.context.assemble import GrowingView
 from engine.context.estimate import blocks_tokens, rough_tokens
-from engine.context.growing import GrowingView
 from engine.executor.requests import Review
 from engine.permissions.asked import AskedCall
 from engine.records import StoredMessage

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
-from engine.context.transcribe import transcribe
+from engine.context.compaction import transcribe
 from engine.executor.asking import Changing, ModelAnswer, answer_to, keep
 from engine.executor.session import Session
 from engine.ports import ConversationChanges, ProviderError

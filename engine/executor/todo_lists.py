@@ -8,7 +8,7 @@ from typing import Final, assert_never
 
 from msgspec.structs import replace
 
-from engine.context.todo_notes import MOST_REMINDERS, REMIND_AFTER, reminder, todo_note, with_plan
+from engine.context.prompt import MOST_REMINDERS, REMIND_AFTER, reminder, todo_note, with_plan
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, PlanChoice, Receipt, Refused
 from engine.executor.session import Session
 from engine.executor.window import describe_change, estimate_tokens

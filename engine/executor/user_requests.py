@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from engine.context.message_cap import MOST, words_length
+from engine.context.assemble import MOST, words_length
 from engine.executor.asking import explain_cap
 from engine.executor.attaching import UnknownMention, read_attachments, read_digests, read_resources
 from engine.executor.event_hooks import ask_prompt_hooks

@@ -11,11 +11,9 @@ from msgspec.structs import replace
 
 from engine.context import omissions
 from engine.context.agent_prompt import SUBMISSIONS, agent_sections
-from engine.context.assemble import Assembly, assemble
-from engine.context.growing import GrowingView
+from engine.context.assemble import Assembly, GrowingView, assemble
 from engine.context.measure import measure
-from engine.context.prompt import PromptFacts
-from engine.context.prompt_section import BOTH, PromptMode, PromptSection, section, tagged
+from engine.context.prompt import BOTH, PromptFacts, PromptMode, PromptSection, section, tagged
 from engine.executor.asking import run_model
 from engine.executor.equipment import extension_prompts, tools_of
 from engine.executor.session import Session

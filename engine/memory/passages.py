@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
+from engine.context.assemble import begins_turn, capped
 from engine.context.measure import said
-from engine.context.message_cap import capped
-from engine.context.turn_limit import begins_turn
 from engine.machine.messages import ImageBlock, Role, TextBlock, ToolResultBlock, ToolUseBlock
 from engine.ports.note_index import Passage
 from engine.ports.profiles import MEMORY_TOOLS

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from engine.ports import ProviderError
-from engine.providers.bounds import seconds, seconds_named
+from engine.providers.http_transport import seconds, seconds_named
 from tools.secret_fields import SecretFields
 from tools.web.surroundings import refused_by_proxy
 from tools.wording import one_line

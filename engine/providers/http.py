@@ -1,19 +1,21 @@
-"""HTTP for providers: one lazy transport per service, streaming bodies, failures as `ProviderError`."""
+"""HTTP for providers: one lazy transport per service, streaming bodies, rate limits, failures as `ProviderError`."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
+import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from datetime import datetime
 from importlib import import_module
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from engine.providers.addresses import is_loopback, is_straight
-from engine.providers.bounds import MOST_BODY, MOST_DOCUMENT, bounded
+from engine.ports import RateLimit, Unit
 from engine.providers.direct_transport import DirectTransport
 from engine.providers.failures import (
     ServerRefusal,
@@ -31,6 +33,9 @@ from engine.providers.failures import (
 )
 from engine.providers.http_transport import (
     CONNECT_TIMEOUT,
+    MOST_BODY,
+    MOST_DOCUMENT,
+    MOST_TOKENS,
     ConnectTimeout,
     HttpResponse,
     HttpTransport,
@@ -40,12 +45,157 @@ from engine.providers.http_transport import (
     ReadTimeout,
     TransportError,
     Unsendable,
+    bounded,
+    is_loopback,
+    is_straight,
+    seconds_until_date,
 )
-from engine.providers.pace import ReadPace
-from engine.providers.rate_headers import limits_in
+from tools.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
-    from engine.ports import ProviderError, RateLimit
+    from engine.ports import ProviderError
+
+
+BURST_SECONDS = 0.001
+"""Time a burst may hold the loop: reading does not suspend while bytes are waiting (docs/decisions/textual.md)."""
+WAITED_SECONDS = 0.0005
+"""A read that took longer had to wait for the network."""
+STEADY_READS = 8
+"""Waits after which the stream is one of slow tokens, not a short answer."""
+MERGE_SECONDS = 0.0625
+"""Pause after each such wait: one frame of the screen, which draws 16 times a second. Waking up costs more than
+reading: four streams of 80 tokens a second, one of them in view, take 9 % of a core with it and 11 % with 0.04 s."""
+
+
+class Burst:
+    """Times the reading of bytes that are there already, such as a reply that came in one piece."""
+
+    def __init__(self) -> None:
+        self._begun = monotonic()
+
+    def is_over(self) -> bool:
+        """True each time `BURST_SECONDS` have passed: the loop should run once."""
+        now = monotonic()
+        if now - self._begun <= BURST_SECONDS:
+            return False
+        self._begun = now
+        return True
+
+
+class ReadPace:
+    """Times the reads of one stream."""
+
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
+        self._left = self._burst = clock.monotonic()
+        self._waits = 0
+        self._waited = False
+
+    def arrived(self) -> None:
+        """A piece has been read."""
+        now = self._clock.monotonic()
+        self._waited = now - self._left > WAITED_SECONDS
+        if self._waited:
+            self._burst = now
+            self._waits += 1
+
+    def rest(self) -> float | None:
+        """Seconds to sleep before the next read, 0 to let the loop run once, None to read on."""
+        now = self._left = self._clock.monotonic()
+        if self._waited and self._waits > STEADY_READS:
+            return MERGE_SECONDS
+        if now - self._burst > BURST_SECONDS:
+            self._burst = now
+            return 0.0
+        return None
+
+    def rested(self) -> None:
+        """The sleep is over; it counts neither as waiting for the network nor as holding the loop."""
+        self._left = self._burst = self._clock.monotonic()
+
+
+LONGEST_RESET: Final = 60.0
+"""Seconds. A limit that takes longer to fill up is one of an hour or a day, for which no call waits."""
+LONGEST_VALUE: Final = 64
+"""Characters of a header."""
+FIRST_EPOCH: Final = 1e9
+"""A number from here on is a time since 1970, in seconds or, from 1e12 on, in milliseconds."""
+_ANTHROPIC: Final = {
+    Unit.REQUESTS: "requests",
+    Unit.TOKENS: "tokens",
+    Unit.INPUT: "input-tokens",
+    Unit.OUTPUT: "output-tokens",
+}
+_OPENAI: Final = {Unit.REQUESTS: "requests", Unit.TOKENS: "tokens"}
+_COUNT: Final = re.compile(r"\d{1,15}", re.ASCII)
+_NUMBER: Final = re.compile(r"\d{1,15}(?:\.\d{1,9})?", re.ASCII)
+_DURATION: Final = re.compile(
+    r"(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9}(?:\.\d{1,9})?)s)?(?:(\d{1,9})ms)?"
+)
+_SECONDS: Final = (86_400.0, 3_600.0, 60.0, 1.0, 0.001)
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII)
+
+
+def limits_in(headers: Mapping[str, str], now: float | None = None) -> tuple[RateLimit, ...]:
+    """The limits that `headers`, named in lower case, state; `now` is the server's time since 1970."""
+    if now is None:
+        date = headers.get("date", "")[:LONGEST_VALUE]
+        now = time.time() + (seconds_until_date(date) if date else 0.0)
+    found = [
+        _read(headers, unit, f"anthropic-ratelimit-{name}-{{}}", now, counts_cached=False)
+        for unit, name in _ANTHROPIC.items()
+    ]
+    for unit, name in _OPENAI.items():
+        for tail in ("", "-minute"):
+            found.append(_read(headers, unit, f"x-ratelimit-{{}}-{name}{tail}", now, counts_cached=True))
+    limits = {limit.unit: limit for limit in reversed(found) if limit is not None}
+    if Unit.INPUT in limits and Unit.OUTPUT in limits:
+        limits.pop(Unit.TOKENS, None)  # Anthropic repeats whichever of the two is closer
+    return tuple(limits.values())
+
+
+def set_limits(tokens: int, requests: int, *, counts_cached: bool) -> tuple[RateLimit, ...]:
+    """The limits that a configuration sets; 0 for none."""
+    wanted = ((Unit.TOKENS, tokens), (Unit.REQUESTS, requests))
+    return tuple(RateLimit(unit, most, counts_cached=counts_cached) for unit, most in wanted if most)
+
+
+def _read(headers: Mapping[str, str], unit: Unit, name: str, now: float, *, counts_cached: bool) -> RateLimit | None:
+    limit = _count(headers.get(name.format("limit"), ""))
+    if not limit:
+        return None
+    remaining = _count(headers.get(name.format("remaining"), ""))
+    full_in = seconds_until(headers.get(name.format("reset"), ""), now)
+    if full_in is not None and full_in > LONGEST_RESET + 1:
+        remaining = full_in = None
+    full_in = None if full_in is None else min(full_in, LONGEST_RESET)
+    return RateLimit(unit, limit, None if remaining is None else min(remaining, limit), full_in, counts_cached)
+
+
+def _count(text: str) -> int | None:
+    text = text[:LONGEST_VALUE].strip()
+    return min(int(text), MOST_TOKENS) if _COUNT.fullmatch(text) else None
+
+
+def seconds_until(text: str, now: float) -> float | None:
+    """Seconds that a duration, a number or a time names; never negative, None where it is none of them."""
+    text = text[:LONGEST_VALUE].strip()
+    if _NUMBER.fullmatch(text):
+        number = float(text)
+        epoch = number / 1000 if number >= FIRST_EPOCH * 1000 else number
+        return max(epoch - now, 0.0) if number >= FIRST_EPOCH else number
+    if text and (parts := _DURATION.fullmatch(text)):
+        return sum(float(part) * size for part, size in zip(parts.groups(), _SECONDS, strict=True) if part)
+    return _until_time(text, now) if _TIME.fullmatch(text) else None
+
+
+def _until_time(text: str, now: float) -> float | None:
+    whole_second = 0.0 if "." in text else 1.0  # which may have been cut, not rounded
+    try:
+        return max(datetime.fromisoformat(text.upper()).timestamp() + whole_second - now, 0.0)
+    except (ValueError, OverflowError):
+        return None
+
 
 IDLE_TIMEOUT = 120.0
 """Seconds without a byte before a stream counts as dead (SPEC BED-006)."""

@@ -12,19 +12,22 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from engine.providers.addresses import is_loopback
-from engine.providers.bounds import MOST_BODY, MOST_DOCUMENT, MOST_EVENT, Unpacker
 from engine.providers.http_transport import (
     CONNECT_TIMEOUT,
     KEEPALIVE,
+    MOST_BODY,
+    MOST_DOCUMENT,
+    MOST_EVENT,
     MOST_KEPT,
     ConnectTimeout,
     InvalidResponse,
     Misconfigured,
     ReadTimeout,
     TransportError,
+    Unpacker,
     Unsendable,
     header_lines,
+    is_loopback,
     tls_failure,
 )
 from tools.web.surroundings import proxy_of, refused_by_proxy, without_connections

@@ -1,22 +1,91 @@
-"""Common parts of both wire formats: JSON that is always valid, images that fit, ids that are unique."""
+"""JSON that all services share: lenient reading, fields to send back, and request bodies kept in pieces."""
 
 from __future__ import annotations
 
 import base64
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
-from typing import TypeVar, cast
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Final, Literal, TypeAlias, TypeVar, cast
 
 import msgspec
+from msgspec import Raw, Struct
 
-from engine.machine.messages import ImageBlock, TextBlock, ToolResultBlock, ToolUseBlock
+from engine.machine.messages import ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ImageBytes, ModelMessage, ModelRequest
-from engine.providers.bounds import MOST_EVENT, MOST_OBJECTS
+from engine.ports.models import common_start
 from engine.providers.failures import Service, unreadable
-from engine.providers.lenient import fitted
+from engine.providers.http_transport import MOST_EVENT, MOST_OBJECTS
 from tools.contract import JsonObject, JsonValue
+from tools.shedding import SheddingOrder, shedding
+
+T = TypeVar("T", bound=Struct)
+LARGEST: Final = 1e15
+"""Bound beyond which a float is no count; infinity is none, either."""
+_MISSING: Final = object()
+"""Marker for a value that cannot be converted."""
+
+
+def fitted(value: object, wanted: type[T]) -> T:
+    """The object `value` as a `wanted`, as far as its fields can be made to fit; the others have their defaults.
+
+    A number fits text, text that is a number fits a number, a list loses the entries that do not fit.
+
+    Raises:
+        msgspec.ValidationError: it is no object, or lacks a field without default.
+    """
+    found = _fit(value, wanted)
+    return found if isinstance(found, wanted) else msgspec.convert(value, wanted)
+
+
+def _fit(value: object, wanted: object) -> object:
+    if wanted is Raw:
+        return Raw(msgspec.json.encode(value))
+    origin = typing.get_origin(wanted)
+    if origin in {typing.Union, types.UnionType}:
+        choices = typing.get_args(wanted)
+        if value is None and type(None) in choices:
+            return None
+        return next((found for each in choices if (found := _fit(value, each)) is not _MISSING), _MISSING)
+    if origin is list:
+        (inner,) = typing.get_args(wanted)
+        if not isinstance(value, list):
+            return _MISSING
+        fits = (_fit(each, inner) for each in cast("list[object]", value))
+        return [each for each in fits if each is not _MISSING]
+    if isinstance(wanted, type):
+        return _fit_struct(value, wanted) if issubclass(wanted, Struct) else _fit_plain(value, cast("object", wanted))
+    return _MISSING
+
+
+def _fit_struct(value: object, wanted: type[Struct]) -> object:
+    if not isinstance(value, dict):
+        return _MISSING
+    given = cast("dict[str, object]", value)
+    fields = [one for one in msgspec.structs.fields(wanted) if one.encode_name in given]
+    fits = {one.name: _fit(given[one.encode_name], one.type) for one in fields}
+    kept = {name: fit for name, fit in fits.items() if fit is not _MISSING}
+    try:
+        return wanted(**kept)
+    except TypeError:  # without a default there is no replacement
+        return _MISSING
+
+
+def _fit_plain(value: object, wanted: object) -> object:
+    if wanted is str and isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    if wanted is int and isinstance(value, float):
+        return round(value) if abs(value) < LARGEST else _MISSING
+    if wanted is int and isinstance(value, str):
+        try:
+            return _fit_plain(float(value), int)
+        except ValueError:
+            return _MISSING
+    return value if isinstance(wanted, type) and type(value) is wanted else _MISSING
+
 
 IMAGE_OMITTED = "[image omitted]"
 NO_TEXT = "(no text)"
@@ -204,3 +273,177 @@ def _without_surrogates(value: JsonValue) -> JsonValue:
             return {str(_without_surrogates(key)): _without_surrogates(item) for key, item in value.items()}
         case _:
             return value
+
+
+CarriedField: TypeAlias = Literal["reasoning_details", "extra_content"]
+"""`reasoning_details` of OpenRouter's replies; `extra_content` of Gemini's calls, one entry per call."""
+_MARKS: Final = ("reasoning_details:", "extra_content:")
+"""Signatures of other services are Base64, which has no colon."""
+
+
+def carry(field: CarriedField, value: JsonValue) -> ThinkingBlock:
+    """The block that keeps the value of a field."""
+    return ThinkingBlock("", f"{field}:{msgspec.json.encode(value).decode()}", redacted=True)
+
+
+def is_carried(block: ThinkingBlock) -> bool:
+    """True when a block holds a field of one service, which no other service understands."""
+    return block.redacted and block.signature.startswith(_MARKS)
+
+
+def carried(blocks: Iterable[ThinkingBlock], field: CarriedField) -> list[JsonValue]:
+    """The kept list of a field; empty where there is none, or it cannot be read."""
+    start = f"{field}:"
+    text = next((one.signature for one in blocks if one.redacted and one.signature.startswith(start)), start)
+    return listed(text.removeprefix(start).encode("utf-8", "replace"))
+
+
+def listed(raw: bytes) -> list[JsonValue]:
+    """The JSON list that `raw` is, else an empty one."""
+    found = value_of(raw)
+    return found if isinstance(found, list) else []
+
+
+def value_of(raw: bytes) -> JsonValue:
+    """The JSON value that `raw` is; None where it is none."""
+    try:
+        return cast("JsonValue", msgspec.json.decode(raw)) if raw else None
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+
+
+Write: TypeAlias = Callable[[ModelMessage], Sequence[JsonObject]]
+"""A message as the messages of the protocol that it becomes."""
+
+
+class WrittenMessages:
+    """The settled beginning of one request: all but the messages that depend on more than themselves as JSON."""
+
+    def __init__(self, sequence: _Sequence) -> None:
+        self.messages = sequence.messages
+        self._parts = list(sequence.parts)
+        self._left = tuple(sequence.left)
+        self._ids = sequence.ids.copy()
+
+    def tool_ids(self, request: ModelRequest) -> set[str]:
+        """The ids of every tool use in the messages of the request that begins with these."""
+        return self._ids | tool_ids(request.messages[len(self.messages) :])
+
+    def filled(self, write: Write) -> list[JsonValue]:
+        """All of them, the others as `write` makes them now."""
+        found: list[JsonValue] = []
+        start = 0
+        for place in self._left:
+            found += self._raw(start, place)
+            found += write(self.messages[place])
+            start = place + 1
+        return found + self._raw(start, len(self._parts))
+
+    def _raw(self, start: int, end: int) -> list[JsonValue]:
+        # msgspec writes raw JSON unchanged.
+        return cast("list[JsonValue]", list(chain.from_iterable(self._parts[start:end])))
+
+
+class Written:
+    """The settled messages of the last requests, a sequence for each conversation.
+
+    Holds `most` bytes, the newest sequences first, and only those of the last `requests`: an abandoned conversation
+    frees its memory.
+    """
+
+    def __init__(self, most: int = 4_000_000, requests: int = 64) -> None:
+        self._most = most
+        self._requests = requests
+        self._number = 0
+        self._sequences: list[_Sequence] = []
+        """The one used last is the last one."""
+        shedding.add("messages as JSON", SheddingOrder.READ, self.__len__, self.clear)
+
+    def __len__(self) -> int:
+        return sum(len(one.messages) for one in self._sequences)
+
+    def clear(self) -> None:
+        """Drop all: the next request writes them again."""
+        self._sequences.clear()
+
+    def settled(
+        self,
+        messages: tuple[ModelMessage, ...],
+        form: object,
+        write: Write,
+        depends: Callable[[ModelMessage], bool],
+    ) -> WrittenMessages:
+        """`messages` as `write` makes them, but for those that depend on the rest of their request.
+
+        `form` is what else decides how a message is written, such as the dialect of the server.
+        """
+        self._number += 1
+        sequence = self._sequence(messages, form)
+        sequence.number = self._number
+        sequence.extend(messages, write, depends)
+        self._make_room(sequence)
+        return WrittenMessages(sequence)
+
+    def _sequence(self, messages: tuple[ModelMessage, ...], form: object) -> _Sequence:
+        """The sequence that these messages continue, else a new one with the beginning that they share with another."""
+        best, count = _Sequence(form), 0
+        for one in self._sequences:
+            if one.form == form and one.messages[:1] == messages[:1]:
+                same = common_start(one.messages, messages)
+                if same > count:
+                    best, count = one, same
+        if count < len(best.messages):
+            return best.beginning(count)
+        return best
+
+    def _make_room(self, newest: _Sequence) -> None:
+        """Keep the newest sequences that fit, and of old ones none."""
+        oldest = self._number - self._requests
+        others = [one for one in self._sequences if one is not newest and one.number > oldest]
+        room = self._most - newest.size
+        while others and sum(one.size for one in others) > room:
+            others.pop(0)
+        self._sequences = [*others, newest] if room >= 0 else others
+
+
+class _Sequence:
+    """Messages of one conversation, the JSON of each, and the places of those that are written for each request."""
+
+    def __init__(self, form: object) -> None:
+        self.form = form
+        self.messages: tuple[ModelMessage, ...] = ()
+        self.parts: list[tuple[msgspec.Raw, ...]] = []
+        self.left: list[int] = []
+        self.ids: set[str] = set()
+        """Ids of their tool uses."""
+        self.size = 0
+        """Bytes of the JSON."""
+        self.number = 0
+        """Number of the last request that began with it."""
+
+    def beginning(self, count: int) -> _Sequence:
+        """A sequence of its own with the first `count` messages."""
+        other = _Sequence(self.form)
+        other.messages, other.parts = self.messages[:count], self.parts[:count]
+        other.left = [place for place in self.left if place < count]
+        other.ids = tool_ids(other.messages)
+        other.size = sum(map(_size, other.parts))
+        return other
+
+    def extend(self, messages: tuple[ModelMessage, ...], write: Write, depends: Callable[[ModelMessage], bool]) -> None:
+        """Write the messages that are new."""
+        self.ids |= tool_ids(messages[len(self.messages) :])
+        for place in range(len(self.messages), len(messages)):
+            message = messages[place]
+            if depends(message):
+                self.left.append(place)
+                self.parts.append(())
+                continue
+            part = tuple(msgspec.Raw(encode_json(one)) for one in write(message))
+            self.parts.append(part)
+            self.size += _size(part)
+        self.messages = messages
+
+
+def _size(part: tuple[msgspec.Raw, ...]) -> int:
+    return sum(len(bytes(one)) for one in part)

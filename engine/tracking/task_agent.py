@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from engine.context.transcribe import transcribe
+from engine.context.compaction import transcribe
 from engine.conversation import Conversation
 from engine.executor.asking import ask_aside, count
 from engine.executor.memory_flush import run_whole

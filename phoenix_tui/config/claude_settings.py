@@ -15,7 +15,7 @@ from typing import Final, cast
 
 from msgspec import Struct
 
-from engine.extensions.hooks.located_json import LocatedError, located
+from engine.extensions.hooks.definitions import LocatedError, located
 from engine.permissions.denials import ASK, DENY, parse_denial, why_denies_nothing
 from engine.permissions.foreign_rules import native_rules
 from engine.permissions.projects import project_of

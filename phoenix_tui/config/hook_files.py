@@ -9,9 +9,17 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from engine.extensions.hooks.definitions import NO_HOOKS, Hook, HookFile, HookProblem, HookSet, joined_files
-from engine.extensions.hooks.reading import MOST_BYTES, read_hooks
-from engine.extensions.hooks.toml_reading import read_toml_hooks
+from engine.extensions.hooks.definitions import (
+    MOST_BYTES,
+    NO_HOOKS,
+    Hook,
+    HookFile,
+    HookProblem,
+    HookSet,
+    joined_files,
+    read_hooks,
+    read_toml_hooks,
+)
 from engine.records import ConversationRecord
 from phoenix_tui.config.sources.kinds import SourceFile, SourceKind, rooted
 from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources, read_source

@@ -17,7 +17,7 @@ from tools.contract import SandboxMode
 if TYPE_CHECKING:
     from engine.executor.requests import RunCaps
     from engine.extensions.hooks.definitions import Hook, HookSet
-    from engine.extensions.hooks.history import HookRun
+    from engine.extensions.hooks.file_hooks import HookRun
     from engine.ports import Profile
     from engine.ports.extensions import HookReply
     from engine.records import ConversationRecord

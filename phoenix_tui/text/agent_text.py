@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.context.message_cap import MOST, words_length
+from engine.context.assemble import MOST, words_length
 from engine.machine.effects import Strategy
 from engine.machine.messages import Origin, ToolUseBlock
 from engine.machine.states import AgentStatus

@@ -6,7 +6,7 @@ import time
 from typing import Final
 
 from engine.extensions.hooks.definitions import Hook
-from engine.extensions.hooks.history import HookRun
+from engine.extensions.hooks.file_hooks import HookRun
 from engine.ports.extensions import HookOutcome, HookReply
 from tools.clean import clean, reveal, reveal_line
 

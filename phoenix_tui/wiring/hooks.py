@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 
 from engine.executor.requests import EngineError
-from engine.extensions.hooks.definitions import Hook, HookFile, HookSet
-from engine.extensions.hooks.file_hooks import FileHooks
-from engine.extensions.hooks.history import HookRun
-from engine.extensions.hooks.reading import read_hooks
+from engine.extensions.hooks.definitions import Hook, HookFile, HookSet, read_hooks
+from engine.extensions.hooks.file_hooks import FileHooks, HookRun
 from engine.ports import StorageError
 from engine.ports.extensions import HookEvent, HookReply, HookRequest
 from engine.ports.services import ServiceRunner

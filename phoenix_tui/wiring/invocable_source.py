@@ -122,7 +122,7 @@ class InvocableSource(Struct, eq=False):
         catalogue = self.offered(record.cwd)
         if record.agent is not None or not any(skill.for_models for skill in catalogue.skills):
             return {}
-        from engine.extensions.skill_tool import SkillTool  # noqa: PLC0415 - only where there are skills
+        from engine.extensions.skills import SkillTool  # noqa: PLC0415 - only where there are skills
 
         listed = self._listed(catalogue, record) if record.system_prompt else ""
         return {TOOL: SkillTool(catalogue, self, record.id, self.attended, listed)}
@@ -138,7 +138,7 @@ class InvocableSource(Struct, eq=False):
         """The list of skills as its section has it, or the tool where a given system prompt leaves no sections."""
         if not catalogue.skills:
             return ""
-        from engine.extensions.skill_prompt import skill_list  # noqa: PLC0415 - only where there are skills
+        from engine.extensions.skills import skill_list  # noqa: PLC0415 - only where there are skills
 
         return skill_list(catalogue.skills, record.context_window, catalogue.used)
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from engine.engine import EngineError
 from engine.ports import ModelInfo
-from engine.providers import prices
+from engine.providers import catalogue
 from engine.providers.local.resources import LEAST_FREE, measure
 from phoenix_tui.config.credentials import load_credentials, save_key
 from phoenix_tui.config.paths import Paths
@@ -70,7 +70,7 @@ class ModelBoard:
             described = self._providers.describe(reference)
         except ConfigError:  # its key cannot be read, which is reported when it is asked
             return None
-        return await asyncio.to_thread(prices.with_list_price, described) if described is not None else None
+        return await asyncio.to_thread(catalogue.with_list_price, described) if described is not None else None
 
     async def _known(self, name: str) -> ProviderOffer:
         if name in WITHOUT_NETWORK:

@@ -13,9 +13,9 @@ from msgspec import Struct, convert, field
 
 from engine.machine.messages import Usage
 from engine.ports import ModelInfo, Provider, ProviderError
-from engine.providers import prices
-from engine.providers.addresses import is_loopback
-from engine.providers.hosting import runs_free
+from engine.providers.catalogue import load_now, runs_free, with_list_price
+from engine.providers.catalogue import price as price_of
+from engine.providers.http_transport import is_loopback
 from phoenix_tui.config.credentials import Credentials, variable_of
 from phoenix_tui.config.presets import PRESETS, Preset
 from phoenix_tui.config.provider_tables import admits, expanded
@@ -108,8 +108,8 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
             return None
         local = provider.describe(model).local
         if not (local and runs_free(provider.name, model)):
-            prices.load_now(model)
-        return prices.price(provider.name, model, usage, local=local)
+            load_now(model)
+        return price_of(provider.name, model, usage, local=local)
 
     def describe(self, reference: str) -> ModelInfo | None:
         """Describe a model without a request; None for an unknown provider."""
@@ -152,7 +152,7 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
         except ProviderError as error:
             state = ProviderState.NO_KEY if error.kind == "auth" else ProviderState.UNREACHABLE
             return ProviderOffer(name, state, error.message, is_expected=self._is_expected(name))
-        priced = await asyncio.to_thread(lambda: [prices.with_list_price(one) for one in models])
+        priced = await asyncio.to_thread(lambda: [with_list_price(one) for one in models])
         return self._ready(name, priced, note)
 
     def _ready(self, name: str, models: Sequence[ModelInfo], note: str = "") -> ProviderOffer:
@@ -235,8 +235,7 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
 
     def _claude(self, wanted: ProviderSettings) -> Provider:
         from engine.providers.anthropic.anthropic_settings import DEFAULT_BASE_URL, AnthropicSettings  # noqa: PLC0415 - as above
-        from engine.providers.anthropic.client import AnthropicProvider  # noqa: PLC0415 - only when asked for
-        from engine.providers.anthropic.foreign_thinking import FILE  # noqa: PLC0415 - as above
+        from engine.providers.anthropic.client import FILE, AnthropicProvider  # noqa: PLC0415 - as above
         from engine.providers.http import IDLE_TIMEOUT  # noqa: PLC0415 - as above
 
         built_in = wanted.name == "anthropic"
@@ -356,8 +355,8 @@ def embedded_factory(models: ModelFolder, runner: ProcessRunner) -> Factory:
     """Build the factory of the provider for the models of this folder."""
 
     def make() -> Provider:
-        from engine.providers.local.host import RunnerHost  # noqa: PLC0415 - only when asked for
         from engine.providers.local.provider import LocalProvider  # noqa: PLC0415 - as above
+        from engine.providers.local.server import RunnerHost  # noqa: PLC0415 - only when asked for
 
         return LocalProvider(models, RunnerHost(runner, Path("/")))
 

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from engine.providers.addresses import is_straight
 from engine.providers.direct_transport import DirectTransport
 from engine.providers.failures import retry_after_seconds
-from engine.providers.http_transport import HttpResponse, HttpTransport, TransportError
+from engine.providers.http_transport import HttpResponse, HttpTransport, TransportError, is_straight
 from engine.records.traces import TraceBatch
 from engine.store.opening import BUSY_AT_OPENING, open_for_reading
 from phoenix_tui.cli.findings import Finding, Health

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from engine.providers.anthropic.from_wire import AnthropicReplyBuilder
+from engine.providers.events import EventParser
 from engine.providers.failures import Service
-from engine.providers.sse import EventParser
 from phoenix_tui.markdown.stream import MarkdownStream
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.rows import Row, median, spread

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from engine.context.view import SUMMARY as HEAD
-from engine.context.view import UNDERSTOOD
+from engine.context.assemble import SUMMARY as HEAD
+from engine.context.assemble import UNDERSTOOD
 from engine.conversation import Conversation
 from engine.executor import compacting
 from engine.executor.engine_settings import EngineSettings

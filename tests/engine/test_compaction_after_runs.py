@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.background.after_run import is_due
-from engine.context.view import SUMMARY as HEAD
+from engine.context.assemble import SUMMARY as HEAD
 from engine.conversation import Conversation
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from engine.codec import decode_display
+from engine.context.assemble import MOST
 from engine.context.input_guard import GuardAction
-from engine.context.message_cap import MOST
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted, Refused
 from engine.machine.messages import Origin, Role, TextBlock, ToolResultBlock, text_in

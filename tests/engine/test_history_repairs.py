@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import pytest
 
-from engine.context.view import MISSING_RESULT
+from engine.context.assemble import MISSING_RESULT
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.model_call import rename_repeated_ids
 from engine.machine.messages import (
@@ -32,7 +32,7 @@ from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tests.support.storage import move, new_id, query
 
 Said: TypeAlias = tuple[Role, tuple[Block, ...]]
-LOGGER = "engine.context.view"
+LOGGER = "engine.context.assemble"
 HELLO = Reply((Text("Hello."),))
 
 

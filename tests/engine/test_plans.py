@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from engine.context.prompt import PLANNING
-from engine.context.todo_notes import PLAN
-from engine.context.view import SUMMARY
+from engine.context.assemble import SUMMARY
+from engine.context.prompt import PLAN, PLANNING
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions
 from engine.executor.engine_settings import EngineSettings

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.context.todo_notes import AGAIN, CHANGED, EMPTIED, REMINDER
+from engine.context.prompt import AGAIN, CHANGED, EMPTIED, REMINDER
 from engine.engine import ConversationOptions
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted, Refused

@@ -15,7 +15,7 @@ from engine.executor.requests import RunCaps
 from engine.machine.messages import ToolResultBlock, Usage, text_in
 from engine.machine.states import Idle
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
-from engine.providers.prices import SEARCH, price
+from engine.providers.catalogue import SEARCH, price
 from engine.records import PermissionMode
 from engine.records.traces import ExportSpan
 from phoenix_tui.telemetry.otlp import encode_spans

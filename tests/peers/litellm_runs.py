@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from engine.providers import prices
+from engine.providers import catalogue
 from tests.peers.litellm_proxy import KEY, MODELS, installed, proxied
 from tests.peers.rows import Row, heading, told
 from tests.peers.upstream import LONG, Upstream
@@ -131,7 +131,7 @@ async def play(scenario: Scenario, route: tuple[str, str], gateway: str, server:
         ran = await ended(process)
         if scenario.name == "hangs":
             await poll(lambda: upstream.hung_up > 0, seconds=5)
-    cost = prices.price(api, MODELS[behind], upstream.told)
+    cost = catalogue.price(api, MODELS[behind], upstream.told)
     return Seen(ran, upstream, route, cost)
 
 

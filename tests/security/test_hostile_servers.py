@@ -14,13 +14,11 @@ from functools import cache
 import pytest
 
 from engine.ports import ProviderError
-from engine.providers.bounds import LONGEST_PINGS, MOST_EVENT, Unpacker, seconds, tokens
-from engine.providers.events import post_events
+from engine.providers.events import EventParser, post_events
 from engine.providers.failures import Service
 from engine.providers.http import Head, HttpService
-from engine.providers.http_transport import InvalidResponse
+from engine.providers.http_transport import LONGEST_PINGS, MOST_EVENT, InvalidResponse, Unpacker, seconds, tokens
 from engine.providers.openai_compatible.from_wire import _DECODER as CHUNKS
-from engine.providers.sse import EventParser
 from engine.providers.wire import decoded
 from tests.support.loopback import Talk, serve
 from tests.support.storage import ROOT

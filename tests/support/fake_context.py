@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from engine.context.measure import Filling, Measured, MeasuredSection, WindowPart
-from engine.context.prompt_section import PromptSection
+from engine.context.prompt import PromptSection
 from engine.executor.context_manager import ContextReport, Edited, SystemPrompt
 from engine.executor.requests import Accepted, Receipt, Refused, Review
 

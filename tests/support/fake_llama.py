@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.providers.local.host import ProgramEnded
 from engine.providers.local.resources import GIBIBYTE, Resources
+from engine.providers.local.server import ProgramEnded
 
 PLENTY = Resources(8 * GIBIBYTE, 4, 0.5)
 

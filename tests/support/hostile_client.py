@@ -10,7 +10,7 @@ from typing import Literal
 
 from engine.machine.messages import Role, TextBlock
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError
-from engine.providers import bounds, http
+from engine.providers import http, http_transport
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiCompatibleSettings
 
@@ -67,7 +67,7 @@ async def main(kind: str, base: str, names: list[str]) -> None:
 
     A tenth of the pieces is allowed: 400,000 events of two letters take seconds and show the same.
     """
-    vars(bounds)["MOST_PIECES"] //= 10
+    vars(http_transport)["MOST_PIECES"] //= 10
     await ask(kind, f"{base}/{names[0]}")
     for name in names:
         forget_peak()

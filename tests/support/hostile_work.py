@@ -167,7 +167,7 @@ def _searches(text: str) -> None:
 
 
 def _files(text: str) -> None:
-    from engine.extensions.template import parts_of  # noqa: PLC0415 - as above
+    from engine.extensions.bodies import parts_of  # noqa: PLC0415 - as above
     from phoenix_tui.config.front_matter import FrontMatterError, read_front_matter  # noqa: PLC0415 - as above
     from phoenix_tui.config.imports import import_names  # noqa: PLC0415 - as above
     from phoenix_tui.config.load import line_of  # noqa: PLC0415 - as above

@@ -1,4 +1,4 @@
-"""A single provider with published prices, in place of all configured ones."""
+"""A single provider with published catalogue, in place of all configured ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from engine.machine.messages import Usage
 from engine.ports import Provider, ProviderError
-from engine.providers import prices
+from engine.providers import catalogue
 
 
 @dataclass
@@ -22,7 +22,7 @@ class OneProvider:
         return self.provider, model
 
     def price(self, reference: str, usage: Usage) -> float | None:
-        return prices.price("anthropic", reference.partition("/")[2], usage)
+        return catalogue.price("anthropic", reference.partition("/")[2], usage)
 
     async def close(self) -> None:
         await self.provider.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from engine.context.view import finish, settle, spoken, unfinished
+from engine.context.assemble import finish, settle, spoken, unfinished
 from engine.machine.messages import Block
 from engine.ports import ModelMessage
 from engine.records import StoredMessage

@@ -1,10 +1,11 @@
-"""Runs the hooks of files: which match, their programs below the supervisor, their replies."""
+"""Runs the hooks of files: which match, their programs below the supervisor, their replies, and their newest runs."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import shutil
+from collections import deque
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Final, Protocol
@@ -13,11 +14,8 @@ from uuid import uuid4
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.extensions.hooks.definitions import Hook, HookSet
-from engine.extensions.hooks.history import LONGEST, HookHistory, HookRun
-from engine.extensions.hooks.inputs import hook_object, hook_text
-from engine.extensions.hooks.matching import LONGEST_SUBJECT, matches
-from engine.extensions.hooks.output import verdict_of_program
+from engine.extensions.hooks.definitions import LONGEST_SUBJECT, Hook, HookSet, matches
+from engine.extensions.hooks.output import hook_object, hook_text, verdict_of_program
 from engine.ports.extensions import HookEvent, HookObserver, HookOutcome, HookReply, HookRequest, HookVerdict
 from engine.ports.services import ServiceRunner
 from engine.records import ConversationRecord
@@ -25,6 +23,35 @@ from tools.clock import Clock
 from tools.contract import UNCONFINED, Captured, Sandbox, SandboxedStartError
 from tools.refusals import reason_words
 from tools.services import ProgramLimits, ProgramResult, ServiceCommand
+
+MOST: Final = 20
+LONGEST: Final = 16_384
+"""Characters that are kept of each input and output."""
+
+
+class HookRun(Struct, frozen=True):
+    """One run of a hook."""
+
+    at: float
+    """Unix time of its end."""
+    conversation_id: str
+    reply: HookReply
+
+
+class HookHistory(Struct, eq=False):
+    """The last runs of this process, newest last."""
+
+    _runs: deque[HookRun] = field(default_factory=lambda: deque[HookRun](maxlen=MOST))
+
+    def add(self, run: HookRun) -> None:
+        """Keep a run."""
+        self._runs.append(run)
+
+    @property
+    def runs(self) -> tuple[HookRun, ...]:
+        """All of them, newest first."""
+        return tuple(reversed(self._runs))
+
 
 log = logging.getLogger(__name__)
 

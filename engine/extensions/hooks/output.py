@@ -1,15 +1,27 @@
-"""Meaning of the output of a hook: exit code, stdout and stderr of a program, or the object of a callback."""
+"""Input and output of hooks: the fields and results that they read, and one verdict from their replies."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from typing import Any, Final, cast
 
 import msgspec
+from msgspec import Struct
 
-from engine.ports.extensions import NO_VERDICT, HookEvent, HookOutcome, HookPermission, HookVerdict
+from engine.ports.extensions import (
+    NO_VERDICT,
+    HookEvent,
+    HookOutcome,
+    HookPermission,
+    HookReply,
+    HookRequest,
+    HookVerdict,
+)
+from engine.records import PermissionMode
 from tools.clean import clean, clean_line
-from tools.contract import JsonObject
+from tools.contract import DiffDisplay, JsonObject, JsonValue, TerminalDisplay, ToolOutput
 
 BLOCK_CODE: Final = 2
 """Exit code that blocks; stderr is the reason, and stdout is not read."""
@@ -158,3 +170,182 @@ def _is_deep(value: JsonObject) -> bool:
         depth += (character in "[{") - (character in "]}")
         most = max(most, depth)
     return most > DEEPEST
+
+
+LONGEST_FIELD: Final = 256 * 1024
+"""Characters of one text; the rest is left out."""
+MODES: Final = {
+    PermissionMode.ASK: "default",
+    PermissionMode.ACCEPT_EDITS: "acceptEdits",
+    PermissionMode.AUTO: "bypassPermissions",
+    PermissionMode.PLAN: "plan",
+    PermissionMode.DENY: "dontAsk",
+}
+"""Permission modes under the names that hooks know."""
+
+
+def hook_object(request: HookRequest, transcript: str = "") -> JsonObject:
+    """The input of a hook: common fields, then those of the event."""
+    record = request.record
+    agent = record.agent
+    found: JsonObject = {
+        "session_id": record.id,
+        "transcript_path": transcript,
+        "cwd": str(record.cwd),
+        "hook_event_name": request.event.value,
+        "prompt_id": request.prompt_id,
+        "permission_mode": MODES[record.permission_mode],
+    }
+    if agent is not None:
+        found |= {"session_id": agent.parent_id, "agent_id": record.id, "agent_type": record.profile or "general"}
+    return found | {name: _bounded(value) for name, value in request.fields.items()}
+
+
+def hook_text(given: JsonObject) -> bytes:
+    """An input as the one line that a program reads."""
+    return msgspec.json.encode(given) + b"\n"
+
+
+def _bounded(value: JsonValue) -> JsonValue:
+    if isinstance(value, str):
+        return value if len(value) <= LONGEST_FIELD else value[:LONGEST_FIELD]
+    if isinstance(value, list):
+        return [_bounded(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _bounded(one) for name, one in value.items()}
+    return value
+
+
+_ORDER: Final = tuple(HookPermission)
+
+
+class JoinedVerdict(Struct, frozen=True):
+    """Verdict of all hooks of an occasion together."""
+
+    blocks: bool = False
+    reason: str = ""
+    """Reason of the block or of the permission that won, with the hook's name."""
+    permission: HookPermission | None = None
+    is_confined: bool = False
+    """True where a hook of the project gave the permission."""
+    updated_input: JsonObject | None = None
+    changed_by: str = ""
+    """Name of the hook whose input counts."""
+    context: tuple[str, ...] = ()
+    updated_output: JsonValue = None
+    stops: bool = False
+    stop_reason: str = ""
+    messages: tuple[str, ...] = ()
+    """Texts for the user."""
+    undecided: tuple[str, ...] = ()
+    """Names of hooks that gave no opinion in time, where that holds a call up."""
+    title: str = ""
+
+
+def joined(replies: Sequence[HookReply]) -> JoinedVerdict:
+    """The strongest permission counts, in the order deny, defer, ask, allow; of inputs and outputs the last one."""
+    blocking = next((one for one in replies if one.verdict.blocks), None)
+    stopping = next((one for one in replies if one.verdict.stops), None)
+    permitting = min(
+        (one for one in replies if one.verdict.permission is not None),
+        key=lambda one: _ORDER.index(one.verdict.permission or HookPermission.ALLOW),
+        default=None,
+    )
+    deciding = blocking or permitting
+    changing = [one for one in replies if one.verdict.updated_input is not None]
+    answering = [one for one in replies if one.verdict.updated_output is not None]
+    messages = [one.verdict.message for one in replies if one.verdict.message]
+    messages += [f"Hook {one.name}: {one.verdict.warning}." for one in replies if one.verdict.warning]
+    if len(changing) > 1:
+        messages.append(f"Several hooks changed the input; that of {changing[-1].name} counts.")
+    allowing = [one for one in replies if one.verdict.permission is HookPermission.ALLOW]
+    return JoinedVerdict(
+        blocks=blocking is not None,
+        reason=f"{deciding.name}: {deciding.verdict.reason}" if deciding and deciding.verdict.reason else "",
+        permission=permitting.verdict.permission if permitting else None,
+        is_confined=not any(one.is_users for one in allowing),
+        updated_input=changing[-1].verdict.updated_input if changing else None,
+        changed_by=changing[-1].name if changing else "",
+        context=tuple(one.verdict.context for one in replies if one.verdict.context),
+        updated_output=answering[-1].verdict.updated_output if answering else None,
+        stops=stopping is not None,
+        stop_reason=stopping.verdict.stop_reason if stopping else "",
+        messages=tuple(messages),
+        undecided=tuple(one.name for one in replies if one.outcome is HookOutcome.TIMED_OUT and not one.goes_on),
+        title=next((one.verdict.title for one in reversed(replies) if one.verdict.title), ""),
+    )
+
+
+_HUNK: Final = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_NUMBERED: Final = re.compile(r"^ *(\d+)[|:\t](.*)$", re.MULTILINE)
+"""A line as `read_file` prints it: its number and its text."""
+
+
+def tool_response(foreign: str, given: JsonObject, output: ToolOutput, original: str | None = None) -> JsonValue:
+    """The result of a call under its foreign name and input; other tools give their text. `original` is the text of an
+    edited file before.
+    """
+    if foreign == "Bash":
+        return _bash(output)
+    if foreign == "Read" and not output.images:
+        return _read(given, output)
+    if foreign in {"Edit", "MultiEdit"}:
+        return _edit(given, output, original)
+    if foreign == "Write":
+        created = isinstance(output.display, DiffDisplay) and output.display.created
+        kind = "create" if created else "update"
+        return {"type": kind, "filePath": given.get("file_path"), "content": given.get("content")}
+    return {"content": [{"type": "text", "text": output.text}]}
+
+
+def _bash(output: ToolOutput) -> JsonObject:
+    shown = output.display
+    text = shown.output if isinstance(shown, TerminalDisplay) else output.text
+    return {"stdout": text, "stderr": "", "interrupted": False, "isImage": False}
+
+
+def _read(given: JsonObject, output: ToolOutput) -> JsonObject:
+    lines = _NUMBERED.findall(output.text)
+    offset = given.get("offset")
+    start = int(lines[0][0]) if lines else offset if isinstance(offset, int) else 1
+    count = len(lines) or output.text.count("\n") + 1
+    return {
+        "type": "text",
+        "file": {
+            "filePath": given.get("file_path"),
+            "content": "\n".join(text for _, text in lines) if lines else output.text,
+            "numLines": count,
+            "startLine": start,
+            "totalLines": max(count, int(lines[-1][0]) if lines else 0),
+        },
+    }
+
+
+def _edit(given: JsonObject, output: ToolOutput, original: str | None) -> JsonObject:
+    edits = given.get("edits")
+    first = edits[0] if isinstance(edits, list) and edits and isinstance(edits[0], dict) else given
+    diff = output.display.diff if isinstance(output.display, DiffDisplay) else ""
+    return {
+        "filePath": given.get("file_path"),
+        "oldString": first.get("old_string"),
+        "newString": first.get("new_string"),
+        "originalFile": original,
+        "structuredPatch": _hunks(diff),
+        "userModified": False,
+        "replaceAll": False,
+    }
+
+
+def _hunks(diff: str) -> list[JsonValue]:
+    hunks: list[JsonValue] = []
+    lines: list[JsonValue] = []
+    for line in diff.splitlines():
+        if found := _HUNK.match(line):
+            lines = []
+            old, old_lines, new, new_lines = (int(number) if number else 1 for number in found.groups())
+            hunk: JsonObject = {"oldStart": old, "oldLines": old_lines, "newStart": new, "newLines": new_lines}
+            hunk["lines"] = lines
+            hunks.append(hunk)
+        elif hunks:
+            lines.append(line)
+    return hunks

@@ -13,16 +13,17 @@ from typing import Any, Final, Protocol, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.extensions.mcp.catalogue_cache import Catalogue
-from engine.extensions.mcp.changed_tools import with_tools
-from engine.extensions.mcp.credentials_file import TokenStore
-from engine.extensions.mcp.header_helper import HelpedHeaders
-from engine.extensions.mcp.helper_link import RequestFailed
-from engine.extensions.mcp.helper_process import HelperProcess
-from engine.extensions.mcp.last_words import error_line, stderr_lines
-from engine.extensions.mcp.server_access import ServerAccess
-from engine.extensions.mcp.server_places import named_places
-from engine.extensions.mcp.starting import project_variables, start_command
+from engine.extensions.mcp.credentials_file import ServerAccess, TokenStore
+from engine.extensions.mcp.helper_process import HelperProcess, RequestFailed
+from engine.extensions.mcp.offering import Catalogue, with_tools
+from engine.extensions.mcp.server_start import (
+    HelpedHeaders,
+    error_line,
+    named_places,
+    project_variables,
+    start_command,
+    stderr_lines,
+)
 from engine.ports.mcp import SandboxReason, ServerDefinition, ServerState
 from engine.ports.services import RunningService
 from tools.clean import clean_line

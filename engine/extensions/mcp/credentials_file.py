@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import json
@@ -10,12 +11,13 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
+from engine.extensions.mcp.server_asks import AskedConnection
 from engine.ports.mcp import ServerDefinition, ServerOrigin
 from tools.files.locked_file import locked_file
 from tools.files.own_files import close_to_others, make_folder, read_file, write_file
-from tools.mcp_host.protocol import NOTHING
+from tools.mcp_host.protocol import NOTHING, AuthUrl
 
 MOST_BYTES: Final = 4 * 1024 * 1024
 LONGEST: Final = 64 * 1024
@@ -84,3 +86,43 @@ def credentials_key(definition: ServerDefinition, root: Path) -> str:
     place = str(root) if definition.origin is ServerOrigin.PROJECT else ""
     parts = "\0".join((definition.origin.value, place, definition.url))
     return f"mcp:{hashlib.sha256(parts.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+
+class ServerAccess(Struct, eq=False):
+    """Reads and writes what a sign-in gave; of no use to a stdio server."""
+
+    tokens: TokenStore
+    definition: ServerDefinition
+    root: Path
+    server: AskedConnection
+    stored: Raw = NOTHING
+    """Tokens as they were read before the connection; null: none."""
+    signing: bool = False
+    """True from the beginning of a sign-in until the server is connected or it has failed."""
+    order: asyncio.Lock = field(default_factory=asyncio.Lock)
+    coming: asyncio.Future[AuthUrl | str] | None = None
+    """Address of the sign-in that begins, or the reason why there is none."""
+
+    async def load(self) -> None:
+        """Read the tokens for the next connection."""
+        if self.definition.transport == "stdio":
+            return
+        try:
+            async with self.order:
+                self.stored = await asyncio.to_thread(self.tokens.get, credentials_key(self.definition, self.root))
+        except OSError as error:
+            self.stored = NOTHING
+            self.server.note(f"error: its tokens cannot be read: {error.strerror or error}")
+
+    async def store(self, content: Raw) -> None:
+        """Keep new tokens, null deletes them; where they cannot be written, another sign-in is needed later."""
+        try:
+            async with self.order:
+                await asyncio.to_thread(self.tokens.put, credentials_key(self.definition, self.root), content)
+        except OSError as error:
+            self.server.note(f"error: its tokens cannot be stored: {error.strerror or error}")
+
+    def take(self, found: AuthUrl | str) -> None:
+        """Take the address of a sign-in, or the reason why there is none."""
+        if self.coming is not None and not self.coming.done():
+            self.coming.set_result(found)

@@ -1,4 +1,4 @@
-"""The MCP servers of all conversations of a process: which are there, what a model is offered, when they end."""
+"""The MCP servers of all conversations of a process: which exist, what a model is offered, sign-ins, and their end."""
 
 from __future__ import annotations
 
@@ -6,28 +6,33 @@ import asyncio
 import hashlib
 import itertools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.extensions.mcp.catalogue_cache import Catalogue, CatalogueCache
-from engine.extensions.mcp.changed_tools import change_words, without_change
-from engine.extensions.mcp.choosing import Choosing
 from engine.extensions.mcp.connection import McpLimits, ServerConnection
 from engine.extensions.mcp.credentials_file import CredentialsFile, TokenStore
-from engine.extensions.mcp.given import GivenServers
-from engine.extensions.mcp.helper_process import HelperProcess
-from engine.extensions.mcp.hub_texts import HubTexts
-from engine.extensions.mcp.kept_offers import KeptOffers, ServerOffer
-from engine.extensions.mcp.names import definition_mark
-from engine.extensions.mcp.offering import Offered, OfferedTool, instructions, is_deferred, names_of
-from engine.extensions.mcp.server_places import kept_folder
-from engine.extensions.mcp.signing_in import SignIns
-from engine.extensions.mcp.starting import start_folder
-from engine.extensions.mcp.views import view_of
+from engine.extensions.mcp.helper_process import HelperProcess, RequestFailed
+from engine.extensions.mcp.offering import (
+    Catalogue,
+    CatalogueCache,
+    Choosing,
+    GivenServers,
+    Offered,
+    OfferedTool,
+    change_words,
+    definition_mark,
+    instructions,
+    is_deferred,
+    names_of,
+    without_change,
+)
+from engine.extensions.mcp.server_start import kept_folder, start_folder
+from engine.extensions.mcp.views import HubTexts, KeptOffers, ServerOffer, view_of
 from engine.ports.extensions import ExtensionPrompt
 from engine.ports.mcp import (
     FolderServers,
@@ -36,10 +41,12 @@ from engine.ports.mcp import (
     ServerOrigin,
     ServerState,
     ServerView,
+    SignInAddress,
     confinement,
 )
 from engine.ports.services import ServiceRunner
 from engine.records import ConversationRecord
+from tools.clean import clean_line
 from tools.contract import (
     AS_IN_A_SHELL,
     UNCONFINED,
@@ -51,11 +58,107 @@ from tools.contract import (
     Tool,
     ToolSpec,
 )
+from tools.mcp_host.addresses import host_of, is_plain_address
+from tools.mcp_host.protocol import NOTHING, Auth, AuthUrl
 from tools.mcp_resources import LIST, READ, ListResources, ReadResource
-from tools.mcp_tool import McpTool
+from tools.mcp_tool import McpTool, ServerGone
 from tools.process.scratch import remove
 from tools.tool_search import NAME as SEARCH
 from tools.tool_search import ToolSearch
+
+PATIENCE: Final = 60.0
+"""Seconds until the address is known: the authorization server is asked who it is, and knows Phoenix from then on."""
+LONGEST_PASTE: Final = 16_000
+NOT_NEEDED: Final = "MCP server '{name}' is connected: there is nothing to sign in to."
+GONE: Final = "There is no such MCP server in use here; /mcp lists all."
+LOCAL: Final = "MCP server '{name}' runs on this machine: there is nothing to sign in to."
+NO_ADDRESS: Final = "MCP server '{name}' gave no address to sign in at within {seconds:.0f} s."
+BAD_ADDRESS: Final = "MCP server '{name}' names an address that no browser should open."
+
+
+class ConversationServers(Protocol):
+    """The servers of conversations."""
+
+    async def looked_at(self, record: ConversationRecord) -> Sequence[ServerConnection]:
+        """Servers of the definitions as they are now; nothing is started."""
+        ...
+
+
+class SignIns(Struct, frozen=True):
+    """Implements `engine.ports.mcp.SignIns`."""
+
+    servers: ConversationServers
+
+    async def begin(self, record: ConversationRecord, name: str) -> SignInAddress | str:
+        """Begin a sign-in, or give a sentence why there is none."""
+        server = await self._named(record, name)
+        return await _begin(server) if server is not None else GONE
+
+    async def paste(self, record: ConversationRecord, name: str, url: str) -> str:
+        """Take the address that the browser was sent to; a sentence where it is not the right one."""
+        server = await self._named(record, name)
+        if server is None:
+            return GONE
+        try:
+            await _tell(server, Auth(id=0, server=server.key, action="paste", url=url.strip()[:LONGEST_PASTE]))
+        except ServerGone as error:
+            return str(error)
+        return ""
+
+    async def forget(self, record: ConversationRecord, name: str) -> str:
+        """Delete the tokens of a server and end its connection; a sentence where there are none to delete."""
+        server = await self._named(record, name)
+        if server is None or server.definition.transport == "stdio":
+            return GONE if server is None else LOCAL.format(name=clean_line(server.name))
+        with suppress(ServerGone):  # unknown to the helper, where it was never connected
+            await _tell(server, Auth(id=0, server=server.key, action="forget"))
+        await server.access.store(NOTHING)
+        await server.end(0.5)
+        return ""
+
+    async def _named(self, record: ConversationRecord, name: str) -> ServerConnection | None:
+        return next((one for one in await self.servers.looked_at(record) if one.name == name), None)
+
+
+async def _begin(server: ServerConnection) -> SignInAddress | str:
+    name = clean_line(server.name)
+    if server.definition.transport == "stdio":
+        return LOCAL.format(name=name)
+    await asyncio.shield(server.start())
+    if server.state is ServerState.CONNECTED:
+        return NOT_NEEDED.format(name=name)
+    if server.state is not ServerState.NEEDS_AUTH:
+        return f"MCP server '{name}' is not connected: {server.text or 'no answer'}."
+    found = await _address(server)
+    if isinstance(found, str):
+        return f"{found.rstrip('.')}."
+    if not is_plain_address(found.url):
+        return BAD_ADDRESS.format(name=name)
+    return SignInAddress(found.url, host_of(found.url), clean_line(found.callback))
+
+
+async def _address(server: ServerConnection) -> AuthUrl | str:
+    coming: asyncio.Future[AuthUrl | str] = asyncio.get_running_loop().create_future()
+    server.access.coming, server.access.signing = coming, True
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await _tell(server, Auth(id=0, server=server.key, action="start"))
+            return await coming
+    except ServerGone as error:
+        return str(error)
+    except TimeoutError:
+        return NO_ADDRESS.format(name=clean_line(server.name), seconds=PATIENCE)
+    finally:
+        server.access.coming = None
+
+
+async def _tell(server: ServerConnection, request: Auth) -> None:
+    """Send the helper a request about signing in. Raises ServerGone."""
+    try:
+        await (await server.helpers.link()).ask(request, bool)
+    except RequestFailed as error:
+        raise ServerGone(server.sentence(error.failure)) from error
+
 
 Keep: TypeAlias = Callable[[str, tuple[str, ...]], Awaitable[None]]
 """Stores the tools that the model of a conversation has loaded."""

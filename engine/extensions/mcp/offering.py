@@ -1,20 +1,103 @@
-"""Tools and prompt texts of servers as a model is offered them; pure."""
+"""Servers, tools and prompt texts that a conversation is offered: chosen servers, kept lists, changed tools."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
 from typing import Final, cast
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from engine.extensions.mcp.catalogue_cache import Catalogue
-from engine.extensions.mcp.names import tool_name
 from engine.ports.extensions import ExtensionPrompt
-from engine.ports.mcp import ServerDefinition
+from engine.ports.mcp import FolderServers, ServerDefinition, ServerDefinitions
+from engine.records import ConversationRecord
 from tools.contract import JsonObject, ToolClass, ToolSpec
+from tools.files.diff import unified_lines
+from tools.files.own_files import read_file, write_file
 from tools.mcp_host.protocol import Item
+from tools.sandbox_mode import SandboxMode
+
+LONGEST_NAME: Final = 64
+"""Characters of a tool name that every provider takes."""
+_KEPT: Final = 55
+_MARK: Final = 16
+"""Hexadecimal digits of a mark."""
+_OTHER: Final = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def tool_name(server: str, tool: str) -> str:
+    """`mcp__SERVER__TOOL`, other characters as `_`; a longer name keeps 55 characters and gets a hash."""
+    name = f"mcp__{_OTHER.sub('_', server)}__{_OTHER.sub('_', tool)}"
+    if len(name) <= LONGEST_NAME:
+        return name
+    digest = hashlib.sha256(f"{server}\0{tool}".encode("utf-8", "replace")).hexdigest()[:8]
+    return f"{name[:_KEPT]}_{digest}"
+
+
+def definition_mark(definition: ServerDefinition) -> str:
+    """Mark of the program or address that a definition names, variables filled in: another one has another mark."""
+    parts = (definition.transport, *definition.command, definition.cwd, definition.url, definition.origin.value)
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:_MARK]
+
+
+MOST_BYTES: Final = 16 * 1024 * 1024
+MOST_ENTRIES: Final = 100
+"""Servers whose lists are kept; those that were seen longest ago go first."""
+
+
+class Catalogue(Struct, frozen=True, omit_defaults=True):
+    """Lists of one server, cleaned and bounded by the helper."""
+
+    tools: list[Item] = []
+    prompts: list[Item] = []
+    instructions: str = ""
+    has_resources: bool = False
+    before: dict[str, str] = {}
+    """Descriptions, by tool, from before a change that no call has shown yet."""
+
+
+class CatalogueCache(Struct, eq=False):
+    """The file `mcp_cache.json`, 0600; its methods touch the disk and belong in a thread."""
+
+    path: Path
+    _kept: dict[str, Catalogue] | None = None
+
+    def get(self, key: str) -> Catalogue | None:
+        """The lists of a server as they were last; None where it was never connected, or the file is damaged."""
+        if self._kept is None:
+            self._kept = self._read()
+        return self._kept.get(key)
+
+    def put(self, key: str, catalogue: Catalogue) -> None:
+        """Keep lists, beside those that other processes have kept meanwhile."""
+        if self.get(key) == catalogue:
+            return
+        entries = self._read()
+        entries.pop(key, None)
+        entries[key] = catalogue
+        while len(entries) > MOST_ENTRIES:
+            del entries[next(iter(entries))]
+        self._kept = entries
+        content = msgspec.json.encode(entries)
+        if len(content) <= MOST_BYTES:
+            with contextlib.suppress(OSError):  # the next start waits for the connection instead
+                write_file(self.path, content)
+
+    def _read(self) -> dict[str, Catalogue]:
+        try:
+            return msgspec.json.decode(read_file(self.path, MOST_BYTES, follow=False), type=dict[str, Catalogue])
+        except (OSError, msgspec.MsgspecError, RecursionError):
+            return {}
+
 
 HEADING: Final = "MCP servers"
 LEAD: Final = (
@@ -111,3 +194,87 @@ def instructions(servers: Iterable[tuple[str, str]]) -> tuple[ExtensionPrompt, .
 def _inside(text: str) -> str:
     """The text, unable to end the tag that marks it."""
     return text.strip().replace("server_words", "server words")
+
+
+MOST: Final = 100
+"""Tools of a server whose former words are kept."""
+LONGEST_CHANGE: Final = 3_000
+"""Characters of a change that are shown."""
+CHANGE_HEADING: Final = "{server} describes {tool} differently than before:"
+
+
+def with_tools(catalogue: Catalogue, tools: Sequence[Item]) -> Catalogue:
+    """The lists with new tools, and the former descriptions of those that were there and have another one now."""
+    was, now = ({item.name: item.description for item in items} for items in (catalogue.tools, tools))
+    known = was | catalogue.before  # the words that a call has shown last
+    before = {name: text for name, text in known.items() if now.get(name, text) != text}
+    return replace(catalogue, tools=list(tools), before=dict(list(before.items())[:MOST]))
+
+
+def without_change(catalogue: Catalogue, tool: str) -> Catalogue:
+    """The lists once the change of a tool was shown."""
+    return replace(catalogue, before={name: text for name, text in catalogue.before.items() if name != tool})
+
+
+def change_words(server: str, catalogue: Catalogue, tool: str) -> str:
+    """Change of a tool's description as lines with - and +; empty where there is none that was not shown."""
+    before = catalogue.before.get(tool)
+    if before is None:  # nearly always, and asked for every tool of each request
+        return ""
+    now = next((item.description for item in catalogue.tools if item.name == tool), None)
+    if now is None:
+        return ""
+    lines = unified_lines(before.splitlines(), now.splitlines(), context=0)[2:]
+    text = "\n".join(line for line in lines if not line.startswith("@@"))
+    text = text if len(text) <= LONGEST_CHANGE else f"{text[:LONGEST_CHANGE]}…"
+    return f"{CHANGE_HEADING.format(server=server, tool=tool)}\n{text}"
+
+
+class Choosing(Struct, frozen=True):
+    """Implements `engine.ports.mcp.LastingChoices`."""
+
+    definitions: ServerDefinitions
+
+    async def switch(self, record: ConversationRecord, name: str, *, on: bool) -> None:
+        """Switch a server off for good, or on again. Raises Unchosen."""
+        await asyncio.to_thread(partial(self.definitions.switch, record.cwd, name, on=on))
+
+    async def choose_sandbox(self, record: ConversationRecord, name: str, mode: SandboxMode | None) -> None:
+        """Run a server in another sandbox than its definition says, None: in that. Raises Unchosen."""
+        await asyncio.to_thread(self.definitions.choose_sandbox, record.cwd, name, mode)
+
+    async def allow_secrets(self, record: ConversationRecord, name: str) -> None:
+        """Let a project's server have the secrets that it names. Raises Unchosen."""
+        await asyncio.to_thread(self.definitions.allow_secrets, record.cwd, name)
+
+
+class GivenServers:
+    """Definitions by conversation; its sub-agents have them too."""
+
+    def __init__(self) -> None:
+        self._given: dict[str, tuple[ServerDefinition, ...]] = {}
+
+    def put(self, conversation_id: str, servers: Sequence[ServerDefinition]) -> None:
+        """Take these in the place of those given before."""
+        self._given[conversation_id] = tuple(servers)
+
+    def over(self, folder: FolderServers, record: ConversationRecord) -> FolderServers:
+        """The servers of a conversation: those of its client win over others of the same name."""
+        given = self._given.get(record.id)
+        if given is None and record.agent is not None:
+            given = self._given.get(record.agent.parent_id)
+            if given is not None:
+                self._given[record.id] = given
+        if not given:
+            return folder
+        names = {one.name for one in given}
+        others = (one for one in folder.servers if one.name not in names)
+        return replace(folder, servers=tuple(sorted((*given, *others), key=lambda one: one.name)))
+
+    def of(self, conversation_ids: Iterable[str]) -> tuple[ServerDefinition, ...]:
+        """All that clients of these conversations bring along."""
+        return tuple(one for own in conversation_ids for one in self._given.get(own, ()))
+
+    def forget(self, conversation_id: str) -> None:
+        """Drop those of a conversation that is closed."""
+        self._given.pop(conversation_id, None)

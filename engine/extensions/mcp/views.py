@@ -1,14 +1,244 @@
-"""Servers of a conversation as front ends see them."""
+"""Servers of a conversation: prompts and resources for messages, offers, and views for front ends."""
 
 from __future__ import annotations
 
-from collections.abc import Set
-from typing import Final
+import asyncio
+import secrets
+from collections.abc import Awaitable, Mapping, Sequence, Set
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.extensions.mcp.connection import ServerConnection
-from engine.extensions.mcp.hub_texts import usages
-from engine.extensions.mcp.offering import CHARACTERS_A_TOKEN, Offered
-from engine.ports.mcp import ServerDefinition, ServerState, ServerView
+from engine.extensions.mcp.offering import CHARACTERS_A_TOKEN, Catalogue, Offered, offered_tools, tool_name
+from engine.ports.mcp import (
+    PromptField,
+    ServerDefinition,
+    ServerPrompt,
+    ServerResource,
+    ServerState,
+    ServerTextError,
+    ServerView,
+)
+from engine.records import ConversationRecord
+from tools.clean import clean_line
+from tools.contract import ImageReader, ToolContext, ToolOutput
+from tools.mcp_host.protocol import (
+    Complete,
+    Completions,
+    Content,
+    GetPrompt,
+    Item,
+    Part,
+    PromptMessage,
+    PromptText,
+    TextPart,
+)
+from tools.mcp_tool import ServerGone, output_of
+from tools.wording import one_line
+
+LONGEST_MEANING: Final = 200
+"""Characters of a description in a row."""
+MOST_FIELDS: Final = 20
+"""Arguments of a prompt; one that has more is not offered."""
+LISTING: Final = 5.0
+"""Seconds that a list of resources may take for a completion."""
+T = TypeVar("T")
+
+
+class Connections(Protocol):
+    """The servers of conversations."""
+
+    def connections(self, record: ConversationRecord) -> Sequence[ServerConnection]:
+        """Servers of the last look."""
+        ...
+
+    async def looked_at(self, record: ConversationRecord) -> Sequence[ServerConnection]:
+        """Servers of the definitions as they are now; nothing is started."""
+        ...
+
+
+class _Kept(Struct, frozen=True):
+    """Prompts and the lists that they were made of."""
+
+    catalogues: tuple[tuple[str, Catalogue | None], ...]
+    prompts: tuple[ServerPrompt, ...]
+
+
+class HubTexts(Struct, eq=False):
+    """Implements `engine.ports.mcp.ServerTexts`."""
+
+    servers: Connections
+    images: ImageReader
+    outputs: Path
+    """Base of the folders of long texts."""
+    _kept: dict[str, _Kept] = field(default_factory=dict[str, _Kept])
+
+    def prompts(self, record: ConversationRecord) -> Sequence[ServerPrompt]:
+        """Prompts of a conversation as they are known, sorted; the same object while nothing has changed."""
+        servers = self.servers.connections(record)
+        now = tuple((one.name, one.catalogue) for one in servers)
+        kept = self._kept.get(record.id)
+        if kept is None or not _are_same(kept.catalogues, now):
+            self._kept[record.id] = kept = _Kept(now, _prompts(now))
+        return kept.prompts
+
+    def closed(self, conversation_id: str) -> None:
+        """Drop what is kept for a conversation."""
+        self._kept.pop(conversation_id, None)
+
+    async def look(self, record: ConversationRecord) -> None:
+        """Look at the definitions, and begin to connect to servers that were never connected."""
+        for server in await self.servers.looked_at(record):
+            if server.state is ServerState.WAITING and server.catalogue is None:
+                server.start()
+
+    async def prompt(self, record: ConversationRecord, command: str) -> ServerPrompt | None:
+        """The prompt that a command calls, connecting where it is not known; None where there is none.
+
+        Raises:
+            ServerTextError: its server cannot be reached.
+        """
+        servers = await self.servers.looked_at(record)
+        if (found := self._known(record, command)) is not None:
+            return found
+        for server in servers:
+            if command.startswith(tool_name(server.name, "")) and server.state is not ServerState.CONNECTED:
+                await _told(server.ready())
+        return self._known(record, command)
+
+    def _known(self, record: ConversationRecord, command: str) -> ServerPrompt | None:
+        return next((one for one in self.prompts(record) if one.command == command), None)
+
+    async def render(self, record: ConversationRecord, prompt: ServerPrompt, values: Mapping[str, str]) -> ToolOutput:
+        """The text of a prompt with its arguments.
+
+        Raises:
+            ServerTextError: the server does not give it.
+        """
+        server = await self._server(record, prompt.server)
+        limit = server.limits.text_bytes
+        request = GetPrompt(id=0, server=server.key, prompt=prompt.prompt, args=dict(values), text_limit=limit)
+        given = await _told(server.ask(request, PromptText))
+        return await self._output(record, _content(given), prompt.command)
+
+    async def values(
+        self, record: ConversationRecord, prompt: ServerPrompt, field: str, value: str, others: Mapping[str, str]
+    ) -> Sequence[str]:
+        """Values that complete `value`, as a connected server knows them; none within its bound otherwise."""
+        server = next((one for one in self.servers.connections(record) if one.name == prompt.server), None)
+        if server is None or server.state is not ServerState.CONNECTED or not server.completes:
+            return ()
+        context = dict(others)
+        request = Complete(id=0, server=server.key, ref=prompt.prompt, argument=field, value=value, context=context)
+        try:
+            return (await server.ask(request, Completions)).values
+        except ServerGone:
+            return ()
+
+    def names(self, record: ConversationRecord) -> Sequence[str]:
+        """Names of the servers of a conversation at the last look."""
+        return [one.name for one in self.servers.connections(record)]
+
+    def resource_servers(self, record: ConversationRecord) -> Sequence[str]:
+        """Names of the servers that have resources, as far as that is known."""
+        servers = self.servers.connections(record)
+        return [one.name for one in servers if one.catalogue is not None and one.catalogue.has_resources]
+
+    async def resources(self, record: ConversationRecord, server: str) -> Sequence[ServerResource]:
+        """Resources and templates of a server.
+
+        Raises:
+            ServerTextError: it does not list them.
+        """
+        found = await self._server(record, server)
+        try:
+            async with asyncio.timeout(LISTING):
+                items = await _told(found.resources())
+        except TimeoutError:
+            raise ServerTextError(f"MCP server '{clean_line(server)}' has not listed its resources yet.") from None
+        return [_resource(item) for item in items]
+
+    async def read(self, record: ConversationRecord, server: str, uri: str) -> ToolOutput:
+        """The content of a resource.
+
+        Raises:
+            ServerTextError: the server does not give it.
+        """
+        found = await self._server(record, server)
+        return await self._output(record, await _told(found.read(uri)), uri)
+
+    async def _server(self, record: ConversationRecord, name: str) -> ServerConnection:
+        for server in await self.servers.looked_at(record):
+            if server.name == name:
+                return server
+        raise ServerTextError(f"There is no MCP server '{clean_line(name)}' here; /mcp lists all.")
+
+    async def _output(self, record: ConversationRecord, content: Content, name: str) -> ToolOutput:
+        call_id = f"message-{secrets.token_hex(8)}"  # names the files of long texts
+        context = ToolContext(record.id, call_id, record.cwd, outside_allowed=False, report=lambda _: None)
+        return await output_of(content, name, context, self.images, self.outputs)
+
+
+async def _told(asked: Awaitable[T]) -> T:
+    try:
+        return await asked
+    except ServerGone as error:
+        raise ServerTextError(str(error)) from error
+
+
+def _are_same(kept: Sequence[tuple[str, Catalogue | None]], now: Sequence[tuple[str, Catalogue | None]]) -> bool:
+    """True for the very same lists: comparing what is in them would take as long as making prompts of them."""
+    return len(kept) == len(now) and all(a[0] == b[0] and a[1] is b[1] for a, b in zip(kept, now, strict=True))
+
+
+def usages(server: str, catalogue: Catalogue) -> tuple[str, ...]:
+    """The prompts of a server as they are typed: `/mcp__SERVER__PROMPT CITY [UNIT]`."""
+    return tuple(f"/{one.command} {one.hint}".rstrip() for one in _prompts([(server, catalogue)]))
+
+
+def _prompts(catalogues: Sequence[tuple[str, Catalogue | None]]) -> tuple[ServerPrompt, ...]:
+    found: dict[str, ServerPrompt] = {}
+    for server, catalogue in catalogues:
+        for item in catalogue.prompts if catalogue is not None else ():
+            command = tool_name(server, item.name)
+            if command not in found and _is_typeable(item):
+                found[command] = _prompt(command, server, item)
+    return tuple(found[command] for command in sorted(found))
+
+
+def _is_typeable(item: Item) -> bool:
+    names = [one.name for one in item.arguments]
+    return len(names) <= MOST_FIELDS and all(name and one_line(clean_line(name)) == name for name in names)
+
+
+def _prompt(command: str, server: str, item: Item) -> ServerPrompt:
+    fields = [PromptField(one.name, _line(one.description), one.required) for one in item.arguments]
+    return ServerPrompt(command, server, item.name, _line(item.description or item.title), tuple(fields))
+
+
+def _resource(item: Item) -> ServerResource:
+    return ServerResource(item.uri, _line(item.title or item.name), _line(item.description), "{" in item.uri)
+
+
+def _line(text: str) -> str:
+    return one_line(clean_line(text), LONGEST_MEANING)
+
+
+def _content(given: PromptText) -> Content:
+    """The messages of a prompt as one text; who says what is named where the assistant says anything."""
+    several = any(message.role == "assistant" for message in given.messages)
+    return Content(parts=[_named(message) if several else message.part for message in given.messages])
+
+
+def _named(message: PromptMessage) -> Part:
+    part = message.part
+    if not isinstance(part, TextPart):
+        return part
+    return replace(part, text=f"{'Assistant' if message.role == 'assistant' else 'User'}: {part.text}")
+
 
 OFF_FOR_GOOD: Final = "switched off for good"
 OFF_HERE: Final = "switched off in this conversation"
@@ -64,3 +294,24 @@ def view_of(
         kept=server.kept if server.is_confined else None,
         folder=str(server.start_in or definition.cwd or server.root) if definition.transport == "stdio" else "",
     )
+
+
+ServerOffer: TypeAlias = tuple[ServerConnection, Offered]
+
+
+class KeptOffers(Struct, eq=False):
+    """The offers of one conversation; a request asks for them several times."""
+
+    _versions: list[tuple[str, ServerDefinition, Catalogue]] = field(default_factory=list[Any])
+    """Definitions and lists that the offers were made of."""
+    _offers: Sequence[ServerOffer] = ()
+
+    def of(self, servers: Sequence[ServerConnection]) -> Sequence[ServerOffer]:
+        """Offers of the servers that have a list, in the same order."""
+        listed = [(one, catalogue) for one in servers if (catalogue := one.catalogue) is not None]
+        versions = [(one.key, one.definition, catalogue) for one, catalogue in listed]
+        if versions != self._versions:
+            taken: set[str] = set()
+            self._versions = versions
+            self._offers = [(one, offered_tools(one.definition, catalogue, taken)) for one, catalogue in listed]
+        return self._offers

@@ -1,11 +1,13 @@
-"""The Anthropic provider: one call over whichever transport is chosen."""
+"""The Anthropic provider: one call over whichever transport is chosen; refused thinking is remembered."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+import hashlib
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing, suppress
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Final, Protocol
 
 import msgspec
@@ -13,23 +15,70 @@ from msgspec import structs
 
 from engine.machine.messages import ThinkingBlock, ToolUseBlock
 from engine.ports import LimitsTold, ModelInfo, ModelReply, ModelRequest, ProviderError, ProviderNotice, StreamItem
-from engine.providers import catalogue, prices
-from engine.providers.anthropic.anthropic_effort import efforts_of
+from engine.providers import catalogue
 from engine.providers.anthropic.anthropic_settings import DEFAULT_BASE_URL, AnthropicSettings
-from engine.providers.anthropic.foreign_thinking import ForeignThinking
 from engine.providers.anthropic.from_wire import AnthropicReplyBuilder
 from engine.providers.anthropic.server_search import refuses_search, unforced
-from engine.providers.anthropic.to_wire import count_body, encode_request, settle
+from engine.providers.anthropic.to_wire import count_body, efforts_of, encode_request, settle
+from engine.providers.catalogue import bare_name, is_closed
 from engine.providers.events import WireModel, drain, post_events, read_models
 from engine.providers.failures import broken, missing_key
-from engine.providers.hosting import is_closed
-from engine.providers.http import Head, HttpService
-from engine.providers.names import bare_name
-from engine.providers.rate_headers import set_limits
-from engine.providers.refused_efforts import RefusedEfforts, without_effort
-from engine.providers.refused_tools import RefusedTools
-from engine.providers.wire import tool_ids
-from engine.providers.written import Written, WrittenMessages
+from engine.providers.http import Head, HttpService, set_limits
+from engine.providers.refusals import RefusedEfforts, RefusedTools, without_effort
+from engine.providers.wire import Written, WrittenMessages, tool_ids
+from tools.files.own_files import read_regular, write_file
+
+FILE: Final = "refused-thinking"
+"""Name of the file in the folder of states."""
+MOST: Final = 4_000
+"""Signatures that are kept; the newest ones."""
+DIGITS: Final = 16
+
+
+class ForeignThinking:
+    """The refused signatures; without a path they are forgotten with the process."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.signatures: set[str] = set()
+        """Refused signatures of the conversations that were asked about in this process."""
+        self._path = path
+        self._known: dict[str, None] | None = None
+        """Digests, oldest first: a signature has kilobytes, and the digest tells nothing about the thinking."""
+        self._seen: set[str] = set()
+
+    def recall(self, signatures: Iterable[str]) -> None:
+        """Recognize those among the signatures of a request that were refused before, in any process."""
+        new = set(signatures) - self._seen
+        if new:
+            self._seen |= new
+            known = self._read()
+            self.signatures |= {one for one in new if _digest(one) in known}
+
+    def refuse(self, signatures: Iterable[str]) -> bool:
+        """Remember refused signatures; False where all of them are known. A file that cannot be written is no error."""
+        new = set(signatures) - self.signatures
+        if not new:
+            return False
+        self.signatures |= new
+        self._known = None  # another process may have written meanwhile
+        known = self._read() | dict.fromkeys(map(_digest, sorted(new)))
+        self._known = dict.fromkeys(list(known)[-MOST:])
+        if self._path is not None:
+            with suppress(OSError):
+                write_file(self._path, "\n".join(self._known) + "\n")
+        return True
+
+    def _read(self) -> dict[str, None]:
+        if self._known is None:
+            content = read_regular(self._path, MOST * (DIGITS + 1)) if self._path is not None else None
+            lines = (content or b"").decode("ascii", "replace").split()
+            self._known = dict.fromkeys(line for line in lines if len(line) == DIGITS)
+        return self._known
+
+
+def _digest(signature: str) -> str:
+    return hashlib.sha256(signature.encode("utf-8", "replace")).hexdigest()[:DIGITS]
+
 
 API_VERSION = "2026-10-21"
 """The newest; the official SDK of the same month sends it too."""
@@ -191,7 +240,7 @@ class AnthropicProvider:
                         yield item
                 if builder.done:
                     await drain(batches)
-                    await prices.load(request.model)
+                    await catalogue.load(request.model)
                     yield await self._sorted_out(request, builder.reply())
                     return
         raise broken(self._service)

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from engine.machine.messages import Block, StopReason, TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta, UsageTold
 from engine.providers.anthropic.server_search import SearchResults
-from engine.providers.bounds import MOST_NAME, ByteTally, tokens
 from engine.providers.failures import ServerRefusal, Service, refused, unreadable
 from engine.providers.http import ErrorBody, ErrorDetail, error_in
+from engine.providers.http_transport import MOST_NAME, ByteTally, tokens
 from engine.providers.wire import decoded, parse_object, unique_tool_id
 
 

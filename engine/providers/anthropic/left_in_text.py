@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from engine.machine.messages import Block, StopReason, TextBlock, ThinkingBlock, ToolUseBlock
 from engine.ports import ModelReply
-from engine.providers.openai_compatible.answer_text import AnswerText
-from engine.providers.openai_compatible.text_calls import CallSpotter
+from engine.providers.openai_compatible.answer_text import AnswerText, CallSpotter
 from engine.providers.wire import unique_tool_id
 from tools.contract import ToolSpec
 

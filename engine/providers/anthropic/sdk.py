@@ -24,9 +24,8 @@ from engine.providers.failures import (
     unsendable,
     web_page,
 )
-from engine.providers.http import ErrorBody, Head, HttpService, error_in
+from engine.providers.http import ErrorBody, Head, HttpService, error_in, limits_in
 from engine.providers.http_transport import CONNECT_TIMEOUT, TransportError
-from engine.providers.rate_headers import limits_in
 from engine.providers.wire import encode_json
 from tools.contract import JsonObject
 

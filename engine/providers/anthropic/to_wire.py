@@ -1,30 +1,88 @@
-"""A model request as the body of a Messages API call. Pure."""
+"""A model request as the body of a Messages API call, with the effort by the generation of the model. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 import msgspec
 
 from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage, ModelRequest
-from engine.providers.anthropic.anthropic_effort import effort_fields
 from engine.providers.anthropic.server_search import search_fields
-from engine.providers.carried import is_carried
-from engine.providers.catalogue import known_model
+from engine.providers.catalogue import Thinking, known_model
 from engine.providers.wire import (
     CONTINUE,
     IMAGE_OMITTED,
     NO_OUTPUT,
     NO_TEXT,
+    Written,
+    WrittenMessages,
     base64_text,
     encode_within,
+    is_carried,
     media_type,
     tool_input,
 )
-from engine.providers.written import Written, WrittenMessages
+from engine.run_options import Effort, nearest
 from tools.contract import JsonObject, JsonValue
+
+MIN_THINKING_BUDGET: Final = 1_024
+BUDGETS: Final = {Effort.LOW: 2_048, Effort.MEDIUM: 8_192, Effort.HIGH: 16_384, Effort.MAX: 32_768}
+"""Tokens of reasoning for models that take a number; never more than three quarters of the output limit."""
+_LEVELS: Final = (Effort.LOW, Effort.MEDIUM, Effort.HIGH, Effort.MAX)
+
+
+def efforts_of(model: str) -> tuple[Effort, ...]:
+    """The levels that a model accepts, rising; empty for a model that does not reason, or is unknown."""
+    match thinking := _thinking_of(model):
+        case Thinking.NONE:
+            return ()
+        case Thinking.ALWAYS:
+            return _LEVELS
+        case Thinking.BUDGET | Thinking.ADAPTIVE | Thinking.ADAPTIVE_ON_DEMAND:
+            return (Effort.OFF, *_LEVELS)
+        case _:
+            assert_never(thinking)
+
+
+def effort_fields(model: str, effort: Effort, budget: int, max_tokens: int) -> JsonObject:
+    """Fields of the request about reasoning; `budget` is the user's own number for the default effort.
+
+    Without a display of `summarized` newer models are silent between tool calls.
+    """
+    thinking, level = _thinking_of(model), nearest(effort, efforts_of(model))
+    match thinking:
+        case Thinking.NONE:
+            return {}
+        case Thinking.BUDGET:
+            return _budget(min(budget, max_tokens - 1) if level is Effort.DEFAULT else _tokens(level, max_tokens))
+        case Thinking.ADAPTIVE | Thinking.ALWAYS | Thinking.ADAPTIVE_ON_DEMAND:
+            if level is Effort.OFF:
+                return {"thinking": {"type": "disabled"}}
+            if level is Effort.DEFAULT:
+                return {} if thinking is Thinking.ADAPTIVE_ON_DEMAND and not budget else {"thinking": _adaptive()}
+            return {"thinking": _adaptive(), "output_config": {"effort": level.value}}
+        case _:
+            assert_never(thinking)
+
+
+def _thinking_of(model: str) -> Thinking:
+    known = known_model(model)
+    return known.thinking if known is not None else Thinking.NONE
+
+
+def _adaptive() -> JsonObject:
+    return {"type": "adaptive", "display": "summarized"}
+
+
+def _tokens(level: Effort, max_tokens: int) -> int:
+    return min(BUDGETS.get(level, 0), max_tokens * 3 // 4)
+
+
+def _budget(tokens: int) -> JsonObject:
+    return {"thinking": {"type": "enabled", "budget_tokens": tokens}} if tokens >= MIN_THINKING_BUDGET else {}
+
 
 DEFAULT_MAX_TOKENS = 8_192
 """Output tokens of a model whose maximum is unknown (SPEC BED-006)."""

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import PurePosixPath
 from typing import assert_never
 
-from engine.providers.guide import texts
-from engine.providers.guide.dialogue import Answered, Dialogue
-from engine.providers.guide.markdown import code, fenced, language_of
-from engine.providers.guide.project import describe_project, listing
-from engine.providers.guide.requests import (
+import msgspec
+
+from engine.providers.guide.plan import (
+    Answered,
+    Dialogue,
+    FileCount,
+    file_count,
+    goes_on,
+    listed_files,
+    matches,
+    plain_lines,
+    test_command,
+    test_totals,
+)
+from engine.providers.guide.understand import (
     CountLines,
     CountTo,
+    Courtesy,
     Describe,
     GitChanges,
     GuideRequest,
@@ -27,8 +41,187 @@ from engine.providers.guide.requests import (
     ThinkRequest,
     WriteRequest,
 )
-from engine.providers.guide.results import goes_on, matches, plain_lines, test_totals
 from tools.wording import counted
+
+LONGEST_LINE = 300
+"""Characters of a shown line."""
+
+_LANGUAGES = {
+    ".py": "python", ".js": "javascript", ".ts": "typescript", ".tsx": "tsx", ".rs": "rust", ".go": "go", ".c": "c",
+    ".h": "c", ".cpp": "cpp", ".java": "java", ".rb": "ruby", ".sh": "bash", ".toml": "toml", ".json": "json",
+    ".yaml": "yaml", ".yml": "yaml", ".md": "markdown", ".html": "html", ".css": "css", ".sql": "sql",
+}  # fmt: skip
+
+
+def language_of(path: str) -> str:
+    """The word after the fence for this file, empty when unknown."""
+    dot = path.rfind(".")
+    return _LANGUAGES.get(path[dot:].casefold(), "") if dot >= 0 else ""
+
+
+def fenced(lines: Sequence[str], language: str = "") -> str:
+    """A code block no content can close early."""
+    shown = [line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + "…" for line in lines]
+    body = "\n".join(shown)
+    longest = max((len(run) for run in re.findall(r"`+", body)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{body}\n{fence}"
+
+
+def code(text: str) -> str:
+    """Inline code on one line."""
+    flat = " ".join(text.split())
+    shown = flat if len(flat) <= LONGEST_LINE else flat[:LONGEST_LINE] + "…"
+    longest = max((len(run) for run in re.findall(r"`+", shown)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if shown.startswith("`") or shown.endswith("`") else ""
+    return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+SHOWN_FILES = 40
+_KINDS = {
+    ".py": "Python", ".js": "JavaScript", ".ts": "TypeScript", ".tsx": "TypeScript", ".rs": "Rust", ".go": "Go",
+    ".c": "C", ".h": "C", ".cpp": "C++", ".java": "Java", ".kt": "Kotlin", ".rb": "Ruby", ".php": "PHP",
+    ".sh": "Shell", ".html": "HTML", ".css": "CSS", ".sql": "SQL", ".md": "Markdown", ".swift": "Swift",
+}  # fmt: skip
+_PROSE = re.compile(r"^[A-Za-z*_`\"'(].{20,}")
+
+
+class _PackageJson(msgspec.Struct):
+    name: str = ""
+    description: str = ""
+
+
+class _ReadArguments(msgspec.Struct):
+    path: str = ""
+
+
+def listing(answer: str, folder: str, glob: str) -> str:
+    """The files of an answer of list_files, at most `SHOWN_FILES` of them."""
+    files, count = listed_files(answer), file_count(answer)
+    what = f" that match {code(glob)}" if glob else f" in {code(folder)}" if folder else " here"
+    if not files:
+        return f"No files{what}."
+    rows = [f"- {code(name)}" for name in files[:SHOWN_FILES]]
+    if len(files) > SHOWN_FILES:
+        more = "more than " if count.at_least else ""
+        rows.append(f"- … and {more}{count.number - SHOWN_FILES:,} more")
+    return f"{count.words[:1].upper()}{count.words[1:]}{what}:\n\n" + "\n".join(rows)
+
+
+def describe_project(dialogue: Dialogue) -> str:
+    """A summary whose every line comes from a tool result of this turn."""
+    answer = dialogue.rounds[0][0].text
+    files = listed_files(answer)
+    read = {_path(call): plain_lines(call.text) for call in dialogue.answered[1:] if not call.is_error}
+    title, purpose = _identity(read)
+    lines = [f"**{title}**" + (f": {purpose}" if purpose else "")] if title else [purpose] if purpose else []
+    lines += ["", *_facts(files, file_count(answer))]
+    if read:
+        lines.append(f"- read for this: {', '.join(code(name) for name in read)}")
+    return "\n".join(lines).strip() or "The folder is empty."
+
+
+def _facts(files: tuple[str, ...], count: FileCount) -> list[str]:
+    kinds = Counter(kind for name in files if (kind := _KINDS.get(PurePosixPath(name).suffix.casefold())))
+    folders = Counter(PurePosixPath(name).parts[0] for name in files if "/" in name.rstrip("/"))
+    facts = [f"- {count.words}"]
+    part = f" of the first {count.named:,}" if count.named else ""
+    if kinds:
+        facts.append(f"- kinds{part}: " + ", ".join(f"{kind} {number}" for kind, number in kinds.most_common(5)))
+    if folders:
+        facts.append(
+            f"- folders{part}: " + ", ".join(f"{code(name + '/')} {number}" for name, number in folders.most_common(8))
+        )
+    command = test_command(files)
+    if command:
+        facts.append(f"- tests: {code(command)}")
+    return facts
+
+
+def _identity(read: dict[str, list[str]]) -> tuple[str, str]:
+    """Name and purpose from the manifest, else from the README."""
+    for name in ("pyproject.toml", "Cargo.toml", "package.json", "go.mod"):
+        if name in read:
+            title, purpose = _manifest(name, "\n".join(read[name]))
+            if title and purpose:
+                return title, purpose
+    readme = next((lines for name, lines in read.items() if name.startswith("README")), list[str]())
+    heading = next((line.lstrip("# ").strip() for line in readme if line.startswith("#")), "")
+    return heading, next((line.strip() for line in readme if _PROSE.match(line)), "")
+
+
+def _manifest(name: str, text: str) -> tuple[str, str]:
+    if name == "package.json":
+        try:
+            found = msgspec.json.decode(text.encode("utf-8", "replace"), type=_PackageJson)
+        except (msgspec.MsgspecError, RecursionError):
+            return "", ""
+        return found.name, found.description
+    title = re.search(r'^\s*name\s*=\s*"([^"]+)"', text, re.MULTILINE)
+    purpose = re.search(r'^\s*description\s*=\s*"([^"]+)"', text, re.MULTILINE)
+    return (title.group(1) if title else "", purpose.group(1) if purpose else "")
+
+
+def _path(call: Answered) -> str:
+    try:
+        return msgspec.json.decode(call.input_json.encode("utf-8", "replace"), type=_ReadArguments).path
+    except (msgspec.MsgspecError, RecursionError):
+        return ""
+
+
+SIGNATURE = "*demo/guide: rules, no model. `/model` or `phoenix model install` for a real one.*"
+"""Last line of every answer, so that the guide is not taken for a model."""
+
+ABILITIES = """\
+| say | and I |
+|---|---|
+| `list files`, `ls src`, `list *.py` | list them |
+| `read README.md` and other files, `what's in setup.cfg` | show them |
+| `search TODO in *.py` | search the files |
+| `run make lint`, `!git log -3`, `run the tests` | run it, after your yes |
+| `what changed in git` | show status and diff |
+| `replace old with new in FILE` | patch the file, after your yes |
+| `write FILE with CONTENT` (or a code block) | write it, after your yes |
+| `describe this project` | look around and sum up |
+| `count to 10`, `count the lines in FILE`, `think about X`, `summarize this conversation` | do just that |"""
+
+MODEL_OPTIONS = """\
+For a real model, any one of these:
+- set `ANTHROPIC_API_KEY` or `OPENAI_API_KEY` (or `OPENAI_BASE_URL`) and choose it with `/model`;
+- run `phoenix model install`: about 1.1 GB, then it works offline, on this machine alone;
+- start a local server with a model: Ollama, LM Studio, llama.cpp or vLLM is found by itself."""
+
+NOT_UNDERSTOOD = f"""\
+I did not understand that. I am `demo/guide`: a few fixed rules, no language model, so I can only do the following:
+
+{ABILITIES}
+
+{MODEL_OPTIONS}"""
+
+HELP = f"""\
+I follow fixed rules and use Phoenix's real tools. This is all I understand:
+
+{ABILITIES}
+
+{MODEL_OPTIONS}"""
+
+COURTESIES = {
+    Courtesy.HELLO: "Hello! I can look around in this folder, run commands and edit files by fixed rules. "
+    "Try `describe this project`, or `help` for the whole list.",
+    Courtesy.THANKS: "You're welcome.",
+    Courtesy.GOODBYE: "Goodbye. This conversation is saved; `phoenix -c` comes back to it.",
+    Courtesy.WHO: "I am `demo/guide`, a handful of fixed rules inside Phoenix. I read, search, edit and run for you, "
+    "but I do not think.\n\n" + MODEL_OPTIONS,
+    Courtesy.HOW: "All rules in place. What shall I do? `help` lists what I understand.",
+}
+
+NOT_UNDERSTOOD_SENTENCE = (
+    "demo/guide answers by fixed rules and did not understand this request: set ANTHROPIC_API_KEY or OPENAI_API_KEY, "
+    "run `phoenix model install`, or start a local server such as Ollama."
+)
+"""The one sentence for a script (CONTRACT 5: exit 41)."""
+
 
 SHOWN_LINES = 60
 """Lines of a file or an output shown in an answer; the tool row above has the rest."""
@@ -40,9 +233,9 @@ def compose(request: GuideRequest, dialogue: Dialogue) -> str:
     """The answer, without the closing line."""
     match request:
         case SmallTalk(kind):
-            return texts.COURTESIES[kind]
+            return COURTESIES[kind]
         case Help():
-            return texts.HELP
+            return HELP
         case CountTo(limit):
             return ", ".join(str(number) for number in range(1, limit + 1)) + "." if limit else "0."
         case Summarize():

@@ -1,15 +1,17 @@
-"""Next steps for a request: call tools or answer. At most `ROUNDS` tool rounds, whatever comes back."""
+"""Next steps for a request from the results of tools: call tools or answer, at most `ROUNDS` rounds."""
 
 from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from typing import TypeAlias, assert_never
 
 from msgspec import Struct
 
-from engine.providers.guide.dialogue import Dialogue
-from engine.providers.guide.requests import (
+from engine.machine.messages import Block, Role, TextBlock, ToolResultBlock, ToolUseBlock, text_in
+from engine.ports import ModelMessage
+from engine.providers.guide.understand import (
     CountLines,
     CountTo,
     Describe,
@@ -27,7 +29,146 @@ from engine.providers.guide.requests import (
     ThinkRequest,
     WriteRequest,
 )
-from engine.providers.guide.results import listed_files
+from tools.wording import counted
+
+_TRANSIENT = re.compile(r"^\s*\[.*\]\s*$", re.DOTALL)
+"""Pattern of a text that Phoenix itself added to the user's text or tool results (SPEC UNI-33)."""
+
+
+class Answered(Struct, frozen=True):
+    """A tool call of this turn and its result."""
+
+    name: str
+    input_json: str
+    text: str
+    is_error: bool
+
+
+class Dialogue(Struct, frozen=True):
+    """One turn as far as it has come."""
+
+    request: str
+    """Last message that the person typed."""
+    earlier: tuple[str, ...] = ()
+    """Earlier messages of the person, oldest first."""
+    rounds: tuple[tuple[Answered, ...], ...] = ()
+    """The tool rounds of this turn, each with its calls in order."""
+
+    @property
+    def answered(self) -> tuple[Answered, ...]:
+        """All calls of this turn in order."""
+        return tuple(call for calls in self.rounds for call in calls)
+
+
+def read_dialogue(messages: Sequence[ModelMessage]) -> Dialogue:
+    """Split the messages of a request into the question and the later results of tools."""
+    spoken: list[str] = []
+    rounds: list[tuple[Answered, ...]] = []
+    pending: tuple[ToolUseBlock, ...] = ()
+    for message in messages:
+        if message.role is Role.ASSISTANT:
+            pending = tuple(block for block in message.blocks if isinstance(block, ToolUseBlock))
+            continue
+        results = {block.tool_use_id: block for block in message.blocks if isinstance(block, ToolResultBlock)}
+        if results:
+            rounds.append(tuple(_answered(call, results.get(call.id)) for call in pending))
+        text = _spoken(message.blocks, beside_results=bool(results))
+        if text or not results:
+            spoken.append(text)
+            rounds.clear()
+        pending = ()
+    return Dialogue(spoken[-1] if spoken else "", tuple(spoken[:-1]), tuple(rounds))
+
+
+def _spoken(blocks: Sequence[Block], *, beside_results: bool) -> str:
+    """Text that the person typed. A bracketed text counts only when there is no other."""
+    texts = [block.text for block in blocks if isinstance(block, TextBlock) and not block.attached]
+    typed = [text for text in texts if not _TRANSIENT.search(text)]
+    return "\n".join(typed if typed or beside_results else texts).strip()
+
+
+def _answered(call: ToolUseBlock, result: ToolResultBlock | None) -> Answered:
+    if result is None:
+        return Answered(call.name, call.input_json, "no result", is_error=True)
+    text = text_in(result.content, "\n")
+    return Answered(call.name, call.input_json, text, result.is_error)
+
+
+_NUMBERED = re.compile(r"^\s*\d+\t(.*)$")
+_NOTICE = re.compile(r"^\[(?:no |\d|still alive|timed out|exit code|ended by|…)")
+"""Bracketed line of a tool about its result."""
+_MATCH = re.compile(r"^(?P<path>[^:\n]+):(?P<line>\d+): ?(?P<text>.*)$")
+_TOTALS = re.compile(r"\b(\d+) (passed|failed|errors?|skipped|xfailed|tests? ran)\b")
+
+
+_FILES_CUT = re.compile(r"^\[([\d,]+) of (more than )?([\d,]+) files shown", re.MULTILINE)
+_CUT = re.compile(r"^\[[\d,]+ (?:lines?|match(?:es)?) shown[;,]", re.MULTILINE)
+
+
+class Match(Struct, frozen=True):
+    """One line a search found."""
+
+    path: str
+    line: int
+    text: str
+
+
+def listed_files(text: str) -> tuple[str, ...]:
+    """The paths in an answer of list_files, one a line; notices are left out."""
+    lines = (line.strip() for line in text.splitlines())
+    return tuple(line.removeprefix("./") for line in lines if line and not _NOTICE.match(line))
+
+
+class FileCount(Struct, frozen=True):
+    """Number of files found by list_files; its answer names the first of them."""
+
+    number: int
+    at_least: bool = False
+    """True where it stopped counting."""
+    named: int = 0
+    """Files that are named, where they are not all."""
+
+    @property
+    def words(self) -> str:
+        """`1,485 files`, `more than 50,000 files`."""
+        return f"{'more than ' if self.at_least else ''}{counted(self.number, 'file')}"
+
+
+def file_count(text: str) -> FileCount:
+    """The count in an answer of list_files, also where it names only some."""
+    named = len(listed_files(text))
+    cut = _FILES_CUT.search(text)
+    if cut is None:
+        return FileCount(named)
+    return FileCount(int(cut[3].replace(",", "")), bool(cut[2]), named)
+
+
+def goes_on(text: str) -> bool:
+    """True where read_file or search left the rest out."""
+    return _CUT.search(text) is not None
+
+
+def plain_lines(text: str) -> list[str]:
+    """The lines of an answer of read_file without their numbers."""
+    numbered = (_NUMBERED.match(line) for line in text.splitlines())
+    return [found.group(1) for found in numbered if found]
+
+
+def matches(text: str) -> tuple[Match, ...]:
+    """The matches in an answer of search."""
+    found = (_MATCH.match(line) for line in text.splitlines())
+    return tuple(Match(one["path"], int(one["line"]), one["text"].strip()) for one in found if one)
+
+
+def test_totals(text: str) -> str:
+    """`12 passed, 1 failed` as test runners print it last; empty when nothing like it is there."""
+    totals: dict[str, str] = {}
+    for line in text.splitlines()[-40:]:
+        found = _TOTALS.findall(line)
+        if found:
+            totals = {what: number for number, what in found}
+    return ", ".join(f"{number} {what}" for what, number in totals.items())
+
 
 ROUNDS = 3
 """Tool rounds of one turn; the longest plan (describe) needs two."""

@@ -1,29 +1,80 @@
-"""The `demo` provider: one model, `guide`, that follows rules."""
+"""The `demo` provider: one model, `guide`, that follows rules and calls tools that are on offer."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import uuid
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
+from typing import assert_never
+
+from msgspec import Struct
 
 from engine.machine.messages import Block, StopReason, TextBlock, ToolUseBlock, Usage
-from engine.ports import (
-    ModelInfo,
-    ModelReply,
-    ModelRequest,
-    ProviderError,
-    StreamItem,
-    TextDelta,
-    ToolCallDelta,
+from engine.ports import ModelInfo, ModelReply, ModelRequest, ProviderError, StreamItem, TextDelta, ToolCallDelta
+from engine.providers.guide.answers import NOT_UNDERSTOOD, NOT_UNDERSTOOD_SENTENCE, SIGNATURE, code, compose
+from engine.providers.guide.plan import (
+    BashStep,
+    ListStep,
+    PatchStep,
+    PlanStep,
+    ReadStep,
+    SearchStep,
+    ThinkStep,
+    WriteStep,
+    next_steps,
+    read_dialogue,
 )
-from engine.providers.guide import texts
-from engine.providers.guide.answers import compose
-from engine.providers.guide.dialogue import read_dialogue
-from engine.providers.guide.markdown import code
-from engine.providers.guide.plan import next_steps
-from engine.providers.guide.planned_calls import PlannedCall, missing_tools, planned_call
 from engine.providers.guide.understand import understand
+from tools.contract import JsonObject, ToolSpec
+
+
+class PlannedCall(Struct, frozen=True):
+    """A call, and the words that announce it."""
+
+    tool: str
+    arguments: JsonObject
+    announcement: str
+
+    @property
+    def input_json(self) -> str:
+        """The arguments as JSON text of a tool use."""
+        return json.dumps(self.arguments, ensure_ascii=False)
+
+
+def planned_call(step: PlanStep) -> PlannedCall:
+    """The call that carries out `step`."""
+    match step:
+        case ReadStep(path):
+            return PlannedCall("read_file", {"path": path}, f"reading {code(path)}")
+        case ListStep(folder, glob):
+            place: JsonObject = {"path": folder} if folder else {}
+            only: JsonObject = {"glob": glob} if glob else {}
+            what = f"listing {code(glob or folder)}" if glob or folder else "listing the files"
+            return PlannedCall("list_files", {**place, **only}, what)
+        case SearchStep(pattern, glob):
+            where: JsonObject = {"glob": glob} if glob else {}
+            return PlannedCall("search", {"pattern": pattern, **where}, f"searching {code(pattern)}")
+        case BashStep(command, slow):
+            time: JsonObject = {"slow": True} if slow else {}
+            return PlannedCall("bash", {"command": command, **time}, f"running {code(command)}")
+        case WriteStep(path, content):
+            return PlannedCall("write_file", {"path": path, "content": content}, f"writing {code(path)}")
+        case PatchStep(path, old, new):
+            edit: JsonObject = {"op": "replace", "old": old, "new": new}
+            return PlannedCall("patch", {"path": path, "edits": [edit]}, f"patching {code(path)}")
+        case ThinkStep(thoughts):
+            return PlannedCall("think", {"thoughts": thoughts}, "noting a thought")
+        case _:
+            assert_never(step)
+
+
+def missing_tools(calls: Sequence[PlannedCall], tools: Sequence[ToolSpec]) -> list[str]:
+    """The tools these calls need and the conversation does not offer, each once."""
+    offered = {spec.name for spec in tools}
+    return list(dict.fromkeys(call.tool for call in calls if call.tool not in offered))
+
 
 PROVIDER = "demo"
 MODEL = "guide"
@@ -75,8 +126,8 @@ class GuideProvider:
         intent = understand(dialogue.request)
         if intent is None:
             if self._strict:
-                raise ProviderError(texts.NOT_UNDERSTOOD_SENTENCE, kind="not_understood", retryable=False)
-            return _closed(texts.NOT_UNDERSTOOD), ()
+                raise ProviderError(NOT_UNDERSTOOD_SENTENCE, kind="not_understood", retryable=False)
+            return _closed(NOT_UNDERSTOOD), ()
         calls = tuple(planned_call(step) for step in next_steps(intent, dialogue))
         missing = missing_tools(calls, request.tools)
         if missing:
@@ -103,4 +154,4 @@ class GuideProvider:
 
 
 def _closed(answer: str) -> str:
-    return f"{answer}\n\n{texts.SIGNATURE}"
+    return f"{answer}\n\n{SIGNATURE}"

@@ -4,29 +4,169 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from enum import StrEnum
 from typing import TypeAlias
 
-from engine.providers.guide.file_names import is_path, named, split_paths, unquote
-from engine.providers.guide.requests import (
-    CountLines,
-    CountTo,
-    Courtesy,
-    Describe,
-    GitChanges,
-    GuideRequest,
-    Help,
-    ListRequest,
-    ReadFiles,
-    Replace,
-    RunCommand,
-    RunTests,
-    SearchRequest,
-    SmallTalk,
-    Summarize,
-    ThinkRequest,
-    WriteRequest,
-)
+from msgspec import Struct
+
 from tools.comparing import near_names
+
+
+class Courtesy(StrEnum):
+    """Small talk without tools."""
+
+    HELLO = "hello"
+    THANKS = "thanks"
+    GOODBYE = "goodbye"
+    WHO = "who"
+    HOW = "how"
+
+
+class SmallTalk(Struct, frozen=True):
+    """A greeting, thanks, or a question about the guide itself."""
+
+    kind: Courtesy
+
+
+class Help(Struct, frozen=True):
+    """Question about the guide's abilities."""
+
+
+class ListRequest(Struct, frozen=True):
+    """Request to list the files here, in a folder, or matching a glob."""
+
+    folder: str = ""
+    glob: str = ""
+
+
+class ReadFiles(Struct, frozen=True):
+    """Show one or more files."""
+
+    paths: tuple[str, ...]
+
+
+class SearchRequest(Struct, frozen=True):
+    """Find a text, in all files or in those that match `glob`."""
+
+    text: str
+    glob: str = ""
+
+
+class RunCommand(Struct, frozen=True):
+    """Request to run a shell command verbatim."""
+
+    command: str
+
+
+class RunTests(Struct, frozen=True):
+    """Find out how this project is tested, and do it."""
+
+
+class GitChanges(Struct, frozen=True):
+    """Question about the changes since the last commit."""
+
+
+class Replace(Struct, frozen=True):
+    """Replace one text by another in a file."""
+
+    path: str
+    old: str
+    new: str
+
+
+class WriteRequest(Struct, frozen=True):
+    """Write a whole file."""
+
+    path: str
+    content: str
+
+
+class Describe(Struct, frozen=True):
+    """Question about the project."""
+
+
+class CountTo(Struct, frozen=True):
+    """Count aloud from 1 to `limit`."""
+
+    limit: int
+
+
+class CountLines(Struct, frozen=True):
+    """Question about the number of lines of a file."""
+
+    path: str
+
+
+class ThinkRequest(Struct, frozen=True):
+    """Note a thought with the think tool."""
+
+    topic: str
+
+
+class Summarize(Struct, frozen=True):
+    """Request to summarize this conversation."""
+
+
+GuideRequest: TypeAlias = (
+    SmallTalk
+    | Help
+    | ListRequest
+    | ReadFiles
+    | SearchRequest
+    | RunCommand
+    | RunTests
+    | GitChanges
+    | Replace
+    | WriteRequest
+    | Describe
+    | CountTo
+    | CountLines
+    | ThinkRequest
+    | Summarize
+)
+
+
+_QUOTES = re.compile(r"['\"`]{0,8}")
+_WELL_KNOWN = frozenset({"readme", "makefile", "dockerfile", "license", "changelog", "contributing", "gemfile"})
+_AFTERTHOUGHT = re.compile(
+    r"(?:,? (?:and|then) (?:tell|explain|show|say|describe|summari[sz]e)\b.*| to me| for me| please| file)$",
+    re.IGNORECASE | re.DOTALL,
+)
+_SEPARATOR = re.compile(r",\s*(?:and\s+)?|\s+and\s+", re.IGNORECASE)
+_QUOTED_ITEM = re.compile(r"'([^']+)'|\"([^\"]+)\"|`([^`]+)`")
+
+
+def unquote(text: str) -> str:
+    """`text` without surrounding space and one layer of quotes."""
+    stripped = text.strip()
+    opening = _QUOTES.match(stripped)
+    for size in range(len(opening[0]) if opening else 0, 0, -1):
+        if len(stripped) >= 2 * size and stripped.endswith(stripped[:size]):
+            return stripped[size:-size]
+    return stripped
+
+
+def named(text: str) -> str:
+    """The name of a file without quotes, and without the `@` that attaches it to a message."""
+    return unquote(text.strip().removeprefix("@"))
+
+
+def is_path(text: str) -> bool:
+    """True when this could name a file or a glob rather than be a phrase."""
+    if not text or "\n" in text or "\0" in text:
+        return False
+    return bool(re.search(r"\.\w+$|[/\\*?~]|^\.", text)) or text.casefold() in _WELL_KNOWN
+
+
+def split_paths(text: str) -> tuple[str, ...]:
+    """The files that `a.py, "my notes.txt" and c/d` names; empty when a part looks like no file."""
+    rest = _AFTERTHOUGHT.sub("", text.strip())
+    quoted = tuple(found.group(1) or found.group(2) or found.group(3) for found in _QUOTED_ITEM.finditer(rest))
+    if quoted and not _QUOTED_ITEM.sub("", rest).replace("and", "").strip(" ,@"):
+        return quoted
+    parts = tuple(named(part) for part in _SEPARATOR.split(rest) if part.strip())
+    return parts if parts and all(is_path(part) for part in parts) else ()
+
 
 LONGEST = 30_000
 """Characters of a message with its code block; more is a paste, not a request of these rules."""

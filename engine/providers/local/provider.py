@@ -13,17 +13,13 @@ import msgspec
 
 from engine.machine.messages import Block, StopReason, TextBlock, ToolUseBlock, Usage
 from engine.ports import ModelInfo, ModelReply, ModelRequest, ProviderError, StreamItem, TextDelta, UsageTold
-from engine.providers.bounds import step_problem
+from engine.providers.events import EventParser
 from engine.providers.failures import OVERFLOW_MARKS, Service
 from engine.providers.http import LOCAL_IDLE_TIMEOUT, HttpService
-from engine.providers.http_transport import InvalidResponse
-from engine.providers.local.compact_tools import CompactTool, offered
-from engine.providers.local.from_wire import ReplyPiece, read_event
-from engine.providers.local.host import ProgramHost
-from engine.providers.local.reply_reader import CutCall, ModelCallsTool, ReplyReader, SpokenReply
-from engine.providers.local.server import CONTEXT_WINDOW, LlamaServer, ServerAddress, failure
-from engine.providers.local.to_wire import MAX_TOKENS, encode_priming, encode_request
-from engine.providers.sse import EventParser
+from engine.providers.http_transport import InvalidResponse, step_problem
+from engine.providers.local.from_wire import CutCall, ModelCallsTool, ReplyPiece, ReplyReader, SpokenReply, read_event
+from engine.providers.local.server import CONTEXT_WINDOW, LlamaServer, ProgramHost, ServerAddress, failure
+from engine.providers.local.to_wire import MAX_TOKENS, CompactTool, encode_priming, encode_request, offered
 from engine.providers.wire import encode_json
 
 PROVIDER = "local"

@@ -1,42 +1,162 @@
-"""The OpenAI-compatible provider: one call, in the dialect that the server turns out to speak."""
+"""The OpenAI-compatible provider: its lists of models, and one call in the dialect that the server speaks."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+import contextlib
+import re
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
+from typing import Final
 
 from msgspec import structs
 
 from engine.ports import LimitsTold, ModelInfo, ModelRequest, ProviderError, ProviderNotice, StreamItem
-from engine.providers import catalogue, prices
-from engine.providers.events import drain, post_events
+from engine.providers import catalogue
+from engine.providers.catalogue import bare_name, is_closed, runs_free
+from engine.providers.events import (
+    WireModel,
+    WireModelMeta,
+    drain,
+    post_events,
+    read_models,
+    read_props_window,
+    read_tags,
+)
 from engine.providers.failures import broken, missing_key
-from engine.providers.hosting import is_closed, runs_free
-from engine.providers.http import Head, HttpService
-from engine.providers.openai_compatible.dialect import Dialect, learned
-from engine.providers.openai_compatible.from_wire import OpenAiReplyBuilder
-from engine.providers.openai_compatible.json_protocol import StepReader
-from engine.providers.openai_compatible.nearest_models import names_no_model, nearest_models
-from engine.providers.openai_compatible.offers import SHORT_PATIENCE, Offers
-from engine.providers.openai_compatible.openai_effort import (
+from engine.providers.http import Burst, Head, HttpService, set_limits
+from engine.providers.openai_compatible.answer_text import CallSpotter
+from engine.providers.openai_compatible.dialect import (
+    Dialect,
     EffortParameter,
     effort_fields,
     efforts_of,
     known_to_reason,
+    learned,
     parameter_of,
 )
+from engine.providers.openai_compatible.from_wire import OpenAiReplyBuilder
+from engine.providers.openai_compatible.json_protocol import StepReader
 from engine.providers.openai_compatible.openai_settings import OPENAI_BASE_URL, OpenAiCompatibleSettings
-from engine.providers.openai_compatible.text_calls import CallSpotter
 from engine.providers.openai_compatible.to_wire import encode_request, settle
-from engine.providers.pace import Burst
-from engine.providers.rate_headers import set_limits
-from engine.providers.refused_efforts import RefusedEfforts, without_effort
-from engine.providers.refused_tools import RefusedTools
-from engine.providers.wire import encoded_size
-from engine.providers.written import Written, WrittenMessages
+from engine.providers.refusals import RefusedEfforts, RefusedTools, without_effort
+from engine.providers.wire import Written, WrittenMessages, encoded_size
 from tools.clean import clean_line
+from tools.comparing import near_names
+
+OLLAMA: Final = "ollama"
+"""Provider whose server has its own list of models, too."""
+LLAMA_CPP: Final = "llamacpp"
+"""Provider whose server runs one model, whatever name a request has."""
+ASKED_AHEAD: Final = frozenset({OLLAMA, LLAMA_CPP, "lmstudio", "vllm"})
+"""Servers whose windows are a matter of how they were started; those of others are in the catalogue."""
+PATIENCE: Final = 10.0
+"""Seconds that a list of its own may take."""
+SHORT_PATIENCE: Final = 2.0
+"""Seconds that a first request waits for the server's list of models."""
+_UNKNOWN_MODEL: Final = WireModel("")
+
+
+class Offers:
+    """The newest list of models of one server."""
+
+    def __init__(self, settings: OpenAiCompatibleSettings, http: HttpService) -> None:
+        self._settings = settings
+        self._http = http
+        self._models: dict[str, WireModel] = {}
+        self._asked = settings.name not in ASKED_AHEAD or not settings.local or bool(settings.window)
+        """True once no query is due before a request."""
+        self._asking = asyncio.Lock()
+
+    def of(self, model: str) -> WireModel:
+        """Entry of the server for a model; an empty one when the list was not read."""
+        told = self._models.get(model)
+        if told is None and self._settings.name == LLAMA_CPP and len(self._models) == 1:
+            (told,) = self._models.values()
+        return told or _UNKNOWN_MODEL
+
+    async def learn(self) -> None:
+        """Ask once how large the windows are, where only the server knows; failures are silent."""
+        async with self._asking:
+            if self._asked:
+                return
+            self._asked = True
+            try:
+                async with asyncio.timeout(SHORT_PATIENCE):
+                    await self.read()
+            except ProviderError as error:
+                self._asked = error.kind not in {"network", "server"}  # the server may still be starting
+            except TimeoutError:
+                return
+
+    async def read(self) -> list[str]:
+        """The names of the models on offer.
+
+        Raises:
+            ProviderError: the server cannot be asked, or its answer is no list.
+        """
+        listed = await self._listed()
+        if self._settings.name == LLAMA_CPP:
+            listed = [await self._with_true_window(model) for model in listed]
+        self._models = {model.id: model for model in listed}
+        return [model.id for model in listed]
+
+    async def _listed(self) -> list[WireModel]:
+        try:
+            listed = await read_models(self._http, "/models")
+        except ProviderError:
+            if self._settings.name != OLLAMA:
+                raise
+            listed = []
+        if listed or self._settings.name != OLLAMA:
+            return listed
+        async with self._own_address() as own:
+            return await read_tags(own)
+
+    async def _with_true_window(self, model: WireModel) -> WireModel:
+        """Read the real window: an older llama.cpp lists the one of the training."""
+        if model.meta is not None and model.meta.n_ctx:
+            return model
+        with contextlib.suppress(ProviderError):
+            async with self._own_address() as own:
+                if window := await read_props_window(own):
+                    return structs.replace(model, meta=WireModelMeta(n_ctx=window))
+        return model
+
+    @asynccontextmanager
+    async def _own_address(self) -> AsyncGenerator[HttpService, None]:
+        """The server outside its OpenAI-compatible interface."""
+        service = self._settings.service
+        base_url = service.base_url.partition("?")[0].rstrip("/").removesuffix("/v1")
+        own = HttpService(structs.replace(service, base_url=base_url), self._settings.key_headers, PATIENCE)
+        try:
+            yield own
+        finally:
+            await own.close()
+
+
+MOST: Final = 3
+_LIKENESS: Final = 0.5
+_NO_SUCH_MODEL: Final = re.compile(
+    r"does not know this model|model_not_found|invalid model|not a valid model|"
+    r"model.{0,200}(not found|not exist|not a valid|is unknown|not available|no access)",
+    re.DOTALL | re.IGNORECASE,
+)
+
+
+def names_no_model(error: ProviderError) -> bool:
+    """True for a refusal because of the name of the model."""
+    return error.kind == "invalid_request" and not error.context_overflow and bool(_NO_SUCH_MODEL.search(error.message))
+
+
+def nearest_models(model: str, offered: Sequence[str]) -> list[str]:
+    """At most three of the names on offer, the most similar first; those of the same model elsewhere count most."""
+    name = bare_name(model)
+    same = [one for one in offered if one != model and bare_name(one) == name]
+    by_bare = {bare_name(one): one for one in reversed(offered) if one != model}
+    similar = near_names(name, by_bare, MOST, _LIKENESS)
+    return list(dict.fromkeys((*same, *(by_bare[one] for one in similar))))[:MOST]
 
 
 class OpenAiCompatibleProvider:
@@ -200,7 +320,7 @@ class OpenAiCompatibleProvider:
         for item in builder.flush():
             yield item
         if not (self._settings.local and runs_free(self.name, request.model)):
-            await prices.load(request.model)
+            await catalogue.load(request.model)
         self._learn(request.model, dialect, builder)
         yield builder.reply()
 

@@ -8,19 +8,23 @@ import msgspec
 
 from engine.machine.messages import Block, StopReason, TextBlock, ToolUseBlock, Usage
 from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta, UsageTold
-from engine.providers.bounds import MOST_NAME, ByteTally, step_problem
-from engine.providers.carried import carry
 from engine.providers.failures import ServerRefusal, Service, refused, unreadable
 from engine.providers.http import ErrorBody, ErrorDetail, error_in
-from engine.providers.openai_compatible.answer_text import AnswerText
-from engine.providers.openai_compatible.call_list import CallList, WireCall
+from engine.providers.http_transport import MOST_NAME, ByteTally, step_problem
+from engine.providers.openai_compatible.answer_text import AnswerText, CallSpotter
 from engine.providers.openai_compatible.dialect import Dialect
 from engine.providers.openai_compatible.json_protocol import StepReader
-from engine.providers.openai_compatible.reasoning import Reasoning, WireThinking
-from engine.providers.openai_compatible.reasoning_details import ReasoningDetails
-from engine.providers.openai_compatible.text_calls import CallSpotter
-from engine.providers.openai_compatible.usage import ChatUsage, charged, counted
-from engine.providers.wire import decoded, estimated_tokens, unique_tool_id
+from engine.providers.openai_compatible.reply_pieces import (
+    CallList,
+    ChatUsage,
+    Reasoning,
+    ReasoningDetails,
+    WireCall,
+    WireThinking,
+    charged,
+    counted,
+)
+from engine.providers.wire import carry, decoded, estimated_tokens, unique_tool_id
 
 DONE = b"[DONE]"
 

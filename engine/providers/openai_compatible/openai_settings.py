@@ -9,9 +9,9 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from msgspec import Struct
 
-from engine.providers.addresses import is_loopback
 from engine.providers.failures import Service
 from engine.providers.http import IDLE_TIMEOUT, LOCAL_IDLE_TIMEOUT
+from engine.providers.http_transport import is_loopback
 from engine.providers.openai_compatible.dialect import Dialect
 from tools.contract import JsonValue
 from tools.secret_fields import SecretFields

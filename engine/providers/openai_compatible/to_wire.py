@@ -1,4 +1,4 @@
-"""A model request as the body of a `/chat/completions` call. Pure."""
+"""A model request as the body of a `/chat/completions` call, with cache marks for Claude. Pure."""
 
 from __future__ import annotations
 
@@ -6,30 +6,73 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
 from types import MappingProxyType
-from typing import Final, TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never, cast
+
+import msgspec
 
 from engine.machine.messages import ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage, ModelRequest
-from engine.providers.carried import carried
 from engine.providers.catalogue import known_model
 from engine.providers.openai_compatible import json_protocol
-from engine.providers.openai_compatible.cache_marks import CLAUDE, with_marks
-from engine.providers.openai_compatible.dialect import Dialect
-from engine.providers.openai_compatible.reasoning import written_back
-from engine.providers.openai_compatible.schema_profile import fitted_schema, profile_of
+from engine.providers.openai_compatible.dialect import Dialect, fitted_schema, profile_of
+from engine.providers.openai_compatible.reply_pieces import written_back
 from engine.providers.wire import (
     CONTINUE,
     IMAGE_OMITTED,
     NO_TEXT,
+    Written,
+    WrittenMessages,
     base64_text,
+    carried,
     encode_json,
     encode_within,
     media_type,
     result_text,
     tool_input,
 )
-from engine.providers.written import Written, WrittenMessages
 from tools.contract import JsonObject, JsonValue
+
+CLAUDE: Final = "anthropic/"
+"""Begin of the names of models that need marks."""
+RECENT: Final = 2
+"""Marks besides the one at the system prompt: where the request before ended, and one further on."""
+_MARK: Final[JsonObject] = {"type": "ephemeral"}
+
+
+def with_marks(messages: Sequence[JsonValue]) -> list[JsonValue]:
+    """The messages with marks at the system prompt and at the newest that the next request has unchanged.
+
+    The last message is none of these: it ends with what changes between calls.
+    """
+    marked = list(messages)
+    if marked and (first := _marked(marked[0], "system")) is not None:
+        marked[0] = first
+    left = RECENT
+    for place in range(len(marked) - 2, 0, -1):
+        if left and (found := _marked(marked[place], "user", "tool", "assistant")) is not None:
+            marked[place], left = found, left - 1
+    return marked
+
+
+def _marked(message: JsonValue, *roles: str) -> JsonObject | None:
+    """The message with a mark at the end of its text; None where it has none, or another role."""
+    value = cast("JsonValue", _decoded(message))
+    if not isinstance(value, dict) or value.get("role") not in roles:
+        return None
+    content = value.get("content")
+    parts: JsonValue = [{"type": "text", "text": content}] if isinstance(content, str) and content else content
+    last = parts[-1] if isinstance(parts, list) and parts else None
+    if not isinstance(parts, list) or not isinstance(last, dict) or last.get("type") != "text":
+        return None
+    end: JsonObject = {**last, "cache_control": _MARK}
+    ended: list[JsonValue] = [*parts[:-1], end]
+    return {**value, "content": ended}
+
+
+def _decoded(message: object) -> object:
+    """The message as a value: those that are kept from one request to the next are JSON already."""
+    return msgspec.json.decode(message) if isinstance(message, msgspec.Raw) else message
+
 
 DEFAULT_MAX_TOKENS = 8_192
 """Output tokens of a model whose maximum is unknown (SPEC BED-006)."""

@@ -12,9 +12,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.extensions.hooks.inputs import hook_object
-from engine.extensions.hooks.matching import LONGEST_SUBJECT, matches, why_no_matcher
-from engine.extensions.hooks.output import verdict_of_object
+from engine.extensions.hooks.definitions import LONGEST_SUBJECT, matches, why_no_matcher
+from engine.extensions.hooks.output import hook_object, verdict_of_object
 from engine.ports.extensions import HookEvent, HookObserver, HookOutcome, HookReply, HookRequest, HookVerdict
 from engine.ports.profiles import Profile, Profiles
 from engine.records import ConversationRecord

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from engine.codec import CodecError, decode_display
 from engine.executor.ready_calls import parse_arguments
-from engine.extensions.hooks.tool_responses import tool_response
+from engine.extensions.hooks.output import tool_response
 from engine.machine.messages import Origin, ToolCall, ToolResult
 from engine.machine.states import AwaitingApproval, Errored, ToolExecuting
 from engine.records import AgentFacts, ConversationRecord

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.extensions.template import MOST_ARGUMENTS
+from engine.extensions.bodies import MOST_ARGUMENTS
 from engine.ports.extensions import (
     Catalogue,
     Invocable,
@@ -35,7 +35,7 @@ from tools.wording import one_line
 MOST_BYTES: Final = {InvocableKind.SKILL: 1024 * 1024, InvocableKind.COMMAND: 256 * 1024}
 """Bytes of one file; a larger one is not used."""
 LONGEST_DESCRIPTION: Final = 4_000
-"""Characters kept; the prompt takes fewer (engine/extensions/skill_prompt.py)."""
+"""Characters kept; the prompt takes fewer (engine/extensions/skills.py)."""
 LONGEST_HINT: Final = 200
 COMMAND_DEPTH: Final = 3
 """Folders below the folder of commands."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.context.calibration import LARGEST, MOST_MODELS, SMALLEST, Calibration
+from engine.context.estimate import LARGEST, MOST_MODELS, SMALLEST, Calibration
 
 
 def test_the_first_reply_sets_the_ratio_and_later_ones_move_it() -> None:

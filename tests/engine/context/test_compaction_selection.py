@@ -10,18 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.context import omissions
+from engine.context.assemble import SUMMARY, UNDERSTOOD, GrowingView
 from engine.context.compaction import (
     LONGEST_LIMIT,
+    LONGEST_PART,
     THINKING_ROOM,
     is_shorter,
     select,
     select_before,
+    summary_by_rules,
     summary_request,
+    transcribe,
     with_quotes,
 )
-from engine.context.growing import GrowingView
-from engine.context.transcribe import LONGEST_PART, summary_by_rules, transcribe
-from engine.context.view import SUMMARY, UNDERSTOOD
 from engine.machine.messages import (
     Block,
     ImageBlock,

@@ -7,9 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.context.growing import GrowingView
+from engine.context.assemble import GrowingView, limited
 from engine.context.omissions import apply
-from engine.context.turn_limit import limited
 from engine.machine.messages import Block, Origin, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.machine.views import ContextView, Omission, OmissionKind
 from engine.records import StoredMessage

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.context import omissions
-from engine.context.loaded_skills import HEADING, MOST_CHARACTERS, with_loaded_skills
-from engine.extensions.skill_prompt import LONGEST_ENTRY, PREAMBLE, skill_list
+from engine.context.omissions import HEADING, MOST_CHARACTERS, with_loaded_skills
+from engine.extensions.skills import LONGEST_ENTRY, PREAMBLE, skill_list
 from engine.machine.messages import Block, Origin, Role, TextBlock, ToolResultBlock, ToolUseBlock
 from engine.ports.extensions import Invocable, InvocableKind, InvocableOrigin
 from engine.records import StoredMessage

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.context.message_cap import FARTHEST, MOST, boundary, capped
+from engine.context.assemble import FARTHEST, MOST, boundary, capped
 from engine.machine.messages import Block, ImageBlock, Origin, Role, TextBlock
 from engine.records import StoredMessage
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.context.no_reply import is_no_reply
+from engine.context.reply_sanitizer import is_no_reply
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from engine.context.agent_prompt import agent_sections
 from engine.context.estimate import text_tokens
-from engine.context.prompt import PromptFacts, dynamic_section, sections, static_prompt
-from engine.context.prompt_section import PromptMode, section, tagged
+from engine.context.prompt import PromptFacts, PromptMode, dynamic_section, section, sections, static_prompt, tagged
 from engine.ports.extensions import PromptFile, PromptFileKind
 from engine.ports.profiles import Profile
 from engine.records import AgentFacts, SpawnMode

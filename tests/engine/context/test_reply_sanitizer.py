@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.context.code_spans import FENCED, INLINE, code_spans, masked
-from engine.context.reply_sanitizer import STEPS, MaskedText, sanitize
+from engine.context.reply_sanitizer import FENCED, INLINE, STEPS, MaskedText, code_spans, masked, sanitize
 
 VECTORS = [
     pytest.param("Hello", "Hello", id="1"),

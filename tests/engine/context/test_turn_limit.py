@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.context.turn_limit import TurnStarts, limited
+from engine.context.assemble import TurnStarts, limited
 from engine.machine.messages import Block, Origin, Role, TextBlock, ToolResultBlock, ToolUseBlock
 from engine.records import StoredMessage
 

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.context.view import CONTINUE, MISSING_RESULT
+from engine.context.assemble import CONTINUE, MISSING_RESULT
 from engine.machine.messages import (
     Block,
     ImageBlock,

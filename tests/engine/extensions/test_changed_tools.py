@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.extensions.mcp.catalogue_cache import Catalogue
-from engine.extensions.mcp.changed_tools import LONGEST, MOST, change_words, with_tools, without_change
+from engine.extensions.mcp.offering import LONGEST_CHANGE, MOST, Catalogue, change_words, with_tools, without_change
 from tests.support.mcp_hubs import Hub, hub_in, stdio
 from tools.contract import PlainDisplay, ToolOutput
 from tools.mcp_host.protocol import Item
@@ -79,4 +78,4 @@ def test_changes_of_many_tools_and_long_ones_are_bounded(size: int) -> None:
     lists = [[Item(name=f"t{number}", description=f"{word}\n" * 1_000) for number in range(size)] for word in "ab"]
     found = with_tools(with_tools(Catalogue(), lists[0]), lists[1])
     assert len(found.before) == MOST
-    assert len(change_words("s", found, "t0")) < LONGEST + 100
+    assert len(change_words("s", found, "t0")) < LONGEST_CHANGE + 100

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from engine.extensions.mcp import header_helper
+from engine.extensions.mcp import server_start
 from engine.ports.mcp import ServerDefinition, ServerOrigin, ServerState
 from tests.engine.extensions.test_sign_ins import over_http
 from tests.support.mcp_hubs import hub_in
@@ -67,14 +67,14 @@ async def test_any_other_output_fails_the_connection_with_a_sentence(tmp_path: P
 
 
 async def test_a_program_that_does_not_end_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(header_helper, "SECONDS", 0.3)
+    monkeypatch.setattr(server_start, "SECONDS", 0.3)
     async with serving(WebServer()) as server:
         state, text = await outcome(tmp_path, helped(server.url, "import time; time.sleep(600)"))
     assert (state, "its headersHelper took longer than" in text) == (ServerState.FAILED, True)
 
 
 async def test_a_refusal_runs_it_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(header_helper, "AGAIN", 0.0)
+    monkeypatch.setattr(server_start, "AGAIN", 0.0)
     count = tmp_path / "count"
     program = (
         f"from pathlib import Path; p = Path({str(count)!r}); n = len(p.read_text()) if p.exists() else 0; "

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.executor.expanding import parse_values
-from engine.extensions.mcp.catalogue_cache import Catalogue
+from engine.extensions.mcp.offering import Catalogue
 from engine.ports.mcp import PromptField, ServerTextError
 from tests.support.mcp_hubs import hub_in, stdio
 from tools.mcp_host.protocol import Item, PromptArgument

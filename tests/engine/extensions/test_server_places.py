@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from engine.extensions.mcp.server_places import NamedPlaces, kept_folder, named_places
+from engine.extensions.mcp.server_start import NamedPlaces, kept_folder, named_places
 from engine.ports.mcp import ServerOrigin
 from tests.support.mcp_hubs import stdio
 from tests.support.outside import folder_outside_temp

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.extensions.skill_search import FROM, MOST_FOUND, NONE, found_skills
-from engine.extensions.skill_tool import SkillTool
+from engine.extensions.skills import FROM, MOST_FOUND, NONE, SkillTool, found_skills
 from engine.ports.extensions import Catalogue, Invocable, InvocableKind, InvocableOrigin
 from tools.contract import ToolContext, ToolInputError
 

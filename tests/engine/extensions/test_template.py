@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.extensions.template import MOST_SHELL_LINES, ShellLine, Values, parts_of, rendered
+from engine.extensions.bodies import MOST_SHELL_LINES, ShellLine, Values, parts_of, rendered
 
 
 @pytest.mark.parametrize(

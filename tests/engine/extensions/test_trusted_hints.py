@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.extensions.mcp.catalogue_cache import Catalogue
-from engine.extensions.mcp.offering import offered_tools
+from engine.extensions.mcp.offering import Catalogue, offered_tools
 from engine.permissions.denials import Denials, DenyRule, parse_denial
 from engine.permissions.place import PathPlace
 from engine.permissions.policy import Allow, Deny, Limits, decide

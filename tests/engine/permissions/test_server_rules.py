@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from engine.extensions.mcp.names import definition_mark
+from engine.extensions.mcp.offering import definition_mark
 from engine.permissions.rules import Rule, RuledCall, allows, effect, grant, refusal, suggest
 from engine.ports.mcp import ServerOrigin
 from tests.support.mcp_hubs import hub_in, stdio

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.ports import ModelRequest, ProviderError
-from engine.providers.refused_tools import RefusedTools, simpler
+from engine.providers.refusals import RefusedTools, simpler
 from tools.contract import ToolClass, ToolSpec
 
 ODD: dict[str, Any] = {

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.providers.openai_compatible.client import OpenAiCompatibleProvider
-from engine.providers.openai_compatible.offers import OLLAMA
+from engine.providers.openai_compatible.client import OLLAMA, OpenAiCompatibleProvider
 from engine.providers.openai_compatible.openai_settings import OpenAiCompatibleSettings
 from phoenix_tui.models.servers import (
     Endpoint,

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from engine.ports import ModelInfo
+from engine.providers.catalogue import with_list_price
 from engine.providers.events import WirePricing
-from engine.providers.prices import with_list_price
 from phoenix_tui.models.offers import CACHE_SECONDS, KeptLists, ProviderState
 from tests.phoenix_tui.wiring.test_provider_registry import registry
 from tests.support.cli import phoenix_in

@@ -6,9 +6,14 @@ import json
 
 import pytest
 
-from engine.extensions.hooks.definitions import MOST_HOOKS, joined_files
-from engine.extensions.hooks.matching import matches, why_no_matcher
-from engine.extensions.hooks.reading import MOST_BYTES, read_hooks
+from engine.extensions.hooks.definitions import (
+    MOST_BYTES,
+    MOST_HOOKS,
+    joined_files,
+    matches,
+    read_hooks,
+    why_no_matcher,
+)
 from engine.ports.extensions import HookEvent
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.extensions.hooks.joining import joined
-from engine.extensions.hooks.output import LONGEST_TEXT, verdict_of_program
+from engine.extensions.hooks.output import LONGEST_TEXT, joined, verdict_of_program
 from engine.ports.extensions import HookEvent, HookOutcome, HookPermission, HookReply, HookVerdict
 
 PRE, POST = HookEvent.PRE_TOOL_USE, HookEvent.POST_TOOL_USE

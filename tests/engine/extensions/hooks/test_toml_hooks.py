@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from engine.extensions.hooks.reading import read_hooks
-from engine.extensions.hooks.toml_reading import read_toml_hooks
+from engine.extensions.hooks.definitions import read_hooks, read_toml_hooks
 from engine.ports.extensions import HookEvent
 
 TOML = """\

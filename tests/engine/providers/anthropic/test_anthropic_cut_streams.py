@@ -10,8 +10,8 @@ from engine.machine.messages import Role, StopReason, TextBlock, ToolUseBlock
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, StreamItem
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.providers.anthropic.from_wire import AnthropicReplyBuilder
+from engine.providers.events import EventParser
 from engine.providers.failures import Service
-from engine.providers.sse import EventParser
 from tests.support.loopback import Talk, serve
 from tests.support.loopback_anthropic import recording, start, stop, text, tool
 from tests.support.waiting import PATIENCE

@@ -10,14 +10,15 @@ import pytest
 from genai_prices import data
 
 from engine.machine.messages import Usage
-from engine.providers import prices
+from engine.providers import catalogue
 from engine.providers.catalogue import (
     ESTIMATED_WINDOW,
     SMALLEST_WINDOW,
     describe,
     known_model,
+    load,
+    price,
 )
-from engine.providers.prices import load, price
 from phoenix_tui.models.choice import DEFAULT_MODELS
 from phoenix_tui.wiring.providers import DEFAULT_OPENAI_MODEL
 
@@ -153,11 +154,11 @@ async def test_other_prices_come_from_genai_prices_and_unknown_stays_unknown() -
 async def test_the_own_table_agrees_with_genai_prices() -> None:
     await load("gpt-4.1-nano")
     usage = Usage(1_000, 1_000, 0, 1_000)
-    own = prices._PRICES  # pyright: ignore[reportPrivateUsage] - the table itself is under test
+    own = catalogue._PRICES  # pyright: ignore[reportPrivateUsage] - the table itself is under test
     wrong = {
         name: (cost("x", name, usage), looked)
         for name in own
-        if (looked := prices._looked_up("openai" if name.startswith("gpt") else "anthropic", name, usage)) is None
+        if (looked := catalogue._looked_up("openai" if name.startswith("gpt") else "anthropic", name, usage)) is None
         or round(looked, 9) != cost("x", name, usage)
     }
     assert wrong == {}
@@ -165,7 +166,7 @@ async def test_the_own_table_agrees_with_genai_prices() -> None:
 
 def test_looking_at_a_known_model_imports_no_price_library() -> None:
     code = (
-        "import sys; from engine.providers.prices import price; from engine.machine.messages import Usage; "
+        "import sys; from engine.providers.catalogue import price; from engine.machine.messages import Usage; "
         "price('a', 'claude-sonnet-5-5', Usage(1)); price('a', 'other', Usage(1)); print('genai_prices' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.machine.messages import Usage
-from engine.providers.catalogue import describe
-from engine.providers.hosting import is_hosted, runs_free
-from engine.providers.prices import load, price
+from engine.providers.catalogue import describe, is_hosted, load, price, runs_free
 
 MILLION = Usage(1_000_000, 0)
 

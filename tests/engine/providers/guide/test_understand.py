@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from engine.providers.guide.requests import (
+from engine.providers.guide.understand import (
     CountLines,
     CountTo,
     Courtesy,
@@ -24,8 +24,8 @@ from engine.providers.guide.requests import (
     Summarize,
     ThinkRequest,
     WriteRequest,
+    understand,
 )
-from engine.providers.guide.understand import understand
 
 SENTENCES: list[tuple[str, GuideRequest | None]] = [
     ("hello", SmallTalk(Courtesy.HELLO)),

@@ -11,9 +11,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from engine.providers.addresses import is_straight
-from engine.providers.connection import tls_context
-from engine.providers.direct_transport import DirectTransport
+from engine.providers.direct_transport import DirectTransport, tls_context
 from engine.providers.http_transport import (
     ConnectTimeout,
     HttpTransport,
@@ -21,6 +19,7 @@ from engine.providers.http_transport import (
     ReadTimeout,
     TransportError,
     Unsendable,
+    is_straight,
 )
 from engine.providers.httpx_transport import HttpxTransport
 from tests.support.loopback import CERTIFICATE, Answer, Loopback, Talk, serve

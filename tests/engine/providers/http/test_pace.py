@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.providers.pace import MERGE_SECONDS, STEADY_READS, ReadPace
+from engine.providers.http import MERGE_SECONDS, STEADY_READS, ReadPace
 from tests.support.clocks import SteppedClock
 
 

@@ -16,11 +16,11 @@ import pytest
 
 from engine.machine.messages import Role, TextBlock
 from engine.ports import ModelMessage, ModelReply, ModelRequest, Provider, ProviderError
-from engine.providers.addresses import is_loopback
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
-from engine.providers.connection import tls_context
+from engine.providers.direct_transport import tls_context
 from engine.providers.failures import Service, retry_after_seconds
 from engine.providers.http import HttpService
+from engine.providers.http_transport import is_loopback
 from engine.providers.httpx_transport import new_client
 from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiCompatibleSettings
 from tests.support import loopback_anthropic, loopback_openai
@@ -60,7 +60,7 @@ def test_importing_every_provider_loads_nothing_heavy() -> None:
     code = (
         "import sys\n"
         "import engine.providers.anthropic, engine.providers.openai_compatible, tests.support.scripted_provider\n"
-        "import engine.providers.catalogue, engine.providers.prices\n"
+        "import engine.providers.catalogue, engine.providers.catalogue\n"
         "from engine.providers.anthropic import AnthropicProvider, AnthropicSettings\n"
         "AnthropicProvider(AnthropicSettings(api_key='k'))\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules])"

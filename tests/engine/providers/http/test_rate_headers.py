@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.ports import RateLimit, Unit
-from engine.providers.rate_headers import LONGEST_RESET, limits_in, seconds_until
+from engine.providers.http import LONGEST_RESET, limits_in, seconds_until
 
 NOW = 1_795_000_000.0  # 2026-11-18T11:06:40Z
 

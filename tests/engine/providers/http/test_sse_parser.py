@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.providers.bounds import MOST_EVENT
-from engine.providers.sse import EventParser
+from engine.providers.events import EventParser
+from engine.providers.http_transport import MOST_EVENT
 
 STREAM = (
     "\ufeffdata: first\n\n"

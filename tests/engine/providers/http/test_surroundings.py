@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from engine.ports import ProviderError
-from engine.providers.connection import tls_context
-from engine.providers.direct_transport import DirectTransport
+from engine.providers.direct_transport import DirectTransport, tls_context
 from engine.providers.failures import Service
 from engine.providers.http import HttpService
 from engine.providers.http_transport import HttpTransport, Misconfigured

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.ports import TextDelta, ToolCallDelta
-from engine.providers.local.reply_reader import CutCall, ModelCallsTool, ReplyReader, SpokenReply
+from engine.providers.local.from_wire import CutCall, ModelCallsTool, ReplyReader, SpokenReply
 
 
 def read(*pieces: str) -> tuple[ReplyReader, str]:

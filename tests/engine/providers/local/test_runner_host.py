@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.providers.local.host import ProgramEnded, RunnerHost
+from engine.providers.local.server import ProgramEnded, RunnerHost
 from tests.support.plain_runner import PlainRunner
 from tools.contract import Sandbox
 

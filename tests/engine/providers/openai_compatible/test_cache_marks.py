@@ -10,8 +10,8 @@ import pytest
 from engine.machine.messages import Block, Role, TextBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError
 from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiCompatibleSettings
-from engine.providers.openai_compatible.cache_marks import with_marks
 from engine.providers.openai_compatible.dialect import Dialect, learned
+from engine.providers.openai_compatible.to_wire import with_marks
 from tests.support.loopback import serve
 from tests.support.loopback_openai import DONE, chunk, plays
 from tools.contract import JsonValue

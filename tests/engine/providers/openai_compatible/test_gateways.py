@@ -12,7 +12,7 @@ import pytest
 from engine.machine.messages import Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, Usage
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
-from engine.providers.bounds import seconds_named
+from engine.providers.http_transport import seconds_named
 from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiCompatibleSettings
 from tests.support.loopback import Loopback, Talk, serve
 from tests.support.loopback_openai import DONE, call, chunk, plays, refuses

@@ -11,7 +11,7 @@ import pytest
 from engine.machine.messages import Role, TextBlock
 from engine.ports import ModelMessage, ModelRequest, ProviderError
 from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiCompatibleSettings
-from engine.providers.openai_compatible.nearest_models import nearest_models
+from engine.providers.openai_compatible.client import nearest_models
 from tests.support.loopback import Talk, serve
 from tests.support.loopback_openai import refuses
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from engine.machine.messages import Role, TextBlock
 from engine.ports import ModelMessage, ModelRequest, ProviderNotice, StreamItem
 from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiCompatibleSettings
-from engine.providers.openai_compatible.openai_effort import EffortParameter, efforts_of, parameter_of
+from engine.providers.openai_compatible.dialect import EffortParameter, efforts_of, parameter_of
 from engine.run_options import Effort
 from tests.support.loopback import Loopback, serve
 from tests.support.loopback_openai import DONE, chunk, plays, refuses

@@ -12,11 +12,10 @@ from msgspec import convert
 from engine.machine.messages import Block, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage, ModelReply, ModelRequest, UsageTold
 from engine.providers.anthropic.to_wire import request_body as anthropic_body
-from engine.providers.carried import carry
 from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiCompatibleSettings
-from engine.providers.openai_compatible.dialect import Dialect
-from engine.providers.openai_compatible.schema_profile import fitted_schema
+from engine.providers.openai_compatible.dialect import Dialect, fitted_schema
 from engine.providers.openai_compatible.to_wire import request_body
+from engine.providers.wire import carry
 from engine.run_options import Effort
 from phoenix_tui.config.presets import PRESETS
 from tests.support.loopback import Talk, serve

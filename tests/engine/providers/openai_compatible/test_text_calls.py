@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from engine.machine.messages import StopReason, TextBlock, ThinkingBlock, ToolUseBlock, text_in
 from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta
 from engine.providers.failures import Service
+from engine.providers.openai_compatible.answer_text import CallSpotter
 from engine.providers.openai_compatible.from_wire import OpenAiReplyBuilder
-from engine.providers.openai_compatible.text_calls import CallSpotter
 from tests.support.loopback_openai import call
 from tools.contract import JsonObject, ToolClass, ToolSpec
 

@@ -14,7 +14,7 @@ from engine.ports.models import GrowingValues, common_start
 from engine.providers.anthropic import to_wire as claude
 from engine.providers.openai_compatible import to_wire as openai
 from engine.providers.openai_compatible.dialect import Dialect
-from engine.providers.written import Written
+from engine.providers.wire import Written
 from tests.support.loopback_anthropic import TINY_PNG
 
 IMAGES = {"i": ImageBytes("image/png", TINY_PNG)}

@@ -1,14 +1,15 @@
-"""skill: loads the text of a skill into the conversation."""
+"""Skills for the model: the list in the system prompt, the tool `skill`, and the search by words."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from engine.extensions.bodies import Body, asked_rules, body_of, with_outputs, wrapped
-from engine.extensions.skill_search import FROM, found_skills
+from engine.machine.views import CHARACTERS_PER_TOKEN
 from engine.ports.extensions import Catalogue, Invocable, Invocables
 from tools.arguments import Arguments, object_schema
 from tools.contract import (
@@ -22,7 +23,32 @@ from tools.contract import (
     ToolSpec,
 )
 from tools.failure import explain, failed
-from tools.wording import one_line
+from tools.wording import counted, one_line
+
+FROM: Final = 16
+"""Skills from which the tool can search."""
+MOST_FOUND: Final = 10
+LONGEST: Final = 300
+"""Characters of a description."""
+LONGEST_QUERY: Final = 1_000
+NONE: Final = "No skill has these words. Try others, or one word alone."
+
+
+def found_skills(skills: Iterable[Invocable], query: str) -> str:
+    """The best matches, a line each: most of the words first, and words of a name before those of a description."""
+    words = query.lower()[:LONGEST_QUERY].split()
+    ranked = [(score, one) for one in skills if one.for_models and (score := _score(one, words))]
+    ranked.sort(key=lambda pair: (-pair[0], pair[1].name))
+    lines = [one_line(f"{one.name}: {one.description}", LONGEST) for _, one in ranked[:MOST_FOUND]]
+    if left := len(ranked) - len(lines):
+        lines.append(f"and {left} more; use more words")
+    return "\n".join(lines) or NONE
+
+
+def _score(skill: Invocable, words: Iterable[str]) -> int:
+    name, meaning = skill.name.lower(), skill.description.lower()
+    return sum(3 if word in name else 2 if word in meaning else 0 for word in words)
+
 
 NAME: Final = "skill"
 MOST_IN_ENUM: Final = 50
@@ -128,3 +154,56 @@ def _task(skill: Invocable, text: str) -> JsonObject:
     """The task of a sub-agent, with the profile and model that the skill names."""
     task: JsonObject = {"task": f"Follow this skill, and report the result.\n\n{text}"}
     return {**task, **({"profile": skill.agent} if skill.agent else {})}
+
+
+LONGEST_ENTRY: Final = 1_536
+"""Characters of one skill."""
+SHARE: Final = 0.02
+"""Part of the window that the list may fill."""
+UNKNOWN_WINDOW: Final = 128_000
+PREAMBLE: Final = (
+    "Skills are instructions for particular kinds of task; here is the name of each, and what it is for. When a task "
+    "is one of these, load its skill with the tool skill before you begin, and follow it. Load none that does not fit."
+)
+"""Text above the list."""
+
+
+def skill_list(skills: Sequence[Invocable], window: int, used: Mapping[str, float]) -> str:
+    """Lines for the skills that a model may load, by name; empty without any.
+
+    Beyond the share of the window those that were used least recently are named alone, and the last of them not at
+    all. Equal skills, window and uses give an equal text.
+    """
+    offered = sorted((skill for skill in skills if skill.for_models), key=lambda skill: skill.name)
+    if not offered:
+        return ""
+    room = int((window or UNKNOWN_WINDOW) * SHARE * CHARACTERS_PER_TOKEN) - len(PREAMBLE)
+    names = _fitting([skill.name for skill in offered], room)
+    room -= sum(len(name) + 1 for name in names)
+    whole: dict[str, str] = {}
+    for skill in sorted(
+        (one for one in offered if one.name in names), key=lambda one: (-used.get(one.name, 0.0), one.name)
+    ):
+        line = _line(skill)
+        if (more := len(line) - len(skill.name)) <= room:
+            whole[skill.name] = line
+            room -= more
+    lines = [whole.get(name, name) for name in names]
+    if left := len(offered) - len(names):
+        lines.append(f"and {counted(left, 'more skill')} without room for a name here; the tool finds them by search")
+    return "\n".join((PREAMBLE, *lines))
+
+
+def _fitting(names: Sequence[str], room: int) -> list[str]:
+    """The first names that fit."""
+    found: list[str] = []
+    for name in names:
+        room -= len(name) + 1
+        if room < 0:
+            break
+        found.append(name)
+    return found
+
+
+def _line(skill: Invocable) -> str:
+    return one_line(f"{skill.name}: {skill.description}", LONGEST_ENTRY) if skill.description else skill.name
