@@ -1,4 +1,4 @@
-"""Settings: precedence, checks and what a project may do."""
+"""Settings of every layer: keys, values, tables of config.toml and filters of models."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from phoenix_tui.cli.findings import Health
+from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.config.load import Layer, environment_layer, flag_layer, merge, parse_layer, user_layer
+from phoenix_tui.config.provider_tables import admits
 from phoenix_tui.config.settings import KEYS, ConfigError, ProviderSettings, in_words
-from phoenix_tui.config.settings_tables import LEAST_MEGABYTES, megabytes
+from phoenix_tui.config.settings_tables import LEAST_MEGABYTES, WebSettings, megabytes
+from phoenix_tui.wiring.backend import search_findings, search_service
+from tools.web.search_services import ConfiguredSearch
 
 PATH = Path("/home/u/config.toml")
 
@@ -197,3 +202,136 @@ def test_hooks_stand_in_the_users_file_alone(tmp_path: Path) -> None:
     assert parse_layer(text, tmp_path / "config.toml", project=False).values == {}
     with pytest.raises(ConfigError, match="unknown key 'hooks'"):
         parse_layer(text, tmp_path / "config.toml", project=True)
+
+
+FILE = Path("/home/u/config.toml")
+
+
+def web(text: str) -> WebSettings | None:
+    return parse_layer(text, FILE, project=False).web
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", None),
+        (
+            '[web]\nsearch = "brave"',
+            WebSettings("brave", "https://api.search.brave.com/res/v1/web/search", "BRAVE_API_KEY"),
+        ),
+        (
+            '[web]\nsearch = "tavily"\nkey_env = "MY_API_KEY"',
+            WebSettings("tavily", "https://api.tavily.com/search", "MY_API_KEY"),
+        ),
+        (
+            '[web]\nsearch = "searxng"\nurl = "http://localhost:8888"',
+            WebSettings("searxng", "http://localhost:8888/search"),
+        ),
+        (
+            '[web]\nsearch = "searxng"\nurl = "https://s.example.com/my/search"',
+            WebSettings("searxng", "https://s.example.com/my/search"),
+        ),
+        (
+            '[web]\nsearch = "brave"\nurl = "http://127.0.0.1:1/x"',
+            WebSettings("brave", "http://127.0.0.1:1/x", "BRAVE_API_KEY"),
+        ),
+    ],
+)
+def test_a_table_is_read(text: str, expected: WebSettings | None) -> None:
+    assert web(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("web = 1", "config.toml:1: 'web' must be a table"),
+        ("[web]", "config.toml:1: .web. needs 'search', one of brave, searxng, tavily"),
+        ('[web]\nsearch = "google"', "config.toml:2: .web. needs 'search'"),
+        ('[web]\nsearch = "searxng"', "config.toml:1: 'url' in .web. must be the http"),
+        ('[web]\nsearch = "searxng"\nurl = "ftp://x"', "config.toml:3: 'url' in .web. must be"),
+        ('[web]\nsearch = "searxng"\nurl = "http://["', "config.toml:3: 'url' in .web. must be"),
+        ('[web]\nsearch = "searxng"\nurl = "http://x:99999"', "config.toml:3: 'url' in .web. must be"),
+        ('[web]\nsearch = "searxng"\nurl = "http://u:p@x"', "config.toml:3: 'url' in .web. cannot hold"),
+        ('[web]\nsearch = "brave"\nurl = "http://far.example.com"', "config.toml:3: the key of brave is not sent"),
+        ('[web]\nsearch = "searxng"\nurl = "http://x"\nkey_env = "A"', "config.toml:4: searxng takes no key"),
+        ('[web]\nsearch = "brave"\nkeys = "A"', "config.toml:3: unknown key 'keys' in .web."),
+        ("[web]\nsearch = 5", "config.toml:2: 'search' in .web. must be text"),
+        ('[web]\nsearch = "brave"\nkey_env = "A\\u001b"', "config.toml:3: 'key_env' in .web. must be text on one line"),
+    ],
+)
+def test_a_wrong_table_names_file_line_and_fix(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        web(text)
+
+
+def test_a_project_cannot_name_a_service() -> None:
+    with pytest.raises(ConfigError, match=r"unknown key 'web'\. A project can set"):
+        parse_layer('[web]\nsearch = "searxng"\nurl = "http://evil.example"', FILE, project=True)
+
+
+def test_the_table_is_part_of_the_settings() -> None:
+    user = parse_layer('[web]\nsearch = "brave"', FILE, project=False)
+    settings = merge(user, Layer(), Layer(), Layer())
+    assert settings.web == user.web
+
+
+def test_a_service_needs_its_key_and_never_shows_it() -> None:
+    wanted = WebSettings("brave", "https://api.example.com", "BRAVE_API_KEY")
+    without, with_key = Credentials({}, {}), Credentials({"BRAVE_API_KEY": "sk-brave"}, {})
+    assert search_service(wanted, without) is None
+    assert search_findings(wanted, without)[0].text == "brave has no key; set BRAVE_API_KEY"
+    assert search_findings(wanted, without)[0].health is Health.NOTE
+    service = search_service(wanted, with_key)
+    assert isinstance(service, ConfiguredSearch)
+    assert service.key == "sk-brave"
+    assert "sk-brave" not in repr(service)
+    assert "sk-brave" in with_key.secrets()
+    stored = search_service(wanted, Credentials({}, {"brave": "sk-stored"}))
+    assert isinstance(stored, ConfiguredSearch)
+    assert stored.key == "sk-stored"
+
+
+def test_searxng_needs_none() -> None:
+    wanted = WebSettings("searxng", "http://localhost:8888/search")
+    assert isinstance(search_service(wanted, Credentials({}, {})), ConfiguredSearch)
+
+
+def parsed(value: str) -> tuple[str, ...]:
+    text = f'[providers.work]\nbase_url = "https://gateway.example/v1"\nmodels = {value}\n'
+    return parse_layer(text, Path("config.toml"), project=False).providers[0].models
+
+
+@pytest.mark.parametrize(
+    ("patterns", "model", "shown"),
+    [
+        ((), "anything", True),
+        (("z-ai/*",), "z-ai/glm-4.7", True),
+        (("z-ai/*",), "other/glm", False),
+        (("z-ai/*", "!*:free"), "z-ai/glm:free", False),
+        (("!*:free",), "z-ai/glm", True),
+        (("!*:free", "z-ai/*"), "z-ai/glm:free", False),
+        (("Z-AI/GLM-4.?",), "z-ai/glm-4.7", True),
+        (("gpt-[45]*",), "gpt-5.2", True),
+        (("[",), "[", True),
+    ],
+)
+def test_a_pattern_admits_and_one_with_a_mark_leaves_out(patterns: tuple[str, ...], model: str, shown: bool) -> None:
+    assert admits(patterns, model) is shown
+
+
+def test_a_pattern_of_many_stars_ends_at_once() -> None:
+    assert not admits(("*a" * 90 + "*b",), "a" * 10_000)
+
+
+def test_patterns_are_read_from_the_table_of_a_provider() -> None:
+    assert parsed('["z-ai/*", "!*:free"]') == ("z-ai/*", "!*:free")
+    assert parsed("[]") == ()
+
+
+LONG, MANY = f'["{"x" * 201}"]', "[" + '"a",' * 101 + "]"
+
+
+@pytest.mark.parametrize("value", ['"z-ai/*"', "5", "[5]", '[""]', '["!"]', LONG, MANY])
+def test_what_is_no_list_of_patterns_is_refused_with_an_example(value: str) -> None:
+    with pytest.raises(ConfigError, match=r"config.toml:3: 'models' must be a list of at most 100 patterns, such as"):
+        parsed(value)

@@ -1,4 +1,4 @@
-"""`phoenix doctor` names each instruction file that is there and left out, with the reason."""
+"""Imports of instruction files, and files of instructions that do not count or not whole."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from phoenix_tui.config.imports import import_names
 from phoenix_tui.config.instructions import instruction_faults
 from phoenix_tui.config.project import find_project
 from phoenix_tui.config.trust import TrustFile
@@ -92,3 +93,37 @@ async def test_the_doctor_names_it_with_a_rule_of_the_user(tmp_path: Path) -> No
     phoenix.home.mkdir(exist_ok=True)
     (phoenix.home / "rules.toml").write_text('deny = ["read_file(AGENTS.md)"]\n')
     assert await said() == [f"{path} is not used: a rule denies to read it."]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("\ufeff@a.md", ["a.md"]),
+        ("see @My\\ Docs/r.md.", ["My Docs/r.md"]),
+        ("    @code.md", []),
+        ("text\n\n    @code.md\n\n\t@more.md\n@b.md", ["b.md"]),
+        ("text\n    @goes-on.md", ["goes-on.md"]),
+        ("- item\n\n    @in-item.md", ["in-item.md"]),
+        ("```\n@code.md\n```\n`@span.md` @c.md", ["c.md"]),
+    ],
+)
+def test_names_are_found_outside_code(text: str, names: list[str]) -> None:
+    assert list(import_names(text)) == names
+
+
+def test_a_missing_file_is_named_and_a_person_is_not(tmp_path: Path) -> None:
+    (tmp_path / "CLAUDE.md").write_text("@nope.md @nope.md @ann @scope/package @there.md\n")
+    (tmp_path / "there.md").write_text("x")
+    found = find_project(tmp_path)
+    assert found.missing == ((tmp_path / "CLAUDE.md", "nope.md"),)
+    assert [file.path.name for file in found.instructions()] == ["CLAUDE.md", "there.md"]
+
+
+@pytest.mark.parametrize("name", [".claude/CLAUDE.md", "GEMINI.md"])
+def test_instructions_for_other_programs_are_read_where_there_are_none_of_ours(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("Do.")
+    assert [file.path for file in find_project(tmp_path).instructions()] == [path]
+    (tmp_path / "AGENTS.md").write_text("Mine.")
+    assert [file.path.name for file in find_project(tmp_path).instructions()] == ["AGENTS.md"]
