@@ -118,7 +118,7 @@ def die_after(harness: EngineHarness, moves: int) -> None:
             die()
         return committed
 
-    harness.store.commit = counted  # type: ignore[method-assign] # dies where told, else the real one
+    harness.store.commit = counted  # type: ignore[assignment, method-assign] # dies where told, else the real one
 
 
 async def main(home: Path, stage: str) -> None:

@@ -85,7 +85,7 @@ class World:
         self.said_before_esc: int | None = None
         """None while a reply that came before Esc is being stored."""
         self._commit = harness.store.commit
-        harness.store.commit = self.commit  # type: ignore[method-assign] # fails where told, else the real one
+        harness.store.commit = self.commit  # type: ignore[assignment, method-assign] # fails where told, else the real one
 
     async def commit(self, move: Move) -> Committed:
         if move.conversation_id in self.failing:

@@ -111,7 +111,7 @@ async def meeting(home: Path, begin: str = "begin one") -> AsyncGenerator[Meetin
             here.hushed |= any(isinstance(write, SuppressWakes) for write in move.writes)
             return committed
 
-        harness.store.commit = watched  # type: ignore[method-assign] # when Esc is stored
+        harness.store.commit = watched  # type: ignore[assignment, method-assign] # when Esc is stored
         yield here
 
 

@@ -181,7 +181,7 @@ async def test_a_hint_that_comes_too_late_is_read_all_the_same(tmp_path: Path) -
                 await sub_agents.hint(move.conversation_id, "look at b too")  # its text is complete
             return await commit(move)
 
-        harness.store.commit = slowly  # type: ignore[method-assign] # a hint right before the end
+        harness.store.commit = slowly  # type: ignore[assignment, method-assign] # a hint right before the end
         await parent.say("begin")
         await gate.wait()
         await sub_agents.finished(parent.id)
