@@ -19,7 +19,7 @@ from tests.support.journeys import calls
 from tests.support.loopback import serve
 from tests.support.program import ESC
 from tests.support.web_searching import search_reply
-from tools.git.worktree_names import FOLDER
+from tools.git.repository import FOLDER
 
 MODELS: Final = ("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5", "claude-sonnet-4-5")
 PREFERRED: Final = {

@@ -29,8 +29,8 @@ from tools.contract import (
     ToolSpec,
 )
 from tools.failure import explain, failed
+from tools.files.location import spill_name, spills_of
 from tools.files.own_files import make_folder
-from tools.files.spills import spill_name, spills_of
 from tools.job_board import Caller, JobBoard
 from tools.process.programs import find_program
 from tools.refusals import refusal_note

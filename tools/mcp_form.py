@@ -21,7 +21,7 @@ from tools.mcp_form_fields import (
     read_field,
     value_of,
 )
-from tools.mcp_host.addresses import host_of, is_plain_address
+from tools.mcp_host.protocol import host_of, is_plain_address
 from tools.wording import one_line
 
 MOST_FIELDS: Final = 10

@@ -31,8 +31,8 @@ from tools.contract import (
     ToolSpec,
 )
 from tools.failure import failed
+from tools.files.location import spill_name, spills_of
 from tools.files.own_files import make_folder, read_own
-from tools.files.spills import spill_name, spills_of
 from tools.mcp_host.protocol import Content, ImagePart, Part, TextPart
 
 SHOWN: Final = 4_000

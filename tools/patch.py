@@ -10,11 +10,8 @@ from msgspec import Struct
 from tools.arguments import Arguments, object_schema
 from tools.contract import JsonObject, ToolClass, ToolContext, ToolInputError, ToolOutput, ToolRequest, ToolSpec
 from tools.failure import ToolFailure
-from tools.files.changing import change_file, change_request, foresee_change
-from tools.files.content import TextContent
-from tools.files.edits import FileEdit, Operation, apply_edits
-from tools.files.formatting import TextFormatter
-from tools.files.ledger import ReadLedger
+from tools.files.content import FileEdit, Operation, TextContent, apply_edits
+from tools.files.writing import ReadLedger, TextFormatter, change_file, change_request, foresee_change
 
 _EDIT_SCHEMA = object_schema(
     {

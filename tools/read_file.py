@@ -15,10 +15,8 @@ from tools.arguments import Arguments, object_schema
 from tools.contract import JsonObject, ToolClass, ToolContext, ToolOutput, ToolRequest, ToolSpec
 from tools.failure import ToolFailure, explain, failed
 from tools.files.content import PROBE_BYTES, is_binary
-from tools.files.ledger import ReadLedger, Version
-from tools.files.location import Location, admit, resolve, shown
-from tools.files.opening import opened_file
-from tools.files.spills import spills_of
+from tools.files.location import Location, admit, opened_file, resolve, shown, spills_of
+from tools.files.writing import ReadLedger, Version
 from tools.wording import counted
 
 MOST_LINES = 2000

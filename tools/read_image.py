@@ -21,8 +21,7 @@ from tools.contract import (
     ToolSpec,
 )
 from tools.failure import ToolFailure, explain, failed
-from tools.files.location import Location, admit, resolve, shown
-from tools.files.opening import opened_file
+from tools.files.location import Location, admit, opened_file, resolve, shown
 
 MOST_BYTES = 50 * 1024 * 1024
 

@@ -10,8 +10,7 @@ from tools.ask_user import AskUser
 from tools.bash import Bash
 from tools.contract import ImageReader, ProcessRunner, Tool
 from tools.exit_plan import ExitPlan
-from tools.files.formatting import TextFormatter
-from tools.files.ledger import ReadLedger
+from tools.files.writing import ReadLedger, TextFormatter
 from tools.job_board import JobBoard
 from tools.job_tools import JobKill, JobOutput
 from tools.list_files import ListFiles

@@ -29,8 +29,7 @@ from tools.contract import (
     ToolSpec,
 )
 from tools.failure import ToolFailure, explain, failed
-from tools.files.location import admit, resolve, shown
-from tools.files.spills import spills_of
+from tools.files.location import admit, resolve, shown, spills_of
 from tools.files.walking import WalkedFiles, matcher, walk
 from tools.process.programs import find_program
 from tools.searching.matches import BINARY, FoundLine, parse, render

@@ -26,12 +26,20 @@ from tools.contract import (
     ToolSpec,
 )
 from tools.failure import ToolFailure, failed
-from tools.web.addresses import PublicReach, Reach, WebAddress, parse_url
-from tools.web.contract import WebModel
-from tools.web.fetching import FetchedPage, Redirected, fetch
-from tools.web.known_links import ANSWERED, numbered, one_line_title, shared_addresses, unnumbered
-from tools.web.page_cache import PageCache
-from tools.web.page_text import PageText, is_image, page_text
+from tools.web.contract import ANSWERED, WebModel, numbered, one_line_title, shared_addresses, unnumbered
+from tools.web.fetching import (
+    FetchedPage,
+    PageCache,
+    PageText,
+    PublicReach,
+    Reach,
+    Redirected,
+    WebAddress,
+    fetch,
+    is_image,
+    page_text,
+    parse_url,
+)
 
 NAME: Final = "web_fetch"
 MOST_CHARACTERS: Final = 100_000

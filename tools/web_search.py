@@ -21,8 +21,7 @@ from tools.contract import (
     ToolSpec,
 )
 from tools.failure import ToolFailure, failed
-from tools.web.contract import WebFindings, WebQuery, WebSource
-from tools.web.known_links import numbered, one_line_title, unnumbered
+from tools.web.contract import WebFindings, WebQuery, WebSource, numbered, one_line_title, unnumbered
 from tools.wording import counted, one_line
 
 NAME: Final = "web_search"

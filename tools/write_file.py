@@ -9,10 +9,8 @@ from msgspec import Struct
 
 from tools.arguments import Arguments, object_schema
 from tools.contract import JsonObject, ToolClass, ToolContext, ToolOutput, ToolRequest, ToolSpec
-from tools.files.changing import change_file, change_request, foresee_change
 from tools.files.content import TextContent
-from tools.files.formatting import TextFormatter
-from tools.files.ledger import ReadLedger
+from tools.files.writing import ReadLedger, TextFormatter, change_file, change_request, foresee_change
 
 _SCHEMA = object_schema(
     {

@@ -20,7 +20,7 @@ from engine.ports.profiles import narrower_mode, narrower_sandbox
 from engine.updates import Question
 from tools.call_titles import call_title, tool_label
 from tools.contract import Access, Enforcement, SandboxMode, ToolClass, ToolRequest, ToolSpec
-from tools.files.spills import spills_of
+from tools.files.location import spills_of
 from tools.wording import both_ends, one_line
 
 MOST_TIMES: Final = 3

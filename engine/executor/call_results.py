@@ -22,8 +22,7 @@ from tools.clean import reveal_name
 from tools.contract import DiffDisplay, Sandbox, ToolClass, ToolOutput, ToolRequest, ToolSpec
 from tools.edit_checks import EditCheck, check_lines, check_text
 from tools.failure import ToolFailure
-from tools.files.location import Location, shown
-from tools.files.opening import opened_file
+from tools.files.location import Location, opened_file, shown
 from tools.lsp.contract import CheckPlace, EditBegun
 from tools.wording import one_line
 

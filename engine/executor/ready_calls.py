@@ -31,7 +31,7 @@ from tools.contract import JsonObject, PathOrder, Sandbox, Tool, ToolContext, To
 from tools.foreign_names import NATIVE, WITHOUT, native_name
 from tools.process.programs import program_facts
 from tools.tool_search import NAME as TOOL_SEARCH
-from tools.web.known_links import known_text
+from tools.web.contract import known_text
 from tools.wording import one_line
 
 LOADED: Final = "It is already loaded, with the same text; follow it as it stands above."

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tools.git.pointers import first_line, named_folder
-from tools.git.repository import has_repository
+from tools.git.repository import first_line, has_repository, named_folder
 
 
 def project_of(working_dir: Path) -> Path:

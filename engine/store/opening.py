@@ -17,8 +17,8 @@ from engine.diagnostics import Diagnostics
 from engine.store.faults import DamagedDatabase, NewerDatabase, fresh_beside
 from engine.store.migrations import APPLICATION_ID, BASELINE, MIGRATIONS, VERSION, Migration, migrate, version_of
 from engine.store.ownership import is_lock_held
+from tools.files.location import spill_name
 from tools.files.own_files import close_to_others, make_folder, new_file, sync_file, sync_folder
-from tools.files.spills import spill_name
 
 
 class Remains(Struct, frozen=True):

@@ -27,7 +27,7 @@ from engine.updates import Update
 from phoenix_tui.features.custom_commands import CustomCommand
 from tools.clean import clean, reveal_name
 from tools.contract import JsonValue
-from tools.files.diff import unified_lines
+from tools.files.content import unified_lines
 from tools.files.own_files import read_regular
 
 AgentFollower = Callable[[ConversationApi, AgentFacts, Update], None]

@@ -201,7 +201,7 @@ def make_parts(path: Path, display: DiffDisplay) -> FileEditToolCallContent:
 
 
 def _hunks(diff: str) -> list[_Hunk]:
-    """The parts of a unified diff of `tools/files/diff.py`."""
+    """The parts of a unified diff of `tools/files/content.py`."""
     lines = diff.split("\n")
     starts = [at for at, line in enumerate(lines) if line.startswith("@@ -")]
     return [_hunk(lines[first:last]) for first, last in pairwise([*starts, len(lines)])]

@@ -34,8 +34,8 @@ from phoenix_tui.config.trust import Trust, TrustFile
 from tools.clean import reveal_name
 from tools.contract import ToolInputError
 from tools.files.content import is_binary
-from tools.files.globs import compiled
 from tools.files.own_files import open_own, read_regular
+from tools.files.walking import compiled
 from tools.git.repository import has_repository
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from phoenix_tui.config.load import line_of
 from tools.files.own_files import MOST_SETTINGS, read_text
-from tools.lsp.definitions import LanguageServer
-from tools.lsp.table import KNOWN_SERVERS
+from tools.lsp.definitions import KNOWN_SERVERS, LanguageServer
 
 MOST_TABLES: Final = 50
 LONGEST_COMMAND: Final = 4_096

@@ -128,7 +128,7 @@ class TrustFile(Struct, frozen=True):
 
     def changes(self, project: Project) -> str:
         """Changes since the last answer, as a unified diff (FAULTS 64)."""
-        from tools.files.diff import unified_lines  # noqa: PLC0415 - the first frame has no use for it
+        from tools.files.content import unified_lines  # noqa: PLC0415 - the first frame has no use for it
 
         entry = self._entries().get(str(project.folder))
         before = entry.texts if entry is not None else {}

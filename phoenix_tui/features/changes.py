@@ -20,9 +20,8 @@ from engine.ports.files import Coverage, FileChange, FileKind, FilesError, FileS
 from engine.rewind.values import Changed, RewindPoint
 from tools.clean import clean_line
 from tools.contract import DiffDisplay, ProcessRunner
-from tools.files.content import TextContent, is_binary
-from tools.files.diff import diff_display
-from tools.git.reading import open_repository
+from tools.files.content import TextContent, diff_display, is_binary
+from tools.git.commands import open_repository
 
 if TYPE_CHECKING:
     from engine.api.engine import RewindApi

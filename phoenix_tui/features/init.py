@@ -20,12 +20,11 @@ from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.models.choice import GUIDE
 from tools.clean import clean, clean_line
 from tools.failure import ToolFailure, explain
-from tools.files.atomic import replace_file
-from tools.files.diff import diff_display
+from tools.files.content import diff_display
 from tools.files.location import Location
 from tools.files.own_files import read_regular
 from tools.files.walking import walk
-from tools.files.writing import read_existing
+from tools.files.writing import read_existing, replace_file
 from tools.wording import counted, one_line
 
 if TYPE_CHECKING:

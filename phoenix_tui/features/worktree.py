@@ -17,13 +17,9 @@ from phoenix_tui.features.front_end import FrontEnd, Option
 from phoenix_tui.features.trust import folder_in_view
 from phoenix_tui.text.worktree_text import count_uncommitted, facts_of, repository_beside
 from tools.clean import reveal_name
-from tools.git.failure import GitFailure
-from tools.git.making import Made, make_worktree
-from tools.git.merging import merge_worktree
-from tools.git.removing import remove_worktree
-from tools.git.standing import Standing, standing_of, standings
-from tools.git.undoing import undo_worktree
-from tools.git.worktree_names import PREFIX
+from tools.git.ending import Standing, merge_worktree, remove_worktree, standing_of, standings
+from tools.git.making import Made, make_worktree, undo_worktree
+from tools.git.repository import PREFIX, GitFailure
 from tools.slugs import slug_of
 from tools.wording import counted
 

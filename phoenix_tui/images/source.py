@@ -22,7 +22,7 @@ from phoenix_tui.images.graphics import CellSize, GraphicsProtocol, known_way
 from phoenix_tui.terminal.output import PLACEHOLDER
 from tools.contract import ImageRejected
 from tools.files.own_files import read_own
-from tools.images.previewing import Previewer, PreviewKind, PreviewOrder
+from tools.images.decoder import Previewer, PreviewKind, PreviewOrder
 from tools.shedding import SheddingOrder, shedding
 
 _HALF: Final = "▀"

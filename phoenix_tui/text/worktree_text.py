@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from phoenix_tui.text.labels import short_path
 from tools.clean import clean_line
-from tools.git.worktree_names import FOLDER, PREFIX
+from tools.git.repository import FOLDER, PREFIX
 from tools.wording import counted
 
 if TYPE_CHECKING:
-    from tools.git.standing import Standing
+    from tools.git.ending import Standing
 
 LONGEST_BRANCH: Final = 24
 """Cells of a branch with its sign in the title row."""

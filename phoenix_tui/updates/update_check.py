@@ -22,9 +22,7 @@ from phoenix_tui.cli.names import VERSION
 from phoenix_tui.config.shared_files import locked
 from tools.failure import ToolFailure
 from tools.files.own_files import MOST_SETTINGS, read_text, write_file
-from tools.web.addresses import Reach
-from tools.web.chosen_hosts import ChosenReach, chosen_address
-from tools.web.fetching import HttpAnswer, HttpAsk, ask
+from tools.web.fetching import ChosenReach, HttpAnswer, HttpAsk, Reach, ask, chosen_address
 
 NAME: Final = "phoenix-tui"
 FROM_FOLDER: Final = "Phoenix was installed from a folder or an address, not from a package index"

@@ -60,7 +60,7 @@ from phoenix_tui.wiring.trace_export import open_trace_export
 from phoenix_tui.wiring.trust_board import project_sources
 from tools.clock import SYSTEM_CLOCK
 from tools.contract import ProcessRunner, Tool
-from tools.files.ledger import ReadLedger
+from tools.files.writing import ReadLedger
 from tools.images.decoder import ImageDecoder
 from tools.process.link import ZygoteLink
 from tools.process.start import Processes, start_processes

@@ -40,10 +40,10 @@ from phoenix_tui.wiring.trust_board import project_sources, source_findings
 from phoenix_tui.wiring.update_watch import update_findings
 from tools.clean import reveal_line
 from tools.contract import Enforcement
-from tools.files.home_links import folders_cut_short
+from tools.files.protected import folders_cut_short
 from tools.git.checkouts import repository_of, worktrees
-from tools.git.failure import GitFailure
-from tools.mcp_host.launch import missing
+from tools.git.repository import GitFailure
+from tools.mcp_host.link import missing
 from tools.process.programs import find_program
 from tools.process.supervision import NO_PROC, lacks_proc
 from tools.wording import counted

@@ -21,8 +21,8 @@ from phoenix_tui.wiring.start_facts import chosen_sandbox
 from tools.clean import clean_line
 from tools.contract import Enforcement, PathOrder, Sandbox, SandboxMode, ToolContext
 from tools.edit_checks import EditCheck
-from tools.files.formatting import Formatted
 from tools.files.own_files import MOST_SETTINGS, read_regular
+from tools.files.writing import Formatted
 from tools.lsp.contract import CheckPlace, EditBegun, LanguageServerState, LanguageServerView
 from tools.process.start import Processes
 from tools.refusals import reason_words
@@ -44,7 +44,7 @@ LONGEST_WORDS: Final = 200
 
 
 class UserFormatters:
-    """Implements `tools.files.formatting.TextFormatter`; the tables are read with an edit after they changed."""
+    """Implements `tools.files.writing.TextFormatter`; the tables are read with an edit after they changed."""
 
     def __init__(
         self, file: Path, environment: Mapping[str, str], processes: Processes, answers: AllowedFolders

@@ -13,8 +13,8 @@ from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.setup import check_folder
 from phoenix_tui.features.worktree import fork_place, worktree_at_start
 from phoenix_tui.wiring.copy_source import source_of_copy
-from tools.git.failure import GitFailure
 from tools.git.making import Made
+from tools.git.repository import GitFailure
 from tools.process.start import ProcessSettings, start_processes
 
 

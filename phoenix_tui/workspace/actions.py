@@ -24,8 +24,8 @@ from phoenix_tui.text.agent_text import leaving_question, running
 from phoenix_tui.widgets.welcome_panel import GUIDE
 from phoenix_tui.workspace.external_editor import edit_outside, with_changes
 from phoenix_tui.workspace.sending import fit_running_line, give_back
+from tools.files.location import spills_of
 from tools.files.own_files import write_file
-from tools.files.spills import spills_of
 
 if TYPE_CHECKING:
     from engine.api.conversation import TerminalApi

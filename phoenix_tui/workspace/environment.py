@@ -228,8 +228,8 @@ class Environment:
             title.heading = replace(title.heading, branch=branch)
 
     async def _sign_of(self, folder: Path) -> str:
-        from tools.git.failure import GitFailure  # noqa: PLC0415 - not before the first frame
-        from tools.git.standing import standing_of  # noqa: PLC0415 - as above
+        from tools.git.ending import standing_of  # noqa: PLC0415 - as above
+        from tools.git.repository import GitFailure  # noqa: PLC0415 - not before the first frame
 
         try:
             found = await standing_of(self._services.runner, folder)

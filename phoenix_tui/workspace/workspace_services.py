@@ -26,7 +26,7 @@ from phoenix_tui.workspace.onboarding import Welcoming
 from phoenix_tui.workspace.sending import Sending
 from tools.clean import clean_line
 from tools.contract import SandboxMode
-from tools.images.previewing import Previewer
+from tools.images.decoder import Previewer
 
 if TYPE_CHECKING:
     from textual.signal import Signal

@@ -19,7 +19,7 @@ from engine.records import PermissionMode
 from tests.support.engine import EngineHarness, PlainImages, engine_harness
 from tests.support.scripted_provider import Reply, Script, ScriptedProvider, Text
 from tools.contract import ToolContext
-from tools.files.ledger import ReadLedger
+from tools.files.writing import ReadLedger
 from tools.read_file import ReadFile
 from tools.read_image import ReadImage
 from tools.write_file import WriteFile

@@ -14,7 +14,7 @@ from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tests.support.language_servers import CLEAN, WRONG, checks_in, scripted
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.contract import DiffDisplay
-from tools.files.ledger import ReadLedger
+from tools.files.writing import ReadLedger
 from tools.patch import Patch
 from tools.write_file import WriteFile
 

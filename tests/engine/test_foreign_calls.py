@@ -13,7 +13,7 @@ from engine.records import PermissionMode
 from tests.support.engine import StubTool, engine_harness
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.contract import Tool, ToolClass
-from tools.files.ledger import ReadLedger
+from tools.files.writing import ReadLedger
 from tools.list_files import ListFiles
 from tools.read_file import ReadFile
 

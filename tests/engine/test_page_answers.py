@@ -20,7 +20,7 @@ from tests.support.storage import query
 from tests.support.web_pages import NamedReach, page, serve_pages
 from tests.support.web_searching import MODEL, QUIET, Searching, calls, says, searching
 from tools.clock import SYSTEM_CLOCK
-from tools.web.page_cache import PageCache
+from tools.web.fetching import PageCache
 from tools.web_fetch import WebFetch
 
 CHEAP = replace(QUIET, cheap_model="anthropic/claude-haiku-5-5")

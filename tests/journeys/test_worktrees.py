@@ -13,7 +13,7 @@ from tests.support.journeys import rows, says
 from tests.support.loopback import serve
 from tests.support.program import program
 from tests.support.waiting import typing_guard
-from tools.git.worktree_names import FOLDER
+from tools.git.repository import FOLDER
 
 
 @pytest.mark.pty

@@ -16,10 +16,9 @@ from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.worktree import fork_into_worktree, worktree_name
 from tests.support.git_repositories import git, repository
 from tests.support.plain_runner import PlainRunner
+from tools.git.ending import remove_worktree, standing_of
 from tools.git.making import make_worktree
-from tools.git.removing import remove_worktree
-from tools.git.standing import standing_of
-from tools.git.worktree_names import FOLDER
+from tools.git.repository import FOLDER
 
 
 @dataclass

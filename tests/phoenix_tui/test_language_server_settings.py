@@ -11,7 +11,7 @@ from phoenix_tui.config.allowed_folders import AllowedFolders
 from phoenix_tui.config.language_servers import read_tables
 from phoenix_tui.config.load import parse_layer
 from phoenix_tui.config.settings import ConfigError
-from tools.lsp.table import KNOWN_SERVERS
+from tools.lsp.definitions import KNOWN_SERVERS
 
 
 def tables(tmp_path: Path, text: str) -> tuple[dict[str, object], tuple[str, ...]]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from phoenix_tui.widgets.blocks.diff_rows import MOST_STEPS, DiffRow, compare_lines, diff_rows, mark_runs
 from tools.comparing import LONGEST_NAME, MatchingBlock, Steps, match_blocks, near_names
-from tools.files.diff import diff_display, unified_lines
+from tools.files.content import diff_display, unified_lines
 
 WORDS = st.lists(st.sampled_from("aab "), max_size=12)
 FEW = 5_000

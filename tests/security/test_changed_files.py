@@ -16,8 +16,8 @@ from tests.support.sandboxes import CONFINED, home
 from tests.support.waiting import poll
 from tools.contract import Command
 from tools.files.self_starting import is_self_starting
-from tools.process.kept_files import MOST_CONTENT
 from tools.process.start import Processes, ProcessSettings, start_processes
+from tools.process.starting_files import MOST_CONTENT
 from tools.services import ServiceCommand
 
 STARTING = [

@@ -50,7 +50,7 @@ from tests.support.loopback import Talk, serve
 from tests.support.loopback_anthropic import TINY_PNG
 from tests.support.program import CTRL_D, program
 from tools.files.own_files import is_open_to_all, make_folder, new_file, open_file, remove_parts, write_file
-from tools.process.capture import Spill
+from tools.process.output import Spill
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes of POSIX")
 SECRET = "what was said"
@@ -327,19 +327,18 @@ def test_a_new_file_takes_no_name_that_is_there_and_a_failed_one_leaves_nothing(
 ELSEWHERE = {
     "engine/store/__init__.py": "links below a folder of mkdtemp, to images that cannot be written",
     "tools/files/own_files.py": "the one place",
-    "tools/files/opening.py": "folders of the user's project, made by a tool",
-    "tools/files/atomic.py": "files of the user's project, written by a tool",
+    "tools/files/location.py": "folders of the user's project, made by a tool",
+    "tools/files/writing.py": "files of the user's project, written by a tool",
     "engine/rewind/snapshots/safe_files.py": "files of the user's project, put back",
     "engine/rewind/snapshots/restoring.py": "as above",
     "tools/git/making.py": "a worktree and git's own files about it, in the user's repository",
     "tools/git/checkouts.py": "as above",
-    "tools/git/included.py": "as above",
-    "tools/git/references.py": "as above",
+    "tools/git/commands.py": "as above",
     "tools/process/placeholders.py": "in the user's project, in the place of what must not appear there",
     "tools/process/scratch.py": "below a folder of mkdtemp, which is closed to others",
     "tools/process/sandbox.py": "as above",
     "tools/process/probe.py": "as above",
-    "tools/process/kept_files.py": "files of the user's project, put back as they were before a command",
+    "tools/process/starting_files.py": "files of the user's project, put back as they were before a command",
     "tools/process/workspace_watch.py": "a file without a name in the user's project, for the time of its file system",
     "tools/process/server_home.py": "folders below one of own_files.py, which are mounted over the home folder",
     "tools/process/caches.py": "caches of the user's programs, in the user's home folder",

@@ -12,8 +12,8 @@ from engine.records import PermissionMode
 from phoenix_tui.cli.setup import wide_folder
 from tests.support.sandboxes import home, sandbox
 from tools.contract import Enforcement, SandboxMode, ToolClass, ToolRequest, ToolSpec
-from tools.files import home_links
-from tools.files.home_links import folders_cut_short, linked_from_home
+from tools.files import protected
+from tools.files.protected import folders_cut_short, linked_from_home
 
 EDIT = ToolSpec("write_file", "", {}, ToolClass.EDIT)
 
@@ -70,7 +70,7 @@ def test_links_in_caches_in_the_workspace_and_in_plain_folders_do_not_count(tmp_
 
 
 def test_a_hidden_folder_full_of_data_hides_no_link_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(home_links, "MOST_IN_ONE", 20)
+    monkeypatch.setattr(protected, "MOST_IN_ONE", 20)
     place, work = tmp_path.resolve() / "home", tmp_path.resolve() / "work"
     for n in range(30):
         (place / f".a/{n}/{n}").mkdir(parents=True)
@@ -86,7 +86,7 @@ def test_a_look_at_a_home_folder_that_runs_out_of_entries_names_what_it_left(
     for name in (".a/b", ".c/d", ".e"):
         (tmp_path / name).mkdir(parents=True)
     assert folders_cut_short(tmp_path) == []
-    monkeypatch.setattr(home_links, "MOST_ENTRIES", 9)
+    monkeypatch.setattr(protected, "MOST_ENTRIES", 9)
     assert folders_cut_short(tmp_path) == [".a", ".c"]
 
 

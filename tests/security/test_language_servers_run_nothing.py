@@ -14,7 +14,7 @@ from tests.support.git_repositories import empty_repository
 from tests.support.loopback import serve
 from tests.support.loopback_agents import calls, says
 from tests.support.outside import folder_outside_temp
-from tools.lsp.table import KNOWN_SERVERS
+from tools.lsp.definitions import KNOWN_SERVERS
 
 FOLDERS = (".venv/bin", "venv/bin", "node_modules/.bin", "bin")
 FILES = {"python": "a.py", "typescript": "a.ts", "go": "a.go", "rust": "a.rs", "shellscript": "a.sh", "json": "a.json"}

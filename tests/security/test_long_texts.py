@@ -20,7 +20,7 @@ from phoenix_tui.widgets.markdown_rows import markdown_rows
 from phoenix_tui.widgets.transcript.model import NEWEST, LiveThinking
 from tools.clean_pieces import clean_words
 from tools.failure import ToolFailure
-from tools.files.edits import MOST_COMPARED, FileEdit, Operation, apply_edits
+from tools.files.content import MOST_COMPARED, FileEdit, Operation, apply_edits
 
 SIZE = 500_001
 UNITS = (

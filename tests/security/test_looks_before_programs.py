@@ -22,9 +22,8 @@ from tools.contract import UNCONFINED, Command
 from tools.process.folder_index import stamp_at
 from tools.process.git_traps import find_armed, find_armed_parts
 from tools.process.helper import Helper, HelperFailed
-from tools.process.known_commits import References
 from tools.process.start import Processes, ProcessSettings, start_processes
-from tools.process.workspace_look import MOST_WORKSPACES
+from tools.process.workspace_look import MOST_WORKSPACES, References
 from tools.process.workspace_watch import WorkspaceWatch
 from tools.services import ServiceCommand
 
@@ -310,7 +309,7 @@ def test_with_more_references_than_are_looked_at_none_counts(
     looked: Looked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watch, _ = looked
-    monkeypatch.setattr("tools.process.known_commits.MOST_TIPS", 5)
+    monkeypatch.setattr("tools.process.workspace_look.MOST_TIPS", 5)
     run_outside(tmp_path, "git init -q .")
     refer(tmp_path, range(9), OLD)
     watch.end(watch.begin(tmp_path, (tmp_path,)))

@@ -15,7 +15,7 @@ from engine.permissions.unreadable import DeniedFiles
 from tests.support.git_repositories import empty_repository
 from tools.contract import PathOrder
 from tools.process import git_control, programs
-from tools.process.secrets import key_places
+from tools.process.private_home import key_places
 
 
 def test_options_beyond_the_bound_may_hide_the_words_of_a_rule() -> None:

@@ -15,8 +15,7 @@ import pytest
 from tests.support.outside import folder_outside_temp
 from tests.support.sandboxes import sandbox
 from tests.support.waiting import poll
-from tools.process.claims import Journal
-from tools.process.placeholders import Placeholders, is_left_over
+from tools.process.placeholders import Journal, Placeholders, is_left_over
 
 CHILD = """
 import sys, time

@@ -19,8 +19,8 @@ from tests.support.sandboxes import CONFINED, sandbox
 from tests.support.waiting import poll_blocking
 from tools.bash import Bash
 from tools.contract import ToolClass, ToolContext, ToolRequest, ToolSpec
-from tools.files.spills import spills_of
-from tools.process.sockets import bound_sockets
+from tools.files.location import spills_of
+from tools.process.private_home import bound_sockets
 
 READ = ToolSpec("read_file", "", {}, ToolClass.READ)
 SAYS = "echo a-key-of-this-project; head -c 300000 /dev/zero | tr '\\0' x"

@@ -14,10 +14,9 @@ import pytest
 from phoenix_tui.features.changes import uncommitted
 from tests.support.git_repositories import git, repository
 from tests.support.plain_runner import PlainRunner
-from tools.git import reading
-from tools.git.reading import GitReader
+from tools.git import commands
+from tools.git.commands import GitReader, GitWriter
 from tools.git.repository import find_repository
-from tools.git.writing import GitWriter
 
 
 class _Server(ThreadingHTTPServer):
@@ -81,7 +80,7 @@ async def test_no_look_and_no_change_of_phoenix_asks_it(
     """Older versions of git do not know the variable: then the git folder without settings holds alone."""
     if not knows_the_variable:
         for name in ("GIT_NO_LAZY_FETCH", "GIT_ALLOW_PROTOCOL"):
-            monkeypatch.delitem(reading.ALONE, name)
+            monkeypatch.delitem(commands.ALONE, name)
     found = find_repository(partial)
     assert found is not None
     await uncommitted(PlainRunner(), partial)

@@ -28,8 +28,8 @@ from tests.support.engine import PlainImages, StubTool, engine_harness, until
 from tests.support.plain_runner import PlainRunner
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.contract import Access, Enforcement, ImageRejected, JsonObject, SandboxMode, Tool
-from tools.files.ledger import ReadLedger
 from tools.files.protected import SECRET_PLACES, SHELL_FILES, is_secret, secret_paths
+from tools.files.writing import ReadLedger
 from tools.list_files import ListFiles
 from tools.patch import Patch
 from tools.read_file import ReadFile

@@ -22,7 +22,7 @@ from tools.job_board import Caller
 from tools.process import scratch
 from tools.process.caches import BELOW_HOME, cache_folders
 from tools.process.plan import BUBBLEWRAP
-from tools.process.secrets import key_places
+from tools.process.private_home import key_places
 from tools.process.zygote import wire
 
 

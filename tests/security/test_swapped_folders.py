@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from tests.support.left_behind import local_watch
 from tools.process.folder_index import stamp_at
-from tools.process.kept_files import ChangedAgainError, Kept, put_back, read_kept, remove_folders, write_beneath
+from tools.process.starting_files import ChangedAgainError, Kept, put_back, read_kept, remove_folders, write_beneath
 
 SEEN = 5
 """Times that each state of the folder must have been met."""

@@ -26,8 +26,8 @@ from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tests.support.waiting import PATIENCE, poll
 from tools.contract import SandboxMode, Tool, ToolContext
-from tools.files.ledger import ReadLedger
 from tools.files.location import resolve
+from tools.files.writing import ReadLedger
 from tools.patch import Patch
 from tools.read_file import ReadFile
 from tools.write_file import WriteFile

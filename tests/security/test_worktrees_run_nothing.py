@@ -12,10 +12,8 @@ from tests.security.test_repository_git import HOOKS, as_config, keys
 from tests.support.git_repositories import commit, git, repository
 from tests.support.plain_runner import PlainRunner
 from tools.contract import ProcessRunner
+from tools.git.ending import merge_worktree, remove_worktree, standing_of
 from tools.git.making import make_worktree
-from tools.git.merging import merge_worktree
-from tools.git.removing import remove_worktree
-from tools.git.standing import standing_of
 from tools.process.start import ProcessSettings, start_processes
 
 

@@ -63,7 +63,7 @@ def _cleaning(text: str) -> None:
 def _diffs(text: str) -> None:
     from phoenix_tui.widgets.blocks.diff import diff_block  # noqa: PLC0415 - as above
     from tools.contract import DiffDisplay  # noqa: PLC0415 - as above
-    from tools.files.diff import diff_display  # noqa: PLC0415 - as above
+    from tools.files.content import diff_display  # noqa: PLC0415 - as above
 
     diff_block(diff_display("a.py", text, text[::-1]), 100, is_open=True)
     lines = [text[at : at + 990].replace("\n", " ") for at in range(0, len(text), 990)]
@@ -73,7 +73,7 @@ def _diffs(text: str) -> None:
 
 def _edits(text: str) -> None:
     from tools.failure import ToolFailure  # noqa: PLC0415 - as above
-    from tools.files.edits import FileEdit, Operation, apply_edits  # noqa: PLC0415 - as above
+    from tools.files.content import FileEdit, Operation, apply_edits  # noqa: PLC0415 - as above
 
     for old in (f"{text[: SIZE // 2]}\x01", "\n".join([*(f"{line} " for line in text.split("\n")), "zz"])):
         try:

@@ -16,8 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from tests.support.waiting import PATIENCE, poll
-from tools.mcp_host.launch import command
-from tools.mcp_host.lines import decode_event, encode
+from tools.mcp_host.link import command, decode_event, encode
 from tools.mcp_host.protocol import (
     AnyEvent,
     AnyRequest,

@@ -15,8 +15,8 @@ from tools.contract import UNCONFINED, Command, Enforcement, Finished, Report, S
 from tools.job_board import Caller
 from tools.process.bubblewrap import bubblewrap
 from tools.process.plan import BUBBLEWRAP
-from tools.process.runner import SupervisedRunner
 from tools.process.start import Processes, ProcessSettings, start_processes
+from tools.process.supervision import SupervisedRunner
 from tools.process.zygote import landlock, wire
 
 CONFINED = Sandbox(SandboxMode.WORKSPACE, network=False)

@@ -12,7 +12,7 @@ from engine.ports import ModelMessage, ModelReply, ModelRequest, Provider, Strea
 from tests.support.plain_runner import PlainRunner
 from tools.bash import Bash
 from tools.contract import Captured, Command, Finished, JobInfo, ProcessRunner, Report, Tool, ToolContext, ToolOutput
-from tools.files.ledger import ReadLedger
+from tools.files.writing import ReadLedger
 from tools.job_board import Caller
 from tools.list_files import ListFiles
 from tools.patch import Patch

@@ -10,7 +10,7 @@ from tests.support.plain_runner import PlainRunner
 from tests.support.tools import MemoryJobs
 from tools.bash import BashInput
 from tools.contract import JsonObject, ToolInputError
-from tools.files.ledger import ReadLedger
+from tools.files.writing import ReadLedger
 from tools.images.decoder import ImageDecoder
 from tools.list_files import ListFilesInput
 from tools.patch import PatchInput

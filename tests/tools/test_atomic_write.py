@@ -15,7 +15,7 @@ SIZE = 300_000
 WRITER = """
 import sys
 from pathlib import Path
-from tools.files.atomic import replace_file
+from tools.files.writing import replace_file
 from tools.files.location import Location
 location = Location(Path(sys.argv[1]), ("target",), "target")
 print("ready", flush=True)

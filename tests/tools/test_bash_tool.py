@@ -22,7 +22,7 @@ from tools.contract import (
     TerminalDisplay,
     ToolInputError,
 )
-from tools.files.spills import spills_of
+from tools.files.location import spills_of
 
 
 def bash(folder: Path, runner: ProcessRunner | None = None, jobs: MemoryJobs | None = None) -> Bash:

@@ -13,8 +13,8 @@ import pytest
 from tests.support.tools import context_in, use
 from tools.contract import DiffDisplay, JsonObject, ToolInputError, ToolRequest
 from tools.failure import ToolFailure
-from tools.files.edits import FileEdit, Operation, apply_edits
-from tools.files.ledger import ReadLedger
+from tools.files.content import FileEdit, Operation, apply_edits
+from tools.files.writing import ReadLedger
 from tools.patch import Patch
 from tools.read_file import ReadFile
 from tools.write_file import WriteFile

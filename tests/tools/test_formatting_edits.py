@@ -9,8 +9,7 @@ from msgspec import Struct, field
 
 from tests.support.tools import use
 from tools.contract import DiffDisplay, ToolContext
-from tools.files.formatting import CHANGED_SINCE, Formatted
-from tools.files.ledger import ReadLedger
+from tools.files.writing import CHANGED_SINCE, Formatted, ReadLedger
 from tools.patch import Patch
 from tools.read_file import ReadFile
 from tools.write_file import WriteFile

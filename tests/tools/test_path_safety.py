@@ -14,11 +14,8 @@ from tests.support.plain_runner import PlainRunner
 from tests.support.tools import context_in, use, use_with
 from tools.contract import JsonObject, Tool
 from tools.failure import ToolFailure
-from tools.files.atomic import replace_file
-from tools.files.ledger import ReadLedger
-from tools.files.location import Location, admit, resolve
-from tools.files.opening import opened_file
-from tools.files.spills import spills_of
+from tools.files.location import Location, admit, opened_file, resolve, spills_of
+from tools.files.writing import ReadLedger, replace_file
 from tools.list_files import ListFiles
 from tools.patch import Patch
 from tools.read_file import ReadFile

@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.tools import use, use_with
 from tools.contract import ToolRequest
-from tools.files.ledger import ReadLedger
-from tools.files.names import quoted, unquoted
+from tools.files.location import quoted, unquoted
+from tools.files.writing import ReadLedger
 from tools.list_files import ListFiles
 from tools.patch import Patch
 from tools.read_file import ReadFile

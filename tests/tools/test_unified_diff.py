@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.files.diff import diff_display
+from tools.files.content import diff_display
 
 TEXT = st.lists(st.sampled_from(["a", "b", "c", "", "dd"]), max_size=14).map("\n".join)
 

@@ -1,4 +1,4 @@
-"""Working trees of a repository, and the places of those that Phoenix makes; all read without git."""
+"""Worktrees that Phoenix made, as git lists them, and commits that keep their contents."""
 
 from __future__ import annotations
 
@@ -14,12 +14,18 @@ import msgspec
 from msgspec import Struct
 
 from tools.clean import reveal_name
-from tools.files.own_files import read_regular
-from tools.git.failure import GitFailure
-from tools.git.pointers import first_line, named_folder
-from tools.git.references import BRANCHES, is_name
-from tools.git.repository import Repository, find_repository, read_small
-from tools.git.worktree_names import FOLDER, PREFIX
+from tools.files.own_files import read_file, read_regular, write_file
+from tools.git.commands import BRANCHES, GitWriter, is_name, read_reference, set_reference
+from tools.git.repository import (
+    FOLDER,
+    PREFIX,
+    GitFailure,
+    Repository,
+    find_repository,
+    first_line,
+    named_folder,
+    read_small,
+)
 
 RECORD: Final = "phoenix.json"
 GONE: Final = ".removed"
@@ -192,3 +198,51 @@ def _names_back(own: Path, common: Path, pointer: Path) -> bool:
         return False
     named = own / back
     return named.name == ".git" and Path(os.path.realpath(named.parent)) == Path(os.path.realpath(pointer.parent))
+
+
+LARGEST: Final = 256 * 1024 * 1024
+"""Bytes of an index: some two million files."""
+REMOVED: Final = "refs/phoenix/removed/"
+WHO: Final = {
+    "GIT_AUTHOR_NAME": "Phoenix",
+    "GIT_AUTHOR_EMAIL": "phoenix@localhost",
+    "GIT_COMMITTER_NAME": "Phoenix",
+    "GIT_COMMITTER_EMAIL": "phoenix@localhost",
+}
+MESSAGE: Final = "Uncommitted changes of a worktree that was removed"
+
+
+async def keep_changes(writer: GitWriter, name: str, untracked: tuple[str, ...]) -> None:
+    """Keep the changes of tracked files and these untracked ones. Raises GitFailure."""
+    repository = writer.repository
+    index = home_of(repository) / MAKING / f"{name}.index"  # where no command in the worktree can put a link
+    write_file(index, read_file(repository.own / "index", LARGEST, follow=False))
+    try:
+        changed = await writer.run("diff-files", "--name-only", "--ignore-submodules=all", "-z", index=index)
+        names = [*filter(None, changed.split("\0")), *untracked]
+        listed = b"".join(os.fsencode(each) + b"\0" for each in names)
+        await writer.run("update-index", "--add", "--remove", "-z", "--stdin", index=index, stdin=listed)
+        tree = await writer.name("write-tree", index=index)
+    finally:
+        with suppress(OSError):
+            index.unlink()
+    before = read_reference(repository.common, f"{REMOVED}{name}")
+    parents = [word for parent in dict.fromkeys((repository.head, before)) if parent for word in ("-p", parent)]
+    commit = await writer.name("commit-tree", *parents, "-m", MESSAGE, tree, environment=WHO)
+    set_reference(repository.common, f"{REMOVED}{name}", commit, before)
+
+
+async def put_back(writer: GitWriter, name: str) -> str:
+    """Put kept changes into a worktree that was just checked out; a sentence, empty where there are none."""
+    repository = writer.repository
+    kept = read_reference(repository.common, f"{REMOVED}{name}")
+    if not kept or kept == repository.head:
+        return ""
+    parent = await writer.attempt("rev-parse", "--verify", "--quiet", f"{kept}^1")
+    if os.fsdecode(parent.captured.head).strip() != repository.head:
+        return f"Changes that were not committed when it was removed are in {REMOVED}{name}; the branch moved since."
+    await writer.run("read-tree", "--reset", "-u", kept)
+    await writer.run("read-tree", "--reset", repository.head)
+    await writer.attempt("update-index", "-q", "--refresh")
+    set_reference(repository.common, f"{REMOVED}{name}", repository.head, kept)
+    return "The changes that were not committed when it was removed are back."

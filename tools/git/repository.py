@@ -1,17 +1,124 @@
-"""Locations of a repository's files, found without git and its configuration (SECURITY V2)."""
+"""Repositories as they lie on disk: where they begin, the files that point to them, their shape; nothing runs git."""
 
 from __future__ import annotations
 
 import os
 import re
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from tools.files.own_files import read_regular
-from tools.git.pointers import first_line
-from tools.git.shape import git_folder_at
+
+LONGEST: Final = 4_096 + 16
+"""Bytes: the longest path that Linux takes, and the word before it."""
+MOST_PARENTS: Final = 200
+"""Parts of a path that are followed, those behind links included."""
+WORD: Final = b"gitdir: "
+
+
+def first_line(path: Path, *, follow: bool = False) -> str:
+    """The first line of a file such as `commondir`, without blanks around it; empty for anything else."""
+    content = read_regular(path, LONGEST, follow=follow) or b""
+    line = content.partition(b"\n")[0].strip()
+    return "" if b"\0" in line else os.fsdecode(line)
+
+
+def named_folder(pointer: Path, *, follow: bool = False) -> str:
+    """The git folder that a `.git` file names, unresolved and perhaps relative; empty for anything else.
+
+    Read as git reads it: the name goes on to the end of the file, lines and blanks included, or to a null byte.
+    """
+    content = read_regular(pointer, LONGEST + 1, follow=follow) or b""
+    if len(content) > LONGEST or not content.startswith(WORD):
+        return ""
+    return os.fsdecode(content.rstrip(b"\r\n").removeprefix(WORD).partition(b"\0")[0])
+
+
+def links_towards(path: Path) -> Iterator[Path]:
+    """Links that lead to the absolute `path`, which need not exist, each by its resolved place."""
+    waiting, here = list(reversed(path.parts[1:])), Path(path.anchor)
+    for _ in range(MOST_PARENTS):
+        if not waiting:
+            return
+        part = waiting.pop()
+        if part == "..":
+            here = here.parent
+            continue
+        try:
+            target = Path(os.readlink(here / part))  # noqa: PTH115 - raises ValueError for a null byte as well
+        except (OSError, ValueError):
+            here /= part
+            continue
+        yield here / part
+        waiting += reversed(target.parts[1:] if target.is_absolute() else target.parts)
+        here = Path(target.anchor) if target.is_absolute() else here
+
+
+HEAD: Final = "HEAD"
+LONGEST_HEAD: Final = 256
+"""Bytes of HEAD that git looks at."""
+_HEAD: Final = re.compile(rb"ref:\s*refs/|[0-9a-fA-F]{40}")
+
+
+def is_git_folder(folder: Path) -> bool:
+    """True where git takes `folder` itself for a git folder: HEAD is valid, objects and refs exist in it or behind
+    `commondir`.
+    """
+    if not is_head(folder / HEAD):
+        return False
+    common = folder / first_line(folder / "commondir", follow=True)
+    return os.access(common / "objects", os.X_OK) and os.access(common / "refs", os.X_OK)
+
+
+def may_be_git_folder(folder: Path) -> bool:
+    """True where git takes `folder` for a git folder, or may do so elsewhere: through a link such as `/proc/self/cwd`
+    it sees other files than this process, and another mode may be set later.
+    """
+    head = folder / HEAD
+    if not (is_head(head) or head.is_symlink()):
+        return False
+    parts = (folder / "objects", folder / "refs")
+    return os.path.lexists(folder / "commondir") or all(map(os.path.lexists, parts))
+
+
+def is_head(path: Path) -> bool:
+    """True for a HEAD that git takes: a link below `refs`, a reference or the name of an object."""
+    try:
+        status = path.lstat()
+        if stat.S_ISLNK(status.st_mode) and os.readlink(path).startswith("refs/"):  # noqa: PTH115 - a string
+            return True
+    except OSError:
+        return False
+    return _HEAD.match(read_regular(path, LONGEST_HEAD) or b"") is not None
+
+
+def git_folder_at(folder: Path) -> Path | None:
+    """The git folder that git chooses at `folder` without looking further up, unresolved; None where it looks on."""
+    pointer = folder / ".git"
+    try:
+        status: os.stat_result | None = pointer.stat()
+    except (OSError, ValueError):
+        status = None
+    if status is not None and stat.S_ISREG(status.st_mode):
+        target = named_folder(pointer, follow=True)  # git ends with an error where it cannot use the file
+        return folder / target if target and is_git_folder(folder / target) else None
+    if status is not None and is_git_folder(pointer):
+        return pointer
+    return folder if is_git_folder(folder) else None
+
+
+def find_git_folder(folder: Path) -> tuple[Path, Path] | None:
+    """The folder at which git finds a repository from `folder` upwards, and its git folder; None outside of one."""
+    for place in (folder, *folder.parents):
+        found = git_folder_at(place)
+        if found is not None:
+            return place, found
+    return None
+
 
 SMALL: Final = 4096
 """Bytes of a file that holds one line: HEAD, a reference, a pointer."""
@@ -129,3 +236,13 @@ def _packed(common: Path, name: bytes) -> bytes:
         re.MULTILINE,
     )
     return found[1] if found else b""
+
+
+FOLDER: Final = ".phoenix-worktrees"
+"""Folder beside the repository, where nothing that is committed can stand in its place."""
+PREFIX: Final = "phoenix/"
+"""Beginning of the name of every branch that is made with a worktree."""
+
+
+class GitFailure(Exception):
+    """Raised when something cannot be done; the message is one sentence for the user that names the fix."""

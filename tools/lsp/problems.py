@@ -1,13 +1,22 @@
-"""Problems as a language server sends them, made into bounded values."""
+"""Problems of files: read from messages of a server, matched across edits, and reported to the model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, cast
+import errno
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, cast
+from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
 from tools.clean import clean_line
+from tools.contract import Captured, SandboxedStartError
+from tools.edit_checks import CodeProblem, EditCheck
+from tools.lsp.definitions import LanguageServer
+from tools.refusals import reason_words
 
 ERROR: Final = 1
 WARNING: Final = 2
@@ -76,3 +85,207 @@ def _text(value: object, longest: int) -> str:
         return ""
     text = " ".join(clean_line(value[: 4 * longest].encode("utf-8", "replace").decode()).split())
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+METHOD_NOT_FOUND: Final = -32601
+MOST_SECTIONS: Final = 200
+"""Settings that one question may ask for."""
+_LONGEST_URI: Final = 8_192
+
+
+def initialize_params(server: LanguageServer, root: Path) -> dict[str, Any]:
+    """Parameters of `initialize`. There is no process id: in a sandbox Phoenix is not seen and would count as gone."""
+    document: dict[str, Any] = {
+        "synchronization": {"dynamicRegistration": False, "didSave": True},
+        "publishDiagnostics": {"versionSupport": True, "relatedInformation": False},
+    }
+    if server.pulls:
+        document["diagnostic"] = {"dynamicRegistration": False, "relatedDocumentSupport": False}
+    return {
+        "processId": None,
+        "clientInfo": {"name": "phoenix"},
+        "rootUri": root.as_uri(),
+        "rootPath": str(root),
+        "workspaceFolders": workspace_folders(root),
+        "initializationOptions": dict(server.options),
+        "capabilities": {
+            "general": {"positionEncodings": ["utf-32", "utf-8", "utf-16"]},
+            "textDocument": document,
+            "workspace": {
+                "configuration": True,
+                "workspaceFolders": True,
+                "didChangeConfiguration": {"dynamicRegistration": False},
+                "didChangeWatchedFiles": {"dynamicRegistration": False},
+            },
+            "window": {"workDoneProgress": False},
+        },
+    }
+
+
+def workspace_folders(root: Path) -> list[dict[str, str]]:
+    """The one folder of a server."""
+    return [{"uri": root.as_uri(), "name": root.name}]
+
+
+def answer(method: str, params: object, server: LanguageServer, root: Path) -> tuple[bool, object]:
+    """The answer to a question of a server; False where the question is not known."""
+    match method:
+        case "workspace/configuration":
+            return True, _settings(params, server.settings)
+        case "workspace/workspaceFolders":
+            return True, workspace_folders(root)
+        case "workspace/applyEdit":
+            return True, {"applied": False, "failureReason": "Phoenix applies no edits of servers."}
+        case "window/showDocument":
+            return True, {"success": False}
+        case (
+            "client/registerCapability"
+            | "client/unregisterCapability"
+            | "window/workDoneProgress/create"
+            | "window/showMessageRequest"
+            | "workspace/diagnostic/refresh"
+            | "workspace/semanticTokens/refresh"
+            | "workspace/inlayHint/refresh"
+            | "workspace/codeLens/refresh"
+        ):
+            return True, None
+        case _:
+            return False, None
+
+
+def _settings(params: object, settings: Mapping[str, Any]) -> list[Any]:
+    items = cast("dict[str, object]", params).get("items") if isinstance(params, dict) else None
+    wanted = cast("list[object]", items)[:MOST_SECTIONS] if isinstance(items, list) else []
+    return [_section(item, settings) for item in wanted]
+
+
+def _section(item: object, settings: Mapping[str, Any]) -> Any:
+    name = cast("dict[str, object]", item).get("section") if isinstance(item, dict) else None
+    if not isinstance(name, str) or not name:
+        return settings or None
+    found: Any = settings
+    for part in name.split(".")[:20]:
+        if not isinstance(found, Mapping) or part not in found:
+            return None
+        found = cast("Mapping[str, Any]", found)[part]
+    return found
+
+
+def path_of(uri: object) -> str:
+    """The path of a `file://` URI, however it is escaped; empty for another."""
+    if not isinstance(uri, str) or len(uri) > _LONGEST_URI or not uri.startswith("file://"):
+        return ""
+    try:
+        return unquote(urlsplit(uri).path)
+    except ValueError:
+        return ""
+
+
+def column_of(text: str, line: int, character: int, encoding: str) -> int:
+    """The column of a place in characters, from 1; places behind the end of a line are at its end."""
+    found = text.split("\n", line + 1)
+    row = found[line] if line < len(found) else ""
+    match encoding:
+        case "utf-8":
+            return len(row.encode("utf-8", "surrogatepass")[:character].decode("utf-8", "ignore")) + 1
+        case "utf-32":
+            return min(character, len(row)) + 1
+        case _:
+            raw = row.encode("utf-16-le", "surrogatepass")[: 2 * character]
+            return len(raw.decode("utf-16-le", "ignore")) + 1
+
+
+def new_problems(
+    before: Sequence[ServerProblem], after: Sequence[ServerProblem], old: str, new: str
+) -> list[ServerProblem]:
+    """Problems of `after` that were not there before; `old` and `new` are the texts.
+
+    The same problem has the same severity, source, code and message. Where more of a kind are there than before, those
+    that an edit did not touch are the old ones.
+    """
+    known = Counter(problem.kind for problem in before)
+    stays = _untouched(before, old, new)
+    touched: list[ServerProblem] = []
+    for problem in after:
+        if stays[place := (problem.line, problem.kind)] > 0:
+            stays[place] -= 1
+            known[problem.kind] -= 1
+        else:
+            touched.append(problem)
+    found: list[ServerProblem] = []
+    for problem in touched:
+        if known[problem.kind] > 0:
+            known[problem.kind] -= 1
+        else:
+            found.append(problem)
+    return sorted(found, key=lambda one: (one.line, one.character))
+
+
+def _untouched(before: Sequence[ServerProblem], old: str, new: str) -> Counter[tuple[int, tuple[int, str, str, str]]]:
+    """Earlier problems in lines that both texts begin or end with, by their line in the new text."""
+    one, other = old.split("\n"), new.split("\n")
+    head = _equal(one, other)
+    tail = min(_equal(one[::-1], other[::-1]), min(len(one), len(other)) - head)
+    moved = len(other) - len(one)
+    found: Counter[tuple[int, tuple[int, str, str, str]]] = Counter()
+    for problem in before:
+        if problem.line < head:
+            found[problem.line, problem.kind] += 1
+        elif problem.line >= len(one) - tail:
+            found[problem.line + moved, problem.kind] += 1
+    return found
+
+
+def _equal(one: Sequence[str], other: Sequence[str]) -> int:
+    """Lines that both begin with."""
+    for place, (line, counterpart) in enumerate(zip(one, other, strict=False)):
+        if line != counterpart:
+            return place
+    return min(len(one), len(other))
+
+
+MOST_SHOWN: Final = 10
+"""Errors that a result names; the rest is counted."""
+LONGEST_WORDS: Final = 200
+HIDDEN: Final = (
+    "it cannot be started: the sandbox hides {program}, or its interpreter; install it in a folder of Phoenix's PATH"
+)
+
+
+def report_of(name: str, shown: str, found: list[ServerProblem], text: str, encoding: str) -> EditCheck:
+    """The first of the new errors, and counts of all."""
+    errors = [one for one in found if one.severity == ERROR]
+    problems = tuple(
+        CodeProblem(one.line + 1, column_of(text, one.line, one.character, encoding), one.message, one.source, one.code)
+        for one in errors[:MOST_SHOWN]
+    )
+    warnings = sum(one.severity == WARNING for one in found)
+    return EditCheck(name, shown, problems, len(errors), warnings)
+
+
+def start_failure(error: OSError, program: str, *, is_confined: bool) -> str:
+    """The reason why a program cannot be started; a sandbox hides much of the home folder."""
+    if error.errno == errno.ENOENT and is_confined and os.access(program, os.X_OK):
+        return HIDDEN.format(program=program)
+    refused = error.refused if isinstance(error, SandboxedStartError) else ""
+    return f"it cannot be started: {error.strerror or error}{reason_words(refused, '/sandbox changes it')}"
+
+
+def stamp_of(path: Path) -> tuple[int, int]:
+    """Time and size of a file; zeros for one that is gone."""
+    try:
+        status = path.stat()
+    except OSError:
+        return (0, 0)
+    return status.st_mtime_ns, status.st_size
+
+
+def decoded(captured: Captured) -> str:
+    """The end of an output as text."""
+    return (captured.head + captured.tail)[-8_192:].decode("utf-8", "replace")
+
+
+def last_words(captured: Captured) -> str:
+    """The last line of its stderr that says something."""
+    rows = [row for row in map(clean_line, decoded(captured).splitlines()) if row.strip()]
+    return rows[-1][:LONGEST_WORDS] if rows else ""

@@ -1,8 +1,14 @@
-"""Errors of the SDK and of connections as one sentence each; words of a server in them are cleaned and cut."""
+"""Results of single requests: bounded in time and size, spilled to files, or a cause of failure in one sentence."""
 
 from __future__ import annotations
 
-from typing import cast
+import asyncio
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import anyio
 import httpx2
@@ -12,9 +18,44 @@ from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 from pydantic import ValidationError
 
 from tools.clean import clean_line
-from tools.mcp_host.mending import OF_SERVER
-from tools.mcp_host.protocol import ErrorKind, Failure
-from tools.mcp_host.spill import SpillFull
+from tools.mcp_host.guard import OF_SERVER
+from tools.mcp_host.protocol import MOST_SPILLED, PROGRESS_APART, ErrorKind, Failure, Progress
+
+
+class SpillFull(Exception):
+    """The folder holds all it may."""
+
+
+class SpillFolder:
+    """Writes files into a folder that Phoenix made and clears."""
+
+    def __init__(self, path: Path, most: int = MOST_SPILLED) -> None:
+        self.path = path
+        self._most = most
+        self._sizes: dict[str, int] = {}
+
+    def save(self, content: bytes, suffix: str) -> str:
+        """Write a file and return its path; files that Phoenix deleted no longer count.
+
+        Raises:
+            SpillFull: the sum of the files would exceed the limit.
+            OSError: the file cannot be written.
+        """
+        if sum(self._sizes.values()) + len(content) > self._most:
+            self._sizes = {path: size for path, size in self._sizes.items() if Path(path).exists()}
+            if sum(self._sizes.values()) + len(content) > self._most:
+                raise SpillFull(f"{self.path} already holds {self._most >> 20} MB of results")
+        descriptor, path = tempfile.mkstemp(suffix, "result-", self.path)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+        except OSError:
+            with contextlib.suppress(OSError):
+                Path(path).unlink()
+            raise
+        self._sizes[path] = len(content)
+        return path
+
 
 LONGEST_WORDS = 1_000
 
@@ -118,3 +159,84 @@ def cause(error: BaseException) -> str:
 def _first(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     return words(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+
+
+T = TypeVar("T")
+WATCHED_EVERY = 0.25
+"""Seconds between two looks at an open question."""
+_abandoned: set[asyncio.Task[Any]] = set()
+"""Requests whose reply is sent already and that tell their server about the cancel; the set keeps them alive."""
+
+
+async def limited(
+    work: Coroutine[Any, Any, T], *, total: float, idle: float, heard: Callable[[], float], asked: Callable[[], bool]
+) -> T:
+    """The result of `work`; `heard` is the loop's time of the last sign of life, `asked` True while a person is asked.
+
+    Raises:
+        Failed: a limit passed.
+    """
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(work)
+    begun = quiet = loop.time()
+    try:
+        while not task.done():
+            now = loop.time()
+            if asked():
+                await asyncio.wait({task}, timeout=WATCHED_EVERY)
+                begun += loop.time() - now
+                quiet = loop.time()
+                continue
+            rest, silence = total - (now - begun), idle - (now - max(quiet, heard()))
+            if rest <= 0:
+                raise Failed("timeout", f"It took longer than {total:g} s.")
+            if silence <= 0:
+                raise Failed("idle", f"Neither data nor progress came for {idle:g} s.")
+            await asyncio.wait({task}, timeout=min(rest, silence, 1.0))
+        return task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            _abandoned.add(task)
+            task.add_done_callback(_forget)
+
+
+def _forget(task: asyncio.Task[Any]) -> None:
+    _abandoned.discard(task)
+    if not task.cancelled():
+        task.exception()  # read once, so that the loop does not report it
+
+
+class ProgressMeter:
+    """Progress of one request: at most ten events a second, and the last one of several."""
+
+    def __init__(self, number: int, send: Callable[[Progress], None]) -> None:
+        self._number, self._send = number, send
+        self._loop = asyncio.get_running_loop()
+        self._sent = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._newest: Progress | None = None
+        self.last = self._loop.time()
+
+    def note(self, done: float, total: float | None, text: str) -> None:
+        """Note progress of the server."""
+        self.last = self._loop.time()
+        self._newest = Progress(id=self._number, done=done, total=total, text=text)
+        wait = self._sent + PROGRESS_APART - self.last
+        if wait <= 0:
+            self._flush()
+        elif self._timer is None:
+            self._timer = self._loop.call_later(wait, self._flush)
+
+    def close(self) -> None:
+        """Send nothing more."""
+        self._newest = None
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _flush(self) -> None:
+        self._timer = None
+        if self._newest is not None:
+            self._sent = self._loop.time()
+            self._send(self._newest)
+            self._newest = None

@@ -1,20 +1,111 @@
-"""The helper's end of the socket to Phoenix: requests with their descriptors in, messages out, both bounded."""
+"""The socket between Phoenix and the MCP helper: its command, its lines, and the helper's end; needs no SDK."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
+import re
 import socket
 import sys
+import tempfile
 from collections import deque
 from collections.abc import AsyncIterator
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
-from tools.mcp_host.limits import LONGEST_LINE
-from tools.mcp_host.lines import BadLine, decode_request, encode
-from tools.mcp_host.protocol import AnyRequest, Event
+import msgspec
+from msgspec import Struct
+
+from tools.mcp_host.protocol import LONGEST_LINE, LONGEST_MESSAGE, AnyEvent, AnyRequest, Event
+
+M = TypeVar("M")
+_SAFE: Final = re.compile(r"[A-Za-z0-9_-]{1,40}\.json")
+PREFIX: Final = "message-"
+
+
+class Elsewhere(Struct, forbid_unknown_fields=True):
+    """A line in place of a message that is in this file of the spill folder."""
+
+    in_file: str
+
+
+class BadLine(ValueError):
+    """A line that is no message."""
+
+
+@cache
+def _encoder() -> msgspec.json.Encoder:
+    return msgspec.json.Encoder()
+
+
+def encode(message: object, folder: Path) -> bytes:
+    """One line with its end; the reader deletes the file it may name.
+
+    Raises:
+        BadLine: the message is larger than any.
+        OSError: its file cannot be written.
+    """
+    line = _encoder().encode(message)
+    if len(line) < LONGEST_LINE:
+        return line + b"\n"
+    if len(line) > LONGEST_MESSAGE:
+        raise BadLine(f"a message of {len(line)} bytes")
+    descriptor, path = tempfile.mkstemp(".json", PREFIX, folder)  # mode 0600
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(line)
+    return _encoder().encode(Elsewhere(os.path.basename(path))) + b"\n"  # noqa: PTH119 - a name alone
+
+
+@cache
+def _requests() -> msgspec.json.Decoder[AnyRequest]:
+    return msgspec.json.Decoder(AnyRequest)
+
+
+@cache
+def _events() -> msgspec.json.Decoder[AnyEvent]:
+    return msgspec.json.Decoder(AnyEvent)
+
+
+def _decode(line: bytes, folder: Path, decoder: msgspec.json.Decoder[M]) -> M:
+    try:
+        if line.startswith(b'{"in_file"'):
+            line = _from_file(msgspec.json.decode(line, type=Elsewhere).in_file, folder)
+        return decoder.decode(line)
+    except (msgspec.MsgspecError, RecursionError, OSError) as error:
+        raise BadLine(str(error)) from error
+
+
+def _from_file(name: str, folder: Path) -> bytes:
+    if not _SAFE.fullmatch(name) or not name.startswith(PREFIX):
+        raise BadLine("a file name that is none")
+    path = folder / name
+    with path.open("rb") as file:
+        content = file.read(LONGEST_MESSAGE + 1)
+    with contextlib.suppress(OSError):
+        path.unlink()
+    return content
+
+
+def decode_request(line: bytes, folder: Path) -> AnyRequest:
+    """A request of Phoenix.
+
+    Raises:
+        BadLine: it is none.
+    """
+    return _decode(line, folder, _requests())
+
+
+def decode_event(line: bytes, folder: Path) -> AnyEvent:
+    """A message of the helper.
+
+    Raises:
+        BadLine: it is none.
+    """
+    return _decode(line, folder, _events())
+
 
 READ: Final = 64 * 1024
 MOST_DESCRIPTORS: Final = 16
@@ -148,3 +239,25 @@ class Link:
 def _set(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
+
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+BOOT: Final = "import sys; sys.path.append(sys.argv.pop(1)); from tools.mcp_host.__main__ import main; main()"
+"""Isolated (`-I`): no module comes from a working directory, and Phoenix's own folder is the last one searched."""
+
+
+def missing() -> str:
+    """A sentence on what to install; empty where the SDK is installed."""
+    if find_spec("mcp") is not None:
+        return ""
+    return "MCP servers need the extra `mcp`: install phoenix-tui[mcp]."
+
+
+def connecting_command(address: Path, spill: Path) -> tuple[str, ...]:
+    """The helper that connects to a Unix socket, as a supervised program inherits no other descriptor."""
+    return (sys.executable, "-I", "-c", BOOT, str(ROOT), "--connect", str(address), "--spill", str(spill))
+
+
+def command(control: int, spill: Path) -> tuple[str, ...]:
+    """The helper with the descriptor of its socket, which it must inherit, and its spill folder."""
+    return (sys.executable, "-I", "-c", BOOT, str(ROOT), "--socket", str(control), "--spill", str(spill))

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tools.contract import Captured, Finished, OutputSoFar, ProcessesEnded, ProcessStarted, ProgramEnded, Progress
 from tools.process.link import ZygoteLink
 from tools.process.network import NetworkUse, keep_descriptors
-from tools.process.streams import ProgramStreams
+from tools.process.output import ProgramStreams
 from tools.process.zygote.wire import SupervisorRequest
 
 LINES_SIZE = 4096

@@ -12,8 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from tools.files.own_files import read_regular
-from tools.git.pointers import first_line, links_towards, named_folder
-from tools.git.shape import is_git_folder
+from tools.git.repository import first_line, is_git_folder, links_towards, named_folder
 
 FILES: Final = (
     "config",

@@ -17,11 +17,9 @@ from pathlib import Path
 from typing import Final
 
 from tools.clean import reveal_name
-from tools.files.location import Location
-from tools.files.opening import opened_folder
+from tools.files.location import Location, opened_folder
 from tools.files.own_files import read_regular
-from tools.git.pointers import links_towards, named_folder
-from tools.git.shape import is_head, may_be_git_folder
+from tools.git.repository import is_head, links_towards, may_be_git_folder, named_folder
 from tools.process.scratch import PREFIX
 
 MOST_CONFIG: Final = 256 * 1024

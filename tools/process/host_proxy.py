@@ -57,7 +57,7 @@ class ProxyStreams:
         self.claimed = False
         """True once the proxy runs: its owner closes the socket."""
         try:
-            from tools.process.drain import Drain  # noqa: PLC0415 - only a command that reaches a host needs it
+            from tools.process.one_shot import Drain  # noqa: PLC0415 - only a command that reaches a host needs it
 
             self._stderr = Drain(0, STDERR_KEPT)
         except OSError:

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -26,9 +27,24 @@ from tools.process.programs import (
 )
 from tools.process.sandbox import Confinement, SandboxPlaces, SandboxRequest, confine, folder_of_temporary_files
 from tools.process.scratch import Lease
-from tools.process.waiting import to_the_end
 from tools.process.workspace_watch import Left, WorkspaceWatch
 from tools.process.zygote import wire
+
+Result = TypeVar("Result")
+
+
+async def to_the_end(task: asyncio.Task[Result]) -> Result:
+    """Wait for `task` however often the caller is cancelled; the cancellation follows then."""
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError
+    return task.result()
+
 
 BUBBLEWRAP = "bubblewrap"
 NOTHING = Confinement()

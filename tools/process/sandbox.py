@@ -15,19 +15,24 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tools.contract import KeptPlaces, SandboxMode
-from tools.files.home_links import linked_from_home
-from tools.files.protected import PHOENIX_FOLDERS, SHELL_FILES
+from tools.files.protected import PHOENIX_FOLDERS, SHELL_FILES, linked_from_home
 from tools.git.repository import has_repository
 from tools.process import private_home
 from tools.process.caches import cache_folders, make_caches
 from tools.process.folder_index import OTHER_CONTROL
 from tools.process.git_control import GitControl, Guarded, git_control, users_control
 from tools.process.placeholders import Placeholders
-from tools.process.private_home import hidden_entries, private_entries, tool_folders
+from tools.process.private_home import (
+    KEPT,
+    bound_sockets,
+    hidden_entries,
+    key_places,
+    private_entries,
+    socket_folders,
+    tool_folders,
+)
 from tools.process.scratch import Lease, Scratch, scratch_folders
-from tools.process.secrets import key_places
 from tools.process.server_home import ServerHome
-from tools.process.sockets import KEPT, bound_sockets, socket_folders
 from tools.process.workspace_watch import Watched, WorkspaceWatch
 from tools.process.zygote import mount_places
 from tools.process.zygote.mount_places import MountPlace

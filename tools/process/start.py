@@ -21,11 +21,10 @@ from tools.process.jobs import JobTable
 from tools.process.link import ZygoteLink, spawn_zygote
 from tools.process.plan import Planner
 from tools.process.probe import ProcessSupport, describe, find_sandbox
-from tools.process.runner import SupervisedRunner
-from tools.process.supervision import Supervision
+from tools.process.supervision import SupervisedRunner, Supervision
 
 if TYPE_CHECKING:
-    from tools.process.service_runner import SupervisedServices
+    from tools.process.service import SupervisedServices
 
 
 class ProcessSettings(Struct, frozen=True):
@@ -67,7 +66,7 @@ class Processes:
     def services(self) -> SupervisedServices:
         """Programs that Phoenix talks with."""
         if self._services is None:
-            from tools.process.service_runner import SupervisedServices  # noqa: PLC0415 - not before the first frame
+            from tools.process.service import SupervisedServices  # noqa: PLC0415 - not before the first frame
 
             self._services = SupervisedServices(self._supervision)
         return self._services

@@ -14,14 +14,12 @@ from typing import Literal, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tools.contract import Captured, Command, Finished, HostVerdict, Progress, SandboxedStartError
+from tools.contract import Captured, Command, Finished, HostVerdict, Progress, Report, SandboxedStartError
 from tools.process.execution import Execution, NotSupervisedError
 from tools.process.link import ZygoteLink
 from tools.process.network import NetworkServer, NetworkUse
-from tools.process.output import Output
-from tools.process.plan import CommandPlan, Planner
-from tools.process.streams import ProgramStreams
-from tools.process.waiting import to_the_end
+from tools.process.output import Output, ProgramStreams
+from tools.process.plan import CommandPlan, Planner, to_the_end
 from tools.process.zygote.tree import children, kill_below, name_of, send, start_ticks
 
 GIVE_UP = 1.0
@@ -400,3 +398,21 @@ async def _begin(execution: Execution) -> None:
         if not execution.account.supervisor:
             raise NotSupervisedError from None
         await execution.begun.wait()
+
+
+class SupervisedRunner:
+    """Implements `tools.contract.ProcessRunner`."""
+
+    def __init__(self, supervision: Supervision) -> None:
+        self._supervision = supervision
+
+    async def run(self, command: Command, report: Report | None = None) -> Finished:
+        """Run to the end. On cancellation the tree is dead before this returns.
+
+        Raises:
+            OSError: the program cannot be started.
+        """
+        running = await self._supervision.start(command, report)
+        finished = await self._supervision.see_through(running, command.timeout, asyncio.Event())
+        assert finished is not None, "nobody else has the event"
+        return finished

@@ -1,12 +1,215 @@
-"""The screen of a program in a terminal: rows, a cursor, and what leaves them at the top."""
+"""The screen of a program in a terminal: rows of cells with their looks, a cursor, and what leaves at the top."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import groupby
 from typing import Final
 
-from tools.terminal.cells import BLANK, COVERED, CellRow, width_of
-from tools.terminal.look import PLAIN, after_sgr
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tools.clean import MOST_MARKS, hidden
+from tools.terminal.values import TextRun
+
+BLANK: Final = " "
+COVERED: Final = ""
+"""Cell that the wide character before it covers."""
+_NO_WIDTH: Final = frozenset({"Mn", "Me", "Cf", "Cc", "Cs"})
+
+
+@lru_cache(maxsize=4096)
+def width_of(character: str) -> int:
+    """Cells that a character takes: 0, 1 or 2; -1 for one that is never shown."""
+    if unicodedata.category(character) in _NO_WIDTH:
+        return 0
+    if hidden().match(character):
+        return -1
+    return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
+
+
+@lru_cache(maxsize=4096)
+def is_kept(base: str, mark: str) -> bool:
+    """True where a character without width may stand on the cell `base`: it neither hides nor reorders."""
+    if unicodedata.category(mark) in {"Cc", "Cs"} or mark == "\u200d" or len(base) > MOST_MARKS:
+        return False
+    return hidden().search(base + mark) is None
+
+
+class CellRow:
+    """One row of the screen."""
+
+    __slots__ = ("chars", "joined", "looks", "styled")
+
+    def __init__(self, *, joined: bool = False) -> None:
+        self.chars: list[str] = []
+        self.looks: list[str] = []
+        self.joined = joined
+        """True where it goes on the row above: the line was longer than the screen."""
+        self.styled = False
+        """True once a cell may have a look of its own."""
+
+    def put(self, column: int, cells: Sequence[str], look: str) -> None:
+        """Write cells from a column on."""
+        if column > len(self.chars):
+            self.pad(column)
+        end = column + len(cells)
+        self._split(column)
+        self._split(end)
+        self.chars[column:end] = cells
+        self.looks[column:end] = [look] * len(cells)
+        self.styled = self.styled or bool(look)
+
+    def mark(self, column: int, character: str) -> None:
+        """Put a character without width on the cell before a column."""
+        place = min(column, len(self.chars)) - 1
+        if place > 0 and self.chars[place] == COVERED:
+            place -= 1
+        if place >= 0 and is_kept(self.chars[place], character):
+            self.chars[place] += character
+
+    def pad(self, column: int) -> None:
+        """Fill it with blanks up to a column."""
+        missing = column - len(self.chars)
+        self.chars += [BLANK] * missing
+        self.looks += [""] * missing
+
+    def cut(self, column: int) -> None:
+        """Erase from a column on."""
+        self._split(column)
+        del self.chars[column:], self.looks[column:]
+
+    def erase(self, start: int, end: int, look: str = "") -> None:
+        """Put blanks in place of cells that are there."""
+        if end >= len(self.chars) and not look:
+            self.cut(start)
+        elif start < (end := min(end, max(len(self.chars), end if look else 0))):
+            self.put(start, [BLANK] * (end - start), look)
+
+    def delete(self, column: int, count: int) -> None:
+        """Take cells out; those behind move to the left."""
+        self._split(column)
+        self._split(column + count)
+        del self.chars[column : column + count], self.looks[column : column + count]
+
+    def insert(self, column: int, count: int, columns: int) -> None:
+        """Put blanks before a column; what moves beyond the last of `columns` is gone."""
+        self._split(column)
+        if column < len(self.chars):
+            self.chars[column:column] = [BLANK] * count
+            self.looks[column:column] = [""] * count
+            self.cut(columns)
+
+    def text(self, *, whole: bool) -> str:
+        """Return the characters; without `whole` no plain blanks at the end."""
+        end = len(self.chars)
+        while not whole and end and self.chars[end - 1] == BLANK and not self.looks[end - 1]:
+            end -= 1
+        return "".join(self.chars[:end])
+
+    def runs(self, row: int, offset: int) -> list[TextRun]:
+        """Return pieces with a look of their own, as parts of the line `row` from the character `offset` on."""
+        if not self.styled:
+            return []
+        found: list[TextRun] = []
+        place = offset
+        for look, cells in groupby(zip(self.looks, self.chars, strict=True), key=lambda cell: cell[0]):
+            end = place + sum(len(char) for _, char in cells)
+            if look and end > place:
+                found.append(TextRun(row, place, end, look))
+            place = end
+        return found
+
+    def _split(self, column: int) -> None:
+        """Let no wide character stand across the left edge of a column."""
+        if 0 < column < len(self.chars) and self.chars[column] == COVERED:
+            self.chars[column - 1] = self.chars[column] = BLANK
+
+
+MOST_NUMBER: Final = 255
+_ON: Final = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "reverse", 9: "strike"}
+"""Attributes that are kept; blinking and hidden text are not."""
+_OFF: Final = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",), 27: ("reverse",), 29: ("strike",)}
+_COLOURS: Final = frozenset({*range(30, 38), *range(90, 98)})
+_GROUNDS: Final = frozenset({*range(40, 48), *range(100, 108)})
+_LENGTHS: Final = {5: 1, 2: 3}
+"""Numbers of an extended colour behind its kind: an index of the palette, or red, green and blue."""
+
+
+class Look(Struct, frozen=True):
+    """Attributes and colours of a cell."""
+
+    bold: bool = False
+    dim: bool = False
+    italic: bool = False
+    underline: bool = False
+    reverse: bool = False
+    strike: bool = False
+    colour: str = ""
+    """SGR parameters of the foreground, such as `31` or `38;5;208`; empty for the usual one, as `ground`."""
+    ground: str = ""
+
+    @property
+    def code(self) -> str:
+        """The SGR parameters that set it; empty for the usual look."""
+        attributes = (str(number) for number, name in _ON.items() if getattr(self, name))
+        return ";".join(filter(None, (*attributes, self.colour, self.ground)))
+
+
+PLAIN: Final = Look()
+
+
+@lru_cache(maxsize=1024)
+def after_sgr(look: Look, parameters: str) -> Look:
+    """The look after `CSI parameters m`; a number that means nothing here changes nothing."""
+    numbers = _sgr_numbers(parameters)
+    while numbers:
+        number = numbers.pop(0)
+        look = _extended(look, number, numbers) if number in {38, 48} else _simple(look, number)
+    return look
+
+
+def look_of(code: str) -> Look:
+    """The look that SGR parameters set where none was set before."""
+    return after_sgr(PLAIN, code)
+
+
+def _sgr_numbers(parameters: str) -> list[int]:
+    """Numbers of a sequence; `:` separates as `;` does, the form that leaves a colour space out included."""
+    parts = parameters.replace("::", ":").replace(":", ";").split(";")
+    if not all(part.isascii() and (part.isdecimal() or not part) for part in parts):
+        return []
+    return [min(int(part[-9:] or 0), 9999) for part in parts]
+
+
+def _simple(look: Look, number: int) -> Look:
+    if number == 0:
+        return PLAIN
+    if number in _ON:
+        return replace(look, **{_ON[number]: True})
+    if number == 21:  # doubly underlined
+        return replace(look, underline=True)
+    if number in _OFF:
+        return replace(look, **dict.fromkeys(_OFF[number], False))
+    if number in _COLOURS or number == 39:
+        return replace(look, colour="" if number == 39 else str(number))
+    if number in _GROUNDS or number == 49:
+        return replace(look, ground="" if number == 49 else str(number))
+    return look
+
+
+def _extended(look: Look, number: int, rest: list[int]) -> Look:
+    """Take a colour of the palette, or an exact one, from the front of `rest`."""
+    kind = rest.pop(0) if rest else 0
+    length = _LENGTHS.get(kind, 0)
+    values, rest[:length] = rest[:length], []
+    if not length or len(values) < length or max(values) > MOST_NUMBER:
+        return look
+    code = ";".join(map(str, (number, kind, *values)))
+    return replace(look, colour=code) if number == 38 else replace(look, ground=code)
+
 
 TAB: Final = 8
 _MOVES: Final = frozenset("ABCDEFGH`adef")

@@ -2,20 +2,124 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from enum import Enum, auto
+from functools import cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from tools.process.capture import HeadAndTail
-from tools.terminal.cells import CellRow
-from tools.terminal.screen import CellScreen
-from tools.terminal.stream import PartKind, StreamPart, StreamReader
+from tools.process.output import HeadAndTail
+from tools.terminal.screen import CellRow, CellScreen
 from tools.terminal.values import TerminalModes, TerminalRows, TerminalSize, TextRun
+
+MOST_ARGUMENTS: Final = 256
+"""Characters of the arguments of a control sequence; one with more ends there and the rest is text."""
+LONGEST_STRING: Final = 9_000
+"""Characters of a string sequence, such as a title, that are read; a longer one is passed over."""
+_BODY: Final = r"[^\x00-\x1f\x80-\x9f]"
+_OPENS: Final = r"(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])"
+_BETWEEN: Final = rf"[\x20-\x2f]{{0,{MOST_ARGUMENTS}}}+"
+_CSI: Final = rf"(?:\x1b\[|\x9b)(?P<arguments>[\x30-\x3f]{{0,{MOST_ARGUMENTS}}}+{_BETWEEN})"
+
+
+_STRING_ENDS: Final = re.compile(r"[\x00-\x1f\x80-\x9f]")
+
+
+class PartKind(Enum):
+    """Part of a terminal's stream."""
+
+    TEXT = auto()
+    """Printable characters."""
+    CONTROL = auto()
+    ESCAPE = auto()
+    """A letter behind `ESC`, perhaps with intermediate characters before it."""
+    SEQUENCE = auto()
+    """A control sequence: its arguments, and its letter, empty where there is none."""
+    STRING = auto()
+    """The body of a system command, a device control string and their kin."""
+
+
+class StreamPart(NamedTuple):
+    """One part."""
+
+    kind: PartKind
+    text: str
+    letter: str = ""
+
+
+@cache
+def _tokens() -> re.Pattern[str]:
+    return re.compile(
+        rf"(?P<text>[^\x00-\x1f\x7f-\x9f]++)|(?P<control>[\x00-\x1a\x1c-\x1f\x7f])|(?P<csi>{_CSI}(?P<letter>[\x40-\x7e]?))"
+        rf"|(?P<string>{_OPENS}(?P<body>{_BODY}{{0,{LONGEST_STRING}}}+)(?:\x07|\x1b\\|\x9c)?)"
+        rf"|(?P<escape>\x1b(?P<name>{_BETWEEN}[\x30-\x7e]?))|(?P<other>[\x1b\x80-\x9f])"
+    )
+
+
+@cache
+def _unfinished() -> re.Pattern[str]:
+    return re.compile(rf"(?:{_OPENS}{_BODY}{{0,{LONGEST_STRING}}}+\x1b?|{_CSI}|\x1b{_BETWEEN})\Z")
+
+
+class StreamReader:
+    """Takes a stream apart; holds back at most one unfinished sequence."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+        self._held = ""
+        self._passing_over = False
+        """True within a string sequence that is too long."""
+
+    @property
+    def rests(self) -> bool:
+        """True while nothing is unfinished."""
+        return not (self._held or self._passing_over or self._decoder.getstate()[0])
+
+    def feed(self, data: bytes, *, final: bool = False) -> Iterator[StreamPart]:
+        """The parts of the next bytes; `final` gives what may be unfinished, too."""
+        text = self._held + self._decoder.decode(data, final)
+        self._held = ""
+        place = self._behind_string(text, 0) if self._passing_over else 0
+        held = None if final else _unfinished().search(text, max(place, len(text) - LONGEST_STRING - 3))
+        if held is not None:
+            text, self._held = text[: held.start()], held[0]
+        while place < len(text):
+            match = _tokens().match(text, place)
+            assert match is not None, "every character begins a part"
+            place = match.end()
+            if (token := _token(match)) is not None:
+                yield token
+                if token.kind is PartKind.STRING and len(token.text) == LONGEST_STRING:
+                    place = self._behind_string(text, place)
+
+    def _behind_string(self, text: str, place: int) -> int:
+        """The end of a string sequence that is passed over, or of the text where it has none yet."""
+        end = _STRING_ENDS.search(text, place)
+        self._passing_over = end is None
+        return len(text) if end is None else end.start()
+
+
+def _token(match: re.Match[str]) -> StreamPart | None:
+    match match.lastgroup:
+        case "text":
+            return StreamPart(PartKind.TEXT, match[0])
+        case "control":
+            return StreamPart(PartKind.CONTROL, match[0])
+        case "csi":
+            return StreamPart(PartKind.SEQUENCE, match["arguments"], match["letter"])
+        case "string":
+            return StreamPart(PartKind.STRING, match["body"])
+        case "escape":
+            return StreamPart(PartKind.ESCAPE, match["name"])
+        case _:
+            return None
+
 
 MOST_RUNS: Final = 10_000
 """Coloured pieces that are kept at either end; those between are plain."""
@@ -198,3 +302,73 @@ def folder_of(spelled: str) -> str:
     except ValueError:
         return ""
     return folder if folder.startswith("/") and "\0" not in folder else ""
+
+
+MOST_MODES: Final = 64
+"""Private modes that are remembered."""
+_NUMBERS: Final = rb"[0-9;]{0,64}+"
+_SWITCH: Final = re.compile(
+    rb"(?:\x1b\[|\xc2\x9b)\?(?:[0-9]{1,5};){0,16}(?:1049|1047|47)(?:;[0-9]{1,5}){0,16}(?P<letter>[hl])|(?P<reset>\x1bc)"
+)
+"""Sequences that switch to the alternate screen and back; a reset leaves it, too (xterm)."""
+_UNFINISHED: Final = re.compile(rb"(?:\x1b(?:\[(?:\?" + _NUMBERS + rb")?)?|\xc2(?:\x9b(?:\?" + _NUMBERS + rb")?)?)\Z")
+_MODES: Final = re.compile(rb"\x1b\[\?(?P<numbers>[0-9;]{1,64})(?P<letter>[hl])|\x1b(?P<keypad>[=>])")
+_NOT_KEPT: Final = frozenset({b"1049", b"1047", b"1048", b"47", b"2026"})
+"""The screens, the saved cursor, and half-drawn frames."""
+ENTERS: Final = b"\x1b[?1049h\x1b[H\x1b[2J"
+WHOLE_SCREEN: Final = b"\x1b7\x1b[r\x1b8"
+"""Lets all rows scroll, which a terminal does that has another size: programs rely on it (vim)."""
+
+
+class OutputPiece(NamedTuple):
+    """Bytes for one of the screens; the sequences that switch are drawn."""
+
+    is_drawn: bool
+    content: bytes
+
+
+class ScreenSplitter:
+    """Follows one program; holds back at most one unfinished sequence."""
+
+    def __init__(self) -> None:
+        self.is_drawing = False
+        """True while the program uses the alternate screen."""
+        self._held = b""
+        self._modes: dict[bytes, bytes] = {}
+        self._keypad = b""
+
+    def feed(self, data: bytes, *, final: bool = False) -> Iterator[OutputPiece]:
+        """The next bytes in order; `is_drawing` is that behind the newest piece. Take all of them."""
+        data, self._held = self._held + data, b""
+        unfinished = None if final else _UNFINISHED.search(data, max(len(data) - 70, 0))
+        if unfinished is not None:
+            data, self._held = data[: unfinished.start()], unfinished[0]
+        place = 0
+        for switch in _SWITCH.finditer(data):
+            draws = switch["letter"] == b"h"
+            if draws is self.is_drawing:
+                continue
+            edge = switch.start() if draws else switch.end()
+            yield from self._piece(data[place:edge])
+            place, self.is_drawing = edge, draws
+        yield from self._piece(data[place:])
+
+    def sequences(self) -> bytes:
+        """Sequences that put another terminal into the modes that the program has set, on its alternate screen."""
+        modes = [b"\x1b[?" + number + letter for number, letter in self._modes.items()]
+        return ENTERS + b"".join(modes) + self._keypad
+
+    def _piece(self, content: bytes) -> Iterator[OutputPiece]:
+        if not content:
+            return
+        if b"\x1b" in content:
+            self._note_modes(content)
+        yield OutputPiece(self.is_drawing, content)
+
+    def _note_modes(self, content: bytes) -> None:
+        for mode in _MODES.finditer(content):
+            if mode["keypad"]:
+                self._keypad = mode[0]
+            for number in (mode["numbers"] or b"").split(b";"):
+                if number and number not in _NOT_KEPT and (number in self._modes or len(self._modes) < MOST_MODES):
+                    self._modes[number] = mode["letter"]

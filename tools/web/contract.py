@@ -1,10 +1,14 @@
-"""Values and Protocols of the web tools: queries, sources, and the models that search and read for them."""
+"""Values and Protocols of the web tools: queries, sources, known links, models that search and read."""
 
 from __future__ import annotations
 
-from typing import Protocol
+import re
+from typing import Final, Protocol
 
 from msgspec import Struct
+
+from tools.clean import clean_line
+from tools.wording import one_line
 
 
 class WebQuery(Struct, frozen=True):
@@ -62,3 +66,40 @@ class WebModel(Protocol):
             ToolFailure: the model cannot be asked, in a sentence.
         """
         ...
+
+
+ANSWERED: Final = "[Answer of "
+"""Beginning of a result that a model wrote about a page."""
+LONGEST: Final = 2_000
+_NUMBERED: Final = re.compile(r"^\[\d{1,4}\] (\S+)$", re.MULTILINE)
+_LOOKS_NUMBERED: Final = re.compile(r"^(?=\[\d{1,4}\] \S+$)", re.MULTILINE)
+_ANSWER: Final = re.compile(rf"^{re.escape(ANSWERED)}", re.MULTILINE)
+_ADDRESS: Final = re.compile(r"https?://[^\s<>\"'`\\^{}|()\[\]]+")
+
+
+def numbered(number: int, url: str) -> str:
+    """The line of an address that counts as known."""
+    return f"[{number}] {''.join(clean_line(url).split())[:LONGEST]}"
+
+
+def unnumbered(text: str) -> str:
+    """Text of a model or a service, none of whose lines reads as a numbered address."""
+    return _LOOKS_NUMBERED.sub(" ", text)
+
+
+def shared_addresses(answer: str, page: str, most: int) -> list[str]:
+    """Addresses in an answer that the page has too, each once; at most `most`."""
+    found = (one.rstrip(".,;:!?*_") for one in _ADDRESS.findall(answer))
+    return [one for one in dict.fromkeys(found) if one in page][:most]
+
+
+def known_text(tool: str, result: str) -> str:
+    """The part of a result of a web tool whose addresses count as known."""
+    if tool != "web_search" and not _ANSWER.search(result):
+        return result
+    return "\n".join(_NUMBERED.findall(result))
+
+
+def one_line_title(text: str, longest: int) -> str:
+    """A title or an extract on one line, cleaned."""
+    return one_line(clean_line(text), longest)

@@ -1,26 +1,168 @@
-"""One page from the web: bounded in bytes, time and redirects, without cookies, from the address that was checked."""
+"""One page from the web: public addresses alone (docs/security.md), bounded in bytes, time and redirects."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib
+import ipaddress
 import os
+import socket
+import sys
 import zlib
+from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
-from urllib.parse import urljoin
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
+from urllib.request import getproxies, proxy_bypass
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, field
 
-from tools.clean import clean_line
-from tools.contract import ToolInputError
+from tools.clean import clean, clean_line
+from tools.clock import Clock
+from tools.contract import HELPER_SANDBOX, Command, ProcessRunner, ToolInputError
 from tools.failure import ToolFailure
-from tools.web.addresses import Reach, WebAddress, admitted_address, parse_url
+from tools.web.public_addresses import is_public
 from tools.web.surroundings import without_connections
 
 if TYPE_CHECKING:
     import httpx2
+
+
+LONGEST_URL: Final = 2_000
+LOOKUP_SECONDS: Final = 10.0
+_SHORT: Final = 200
+"""Characters of an address that an error repeats."""
+
+
+class Reach(Protocol):
+    """Knows the addresses of hosts, and which may be asked."""
+
+    async def resolve(self, host: str, port: int) -> list[str]:
+        """Addresses of a host; raises OSError where it has none."""
+        ...
+
+    def admits(self, address: str) -> bool:
+        """True where a connection to an address is allowed."""
+        ...
+
+    def proxy(self, scheme: str, host: str) -> str:
+        """URL of the proxy for a host, empty without: it looks up the name itself."""
+        ...
+
+
+class PublicReach(Struct, frozen=True):
+    """The internet, without the networks of this machine and its surroundings."""
+
+    async def resolve(self, host: str, port: int) -> list[str]:
+        """Ask the system's resolver."""
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+    def admits(self, address: str) -> bool:
+        """True for a public address."""
+        return is_public(address)
+
+    def proxy(self, scheme: str, host: str) -> str:
+        """Read the environment, as commands of the user do."""
+        from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 - 5 ms, not for every start
+
+        proxies = getproxies()
+        found = proxies.get(scheme) or proxies.get("all") or ""
+        return "" if not found or proxy_bypass(host) else found
+
+
+class WebAddress(Struct, frozen=True):
+    """A URL that may be asked, once its host is resolved."""
+
+    url: str
+    """Normalized, with a host in ASCII and no fragment."""
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def origin(self) -> str:
+        """Host without the prefix by which sites send their visitors back and forth."""
+        return self.host.removeprefix("www.")
+
+
+def parse_url(text: str) -> WebAddress:
+    """The address in `text`; http becomes https, except with a port of its own.
+
+    Raises:
+        ToolInputError: it is no web address, or names a host that can only be here.
+    """
+    shown = text[:_SHORT]
+    if len(text) > LONGEST_URL or any(ord(character) <= 32 or ord(character) == 127 for character in text):
+        raise ToolInputError(f"the url must be one address of at most {LONGEST_URL:,} characters without spaces.")
+    try:
+        parts = urlsplit(text)
+        port, host = parts.port, parts.hostname
+    except ValueError as error:
+        raise ToolInputError(f"'{shown}' is no valid address; give one such as https://example.com/page.") from error
+    if parts.scheme not in {"http", "https"} or not host:
+        raise ToolInputError(f"'{shown}' is no web address; give one that begins with https://.")
+    if parts.username is not None or parts.password is not None:
+        raise ToolInputError("an address with a user name or a password is not fetched; leave them out.")
+    scheme = parts.scheme if port else "https"
+    ascii_host = _checked_host(host)
+    return WebAddress(_written(parts, scheme, ascii_host, port), scheme, ascii_host, port or _default(scheme))
+
+
+async def admitted_address(address: WebAddress, reach: Reach, *, proxied: bool = False) -> str:
+    """The IP address to connect to; one that is not public refuses the host, whatever others it has.
+
+    Behind a proxy (`proxied`) a name that only the proxy can look up is admitted, as the empty address.
+
+    Raises:
+        ToolFailure: the host is unknown, or not public.
+    """
+    try:
+        async with asyncio.timeout(LOOKUP_SECONDS):
+            found = await reach.resolve(address.host, address.port)
+    except (OSError, UnicodeError, TimeoutError):
+        found = []
+    if not found and proxied:
+        return ""
+    if not found:
+        raise ToolFailure(f"The host {address.host} is unknown, or its name cannot be looked up here.")
+    if not all(reach.admits(one) for one in found):
+        raise ToolFailure(
+            f"{address.host} is an address of this machine or a private network, which is never fetched; "
+            "use a command where the user wants that."
+        )
+    return found[0]
+
+
+def _checked_host(host: str) -> str:
+    """The host in ASCII, lower case, without a dot at its end."""
+    host = host.rstrip(".").lower()
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        pass
+    try:
+        name = host.encode("idna").decode("ascii") if not host.isascii() else host
+    except UnicodeError as error:
+        raise ToolInputError(f"'{host[:_SHORT]}' is no host name.") from error
+    if "." not in name or name.endswith((".local", ".localhost", ".internal", ".home.arpa")):
+        raise ToolInputError(f"'{host[:_SHORT]}' is a host of this machine or its network, which is never fetched.")
+    return name
+
+
+def _written(parts: SplitResult, scheme: str, host: str, port: int | None) -> str:
+    name = f"[{host}]" if ":" in host else host
+    place = f"{name}:{port}" if port and port != _default(scheme) else name
+    return urlunsplit((scheme, place, parts.path or "/", parts.query, ""))
+
+
+def _default(scheme: str) -> int:
+    return 443 if scheme == "https" else 80
+
 
 MOST_BYTES: Final = 10 * 1024 * 1024
 """Bytes of a page, decoded."""
@@ -202,3 +344,150 @@ def _content_type(header: str) -> tuple[str, str]:
     media_type, _, rest = header.partition(";")
     charset = rest.partition("charset=")[2].split(";")[0].strip(" \"'")
     return media_type.strip().lower()[:100], charset[:40]
+
+
+_HERE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class ChosenReach(PublicReach, frozen=True):
+    """The host of a setting, wherever it is."""
+
+    def admits(self, address: str) -> bool:
+        """True: the user chose it."""
+        return True
+
+    def proxy(self, scheme: str, host: str) -> str:
+        """Read the environment; a host of this machine has no proxy."""
+        if host in _HERE:
+            return ""
+        proxies = getproxies()
+        found = proxies.get(scheme) or proxies.get("all") or ""
+        return "" if not found or proxy_bypass(host) else found
+
+
+def chosen_address(url: str) -> WebAddress:
+    """The address of a setting as it is written: any host, and http where the user wrote it."""
+    parts = urlsplit(url)
+    default = 443 if parts.scheme == "https" else 80
+    return WebAddress(url, parts.scheme, parts.hostname or "", parts.port or default)
+
+
+KEPT_SECONDS: Final = 15 * 60.0
+MOST_KEPT_BYTES: Final = 50 * 1024 * 1024
+
+
+_Kept: TypeAlias = tuple[float, FetchedPage]
+"""Monotonic time of the fetch, and the page."""
+
+
+class PageCache(Struct, eq=False):
+    """Pages by the address that was asked; the oldest go first."""
+
+    clock: Clock
+    _pages: OrderedDict[str, tuple[float, FetchedPage]] = field(
+        default_factory=OrderedDict[str, tuple[float, FetchedPage]]
+    )
+    _bytes: int = 0
+
+    def get(self, url: str) -> FetchedPage | None:
+        """A page that is still fresh."""
+        kept = self._pages.get(url)
+        if kept is None:
+            return None
+        if self.clock.monotonic() - kept[0] > KEPT_SECONDS:
+            self._drop(url)
+            return None
+        return kept[1]
+
+    def put(self, url: str, page: FetchedPage) -> None:
+        """Keep a page; older ones make room."""
+        if url in self._pages:
+            self._drop(url)
+        self._pages[url] = (self.clock.monotonic(), page)
+        self._bytes += len(page.content)
+        while self._bytes > MOST_KEPT_BYTES:
+            self._drop(next(iter(self._pages)))
+
+    def _drop(self, url: str) -> None:
+        _, page = self._pages.pop(url)
+        self._bytes -= len(page.content)
+
+
+TEXT_SECONDS: Final = 15.0
+_MOST_BYTES: Final = 16 * 1024 * 1024
+_WORKER: Final = Path(__file__).parent / "worker.py"
+_HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
+_TEXTS: Final = frozenset({"application/json", "application/xml", "application/javascript", "application/x-yaml"})
+_TEXT_ENDS: Final = ("+json", "+xml", "/yaml")
+_BEGINNINGS: Final = (b"<!doctype html", b"<html")
+
+
+class PageText(Struct, frozen=True):
+    """Text of a page, cleaned."""
+
+    text: str
+    kind: str
+    """markdown, text, or the media type of what is shown as it is."""
+    title: str = ""
+
+
+class _Answer(Struct):
+    error: str = ""
+    kind: str = "text"
+    title: str = ""
+
+
+def is_image(page: FetchedPage) -> bool:
+    """True for a media type that the image decoder may know."""
+    return page.media_type.startswith("image/") and page.media_type != "image/svg+xml"
+
+
+async def page_text(page: FetchedPage, runner: ProcessRunner) -> PageText:
+    """Turn a page into text.
+
+    Raises:
+        ToolFailure: it is no text.
+    """
+    kind = page.media_type
+    if kind in _HTML or (not kind and page.content[:200].lstrip().lower().startswith(_BEGINNINGS)):
+        return await _from_html(page, runner)
+    is_text = kind.startswith("text/") or kind in _TEXTS or kind.endswith(_TEXT_ENDS)
+    if not is_text or b"\0" in page.content[:8192]:
+        raise ToolFailure(
+            f"{page.url} is of the type {kind or 'unknown'} ({len(page.content):,} bytes), which is not shown as text; "
+            "download it with a command where the user wants that."
+        )
+    return PageText(clean(_decoded(page)), kind)
+
+
+async def _from_html(page: FetchedPage, runner: ProcessRunner) -> PageText:
+    command = Command(
+        argv=(sys.executable, "-I", str(_WORKER)),
+        working_dir=_WORKER.parent,
+        timeout=TEXT_SECONDS,
+        stdin=page.charset.encode("ascii", "replace") + b"\n" + page.url.encode() + b"\n" + page.content,
+        keep_head=_MOST_BYTES,
+        keep_tail=0,
+        sandbox=HELPER_SANDBOX,
+    )
+    try:
+        finished = await runner.run(command)
+    except OSError as error:
+        raise ToolFailure(f"The page cannot be turned into text: {error.strerror or error}.") from error
+    line, _, text = finished.captured.head.partition(b"\n")
+    if finished.exit_code != 0 or finished.captured.dropped:
+        raise ToolFailure("The page cannot be turned into text within the limits of time and memory.")
+    try:
+        answer = msgspec.json.decode(line, type=_Answer)
+    except msgspec.DecodeError as error:
+        raise ToolFailure("The page cannot be turned into text.") from error
+    if answer.error:
+        raise ToolFailure(answer.error)
+    return PageText(clean(text.decode("utf-8", "replace")), answer.kind, clean(answer.title))
+
+
+def _decoded(page: FetchedPage) -> str:
+    try:
+        return page.content.decode(page.charset or "utf-8", "replace")
+    except LookupError:
+        return page.content.decode("utf-8", "replace")

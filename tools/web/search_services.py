@@ -12,10 +12,8 @@ from msgspec import Struct
 
 from tools.failure import ToolFailure
 from tools.secret_fields import SecretFields
-from tools.web.addresses import Reach
-from tools.web.chosen_hosts import ChosenReach, chosen_address
 from tools.web.contract import WebFindings, WebQuery, WebSource
-from tools.web.fetching import HttpAnswer, HttpAsk, ask
+from tools.web.fetching import ChosenReach, HttpAnswer, HttpAsk, Reach, ask, chosen_address
 
 MOST_RESULTS: Final = 20
 """Results that are asked for; Brave gives no more."""

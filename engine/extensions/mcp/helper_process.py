@@ -23,8 +23,7 @@ from engine.ports.services import RunningService, ServiceRunner
 from tools.clean import clean_line
 from tools.contract import Captured
 from tools.files.own_files import make_folder
-from tools.mcp_host.launch import connecting_command, missing
-from tools.mcp_host.lines import BadLine, decode_event, encode
+from tools.mcp_host.link import BadLine, connecting_command, decode_event, encode, missing
 from tools.mcp_host.protocol import (
     Answer,
     AnyEvent,

@@ -58,8 +58,7 @@ from tools.contract import (
     Tool,
     ToolSpec,
 )
-from tools.mcp_host.addresses import host_of, is_plain_address
-from tools.mcp_host.protocol import NOTHING, Auth, AuthUrl
+from tools.mcp_host.protocol import NOTHING, Auth, AuthUrl, host_of, is_plain_address
 from tools.mcp_resources import LIST, READ, ListResources, ReadResource
 from tools.mcp_tool import McpTool, ServerGone
 from tools.process.scratch import remove

@@ -21,7 +21,7 @@ from engine.ports.extensions import ExtensionPrompt
 from engine.ports.mcp import FolderServers, ServerDefinition, ServerDefinitions
 from engine.records import ConversationRecord
 from tools.contract import JsonObject, ToolClass, ToolSpec
-from tools.files.diff import unified_lines
+from tools.files.content import unified_lines
 from tools.files.own_files import read_file, write_file
 from tools.mcp_host.protocol import Item
 from tools.sandbox_mode import SandboxMode

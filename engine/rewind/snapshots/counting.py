@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from engine.ports.files import FileChange, FileKind, FileState
 from engine.rewind.snapshots.contents import Contents
 from tools.contract import DiffDisplay
-from tools.files.content import TextContent, is_binary
-from tools.files.diff import diff_display
+from tools.files.content import TextContent, diff_display, is_binary
 
 MOST_COUNTED = 300
 """Changes of one turn whose lines are counted; the rest is shown without."""

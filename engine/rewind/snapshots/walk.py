@@ -15,7 +15,7 @@ from threading import Event
 from msgspec import Struct, field
 
 from engine.rewind.snapshots.safe_files import FOLDER_FLAGS, TEMPORARY, kind_of, opened_root
-from tools.files.ignoring import RULES, allowed, blocks_rules, blocks_rules_above, is_unicode
+from tools.files.walking import RULES, allowed, blocks_rules, blocks_rules_above, is_unicode
 
 MOST_ENTRIES = 100_000
 """Files and folders after which a folder is too large to be covered."""
@@ -67,7 +67,7 @@ class Walker:
         self._excluded = excluded
         self._decisions: dict[bytes, _Decision] = {}
         self._pipes: set[bytes] = set()
-        """Folders with rule files that must not be opened, see `tools.files.ignoring`."""
+        """Folders with rule files that must not be opened, see `tools.files.walking`."""
 
     def walk(self) -> FolderWalk:
         """Walk all covered entries.

@@ -26,9 +26,9 @@ from phoenix_tui.config.sources.kinds import SourceKind, rooted
 from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources, read_source
 from phoenix_tui.config.trust import Trust
 from tools.clean import clean_line, reveal_name
-from tools.files.atomic import replace_file
 from tools.files.location import Location
 from tools.files.own_files import MOST_SETTINGS, read_file, read_text, write_file
+from tools.files.writing import replace_file
 from tools.sandbox_mode import SandboxMode
 
 MOST: Final = 1_000

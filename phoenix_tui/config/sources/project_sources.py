@@ -26,8 +26,7 @@ from phoenix_tui.config.sources.finding import (
 from phoenix_tui.config.sources.kinds import LeftOut, Plugin, SourceFile, SourceGroup, SourceKind, Sources
 from phoenix_tui.config.trust import TEXT_LIMIT, SourcesAnswer, TrustFile
 from tools.clean import reveal_name
-from tools.files.content import is_binary
-from tools.files.diff import unified_lines
+from tools.files.content import is_binary, unified_lines
 from tools.files.own_files import read_regular
 
 MODELS_TEXTS: Final = frozenset({SourceKind.SKILL, SourceKind.COMMAND, SourceKind.AGENT, SourceKind.INSTRUCTIONS})

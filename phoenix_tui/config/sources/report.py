@@ -16,8 +16,7 @@ from phoenix_tui.config.sources.finding import MOST_DECLARING_BYTES, PROGRAM_DEP
 from phoenix_tui.config.sources.kinds import SourceFile, SourceGroup, SourceKind
 from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources, read_source
 from tools.clean import reveal_name
-from tools.files.content import is_binary
-from tools.files.diff import unified_lines
+from tools.files.content import is_binary, unified_lines
 
 MOST_LINES: Final = 500
 """Commands of one file that are listed."""

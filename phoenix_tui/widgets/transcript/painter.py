@@ -16,7 +16,7 @@ from textual.widget import Widget
 
 from phoenix_tui.markdown.lines import Span, StyledLine, Surface, TextStyle, TextTone, spans_width
 from phoenix_tui.styles.themes import has_palette
-from tools.terminal.look import look_of
+from tools.terminal.screen import look_of
 
 LEAST_CONTRAST = 0.2
 """Difference of brightness below which a text is hard to read; it gets black or white then."""

@@ -22,7 +22,7 @@ from tests.support.hooked import PYTHON, Hooked, bash, group, hooked_engine, say
 from tests.support.instructions import FixedInstructions
 from tests.support.scripted_provider import Fail, Reply, ScriptedCall, Text
 from tools.contract import JsonObject, ToolContext, ToolOutput
-from tools.files.ledger import ReadLedger
+from tools.files.writing import ReadLedger
 from tools.patch import Patch
 from tools.read_file import ReadFile
 from tools.write_file import WriteFile

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phoenix_tui.acp.tool_calls import make_edit, make_parts
-from tools.files.diff import diff_display
+from tools.files.content import diff_display
 
 TEXTS = st.lists(st.sampled_from(["a", "b", "same", "", "@@ -1 +1 @@", "-x", "\\ No newline", "ü\r"]), max_size=30).map(
     "\n".join

@@ -11,7 +11,7 @@ from tests.support.git_repositories import git, repository
 from tests.support.journeys import rows, says
 from tests.support.loopback import serve
 from tests.support.program import program
-from tools.git.worktree_names import FOLDER
+from tools.git.repository import FOLDER
 
 
 async def test_a_run_works_in_its_worktree_and_says_where_that_is(tmp_path: Path) -> None:

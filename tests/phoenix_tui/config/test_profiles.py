@@ -16,7 +16,7 @@ from phoenix_tui.config.choices import SANDBOXES
 from phoenix_tui.config.profile_files import LONGEST_RUN, MOST_TURNS, parse_profile, profile_text
 from tests.support.plain_runner import PlainRunner
 from tools.clean import clean_line
-from tools.files.ledger import ReadLedger
+from tools.files.writing import ReadLedger
 from tools.registry import ToolDependencies, build_tools
 
 PATH = Path("/home/u/profiles/review.md")

@@ -19,7 +19,7 @@ from phoenix_tui.terminal.input import InputFilter
 from phoenix_tui.terminal.output import PLACEHOLDER, drawing_only, with_overlays
 from tests.support.plain_runner import PlainRunner
 from tools.contract import ImageRejected
-from tools.images.previewing import Previewer, PreviewKind, PreviewOrder
+from tools.images.decoder import Previewer, PreviewKind, PreviewOrder
 
 BLACK = Color(0, 0, 0)
 

@@ -9,7 +9,7 @@ from tests.support.git_repositories import commit, git, repository
 from tests.support.journeys import rows, says
 from tests.support.loopback import serve
 from tests.support.program import program
-from tools.git.worktree_names import FOLDER
+from tools.git.repository import FOLDER
 
 ROWS, COLUMNS = 200, 400
 """Rows of a terminal on which nothing scrolls away or wraps during a test."""

@@ -10,8 +10,8 @@ import pytest
 from tests.support.git_repositories import git, repository
 from tests.support.plain_runner import PlainRunner
 from tools.contract import Command, Sandbox, SandboxMode
+from tools.git.ending import standing_of
 from tools.git.making import make_worktree
-from tools.git.standing import standing_of
 from tools.process.start import ProcessSettings, start_processes
 
 

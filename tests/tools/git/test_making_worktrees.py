@@ -12,10 +12,9 @@ from tests.support.git_repositories import commit, git, repository
 from tests.support.plain_runner import PlainRunner
 from tools.contract import Command, Finished, Report
 from tools.git.checkouts import LOCK, Origin, repository_of, worktrees
-from tools.git.failure import GitFailure
+from tools.git.ending import standing_of, standings
 from tools.git.making import make_worktree
-from tools.git.standing import standing_of, standings
-from tools.git.worktree_names import FOLDER
+from tools.git.repository import FOLDER, GitFailure
 
 
 @pytest.fixture

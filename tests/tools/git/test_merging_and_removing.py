@@ -8,12 +8,9 @@ import pytest
 
 from tests.support.git_repositories import commit, git, repository
 from tests.support.plain_runner import PlainRunner
-from tools.git.failure import GitFailure
+from tools.git.ending import Merged, Standing, merge_worktree, remove_worktree, standing_of, standings
 from tools.git.making import make_worktree
-from tools.git.merging import Merged, merge_worktree
-from tools.git.removing import remove_worktree
-from tools.git.standing import Standing, standing_of, standings
-from tools.git.worktree_names import FOLDER
+from tools.git.repository import FOLDER, GitFailure
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.git.shape import find_git_folder, git_folder_at
+from tools.git.repository import find_git_folder, git_folder_at
 
 HASH = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 

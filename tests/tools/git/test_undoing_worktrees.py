@@ -8,11 +8,9 @@ import pytest
 
 from tests.support.git_repositories import commit, git, repository
 from tests.support.plain_runner import PlainRunner
-from tools.git.failure import GitFailure
-from tools.git.making import Made, make_worktree
-from tools.git.removing import remove_worktree
-from tools.git.standing import standing_of
-from tools.git.undoing import undo_worktree
+from tools.git.ending import remove_worktree, standing_of
+from tools.git.making import Made, make_worktree, undo_worktree
+from tools.git.repository import GitFailure
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.waiting import poll
-from tools.lsp.frames import MOST_BODY, MOST_HEAD, MOST_WAITING, FrameChannel, FrameError, StalledError, length_of
+from tools.lsp.client import MOST_BODY, MOST_HEAD, MOST_WAITING, FrameChannel, FrameError, StalledError, length_of
 
 
 @dataclass

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from tools.edit_checks import CodeProblem, EditCheck, check_row, check_text
-from tools.lsp.matching import new_problems
-from tools.lsp.problems import LONGEST_MESSAGE, MOST, ServerProblem, problems_of
-from tools.lsp.wire import column_of, path_of
+from tools.lsp.problems import LONGEST_MESSAGE, MOST, ServerProblem, column_of, new_problems, path_of, problems_of
 
 
 def problems(*places: tuple[int, str]) -> list[ServerProblem]:

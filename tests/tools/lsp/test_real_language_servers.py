@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support.language_servers import one_server
-from tools.lsp.reports import HIDDEN, start_failure
-from tools.lsp.table import KNOWN_SERVERS
+from tools.lsp.definitions import KNOWN_SERVERS
+from tools.lsp.problems import HIDDEN, start_failure
 
 PROGRAMS = Path(sys.executable).parent
 

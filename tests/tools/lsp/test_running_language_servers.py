@@ -13,8 +13,7 @@ from tests.support.waiting import poll
 from tools.edit_checks import CodeProblem
 from tools.lsp.client import MOST_OPEN
 from tools.lsp.contract import LanguageServerState
-from tools.lsp.problems import LONGEST_MESSAGE, MOST
-from tools.lsp.reports import MOST_SHOWN
+from tools.lsp.problems import LONGEST_MESSAGE, MOST, MOST_SHOWN
 from tools.lsp.running import MOST_STARTS, CheckFailed
 
 NEW = CodeProblem(2, 9, "this is wrong is wrong", "scripted", "E1")

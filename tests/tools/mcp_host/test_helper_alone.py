@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from tests.support.mcp_helper import ROOT
-from tools.mcp_host.launch import command, missing
+from tools.mcp_host.link import command, missing
 
 SDK = {"mcp", "mcp_types", "starlette", "jsonschema", "referencing", "uvicorn", "jwt"}
 FRONT_ENDS = "phoenix_tui.app phoenix_tui.wiring.screen phoenix_tui.wiring.linear phoenix_tui.wiring.headless"
-SHARED = "tools.mcp_host.protocol tools.mcp_host.lines tools.mcp_host.limits tools.mcp_host.launch"
+SHARED = "tools.mcp_host.protocol tools.mcp_host.link"
 EVERY_MODULE = """
 import importlib, pkgutil, sys
 for package in ("phoenix_tui", "engine", "tools"):
@@ -41,7 +41,7 @@ def test_the_helper_needs_its_extra_and_no_module_of_the_working_directory(tmp_p
         [*command(3, tmp_path)[:5], "--help"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert "descriptor of the socket" in done.stdout
-    program = "from tools.mcp_host import launch; launch.find_spec = lambda _: None; print(launch.missing())"
+    program = "from tools.mcp_host import link; link.find_spec = lambda _: None; print(link.missing())"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "MCP servers need the extra `mcp`: install phoenix-tui[mcp].\n"
 

@@ -17,7 +17,7 @@ import pytest
 from tests.support.mcp_helper import Helper, Refused, helper
 from tests.support.mcp_raw import Behaviour, RawServer, raw_server, tool
 from tests.support.waiting import poll
-from tools.mcp_host import limits
+from tools.mcp_host import protocol
 from tools.mcp_host.protocol import (
     Ask,
     AskClosed,
@@ -139,7 +139,7 @@ async def test_questions_beyond_a_few_are_declined_at_once_and_none_begins_durin
         assert await poll(lambda: sum("Too many" in json.dumps(message) for message in hostile.received) > 400)
         await running.reply(Disconnect(id=running.number(), server="s"))
         asks = [event.ask for event in running.events if isinstance(event, Ask)]
-        assert len(asks) == limits.MOST_ASKS
+        assert len(asks) == protocol.MOST_ASKS
         assert sorted(event.ask for event in running.events if isinstance(event, AskClosed)) == asks
         reply = await calling
         assert reply.error is not None
@@ -207,18 +207,18 @@ async def test_lists_are_bounded_and_odd_items_named(tmp_path: Path) -> None:
     async with helper(tmp_path) as running, raw_server(hostile):
         connected = await running.connect(hostile.pipes)
         listed = running.items("tools")
-        assert len(listed.items) == limits.MOST_ITEMS
-        assert listed.left_out_count == 1508 - limits.MOST_ITEMS
-        assert len(listed.left_out) == limits.MOST_LEFT_OUT
+        assert len(listed.items) == protocol.MOST_ITEMS
+        assert listed.left_out_count == 1508 - protocol.MOST_ITEMS
+        assert len(listed.left_out) == protocol.MOST_LEFT_OUT
         by_name = {item.name: item for item in listed.items}
-        assert len(by_name["huge"].description) == limits.LONGEST_DESCRIPTION
+        assert len(by_name["huge"].description) == protocol.LONGEST_DESCRIPTION
         assert by_name["huge"].title == "T" + "t" * 117
         assert by_name["odd name/é\u202e"].schema["description"] == "ab"
         reasons = {one.name: one.reason for one in listed.left_out}
         assert reasons["tasks"] == "needs tasks"
         assert "bytes, more than" in reasons["large"]
         assert reasons["deep"] == "its schema is deeper than 60 levels"
-        assert connected.instructions == "i" * (limits.LONGEST_DESCRIPTION - 5)
+        assert connected.instructions == "i" * (protocol.LONGEST_DESCRIPTION - 5)
 
 
 async def test_pages_that_never_end_are_read_a_hundred_times(tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ async def test_too_many_calls_and_a_server_that_does_not_read_its_input(tmp_path
         await running.connect(hostile.pipes)
         asking = [
             running.begin(Call(id=running.number(), server="s", tool="silent", args={"big": "b" * 150_000}))
-            for _ in range(limits.MOST_CALLS)
+            for _ in range(protocol.MOST_CALLS)
         ]
         refused = await running.reply(Call(id=running.number(), server="s", tool="silent"))
         assert refused.error is not None
@@ -289,10 +289,10 @@ async def test_result_of_many_parts_is_bounded(tmp_path: Path) -> None:
 
     async with against(tmp_path, many=many) as (running, _):
         content = await running.call("many")
-        assert len(content.parts) == limits.MOST_PARTS + 1
+        assert len(content.parts) == protocol.MOST_PARTS + 1
         assert content.parts[-1] == TextPart(text="(760 more parts of this result were left out)")
         inline = sum(len(getattr(part, "data", "")) for part in content.parts)
-        assert inline <= limits.MOST_INLINE
+        assert inline <= protocol.MOST_INLINE
 
 
 async def test_a_list_that_is_none_leaves_the_server_connected_with_the_reason(tmp_path: Path) -> None:

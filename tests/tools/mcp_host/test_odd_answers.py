@@ -10,7 +10,7 @@ import pytest
 from tests.support.mcp_helper import Refused, helper
 from tests.support.mcp_raw import RawServer, raw_server, tool
 from tests.support.mcp_web import Asked, Given, WebServer, serving
-from tools.mcp_host.mending import LEFT_OUT, mend
+from tools.mcp_host.guard import LEFT_OUT, mend
 from tools.mcp_host.protocol import LeftOut, TextPart
 
 ODD: dict[str, dict[str, Any]] = {

@@ -11,10 +11,10 @@ import pytest
 from tests.support.mcp_helper import Refused, content_of, files_in, helper, mode_of, start_helper
 from tests.support.mcp_raw import RawServer, raw_server
 from tests.support.waiting import poll
-from tools.mcp_host import limits
-from tools.mcp_host.lines import BadLine, decode_event, decode_request, encode
+from tools.mcp_host import protocol
+from tools.mcp_host.causes import SpillFolder, SpillFull
+from tools.mcp_host.link import BadLine, decode_event, decode_request, encode
 from tools.mcp_host.protocol import Call, Connect, Disconnect, Reply, raw
-from tools.mcp_host.spill import SpillFolder, SpillFull
 
 
 def test_a_long_message_goes_through_a_file_that_its_reader_deletes(tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ def test_a_long_message_goes_through_a_file_that_its_reader_deletes(tmp_path: Pa
     assert decode_request(line, tmp_path) == call
     assert files_in(tmp_path) == []
     with pytest.raises(BadLine):
-        encode(Reply(id=1, ok=raw("y" * (limits.LONGEST_MESSAGE + 1))), tmp_path)
+        encode(Reply(id=1, ok=raw("y" * (protocol.LONGEST_MESSAGE + 1))), tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ import pytest
 
 from tests.support.mcp_helper import Helper, Refused, files_in, helper
 from tests.support.mcp_web import Asked, Given, SignInServer, WebServer, data, serving
-from tools.mcp_host.addresses import is_plain_address
-from tools.mcp_host.protocol import Auth, AuthUrl, Connect, Credentials, OAuth, Status, raw
+from tools.mcp_host.protocol import Auth, AuthUrl, Connect, Credentials, OAuth, Status, is_plain_address, raw
 
 
 async def fetch(address: str) -> bytes:

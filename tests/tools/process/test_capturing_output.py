@@ -12,8 +12,7 @@ import pytest
 from tests.support.processes import Watch
 from tests.support.waiting import poll
 from tools.contract import Command, OutputChunk, Progress
-from tools.process.capture import HeadAndTail, LiveText, Spill
-from tools.process.output import REPORT_INTERVAL
+from tools.process.output import REPORT_INTERVAL, HeadAndTail, LiveText, Spill
 from tools.process.start import Processes
 
 HOME = Path("/")
@@ -138,7 +137,7 @@ async def test_a_full_disk_ends_the_file_and_not_the_command(processes: Processe
 
 
 def test_a_runaway_file_says_where_it_was_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.process.capture.SPILL_LIMIT", 10)
+    monkeypatch.setattr("tools.process.output.SPILL_LIMIT", 10)
     spill = Spill(tmp_path / "output.txt", threshold=4)
     for _ in range(5):
         spill.write(b"abcd")

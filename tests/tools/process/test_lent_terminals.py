@@ -12,9 +12,8 @@ from tests.support.waiting import poll
 from tests.tools.process.test_commands_in_a_terminal import PLACE, newest, running, shell, terminal_of, text_of
 from tools.contract import Finished, OutputSoFar, Progress
 from tools.job_board import CallTerminal, LentTerminal
-from tools.process.command_terminal import MOST_DRAWN, READ_SIZE
+from tools.process.command_terminal import AT_ONCE, MOST_DRAWN, MOST_WAITING, READ_SIZE, TerminalLoan
 from tools.process.start import Processes
-from tools.process.terminal_loan import AT_ONCE, MOST_WAITING, TerminalLoan
 from tools.terminal.values import TerminalRows, TerminalSize
 
 REAL = TerminalSize(30, 100)

@@ -14,7 +14,7 @@ from tests.support.service_host import shell, watched
 from tests.support.waiting import poll
 from tools.process.bubblewrap import bubblewrap
 from tools.process.plan import BUBBLEWRAP
-from tools.process.pseudo_terminal import PseudoTerminal
+from tools.process.service import PseudoTerminal
 from tools.process.start import Processes
 from tools.process.zygote import wire
 from tools.services import ServiceCommand, ServiceEndedError, TerminalSize

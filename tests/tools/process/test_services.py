@@ -263,11 +263,8 @@ async def test_nothing_of_services_is_loaded_before_the_first_of_them() -> None:
     late = (
         "services",
         "service",
-        "service_runner",
         "one_shot",
-        "drain",
         "line_channel",
-        "pseudo_terminal",
         "readiness",
     )
     assert [name for name in late if f"'tools.process.{name}'".encode() in loaded] == []

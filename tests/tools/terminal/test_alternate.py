@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.terminal.alternate import MOST_MODES, ScreenSplitter
+from tools.terminal.text import MOST_MODES, ScreenSplitter
 
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 

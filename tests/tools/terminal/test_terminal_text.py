@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.clean import clean
-from tools.process.capture import HeadAndTail
+from tools.process.output import HeadAndTail
 from tools.terminal.text import TerminalText
 from tools.terminal.values import TerminalModes, TerminalSize, TextRun
 

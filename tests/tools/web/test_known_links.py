@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.web.known_links import ANSWERED, known_text, numbered, shared_addresses, unnumbered
+from tools.web.contract import ANSWERED, known_text, numbered, shared_addresses, unnumbered
 
 
 def test_of_a_search_only_the_numbered_addresses_count() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.web_pages import NamedReach
 from tools.contract import ToolInputError
 from tools.failure import ToolFailure
-from tools.web.addresses import PublicReach, WebAddress, admitted_address, parse_url
+from tools.web.fetching import PublicReach, WebAddress, admitted_address, parse_url
 from tools.web.public_addresses import is_public
 
 

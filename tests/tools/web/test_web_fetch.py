@@ -17,8 +17,7 @@ from tools.clock import SYSTEM_CLOCK
 from tools.contract import ToolContext, ToolInputError, ToolOutput
 from tools.images.decoder import ImageDecoder
 from tools.web import fetching
-from tools.web.fetching import FetchedPage
-from tools.web.page_cache import PageCache
+from tools.web.fetching import FetchedPage, PageCache
 from tools.web_fetch import MOST_CHARACTERS, WebFetch
 
 HTML = """<html><head><title>A page</title><style>p {}</style></head><body><nav>menu</nav><h1>Title</h1>
