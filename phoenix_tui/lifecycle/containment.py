@@ -29,7 +29,10 @@ from textual.messages import Layout, Update, UpdateScroll
 from textual.screen import ModalScreen, Screen
 from textual.timer import Timer
 from textual.widget import Widget
-from textual.worker import WorkerFailed, active_worker
+from textual.worker import (
+    WorkerFailed,
+    active_worker,  # pyright: ignore[reportUnknownVariableType] - Textual leaves a worker's result open
+)
 
 from phoenix_tui.lifecycle.crash import CrashReports
 from phoenix_tui.text.labels import short_path
