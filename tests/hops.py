@@ -1,7 +1,8 @@
-"""The files that a reader opens from a key to what it does, as `make structure` counts them.
+"""The files that a reader opens from a key to its effect, as `make structure` counts them.
 
-Each step names a file, a function in it, and the text by which that function leads to the next one; `test_hops.py`
-holds that every step is there. Functions that only prepare a value are no steps.
+One rule for all: a chain ends where a request's bytes leave, a program runs, its tree is dead and the row is written,
+or rows are drawn. Each step names a file, a function in it, and the text by which that function leads to the next one;
+`test_hops.py` holds that every step is there. Functions that only prepare a value are no steps.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ class Chain(NamedTuple):
     name: str
     steps: tuple[Step, ...]
     limit: int
-    """Files a reader may have to open: of the screens, or of everything where `everything`."""
-    everything: bool = False
+    """Files a reader may have to open."""
+    of_screens: int
+    """Those of them that belong to the screens."""
 
     @property
     def files(self) -> list[str]:
@@ -43,19 +45,28 @@ class Chain(NamedTuple):
         """Files of the screens."""
         return [file for file in self.files if file.startswith(UI)]
 
-    @property
-    def counted(self) -> int:
-        """Number of files that the limit counts."""
-        return len(self.files if self.everything else self.screens)
-
 
 W: Final = "phoenix_tui/workspace"
 V: Final = "phoenix_tui/widgets"
+P: Final = "tools/process"
 LOOP: Final = (
     Step("engine/executor/inbox.py", "Inbox.put", "entry"),
     Step("engine/executor/loop.py", "MoveLoop._move", "step("),
     Step("engine/machine/step.py", "step", ""),
+)
+WIRE: Final = (
     Step("engine/executor/loop.py", "MoveLoop._start", "runner.start"),
+    Step("engine/executor/effect_runner.py", "EffectRunner._start_asking", "call_model"),
+    Step("engine/executor/model_call.py", "_stream", "provider.stream"),
+    Step("engine/providers/anthropic/client.py", "AnthropicProvider.stream", "_ask("),
+    Step("engine/providers/anthropic/client.py", "AnthropicProvider._ask", "_transport.events"),
+    Step("engine/providers/anthropic/client.py", "HttpMessagesTransport.events", "post_events"),
+    Step("engine/providers/events.py", "post_events", "post_stream"),
+    Step("engine/providers/http.py", "HttpService.post_stream", "_accepted"),
+    Step("engine/providers/http.py", "HttpService._accepted", "transport.ask"),
+    Step("engine/providers/direct_transport.py", "DirectTransport.ask", "_asked"),
+    Step("engine/providers/direct_transport.py", "DirectTransport._asked", "line.send"),
+    Step("engine/providers/direct_transport.py", "HttpConnection.send", "_writer.write"),
 )
 REQUEST: Final = Chain(
     "Enter to the request",
@@ -70,13 +81,13 @@ REQUEST: Final = Chain(
         Step("engine/conversation.py", "Conversation.say", "send("),
         Step("engine/executor/user_requests.py", "send", "ask("),
         *LOOP,
-        Step("engine/executor/effect_runner.py", "EffectRunner._start_asking", "call_model"),
-        Step("engine/executor/model_call.py", "_stream", "provider.stream"),
+        *WIRE,
     ),
-    9,
+    limit=17,
+    of_screens=6,
 )
 ANSWER: Final = Chain(
-    "`y` to the tool starting",
+    "`y` to the program running",
     (
         Step(f"{V}/composer.py", "Composer._answers", "answering.press"),
         Step(f"{V}/answer_keys.py", "Answering.press", "host.answer"),
@@ -90,13 +101,27 @@ ANSWER: Final = Chain(
         Step("engine/conversation.py", "Conversation.answer", "ask("),
         Step("engine/executor/user_requests.py", "ask", "inbox.put"),
         *LOOP,
+        Step("engine/executor/loop.py", "MoveLoop._start", "runner.start"),
         Step("engine/executor/effect_runner.py", "EffectRunner._start_tool", "run_tool"),
         Step("engine/executor/tool_call.py", "run_tool", "_run("),
+        Step("engine/executor/tool_call.py", "_run", "ready.tool.run"),
+        Step("tools/bash.py", "Bash.run", "jobs.run"),
+        Step(f"{P}/jobs.py", "JobTable.run", "_started"),
+        Step(f"{P}/jobs.py", "JobTable._started", "_supervision.start"),
+        Step(f"{P}/supervision.py", "Supervision.start", "start_planned"),
+        Step(f"{P}/supervision.py", "Supervision._started", "execution.start"),
+        Step(f"{P}/execution.py", "Execution.start", "link.send"),
+        Step(f"{P}/zygote/main.py", "_serve", "_fork"),
+        Step(f"{P}/zygote/main.py", "_fork", "supervise("),
+        Step(f"{P}/zygote/supervise.py", "supervise", "run(request)"),
+        Step(f"{P}/zygote/supervisor.py", "Supervisor.run", "launch("),
+        Step(f"{P}/zygote/launch.py", "launch", ""),
     ),
-    9,
+    limit=24,
+    of_screens=9,
 )
 STOP: Final = Chain(
-    "Esc to the killed tree",
+    "Esc to the killed tree and the written row",
     (
         Step(f"{W}/screen.py", "WorkspaceScreen.action_stop", "escape_handler.escape"),
         Step(f"{W}/escape.py", "EscapeHandler.escape", "actions[action]"),
@@ -105,9 +130,21 @@ STOP: Final = Chain(
         Step("phoenix_tui/features/sub_agents.py", "stop_in_view", "cancel"),
         Step("engine/conversation.py", "Conversation.cancel", "_runner.cancel"),
         Step("engine/executor/effect_runner.py", "EffectRunner.cancel", "interrupt"),
-        Step("engine/executor/effect_runner.py", "EffectRunner.interrupt", ""),
+        Step("engine/executor/effect_runner.py", "EffectRunner.interrupt", "_tool"),
+        Step(f"{P}/jobs.py", "JobTable.run", "see_through"),
+        Step(f"{P}/supervision.py", "Supervision.see_through", "_stop"),
+        Step(f"{P}/supervision.py", "Supervision._stop", "execution.kill"),
+        Step(f"{P}/execution.py", "Execution.kill", "_control.shutdown"),
+        Step(f"{P}/zygote/supervisor.py", "Supervisor.run", "_empty"),
+        Step(f"{P}/zygote/supervisor.py", "Supervisor._empty", "kill_once"),
+        Step(f"{P}/zygote/supervisor.py", "Supervisor.kill_once", "kill_below"),
+        Step(f"{P}/zygote/tree.py", "kill_below", ""),
+        *LOOP,
+        Step("engine/executor/loop.py", "MoveLoop._commit", "commit"),
+        Step("engine/store/store.py", "Store.commit", ""),
     ),
-    5,
+    limit=16,
+    of_screens=5,
 )
 OPEN: Final = Chain(
     "a row of the list to its transcript",
@@ -120,12 +157,15 @@ OPEN: Final = Chain(
         Step(f"{W}/active_conversation.py", "ActiveConversation.show", "visible.start"),
         Step(f"{W}/conversation_view.py", "ConversationView.start", "subscribe"),
         Step(f"{W}/conversation_view.py", "ConversationView._begin", "transcript.show"),
-        Step(f"{V}/transcript/view.py", "TranscriptView.show", ""),
+        Step(f"{V}/transcript/view.py", "TranscriptView.show", "apply"),
+        Step(f"{V}/transcript/view.py", "TranscriptView.render_lines", "_rows.within"),
+        Step(f"{V}/transcript/painted_rows.py", "PaintedRows.within", ""),
     ),
-    6,
+    limit=8,
+    of_screens=7,
 )
 AGENT_END: Final = Chain(
-    "a sub-agent's end to its parent going on",
+    "a sub-agent's end to its parent's next request",
     (
         Step("engine/executor/loop.py", "MoveLoop._tell", "publish"),
         Step("engine/updates.py", "Publisher.publish", ""),
@@ -134,11 +174,10 @@ AGENT_END: Final = Chain(
         Step("engine/agents/results.py", "AgentResults.outcome", ""),
         Step("engine/executor/user_requests.py", "AgentMailbox.ended", "AgentFinished"),
         *LOOP,
-        Step("engine/executor/effect_runner.py", "EffectRunner._start_asking", "call_model"),
-        Step("engine/executor/model_call.py", "_stream", "provider.stream"),
+        *WIRE,
     ),
-    14,
-    everything=True,
+    limit=14,
+    of_screens=0,
 )
 CHAINS: Final = (REQUEST, ANSWER, STOP, OPEN, AGENT_END)
 
