@@ -12,7 +12,6 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
 
 import grimp
 
@@ -21,7 +20,6 @@ from tests.structure_figures import (
     LIMITS,
     PRODUCT,
     ROOT,
-    count_lines,
     figures,
     is_within,
     limits,
@@ -31,9 +29,6 @@ from tests.structure_figures import (
 )
 from tests.support.references import known_ids, sources, unresolved_in, words_of
 
-MOST_METHODS: Final = 20
-"""Public methods of a class (CONTRIBUTING.md)."""
-
 
 def main() -> None:
     """Print every figure, one a line."""
@@ -42,10 +37,8 @@ def main() -> None:
     parameters, fields = _callables(trees.values())
     for name, value in (
         ("files at the top of phoenix_tui", len(list((ROOT / "phoenix_tui").glob("*.py")))),
-        ("files above 250 lines", sum(count_lines(path) > 250 for path in trees)),
         ("constructor parameters that are callables", parameters),
         ("fields of Structs that are callables", fields),
-        ("classes with 18 public methods or more", sum(_large_classes(tree) for tree in trees.values())),
         ("references that lead nowhere", _lost_references()),
         ("groups of modules that import each other", len(circles())),
     ):
@@ -100,16 +93,6 @@ def _function_type(node: ast.stmt) -> str | None:
 
 def _names(annotation: ast.expr | None, names: set[str]) -> bool:
     return annotation is not None and not names.isdisjoint(re.findall(r"\w+", ast.unparse(annotation)))
-
-
-def _large_classes(tree: ast.Module) -> int:
-    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    return sum(_public_methods(one) >= MOST_METHODS - 2 for one in classes)
-
-
-def _public_methods(node: ast.ClassDef) -> int:
-    methods = [one for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return sum(not one.name.startswith(("_", "on_")) for one in methods)
 
 
 def _print_names(trees: dict[Path, ast.Module]) -> None:
