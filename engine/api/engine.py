@@ -63,7 +63,7 @@ class AgentsApi(Protocol):
 
 
 class LibraryApi(Protocol):
-    """Operations on whole conversations (`engine.ports.Library`)."""
+    """Operations on whole conversations (`engine/store/library.py`)."""
 
     @property
     def traces(self) -> Traces:
@@ -326,7 +326,7 @@ class NotesApi(Protocol):
 
 
 class StatisticsApi(Protocol):
-    """Sums of model calls and tool calls (`engine.ports.statistics.StatisticsStore`)."""
+    """Sums of model calls and tool calls (`engine/store/statistics.py`)."""
 
     async def read(self, query: StatisticsQuery) -> Statistics:
         """Sums of all conversations, also archived ones and those in the trash. Raises StorageError."""

@@ -123,7 +123,7 @@ class _Content(msgspec.Struct, frozen=True):
 
 
 class QueueStore(OwnedTables):
-    """`engine.ports.QueueStore`: each change is one transaction that leaves the whole queue in order."""
+    """The user's queue: each change is one transaction that leaves the whole queue in order."""
 
     @reads
     def queued(self, connection: sqlite3.Connection, conversation_id: str) -> tuple[QueuedMessage, ...]:

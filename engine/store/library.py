@@ -1,4 +1,4 @@
-"""`engine.ports.Library` on SQLite: operations on whole conversations."""
+"""Operations on whole conversations."""
 
 from __future__ import annotations
 

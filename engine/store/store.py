@@ -1,4 +1,4 @@
-"""`engine.ports.Store` on SQLite: each method is one job on one of two connections."""
+"""The store of all conversations: each method is one job on one of two connections."""
 
 from __future__ import annotations
 
