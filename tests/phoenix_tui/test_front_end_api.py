@@ -87,8 +87,9 @@ PAIRS: list[tuple[Any, Any]] = [
 
 
 def takes(function: Any) -> list[tuple[str, Any, bool]]:
-    """Name, kind and whether it may be left out, of every parameter but `self`."""
-    parameters = list(inspect.signature(function).parameters.values())[1:]
+    """Name, kind and whether it may be left out, of every parameter but `self` and the connection that a store adds."""
+    first = 2 if hasattr(function, "__wrapped__") else 1
+    parameters = list(inspect.signature(function).parameters.values())[first:]
     return [(one.name, one.kind, one.default is not one.empty) for one in parameters]
 
 

@@ -479,6 +479,7 @@ def test_only_commands_and_what_a_trusted_project_starts_see_programs_of_the_fol
         "tools/contract.py",
         "tools/process/plan.py",
         "tools/process/programs.py",
+        "engine/permissions/made_programs.py",
         "engine/permissions/policy.py",
         "engine/executor/ready_calls.py",
         "engine/executor/event_hooks.py",

@@ -15,7 +15,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
-from urllib.request import getproxies, proxy_bypass
 
 import msgspec
 from msgspec import Struct, field
@@ -358,11 +357,7 @@ class ChosenReach(PublicReach, frozen=True):
 
     def proxy(self, scheme: str, host: str) -> str:
         """Read the environment; a host of this machine has no proxy."""
-        if host in _HERE:
-            return ""
-        proxies = getproxies()
-        found = proxies.get(scheme) or proxies.get("all") or ""
-        return "" if not found or proxy_bypass(host) else found
+        return "" if host in _HERE else super().proxy(scheme, host)
 
 
 def chosen_address(url: str) -> WebAddress:
