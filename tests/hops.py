@@ -33,7 +33,7 @@ class Chain(NamedTuple):
     limit: int
     """Files a reader may have to open."""
     of_screens: int
-    """Those of them that belong to the screens."""
+    """Files of the screens among them."""
 
     @property
     def files(self) -> list[str]:

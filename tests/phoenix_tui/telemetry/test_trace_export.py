@@ -36,7 +36,7 @@ def exporter_of(store: Store, collector: FakeCollector, *, content: bool = False
     where = Collector(f"{collector.url}/v1/traces", {"x-key": "k"}, content)
     return TraceExporter(
         store.trace_queue,
-        CollectorClient(where, seconds=0.2),
+        CollectorClient(where, seconds=1.0),
         lambda batch: encode_spans(batch.spans, content=content, version="1"),
     )
 
