@@ -139,6 +139,8 @@ class ZygoteLink:
         if self._terminal >= 0:
             os.close(self._terminal)
             self._terminal = -1
+        if not self._reap():
+            os.kill(self.pid, signal.SIGCONT)  # a stopped one would never see the end
         deadline = time.monotonic() + FAREWELL
         while not self._reap() and time.monotonic() < deadline:
             time.sleep(0.002)

@@ -72,12 +72,26 @@ async def test_a_dead_zygote_is_replaced(watch: Watch) -> None:
     await processes.close()
 
 
-async def test_commands_that_lose_the_zygote_together_all_run() -> None:
+def zygotes() -> set[int]:
+    return {pid for pid in children(os.getpid()) if read_proc(f"/proc/{pid}/comm") == b"phoenix-zygote\n"}
+
+
+async def test_a_stopped_zygote_ends_with_phoenix() -> None:
+    others = zygotes()
     processes = await start_plain()
     await processes.runner.run(ECHO)
-    for zygote in children(os.getpid()):
-        if read_proc(f"/proc/{zygote}/comm") == b"phoenix-zygote\n":
-            os.kill(zygote, signal.SIGSTOP)
+    (zygote,) = zygotes() - others
+    os.kill(zygote, signal.SIGSTOP)
+    await processes.close()
+    assert zygotes() == others
+
+
+async def test_commands_that_lose_the_zygote_together_all_run() -> None:
+    others = zygotes()
+    processes = await start_plain()
+    await processes.runner.run(ECHO)
+    for zygote in zygotes() - others:
+        os.kill(zygote, signal.SIGSTOP)
     outcomes = await asyncio.gather(*(processes.runner.run(ECHO) for _ in range(5)))
     assert [outcome.captured.head for outcome in outcomes] == [b"on\n"] * 5
     await processes.close()
