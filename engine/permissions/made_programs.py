@@ -52,14 +52,14 @@ _READING_NAMES: Final = """
     echo printf true false : [ [[ test cd pushd popd pwd exit return break continue kill sleep date type which whereis
     cat tac head tail wc cut paste tr diff cmp comm stat file du df ls tree rm rmdir mkdir chmod chown basename
     dirname realpath readlink seq yes grep egrep fgrep zgrep rg ag ack fold fmt nl md5sum sha1sum sha256sum base64 xxd
-    od column rev jq less more git gh glab logger notify-send clear tput uname id whoami hostname nproc free ulimit
+    od column rev jq less more git logger notify-send clear tput uname id whoami hostname nproc free ulimit
     umask env alias for case select wait export set unset read local declare typeset shift let (( function getopts
-    shopt trap ps kubectl helm
+    shopt trap ps kubectl
 """
 READING: Final = frozenset(_READING_NAMES.split())
 """Programs that neither run a file or input that they are given nor write a file that their words name."""
 _WRITING_NAMES: Final = """
-    tee sort uniq find fd fdfind touch cp mv ln install curl wget brew dnf hub hg jj svn mktemp gzip gunzip zcat xz
+    tee sort uniq find fd fdfind touch cp mv ln install curl mktemp gzip gunzip zcat xz
     bzip2 zstd split csplit dd tar unzip zip truncate patch sed awk gawk mawk xargs
 """
 QUIET: Final = READING | frozenset(_WRITING_NAMES.split())
@@ -67,6 +67,8 @@ QUIET: Final = READING | frozenset(_WRITING_NAMES.split())
 
 A name that is in neither set makes a question more.
 """
+PRINTING: Final = QUIET | {"gh", "glab", "helm", "wget", "brew", "dnf", "hub", "hg", "jj", "svn"}
+"""Programs whose output is text; those that are not quiet start others by options, plugins and aliases of their own."""
 _PASSING: Final = frozenset([
     "timeout",
     "nice",
@@ -193,7 +195,9 @@ def _judge_writing(
     names = program_names(step.words[0])
     is_quiet = bool(names & QUIET)
     for writer, _ in written:
-        is_text = bool(program_names(programs.steps[writer].words[0]) & QUIET) if writer < len(programs.steps) else True
+        is_text = (
+            bool(program_names(programs.steps[writer].words[0]) & PRINTING) if writer < len(programs.steps) else True
+        )
         is_later = writer < place or any(one.words[0].text in _LOOPS for one in programs.steps)
         if is_text and is_later and writer != place and not is_quiet:
             found.suspect(WRITTEN, step.words[0].text)

@@ -213,6 +213,9 @@ def test_no_command_in_disguise_runs_without_a_question(
 BY_OTHERS = (
     "watch sh script", "flock x sh script", "git bisect run sh script", "parallel sh ::: script", "eval . ./script",
     "builtin source script", "busybox sh script", "chroot / sh script", "systemd-run sh script", "at -f script now",
+    "gh alias set --shell x ./script && gh x", "glab alias set --shell x ./script && glab x",
+    "wget --use-askpass script u", "svn diff --diff-cmd ./script", "helm plugin install ./script",
+    "brew script", "gh api x > made; q made",
     "make -f script", "vim -es -S script", "ls s* | xargs sh", "bash --rcfile script -i", "cat script | sh",
 )  # fmt: skip
 
