@@ -115,7 +115,9 @@ class Engine:
         if ports.memory is not None and settings.memory:
             tools |= memory_tools(ports.memory, ports.store, settings.history_turns)
         self._conversations.tools = tools
-        self._register_caches()
+        shedding.add("messages of conversations at rest", SheddingOrder.READ, self._count_rows, self._forget_rows)
+        shedding.add("conversations out of sight", SheddingOrder.OPEN, self.resting.__len__, self.resting.now)
+        shedding.add("looks at folders", SheddingOrder.READ, self._count_looks, self._forget_looks)
 
     @property
     def warning(self) -> str:
@@ -276,12 +278,6 @@ class Engine:
             await self.resting.close()
             opened = self._conversations
             await asyncio.gather(*(opened.close(one, by=StopCause.ENDING) for one in tuple(opened.opened)))
-
-    def _register_caches(self) -> None:
-        """Register caches to drop when memory is short."""
-        shedding.add("messages of conversations at rest", SheddingOrder.READ, self._count_rows, self._forget_rows)
-        shedding.add("conversations out of sight", SheddingOrder.OPEN, self.resting.__len__, self.resting.now)
-        shedding.add("looks at folders", SheddingOrder.READ, self._count_looks, self._forget_looks)
 
     def _count_looks(self) -> int:
         return int(self.ports.rewinding is not None and self.ports.rewinding.recorder.keeps)

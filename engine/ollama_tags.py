@@ -25,12 +25,8 @@ def read_names(body: bytes) -> list[str]:
     if not _is_object(told):
         raise ValueError("a list of models is an object")
     models = told.get("models")
-    names = [one.get("name") for one in (models if _is_list(models) else []) if _is_object(one)]
+    names = [one.get("name") for one in (models if isinstance(models, list) else []) if _is_object(one)]
     return [name for name in names if isinstance(name, str) and 0 < len(name) <= LONGEST_NAME][:MOST]
-
-
-def _is_list(value: object) -> TypeGuard[list[object]]:
-    return isinstance(value, list)
 
 
 def _is_object(value: object) -> TypeGuard[dict[str, object]]:

@@ -160,7 +160,12 @@ class _Asked:
             raise SearchSyntaxError('This quotation has no end; add " after the phrase.', quote, piece.end)
         read = self._filters.get(piece.name.lower())
         if read is not None:
-            self._filter(piece, read)
+            if piece.minus:
+                raise SearchSyntaxError(f"{piece.name}: cannot be excluded; remove the -.", piece.start, piece.end)
+            if not piece.value.strip():
+                example = _EXAMPLES[piece.name.lower()]
+                raise SearchSyntaxError(f"{piece.name}: needs a value, such as {example}.", piece.start, piece.end)
+            self.query = read(piece)
             return
         word = (f"{piece.name}:{piece.value}" if piece.name else piece.value)[:LONGEST]
         if not word.strip():
@@ -171,14 +176,6 @@ class _Asked:
             self.query = replace(self.query, without=(*self.query.without, word))
         else:
             self.query = replace(self.query, words=(*self.query.words, word))
-
-    def _filter(self, piece: _Piece, read: Callable[[_Piece], SearchQuery]) -> None:
-        if piece.minus:
-            raise SearchSyntaxError(f"{piece.name}: cannot be excluded; remove the -.", piece.start, piece.end)
-        if not piece.value.strip():
-            example = _EXAMPLES[piece.name.lower()]
-            raise SearchSyntaxError(f"{piece.name}: needs a value, such as {example}.", piece.start, piece.end)
-        self.query = read(piece)
 
     def _folder(self, piece: _Piece) -> Path:
         try:

@@ -182,19 +182,14 @@ class Titler:
         if not may_ask(session, model):
             return
         messages = await session.ports.store.messages(session.record.id, first_seq=1, last_seq=FIRST_MESSAGES)
-        exchange = cut_exchange(messages)
+        asked = next((words for one in messages if one.origin is Origin.HUMAN and (words := _read_words(one))), "")
+        answers = (words for one in reversed(messages) if one.role is Role.ASSISTANT and (words := _read_words(one)))
+        answered = next(answers, "")
+        exchange = f"User: {asked[:EXCERPT]}\n\nAssistant: {answered[:EXCERPT]}" if asked and answered else ""
         if exchange:
             aside = await ask_small(session, CallPurpose.TITLE, model, TITLE_INSTRUCTION, exchange)
             title = read_title(aside.text) or None
             await keep(self._conversation, session, ConversationChanges(suggested_title=title))
-
-
-def cut_exchange(messages: list[StoredMessage]) -> str:
-    """The first message and its answer, each cut; empty where one of them has no words."""
-    asked = next((words for one in messages if one.origin is Origin.HUMAN and (words := _read_words(one))), "")
-    answers = (words for one in reversed(messages) if one.role is Role.ASSISTANT and (words := _read_words(one)))
-    answered = next(answers, "")
-    return f"User: {asked[:EXCERPT]}\n\nAssistant: {answered[:EXCERPT]}" if asked and answered else ""
 
 
 def _read_words(message: StoredMessage) -> str:

@@ -200,15 +200,11 @@ def _summary_pair(summary: str, following: Sequence[ModelMessage]) -> list[Model
 def _settled(messages: list[ModelMessage]) -> list[ModelMessage]:
     """Begin with the user and keep only matching answers; cutting at one end may free a part at the other."""
     while True:
-        kept = _without_orphans(_from_first_user(messages), set())
+        first = next((index for index, message in enumerate(messages) if message.role is Role.USER), len(messages))
+        kept = _without_orphans(messages[first:], set())
         if len(kept) == len(messages):
             return kept
         messages = kept
-
-
-def _from_first_user(messages: list[ModelMessage]) -> list[ModelMessage]:
-    first = next((index for index, message in enumerate(messages) if message.role is Role.USER), len(messages))
-    return messages[first:]
 
 
 def _without_orphans(messages: list[ModelMessage], seen: set[str]) -> list[ModelMessage]:

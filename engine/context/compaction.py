@@ -205,7 +205,7 @@ def select(rows: Sequence[StoredMessage], kept_share: float = KEPT_SHARE) -> Sel
         place = _plain_before(seen, wanted)
     if place < near:
         place = wanted
-        while place > 1 and _answers_tools(seen[place]):
+        while place > 1 and any(isinstance(block, ToolResultBlock) for block in seen[place].blocks):
             place -= 1
     return Selection(tuple(seen[:place]), seen[place].seq, len(seen) - place) if place > 1 else None
 
@@ -245,7 +245,3 @@ def _is_plain(row: StoredMessage | None) -> bool:
         and any(isinstance(block, TextBlock) for block in row.blocks)
         and not any(isinstance(block, ToolUseBlock | ToolResultBlock) for block in row.blocks)
     )
-
-
-def _answers_tools(row: StoredMessage) -> bool:
-    return any(isinstance(block, ToolResultBlock) for block in row.blocks)

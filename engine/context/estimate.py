@@ -62,11 +62,6 @@ def rough_tokens(text: str) -> int:
     return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
-def image_tokens(image: ImageBlock) -> int:
-    """Tokens of an image of this size."""
-    return min(max(image.width * image.height // PIXELS_PER_TOKEN, 1), LARGEST_IMAGE)
-
-
 def block_tokens(block: Block, count: Callable[[str], int] = text_tokens) -> int:
     """Tokens of one block of a message, including nested blocks; `count` counts its texts."""
     match block:
@@ -79,7 +74,7 @@ def block_tokens(block: Block, count: Callable[[str], int] = text_tokens) -> int
         case ToolResultBlock(content=content):
             return blocks_tokens(content, count)
         case ImageBlock():
-            return image_tokens(block)
+            return min(max(block.width * block.height // PIXELS_PER_TOKEN, 1), LARGEST_IMAGE)
         case _:
             assert_never(block)
 

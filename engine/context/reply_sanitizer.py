@@ -44,7 +44,7 @@ def code_spans(text: str) -> Iterator[CodeSpan]:
     for line in text.split("\n"):
         mark = _FENCE.fullmatch(line.removesuffix("\r"))
         if fence:
-            if mark and _closes(mark, fence):
+            if mark and mark[1][0] == fence[0] and len(mark[1]) >= len(fence) and not mark[2].strip():
                 yield begun, place + len(line), FENCED
                 fence = ""
         elif mark and not ("`" in mark[1] and "`" in mark[2]):
@@ -59,10 +59,6 @@ def code_spans(text: str) -> Iterator[CodeSpan]:
     yield from _inline(ticks)
     if fence:
         yield begun, len(text), FENCED
-
-
-def _closes(mark: re.Match[str], fence: str) -> bool:
-    return mark[1][0] == fence[0] and len(mark[1]) >= len(fence) and not mark[2].strip()
 
 
 def _inline(ticks: Sequence[tuple[int, int]]) -> Iterator[CodeSpan]:

@@ -278,7 +278,8 @@ class CallHosts(Struct, eq=False):
         """Decide; every connection to the same host waits for one answer."""
         limits = await limits_of(self.session)
         rules = host_rules(limits, rules_of(self.session), denials_of(self.session))
-        shown = format_host(host, port)
+        named = f"[{host}]" if ":" in host else host
+        shown = named if port in PORTS else f"{named}:{port}"
         if rules.denies(host, port):
             return HostVerdict(allowed=False, why=DENIED.format(host=shown))
         is_free = port in PORTS and (self.any_host or (limits.mode is PermissionMode.AUTO and limits.hosts is None))
@@ -326,7 +327,10 @@ class CallHosts(Struct, eq=False):
             return self._refuse(SAID_NO.format(host=host))
         if label == ANY:
             self.any_host = True
-            self._withdraw_others()
+            mine = asyncio.current_task()
+            for (_, port), answer in self.answers.items():
+                if answer is not mine and port in PORTS:
+                    answer.cancel()
         rule = Rule(NET, host)
         self.rows.append(self._keep(label, rule))
         return HostVerdict(allowed=True)
@@ -335,13 +339,6 @@ class CallHosts(Struct, eq=False):
         """Refuse a host, with a row below the call."""
         self.rows.append(why)
         return HostVerdict(allowed=False, why=why)
-
-    def _withdraw_others(self) -> None:
-        """Take back the open questions that the answer about any host answers too."""
-        mine = asyncio.current_task()
-        for (_, port), answer in self.answers.items():
-            if answer is not mine and port in PORTS:
-                answer.cancel()
 
     def _keep(self, label: str, rule: Rule) -> str:
         """Keep the rule that an answer means; the row about it."""
@@ -354,12 +351,6 @@ class CallHosts(Struct, eq=False):
             except OSError as error:
                 return f"{rule} could not be saved: {error.strerror or error}. It is allowed for this command."
         return ALLOWED[label].format(host=rule.pattern, rule=rule)
-
-
-def format_host(host: str, port: int) -> str:
-    """A host as a rule names it: with its port where that is none of the usual ones."""
-    named = f"[{host}]" if ":" in host else host
-    return named if port in PORTS else f"{named}:{port}"
 
 
 def granted_hosts(hosts: tuple[str, ...]) -> HostRules:

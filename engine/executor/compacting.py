@@ -155,13 +155,6 @@ async def run_before_hooks(session: Session, trigger: str, focus: str) -> None:
         raise NotCompacted(REFUSED.format(reason=(verdict.reason or verdict.stop_reason).rstrip(".") or "no reason"))
 
 
-def run_after_hooks(session: Session, trigger: str, summary: str) -> None:
-    """Tell the hooks about a summary; nothing waits for them."""
-    session.hooks.compacted = bool(session.ports.hooks)
-    fields: JsonObject = {"trigger": trigger, "compact_summary": summary}
-    tell_hooks(session, HookEvent.POST_COMPACT, trigger, fields)
-
-
 TOO_FEW = "There is nothing to summarize yet; the newest messages are always kept"
 NOTHING_BEFORE = "There is nothing to summarize before that message"
 DISCARDED = "The summary was discarded; nothing was changed"
@@ -175,7 +168,10 @@ async def compact(session: Session, act: Compact) -> None:
     try:
         await run_before_hooks(session, "manual" if act.manual else "auto", act.focus)
         outcome = await _make_draft(session, act)
-        run_after_hooks(session, "manual" if act.manual else "auto", outcome.view.summary)
+        trigger = "manual" if act.manual else "auto"
+        session.hooks.compacted = bool(session.ports.hooks)
+        fields: JsonObject = {"trigger": trigger, "compact_summary": outcome.view.summary}
+        tell_hooks(session, HookEvent.POST_COMPACT, trigger, fields)
     except (NotCompacted, StorageError) as problem:
         outcome = describe_failure(session, cause_of(act), str(problem))
     except ProviderError as error:

@@ -22,7 +22,7 @@ from engine.executor.attaching import build_blocks
 from engine.executor.ready_calls import decide_each_line, explain_rules, sandbox_of
 from engine.executor.requests import NeedsYes, Refused, RunCaps
 from engine.executor.session import Session
-from engine.extensions.bodies import CALL, Body, asked_rules, body_of, why_not_called, with_outputs, wrapped
+from engine.extensions.bodies import CALL, asked_rules, body_of, why_not_called, with_outputs, wrapped
 from engine.machine.messages import Block, TextBlock
 from engine.machine.states import is_busy
 from engine.machine.texts import BUSY
@@ -170,7 +170,9 @@ class _Call:
         texts = tuple(map(str, rules))
         if why := explain_rules(session, one.label, texts, limits):
             reasons.append(why)
-        key = _hash_question(self._body, texts)
+        body = self._body
+        parts = "\0".join((body.invocable.digest, *body.lines, "", *texts))
+        key = hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()
         if agreed == key:
             session.questions.preapproved |= {(key,), (one.label, *texts)}
         elif reasons and (key,) not in session.questions.preapproved:
@@ -187,12 +189,6 @@ class _Call:
             return await run_until_stopped(session, with_outputs(self._body, runner, session.record.cwd, sandboxes))
         except OSError as error:
             return Refused(NOT_STARTED.format(label=self._one.label, reason=error.strerror or error))
-
-
-def _hash_question(body: Body, rules: tuple[str, ...]) -> str:
-    """Identity of what a question shows: the file, its lines and rules."""
-    parts = "\0".join((body.invocable.digest, *body.lines, "", *rules))
-    return hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()
 
 
 PROMPT_CALL: Final = re.compile(r"/(?P<name>mcp__[A-Za-z0-9_-]{1,59})(?:\s+(?P<arguments>.*))?", re.DOTALL)

@@ -256,7 +256,9 @@ class MoveLoop(Struct, eq=False):
 
     def _tell(self, before: State, after: Step, committed: Committed, calls: tuple[ModelCall, ...]) -> None:
         session, publish = self.session, self.session.publisher.publish
-        self._close_live_text(before, after, committed)
+        saved = any(message.role is Role.ASSISTANT for message in committed.messages)
+        if isinstance(before, AwaitingLlm) and not saved and not isinstance(after.state, AwaitingLlm):
+            self.session.publisher.publish(LiveTextDropped(cancelled=_is_aborted(after.effects)))
         self._tell_saved(after.effects, committed.messages)
         count(session, calls)
         if ends_question(before, after.state, session.questions.open):
@@ -283,15 +285,6 @@ class MoveLoop(Struct, eq=False):
         for message in messages:
             if message not in ahead:
                 publish(MessageSaved(message))
-
-    def _close_live_text(self, before: State, after: Step, committed: Committed) -> None:
-        """Report that streamed text will not be stored, unless it was, is being continued, or is requested again.
-
-        Text that a retry will replace stays until the retry writes something (`model_call`).
-        """
-        saved = any(message.role is Role.ASSISTANT for message in committed.messages)
-        if isinstance(before, AwaitingLlm) and not saved and not isinstance(after.state, AwaitingLlm):
-            self.session.publisher.publish(LiveTextDropped(cancelled=_is_aborted(after.effects)))
 
     def _tell_end(self, effects: tuple[Effect, ...]) -> None:
         for effect in effects:

@@ -193,7 +193,10 @@ async def _stream(
             call.streamed = call.streamed or not isinstance(item, LimitsTold | ProviderNotice)
             if not begun and not isinstance(item, UsageTold | LimitsTold | ProviderNotice):
                 begun = True
-                _begin_anew(session, ask)
+                publisher = session.publisher
+                if publisher.text or publisher.thinking:
+                    publisher.publish(LiveTextDropped(cancelled=False))
+                    publisher.publish(TextArrived(text_in(ask.partial)))
             match item:
                 case UsageTold(usage, cost_usd):
                     call.usage, call.cost_usd = usage, cost_usd
@@ -227,14 +230,6 @@ def _show(
             publish(Noticed(text))
         case _:
             assert_never(item)
-
-
-def _begin_anew(session: Session, ask: RequestLlm) -> None:
-    """Replace the text of the failed attempt, which stayed on the screen until the retry wrote something."""
-    publisher = session.publisher
-    if publisher.text or publisher.thinking:
-        publisher.publish(LiveTextDropped(cancelled=False))
-        publisher.publish(TextArrived(text_in(ask.partial)))
 
 
 def _look_ahead(session: Session, name: str) -> None:

@@ -61,19 +61,14 @@ async def answer_left_open(
 ) -> Receipt:
     """Send the answer to a question whose run has ended as a message of the user; a no closes it."""
     if answer.choice is ApprovalChoice.DENY and not answer.reason.strip():
-        drop_left_open(session)
+        if session.questions.open is not None and session.questions.open.left_open:
+            session.questions.open = None
+            session.publisher.publish(ApprovalAsked(None))
         return Accepted()
     if why := check_answers(session, question, answer):
         return Refused(why)
     text = answer.reason.strip() or _format_answers(question, cleaned_answers(answer.answers))
     return await send(session, text, (), caps)
-
-
-def drop_left_open(session: Session) -> None:
-    """Close a question that was left open, where there is one."""
-    if session.questions.open is not None and session.questions.open.left_open:
-        session.questions.open = None
-        session.publisher.publish(ApprovalAsked(None))
 
 
 async def read_left_open(session: Session) -> None:

@@ -66,7 +66,7 @@ class SpendingCaps:
         Raises:
             StorageError: the sums cannot be read.
         """
-        if not for_first_request or not self._was_just_checked():
+        if not for_first_request or not (self._is_today() and self._clock.monotonic() - self._checked < JUST):
             await self.update()
         if self._day_usd and self._today.known_usd >= self._day_usd:
             return _describe_cap(
@@ -124,9 +124,6 @@ class SpendingCaps:
         if complete:
             self._checked = self._clock.monotonic()
         return complete
-
-    def _was_just_checked(self) -> bool:
-        return self._is_today() and self._clock.monotonic() - self._checked < JUST
 
     def _take(self, found: Spending, day: float) -> None:
         if found.whole:

@@ -124,17 +124,6 @@ class UserTerminal:
         return self._session.ports.jobs.terminal(self._session.record.id, state.round.current.id)
 
 
-def find_shell(session: Session) -> ShellTerminal | None:
-    """Terminal for the current call; None where it is no line of the user, or no screen shows it."""
-    return session.shell if is_typed(session) else None
-
-
-def keep_folder(session: Session, output: ToolOutput) -> None:
-    """Take over the folder that a line of the user ended in. It counts for the next line alone."""
-    if output.folder is not None and session.shell is not None and is_typed(session):
-        session.shell = ShellTerminal(session.shell.size, output.folder)
-
-
 log = logging.getLogger(__name__)
 
 TAIL = 4096
@@ -395,7 +384,7 @@ def _build_context(
         kept_out=(*place_of(session).kept_out(request), *grant.sandbox.unreadable) if is_file else (),
         readable=extension_folders(session) if ready.tool.spec.tool_class is ToolClass.READ else (),
         web=SessionWebModel(session) if ready.tool.spec.tool_class is ToolClass.NET else None,
-        shell=find_shell(session),
+        shell=session.shell if is_typed(session) else None,
         gate=gate,
     )
 
@@ -473,7 +462,8 @@ def _finish(
     stops, reason, code = verdict.stops or bool(facts.stop_reason), facts.stop_reason, facts.stop_code
     message_id, items = session.ports.ids.new(), output.todos
 
-    keep_folder(session, output)
+    if output.folder is not None and session.shell is not None and is_typed(session):
+        session.shell = ShellTerminal(session.shell.size, output.folder)
 
     def finished() -> ToolFinished:
         """The event, with the todo list as it is in this very move."""

@@ -223,7 +223,10 @@ class AgentMailbox:
 
         finished = InboxEntry(lambda: AgentFinished(session.state.gen, outcome, message_id), wanted=awaited)
         if session.broken:  # it has ended without them; only its user may resume it
-            return _answer_at_once(Refused(session.state.message if isinstance(session.state, Errored) else ""))
+            receipt = Refused(session.state.message if isinstance(session.state, Errored) else "")
+            done: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+            done.set_result(receipt)
+            return done
         return self._put(Priority.OUTCOME, finished)
 
     def wait_for_user(self, *, asked: bool) -> None:
@@ -270,10 +273,3 @@ class AgentMailbox:
         entry.receipt = asyncio.get_running_loop().create_future()
         self._session.inbox.put(priority, entry)
         return entry.receipt
-
-
-def _answer_at_once(receipt: Receipt) -> asyncio.Future[Receipt]:
-    """A future that is done."""
-    done: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
-    done.set_result(receipt)
-    return done

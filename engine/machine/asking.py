@@ -25,7 +25,9 @@ def step(state: State, event: AskingEvent) -> Step:
         case ApprovalAnswered():
             return _answered(state, event)
         case ApprovalLapsed():
-            return _lapsed(state, event)
+            if not isinstance(state, AwaitingApproval) or state.round.current.id != event.call_id:
+                return Step(state)
+            return start_current(state.gen + 1, state.run, state.round, _row(event.note))
         case _:
             assert_never(event)
 
@@ -63,13 +65,6 @@ def _answered(state: State, event: ApprovalAnswered) -> Step:
             return Step(after.state, (*note, *after.effects))
         case _:
             assert_never(event.verdict)
-
-
-def _lapsed(state: State, event: ApprovalLapsed) -> Step:
-    """End an unanswered question: the call starts as one that was not approved, and is decided before it runs."""
-    if not isinstance(state, AwaitingApproval) or state.round.current.id != event.call_id:
-        return Step(state)
-    return start_current(state.gen + 1, state.run, state.round, _row(event.note))
 
 
 def _row(note: str) -> tuple[Effect, ...]:

@@ -48,7 +48,6 @@ from engine.machine.states import (
     Requesting,
     RetryWait,
     Routing,
-    Run,
     State,
     ToolRound,
 )
@@ -122,25 +121,30 @@ def _again(state: AwaitingLlm, partial: tuple[Block, ...], truncated_call: bool 
 
 
 def _replied(state: AwaitingLlm, event: LlmReplied) -> Step:
-    state = replace(state, run=_measured(state.run, event))
+    tokens = event.context_tokens if event.pruned is None else event.pruned.tokens
+    left = event.compact_above - tokens
+    due = event.compact_above > 0 and left <= 0
+    state = replace(
+        state,
+        run=replace(state.run, compact_due=due, room=max(left, 0) if event.compact_above > 0 else 0, overflowed=False),
+    )
     written = broken.merge(state.partial, event.blocks)
     answer = written if event.answer is None else event.answer
     if event.stop in DECLINES:
-        return _declined(state, event, tuple(block for block in answer if not isinstance(block, ToolUseBlock)))
+        blocks = tuple(block for block in answer if not isinstance(block, ToolUseBlock))
+        run, gen, (code, text) = state.run, state.gen + 1, DECLINES[event.stop]
+        saves = (_assistant(event, blocks),) if broken.has_content(blocks) else ()
+        if run.agent is not None:
+            return fail_agent(gen, run, code, text, saves, agent_rules.words_of(blocks))
+        return Step(
+            Idle(gen), (*saves, SaveNotice(text), FinishRun(run.id, RunStatus.FAILURE, run.iteration, text, code))
+        )
     calls = tuple(ToolCall(b.id, b.name, b.input_json) for b in answer if isinstance(b, ToolUseBlock))
     if calls:
         return _use_tools(state, event, answer, calls)
     if event.truncated_call or event.stop in {StopReason.MAX_TOKENS, StopReason.PAUSE_TURN}:
         return _continue(state, event, answer, written)
     return _end(state, event, answer)
-
-
-def _measured(run: Run, event: LlmReplied) -> Run:
-    """The run with the room that this reply leaves in the window; none without a threshold."""
-    tokens = event.context_tokens if event.pruned is None else event.pruned.tokens
-    left = event.compact_above - tokens
-    due = event.compact_above > 0 and left <= 0
-    return replace(run, compact_due=due, room=max(left, 0) if event.compact_above > 0 else 0, overflowed=False)
 
 
 def _use_tools(state: AwaitingLlm, event: LlmReplied, answer: tuple[Block, ...], calls: tuple[ToolCall, ...]) -> Step:
@@ -197,15 +201,6 @@ def _stop_decided(state: AwaitingLlm, event: StopDecided, ending: Ending) -> Ste
         return next_iteration(state.gen + 1, run, (*told, SaveMessage(event.message)))
     finish = FinishRun(run.id, RunStatus.SUCCESS, run.iteration)
     return Step(Idle(state.gen + 1), (*told, finish, AfterRun(run.id)))
-
-
-def _declined(state: AwaitingLlm, event: LlmReplied, blocks: tuple[Block, ...]) -> Step:
-    """End the run as refused; earlier text stays."""
-    run, gen, (code, text) = state.run, state.gen + 1, DECLINES[event.stop]
-    saves = (_assistant(event, blocks),) if broken.has_content(blocks) else ()
-    if run.agent is not None:
-        return fail_agent(gen, run, code, text, saves, agent_rules.words_of(blocks))
-    return Step(Idle(gen), (*saves, SaveNotice(text), FinishRun(run.id, RunStatus.FAILURE, run.iteration, text, code)))
 
 
 def _failed(state: AwaitingLlm, event: LlmFailed) -> Step:

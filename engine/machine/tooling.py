@@ -46,7 +46,8 @@ def step(state: State, event: ToolEvent) -> Step:
     match event:
         case ToolFinished():
             if isinstance(state, ToolExecuting) and state.round.current.id == event.result.call_id:
-                return _finished(state, event)
+                after = _ended(state, event)
+                return after if event.todos is None else Step(after.state, (SaveTodos(event.todos), *after.effects))
             return Step(state)
         case AgentsStarted():
             if isinstance(state, ToolExecuting) and state.round.current.id == event.call_id and event.agents:
@@ -64,17 +65,13 @@ def settle(gen: int, run: Run, round_: ToolRound, result: ToolResult, message_id
     results = (*round_.results, result)
     saved = _saved(result, note)
     if round_.origin is ToolOrigin.USER:
-        return _shell_done(gen, run, round_, result, message_id, note)
+        told = shell_told(round_, message_id, result.text)
+        return Step(Idle(gen), (*_saved(result, note), *told, FinishRun(run.id, RunStatus.SUCCESS, 0)))
     if round_.queue:
         following, *rest = round_.queue
         onward = replace(round_, current=following, queue=tuple(rest), results=results)
         return start_current(gen, run, onward, saved)
     return next_iteration(gen, run, (*saved, results_message(message_id, results)))
-
-
-def _finished(state: ToolExecuting, event: ToolFinished) -> Step:
-    after = _ended(state, event)
-    return after if event.todos is None else Step(after.state, (SaveTodos(event.todos), *after.effects))
 
 
 def _ended(state: ToolExecuting, event: ToolFinished) -> Step:
@@ -98,11 +95,6 @@ def _saved(result: ToolResult, note: str) -> tuple[Save, ...]:
 
 def _noted(note: str) -> tuple[Save, ...]:
     return (SaveNotice(note),) if note else ()
-
-
-def _shell_done(gen: int, run: Run, round_: ToolRound, result: ToolResult, message_id: str, note: str) -> Step:
-    told = shell_told(round_, message_id, result.text)
-    return Step(Idle(gen), (*_saved(result, note), *told, FinishRun(run.id, RunStatus.SUCCESS, 0)))
 
 
 def _agent(state: State, event: AgentFinished) -> Step:

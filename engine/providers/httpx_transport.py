@@ -107,18 +107,14 @@ def carried(error: Exception) -> TransportError:
         case httpx2.LocalProtocolError():  # its text quotes the header, which may be the key
             return Unsendable()
         case httpx2.ProxyError():
-            return _of_proxy(error)
+            sentence, may_pass = refused_by_proxy(_address(error).scheme, str(error), os.environ)
+            return TransportError(sentence) if may_pass else Misconfigured(sentence)
         case httpx2.ConnectError():
             return _unconnected(error)
         case httpx2.DecodingError() | httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
             return InvalidResponse(str(error))
         case _:
             return TransportError(str(error))
-
-
-def _of_proxy(error: httpx2.ProxyError) -> TransportError:
-    sentence, may_pass = refused_by_proxy(_address(error).scheme, str(error), os.environ)
-    return TransportError(sentence) if may_pass else Misconfigured(sentence)
 
 
 def _unconnected(error: httpx2.ConnectError) -> TransportError:

@@ -381,7 +381,12 @@ class Written:
         sequence = self._sequence(messages, form)
         sequence.number = self._number
         sequence.extend(messages, write, depends)
-        self._make_room(sequence)
+        oldest = self._number - self._requests
+        others = [one for one in self._sequences if one is not sequence and one.number > oldest]
+        room = self._most - sequence.size
+        while others and sum(one.size for one in others) > room:
+            others.pop(0)
+        self._sequences = [*others, sequence] if room >= 0 else others
         return WrittenMessages(sequence)
 
     def _sequence(self, messages: tuple[ModelMessage, ...], form: object) -> _Sequence:
@@ -395,15 +400,6 @@ class Written:
         if count < len(best.messages):
             return best.beginning(count)
         return best
-
-    def _make_room(self, newest: _Sequence) -> None:
-        """Keep the newest sequences that fit, and of old ones none."""
-        oldest = self._number - self._requests
-        others = [one for one in self._sequences if one is not newest and one.number > oldest]
-        room = self._most - newest.size
-        while others and sum(one.size for one in others) > room:
-            others.pop(0)
-        self._sequences = [*others, newest] if room >= 0 else others
 
 
 class _Sequence:

@@ -416,14 +416,11 @@ async def describe_restored_files(log: TurnLog, conversation_id: str, rows: Sequ
 
     It goes with every request of that turn and is stored in no message (SPEC UNI-33). Raises StorageError.
     """
-    return format_note(find_changed_paths(await log.restored(conversation_id, _find_last_reply(rows))))
-
-
-def _find_last_reply(rows: Sequence[StoredMessage]) -> int:
-    """The seq of the last reply ahead of the newest message of the user."""
     asked = next((place for place in reversed(range(len(rows))) if rows[place].origin is Origin.HUMAN), len(rows))
     replies = (rows[place].seq for place in reversed(range(asked)) if rows[place].role is Role.ASSISTANT)
-    return next(replies, rows[0].seq - 1 if rows else 0)
+    return format_note(
+        find_changed_paths(await log.restored(conversation_id, next(replies, rows[0].seq - 1 if rows else 0)))
+    )
 
 
 def find_changed_paths(steps: Sequence[FileStep]) -> list[str]:

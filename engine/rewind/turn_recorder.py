@@ -72,11 +72,6 @@ def join_coverage(one: Coverage, other: Coverage) -> Coverage:
     )
 
 
-def end_coverage(began: Coverage, after: Coverage) -> Coverage:
-    """The coverage of a step from its first look and its last."""
-    return replace(began, refusal=after.refusal or began.refusal, gone=after.gone)
-
-
 def merge_changes(
     found: Iterable[FileChange], named: Iterable[FileChange], now: Mapping[bytes, FileState | None]
 ) -> tuple[FileChange, ...]:
@@ -240,7 +235,9 @@ class TurnRecorder(Struct, eq=False):
 
     async def _tidy(self) -> None:
         """Pack kept contents, one at a time; the snapshots in memory go when nothing has run for a while."""
-        self._rest_later()
+        if self._resting is not None:
+            self._resting.cancel()
+        self._resting = asyncio.get_running_loop().call_later(KEPT_SECONDS, self.rest)
         if self._tidying:
             return
         self._tidying = True
@@ -251,11 +248,6 @@ class TurnRecorder(Struct, eq=False):
             log.warning("contents stay as they are: %s", error)
         finally:
             self._tidying = False
-
-    def _rest_later(self) -> None:
-        if self._resting is not None:
-            self._resting.cancel()
-        self._resting = asyncio.get_running_loop().call_later(KEPT_SECONDS, self.rest)
 
     @property
     def keeps(self) -> bool:
@@ -386,7 +378,7 @@ class TurnRecorder(Struct, eq=False):
         if step.look:
             after = await self.folders.look(step.folder, step.look)
             changes = () if after.id in {"", step.look} else await self.folders.changes(step.look, after.id)
-            coverage = end_coverage(coverage, after.coverage)
+            coverage = replace(coverage, refusal=after.coverage.refusal or coverage.refusal, gone=after.coverage.gone)
         if step.changes:
             now = await self.folders.states(step.folder, [one.path for one in step.changes])
             changes = await self.folders.count(merge_changes(changes, step.changes, now))

@@ -220,11 +220,6 @@ _WITHOUT_MESSAGES: Final = """DELETE FROM tracked_tasks WHERE conversation_id = 
 def drop_later_tasks(connection: sqlite3.Connection, conversation_id: str) -> None:
     """Remove tasks of a copy up to a message that were made after that message and have none of those copied."""
     connection.execute(_WITHOUT_MESSAGES, {"id": conversation_id})
-    close_gaps(connection, conversation_id)
-
-
-def close_gaps(connection: sqlite3.Connection, conversation_id: str) -> None:
-    """Number the tasks from 1 on, in their order."""
     tasks = [task for task in read_tasks(connection, conversation_id) if not task.is_planning]
     moved = [(order, task.id) for order, task in enumerate(tasks, start=1) if order != task.order]
     connection.executemany("UPDATE tracked_tasks SET ord = ? WHERE id = ?", [(-order, one) for order, one in moved])

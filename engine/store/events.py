@@ -52,7 +52,8 @@ def make_event_row(connection: sqlite3.Connection, conversation_id: str, event: 
     elif event.type is EventKind.TASK_STARTED:
         payload = _add_prompt(connection, conversation_id, run_id, payload)
     elif event.type in _OF_AGENTS:
-        run_id = _find_parent_run(connection, run_id)
+        row = connection.execute("SELECT parent_run_id FROM runs WHERE id = ?", (run_id,)).fetchone()
+        run_id = str(row[0] or "") if row is not None else ""
     return (
         event.id,
         event.conversation_id or conversation_id,
@@ -148,11 +149,6 @@ def _add_prompt(connection: sqlite3.Connection, conversation_id: str, run_id: st
         return payload
     found = connection.execute(_PROMPT, (run_id, conversation_id, PREVIEW)).fetchone()
     return payloads.encoded(msgspec.json.decode(payload, type=dict[str, Any]) | {"prompt": found[0]})
-
-
-def _find_parent_run(connection: sqlite3.Connection, run_id: str) -> str:
-    row = connection.execute("SELECT parent_run_id FROM runs WHERE id = ?", (run_id,)).fetchone()
-    return str(row[0] or "") if row is not None else ""
 
 
 MOST_ROWS: Final = 16

@@ -87,7 +87,10 @@ class Fork:
         if self._up_to_seq is not None:
             row |= _cut_plan(connection, source_id, row, self._last)
         if self._place is not None:
-            row |= _place_row(self._place, str(row["append_system_prompt"]))
+            place = self._place
+            prompt = str(row["append_system_prompt"])
+            appended = "\n\n".join(filter(None, (prompt.strip(), place.note)))
+            row |= {"cwd": storable(str(place.cwd)), "append_system_prompt": storable(appended)}
         row |= {"id": self.conversation_id, "branch_of": source_id, "branch_seq": self._last, "partial": by}
         insert_rows(connection, {"conversations": [row]})
         connection.execute("CREATE TEMP TABLE IF NOT EXISTS renamed (old TEXT PRIMARY KEY, new TEXT) WITHOUT ROWID")
@@ -231,12 +234,6 @@ def _reset_row(source: Row, at: float, up_to_seq: int | None) -> Row:
         "updated_at": at,
     }
     return source | beginning
-
-
-def _place_row(place: ForkPlace, prompt: str) -> Row:
-    """Another folder, and the paragraph for the model about it."""
-    appended = "\n\n".join(filter(None, (prompt.strip(), place.note)))
-    return {"cwd": storable(str(place.cwd)), "append_system_prompt": storable(appended)}
 
 
 def _cut_plan(connection: sqlite3.Connection, source_id: str, source: Row, seq: int) -> Row:

@@ -37,7 +37,11 @@ class SqliteNotes(TableGroup):
     ) -> None:
         """Replace the passages of these files, and remove those of the files that are gone, in one transaction."""
         for path in (*gone, *(file.path for file, _ in files)):
-            _remove(connection, path)
+            connection.execute(
+                "DELETE FROM memory_fts WHERE rowid IN (SELECT id FROM memory_passages WHERE path = ?)", (path,)
+            )
+            connection.execute("DELETE FROM memory_passages WHERE path = ?", (path,))
+            connection.execute("DELETE FROM memory_docs WHERE path = ?", (path,))
         for file, passages in files:
             _add(connection, scope, file, passages)
 
@@ -65,12 +69,6 @@ class SqliteNotes(TableGroup):
         connection.execute(mark, (conversation_id,))
 
 
-def _remove(connection: sqlite3.Connection, path: str) -> None:
-    connection.execute("DELETE FROM memory_fts WHERE rowid IN (SELECT id FROM memory_passages WHERE path = ?)", (path,))
-    connection.execute("DELETE FROM memory_passages WHERE path = ?", (path,))
-    connection.execute("DELETE FROM memory_docs WHERE path = ?", (path,))
-
-
 def _add(connection: sqlite3.Connection, scope: str, file: NoteFile, passages: Sequence[Passage]) -> None:
     connection.execute(
         "INSERT INTO memory_docs (path, scope, updated_at, size) VALUES (?, ?, ?, ?)",
@@ -86,20 +84,15 @@ def _add(connection: sqlite3.Connection, scope: str, file: NoteFile, passages: S
 
 def _matching(connection: sqlite3.Connection, words: Sequence[str], scopes: Sequence[str], limit: int) -> list[NoteHit]:
     places = ", ".join("?" * len(scopes))
+    quoted = ['"' + word.replace('"', '""') + '"' for word in words]
+    beginnings = [f"{text}*" for word, text in zip(words, quoted, strict=True) if len(word) >= SHORTEST_BEGINNING]
     rows = connection.execute(
         f"""SELECT {_COLUMNS} FROM memory_fts AS f JOIN memory_passages AS p ON p.id = f.rowid
             JOIN memory_docs AS d ON d.path = p.path
             WHERE memory_fts MATCH ? AND d.scope IN ({places}) ORDER BY bm25(memory_fts), p.path DESC LIMIT ?""",
-        (_expression(words), *scopes, limit),
+        (f"{{body}} : ({' OR '.join((*quoted, *beginnings))})", *scopes, limit),
     )
     return [NoteHit(row["path"], row["line"], row["body"]) for row in rows]
-
-
-def _expression(words: Sequence[str]) -> str:
-    """An FTS5 expression in which every word is a quoted text, so no sign of it is syntax."""
-    quoted = ['"' + word.replace('"', '""') + '"' for word in words]
-    beginnings = [f"{text}*" for word, text in zip(words, quoted, strict=True) if len(word) >= SHORTEST_BEGINNING]
-    return f"{{body}} : ({' OR '.join((*quoted, *beginnings))})"
 
 
 def _containing(

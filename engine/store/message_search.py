@@ -80,7 +80,7 @@ def make_plan(
         return None
     low, high = int(ends["low"]), int(ends["high"]) if below is None else below - 1
     asked = _make_filter(query)
-    if _is_narrow(query) and _are_few(connection, asked):
+    if (query.folder is not None or bool(query.title) or query.trash) and _are_few(connection, asked):
         return QueryPlan(_reading_query(asked), asked.values, low, high, windowed=False)
     if query.before is not None:
         low, high = _find_ids_of_time(connection, asked, low, high)
@@ -144,10 +144,6 @@ def _make_filter(query: SearchQuery) -> _Filter:
         row.append(f"r.speaker IN ({', '.join(f':speaker{number}' for number in range(len(names)))})")
         values |= {f"speaker{number}": name for number, name in enumerate(names)}
     return _Filter(" AND ".join(conversation), " AND ".join(row), values)
-
-
-def _is_narrow(query: SearchQuery) -> bool:
-    return query.folder is not None or bool(query.title) or query.trash
 
 
 def _are_few(connection: sqlite3.Connection, asked: _Filter) -> bool:
@@ -373,7 +369,8 @@ def search_messages(
 ) -> SearchAnswer:
     """The newest `limit` matches among the ids under `below`, the best first; after `seconds` those found by then."""
     words = tuple(storable(word) for word in query.words)
-    unindexed = _count_unindexed(connection)
+    how_far = read_progress(connection)
+    unindexed = 1 - how_far.done / how_far.total if how_far.total else 0.0
     plan = None if query.is_empty else make_plan(connection, query, words, below)
     if plan is None:
         return SearchAnswer((), unindexed=unindexed)
@@ -482,11 +479,6 @@ def _make_hit(connection: sqlite3.Connection, candidate: Candidate, words: tuple
         archived=row["archived_at"] is not None,
         left_behind=bool(row["left_behind"]),
     )
-
-
-def _count_unindexed(connection: sqlite3.Connection) -> float:
-    how_far = read_progress(connection)
-    return 1 - how_far.done / how_far.total if how_far.total else 0.0
 
 
 def _find_time(connection: sqlite3.Connection, row_id: int) -> float:

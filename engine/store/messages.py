@@ -26,7 +26,7 @@ from engine.codec import (
     storable,
     stored_blocks,
 )
-from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock, ToolUseBlock, is_own_call, text_in
+from engine.machine.messages import Block, Origin, Role, TextBlock, ToolUseBlock, is_own_call, text_in
 from engine.ports import AppendMessage
 from engine.records import Attachment, StoredMessage
 from engine.store.events import EventBatch, add_message_event
@@ -95,7 +95,11 @@ def append_message(
         "task_process_status": None if message.role is Role.SYSTEM else tracking or None,
     }
     connection.execute(_INSERT, row)
-    _name_conversation(connection, conversation_id, message)
+    if message.origin is Origin.HUMAN and join_text(message.blocks):
+        words = next(block for block in message.blocks if isinstance(block, TextBlock))  # their digests come last
+        name_after(connection, conversation_id, storable(words.text))
+    if message.role is Role.SYSTEM and (call := _find_own_call(message.blocks)) is not None:
+        name_after_command(connection, conversation_id, storable(parse_command(call.input_json)))
     if events is not None:
         events.add_message(addition, place.seq)
     else:
@@ -174,15 +178,6 @@ def read_tracking(connection: sqlite3.Connection, conversation_id: str) -> str:
     if row is None or row["status"] is None:
         return ""
     return "disabled" if row["status"] == "disabled" else "pending"
-
-
-def _name_conversation(connection: sqlite3.Connection, conversation_id: str, message: NewMessage) -> None:
-    """Call one without a title after its first human message, or until there is one after a command."""
-    if message.origin is Origin.HUMAN and join_text(message.blocks):
-        words = next(block for block in message.blocks if isinstance(block, TextBlock))  # their digests come last
-        name_after(connection, conversation_id, storable(words.text))
-    if message.role is Role.SYSTEM and (call := _find_own_call(message.blocks)) is not None:
-        name_after_command(connection, conversation_id, storable(parse_command(call.input_json)))
 
 
 def _find_own_call(blocks: tuple[Block, ...]) -> ToolUseBlock | None:

@@ -87,14 +87,28 @@ def open_for_writing(paths: StorePaths, migrations: Sequence[Migration] = MIGRAT
     if not paths.database.exists():
         _make_database(paths.database, migrations)
     check_file(paths.database)
-    _refuse_read_only(paths.database)
+    path = paths.database
+    for needed in (path, path.parent):
+        if not os.access(needed, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(needed))
     close_to_others(paths.database)  # a copied database; its journals get its mode
     connection = connect(str(paths.database), BUSY_AT_OPENING)
     try:
         connection.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KIB}")
-        _check(connection, paths, BASELINE + len(migrations))
-        _bring_up_to_date(connection, paths, migrations)
-        _set_journal_mode(connection)
+        known = BASELINE + len(migrations)
+        check_kind(connection, paths.database, known)
+        rows = connection.execute("SELECT id FROM instances").fetchall()
+        if any(not is_lock_held(paths.locks, row["id"]) for row in rows):
+            check_pages(connection, paths.database)
+        found = version_of(connection)
+        if found < BASELINE + len(migrations):
+            _back_up(connection, paths.backups / f"{paths.database.stem}-v{found}-{uuid4().hex[:8]}.db")
+            migrate(connection, migrations)
+        try:
+            connection.execute(f"PRAGMA journal_mode = {journal_mode()}")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
         connection.execute(f"PRAGMA busy_timeout = {round(BUSY_SECONDS * 1000)}")
     except BaseException:
         connection.close()
@@ -186,29 +200,6 @@ def _make_database(path: Path, migrations: Sequence[Migration]) -> None:
     sync_folder(path.parent)
 
 
-def _set_journal_mode(connection: sqlite3.Connection) -> None:
-    """Change it where it is another one; while other processes have the file open, theirs stays."""
-    try:
-        connection.execute(f"PRAGMA journal_mode = {journal_mode()}")
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-            raise
-
-
-def _refuse_read_only(path: Path) -> None:
-    """SQLite would open the file for reading only; a journal needs the folder too."""
-    for needed in (path, path.parent):
-        if not os.access(needed, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(needed))
-
-
-def _check(connection: sqlite3.Connection, paths: StorePaths, known: int) -> None:
-    """Refuse foreign files, newer versions, and damage by an unclean exit."""
-    check_kind(connection, paths.database, known)
-    if _ended_uncleanly(connection, paths.locks):
-        check_pages(connection, paths.database)
-
-
 def check_file(path: Path) -> None:
     """Refuse what SQLite cannot read as a file, or would fill as a new one. Raises DamagedDatabase, OSError."""
     found = path.stat()
@@ -234,19 +225,6 @@ def check_pages(connection: sqlite3.Connection, path: Path) -> None:
     """Read every page. Raises DamagedDatabase."""
     if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
         raise DamagedDatabase(path, fresh_beside(path), "is damaged")
-
-
-def _ended_uncleanly(connection: sqlite3.Connection, locks: Path) -> bool:
-    """True when a process that wrote here ended uncleanly: its row stays, its lock is free."""
-    rows = connection.execute("SELECT id FROM instances").fetchall()
-    return any(not is_lock_held(locks, row["id"]) for row in rows)
-
-
-def _bring_up_to_date(connection: sqlite3.Connection, paths: StorePaths, migrations: Sequence[Migration]) -> None:
-    found = version_of(connection)
-    if found < BASELINE + len(migrations):
-        _back_up(connection, paths.backups / f"{paths.database.stem}-v{found}-{uuid4().hex[:8]}.db")
-        migrate(connection, migrations)
 
 
 def _back_up(connection: sqlite3.Connection, path: Path) -> None:

@@ -61,13 +61,6 @@ def add_result_events(
         _add_event(connection, conversation_id, run_id, EventKind.TASK_TOOL_RESULT, payload, at, message_id=message_id)
 
 
-def add_end_event(connection: sqlite3.Connection, conversation_id: str, run_id: str, at: float) -> None:
-    """Record the end of an interrupted run, behind that of its row."""
-    status = RunStatus.INTERRUPTED.value
-    payload = payloads.failed(texts.CUT_OFF, status, status, recoverable=True)
-    _add_event(connection, conversation_id, run_id, EventKind.TASK_FAILED, payload, at)
-
-
 def add_rest_events(
     connection: sqlite3.Connection, conversation_id: str, run_id: str, before: State, after: State, at: float
 ) -> None:
@@ -176,7 +169,9 @@ def recover_conversation(
         ended = row["updated_at"]  # its last sign of life: the restart may come days later
         finish_run(connection, FinishRun(scene.run_id, RunStatus.INTERRUPTED, iterations), ended)
         add_interrupted_spans(connection, scene.run_id, interrupted, ended)
-        add_end_event(connection, conversation_id, scene.run_id, at)
+        status = RunStatus.INTERRUPTED.value
+        payload = payloads.failed(texts.CUT_OFF, status, status, recoverable=True)
+        _add_event(connection, conversation_id, scene.run_id, EventKind.TASK_FAILED, payload, at)
     settle_tracking(connection, conversation_id, MessageTracking.RUNNING, MessageTracking.PENDING, at)
     rest = _find_rest(state, is_agent=row["kind"] == "subagent")
     if rest != state:

@@ -83,13 +83,6 @@ def set_run_type(connection: sqlite3.Connection, conversation_id: str, run_id: s
     )
 
 
-def record_written_files(connection: sqlite3.Connection, run_id: str) -> None:
-    """Write which files a run that ends has written."""
-    written = dict.fromkeys(one["path"] for one in connection.execute(_WRITTEN, (run_id,)) if _is_text(one["path"]))
-    paths = msgspec.json.encode(list(written)).decode()
-    connection.execute("UPDATE runs SET artifacts_json = ? WHERE id = ?", (paths, run_id))
-
-
 def sum_up_usage(connection: sqlite3.Connection, run_id: str) -> None:
     """Store the usage of a run's model calls."""
     used = read_run_usage(connection, run_id)
@@ -125,11 +118,6 @@ def read_runs(connection: sqlite3.Connection, conversation_id: str, limit: int) 
     """The newest runs of a conversation, newest first."""
     rows = connection.execute(_RUNS_OF_CONVERSATION, (FIRST_WORDS, conversation_id, limit)).fetchall()
     return [_read_record(row, _read_run_agents(connection, conversation_id, row["id"])) for row in rows]
-
-
-def read_run(connection: sqlite3.Connection, row: Any, *, whole: bool) -> RunRecord:
-    """A run as a value, from its row with the `words` of its prompt; `whole` adds the results of its sub-agents."""
-    return _read_record(row, _read_run_agents(connection, row["conversation_id"], row["id"]) if whole else None)
 
 
 def read_run_figures(connection: sqlite3.Connection, run_id: str) -> RunFigures | None:
@@ -205,10 +193,6 @@ def _decode_paths(text: str | None) -> tuple[str, ...]:
         return ()
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
 _TRACE_STATUS = {RunStatus.SUCCESS: "completed", RunStatus.CANCELLED: "cancelled"}
 """The column `traces.status`; every other end of a run is an error."""
 
@@ -260,7 +244,12 @@ def finish_run(connection: sqlite3.Connection, finishing: FinishRun, at: float) 
         ),
     )
     connection.execute("DELETE FROM cancel_requests WHERE run_id = ?", (finishing.run_id,))
-    record_written_files(connection, finishing.run_id)
+    run_id = finishing.run_id
+    written = dict.fromkeys(
+        one["path"] for one in connection.execute(_WRITTEN, (run_id,)) if isinstance(one["path"], str)
+    )
+    paths = msgspec.json.encode(list(written)).decode()
+    connection.execute("UPDATE runs SET artifacts_json = ? WHERE id = ?", (paths, run_id))
     connection.execute(
         "UPDATE traces SET status = ?, ended_at = ? WHERE run_id = ?",
         (_TRACE_STATUS.get(finishing.status, "error"), at, finishing.run_id),
@@ -276,7 +265,8 @@ def record_call(connection: sqlite3.Connection, conversation_id: str, call: Mode
     record_model_call(connection, conversation_id, call)
     add_call_span(connection, conversation_id, call)
     if call.run_id:
-        if not _has_run_ended(connection, call.run_id):
+        row = connection.execute("SELECT status FROM runs WHERE id = ?", (call.run_id,)).fetchone()
+        if not (row is not None and row["status"] != "running"):
             return
         sum_up_run(connection, call.run_id)
     queue_late_call(connection, call.run_id, call.id)
@@ -314,11 +304,6 @@ def find_active_run(connection: sqlite3.Connection, conversation_id: str) -> str
         "SELECT id FROM runs WHERE conversation_id = ? AND status = 'running'", (conversation_id,)
     ).fetchone()
     return row["id"] if row else ""
-
-
-def _has_run_ended(connection: sqlite3.Connection, run_id: str) -> bool:
-    row = connection.execute("SELECT status FROM runs WHERE id = ?", (run_id,)).fetchone()
-    return row is not None and row["status"] != "running"
 
 
 _PART_OF_ID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
@@ -426,7 +411,9 @@ class RunStore(OwnedTables):
 
     def _overview(self, connection: sqlite3.Connection, row: Any, *, whole: bool = False) -> RunOverview:
         return RunOverview(
-            record=read_run(connection, row, whole=whole),
+            record=_read_record(
+                row, _read_run_agents(connection, row["conversation_id"], row["id"]) if whole else None
+            ),
             conversation_id=row["conversation_id"],
             title=row["agent_task"] or row["title"],
             parent_id=row["parent_id"] or "",

@@ -26,11 +26,6 @@ _MESSAGES = 500
 _SMALL = ("copied_rows", "events", "runs", "turns", "file_steps")
 
 
-def hide_conversation(connection: sqlite3.Connection, conversation_id: str, by: str) -> None:
-    """Hide the conversation; `by` is the process that removes it."""
-    connection.execute("UPDATE conversations SET partial = ? WHERE id = ?", (by, conversation_id))
-
-
 def list_partial(connection: sqlite3.Connection, instance: Instance) -> list[str]:
     """The conversations that a dead process left half made or half removed."""
     rows = connection.execute("SELECT id, partial FROM conversations WHERE partial IS NOT NULL").fetchall()
@@ -166,7 +161,9 @@ class Slices:
             if still is not None and ours:
                 return False
             self._instance.register(connection, at)
-            hide_conversation(connection, conversation_id, self._instance.id)
+            connection.execute(
+                "UPDATE conversations SET partial = ? WHERE id = ?", (self._instance.id, conversation_id)
+            )
             return True
 
         async def work() -> bool:

@@ -180,11 +180,6 @@ def make_summary(row: sqlite3.Row, sums: sqlite3.Row | None, now: float) -> Trac
     )
 
 
-def set_depth(span: TraceSpan, depth: int) -> TraceSpan:
-    """The span at its place in the tree."""
-    return replace(span, depth=depth)
-
-
 def sum_usage(row: sqlite3.Row) -> Usage:
     """The tokens and searches of a row, or of a sum of rows."""
     return Usage(
@@ -298,7 +293,7 @@ def _sort_spans(root: TraceSpan, others: Iterable[TraceSpan]) -> tuple[TraceSpan
     waiting = [(root, 0)]
     while waiting:
         span, depth = waiting.pop()
-        ordered.append(set_depth(span, depth))
+        ordered.append(replace(span, depth=depth))
         children: Sequence[TraceSpan] = sorted(below.get(span.id, ()), key=_sort_key)
         waiting += [(child, depth + 1) for child in reversed(children)]
     return tuple(ordered)

@@ -139,7 +139,9 @@ class TaskTracker:
                 self._schedule()
             case ConversationChanged():
                 self.look()
-                self._follow_owner()
+                looks = self._looking is not None and not self._looking.done()
+                if self._session.read_only and not self._closed and not looks:
+                    self._looking = asyncio.get_running_loop().create_task(self._catch_up())
             case _:
                 pass
 
@@ -152,12 +154,6 @@ class TaskTracker:
             self._stop(MessageTracking.DISABLED)
             self._buffer.restore((), self._now())
         self._looking = asyncio.get_running_loop().create_task(self._catch_up())
-
-    def _follow_owner(self) -> None:
-        """Tell viewers what the process that owns the conversation may have changed."""
-        looks = self._looking is not None and not self._looking.done()
-        if self._session.read_only and not self._closed and not looks:
-            self._looking = asyncio.get_running_loop().create_task(self._catch_up())
 
     @property
     def enabled(self) -> bool:

@@ -40,16 +40,6 @@ DECLINE: Final = "decline"
 OTHER: Final = "other"
 
 
-async def answers_by_form(client: Client, session_id: str, question: Question) -> ApprovalAnswer:
-    """Ask all questions in one form; its fields are named q1, q2 …, own words q1_other. Raises as `Client.permit`."""
-    asked = question.request.questions
-    message = "\n".join(one.question for one in asked)
-    content = await client.elicit(session_id, question.call.id, message, form_of(asked))
-    if content is None:
-        return ApprovalAnswer(ApprovalChoice.DENY)
-    return ApprovalAnswer(ApprovalChoice.ONCE, answers=answers_in(asked, content))
-
-
 async def answers_by_options(client: Client, session_id: str, question: Question) -> ApprovalAnswer | None:
     """Ask each question as a choice of one of its options; None cancels. Raises as `Client.permit`."""
     answers: list[tuple[str, ...]] = []
@@ -200,7 +190,12 @@ class Approvals:
         """The user's answer; None cancels the run."""
         if question.request.questions:
             if self._client.elicits:
-                return await answers_by_form(self._client, self._session_id, question)
+                asked = question.request.questions
+                message = "\n".join(one.question for one in asked)
+                content = await self._client.elicit(self._session_id, question.call.id, message, form_of(asked))
+                if content is None:
+                    return ApprovalAnswer(ApprovalChoice.DENY)
+                return ApprovalAnswer(ApprovalChoice.ONCE, answers=answers_in(asked, content))
             return await answers_by_options(self._client, self._session_id, question)
         options = _list_options(question)
         call = await _call(conversation, question)

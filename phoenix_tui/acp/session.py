@@ -143,7 +143,8 @@ async def run_command(session: CommandSession, name: str, rest: str) -> str | No
         case "context":
             session.pump.say(await _context(session))
         case "init":
-            return await _init(session)
+            folder = session.conversation.record.cwd
+            return await request_text(folder, session.facts.engine.rules.closed(folder))
         case "model":
             if rest:
                 await session.conversation.change(change_of("model", rest))
@@ -162,11 +163,6 @@ async def _context(session: CommandSession) -> str:
     if report.summarizable:
         lines.append(f"/compact would summarize {report.summarizable:,} older messages.")
     return "\n\n".join(lines)
-
-
-async def _init(session: CommandSession) -> str:
-    folder = session.conversation.record.cwd
-    return await request_text(folder, session.facts.engine.rules.closed(folder))
 
 
 StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
@@ -236,13 +232,6 @@ class AcpSession:
             self._starting.cancel()
         self._starting = asyncio.get_running_loop().create_task(start()) if tables else None
 
-    async def _wait_for_servers(self) -> None:
-        """Wait for the client's servers, within their bound, or for a cancel."""
-        if self._starting is not None:
-            cancelled = asyncio.get_running_loop().create_task(self._cancelled.wait())
-            await asyncio.wait({self._starting, cancelled}, return_when=asyncio.FIRST_COMPLETED)
-            cancelled.cancel()
-
     def greet(self) -> None:
         """Name the commands, in a task."""
         self._greeting = asyncio.get_running_loop().create_task(self.name_commands())
@@ -288,7 +277,10 @@ class AcpSession:
         try:
             self.translator.begin_turn()
             await self.name_commands()
-            await self._wait_for_servers()
+            if self._starting is not None:
+                cancelled = asyncio.get_running_loop().create_task(self._cancelled.wait())
+                await asyncio.wait({self._starting, cancelled}, return_when=asyncio.FIRST_COMPLETED)
+                cancelled.cancel()
             for notice in self.notices:
                 self.translator.notice(notice)
             self.notices.clear()

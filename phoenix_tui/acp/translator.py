@@ -243,7 +243,10 @@ class Translator(Struct):
             case ConversationChanged(record):
                 self._show_changes(record)
             case ContextChanged():
-                self._show_usage(update)
+                if update.window > 0:
+                    cost = None if update.cost_usd is None else Cost(amount=update.cost_usd, currency="USD")
+                    used = UsageUpdate(session_update="usage_update", used=update.tokens, size=update.window, cost=cost)
+                    self.pump.put(used)
             case Noticed(text):
                 self.notice(text)
             case RetryScheduled(attempt, seconds, cause):
@@ -353,12 +356,6 @@ class Translator(Struct):
         options = await self.options_of(record)
         return ConfigOptionUpdate(session_update="config_option_update", config_options=options)
 
-    def _show_usage(self, update: ContextChanged) -> None:
-        if update.window > 0:
-            cost = None if update.cost_usd is None else Cost(amount=update.cost_usd, currency="USD")
-            used = UsageUpdate(session_update="usage_update", used=update.tokens, size=update.window, cost=cost)
-            self.pump.put(used)
-
 
 def progress(call_id: str, **fields: object) -> ToolCallProgress:
     """A change of a call that the client knows."""
@@ -431,19 +428,14 @@ def _call(block: ToolUseBlock, call: ToolCallRecord | None, translator: Translat
         if isinstance(display, DiffDisplay):
             content.append(make_parts(file_of(display, (), translator.record.cwd), display))
     given = input_of(block.input_json)
+    fields = fields_of(given)
+    words = next((str(fields[one]) for one in ("command", "path", "pattern", "url") if fields.get(one)), "")
     return ToolCallStart(
         session_update="tool_call",
         tool_call_id=block.id,
-        title=_choose_title(block.name, given),
+        title=clean_line(words)[:500] or clean_line(block.name),
         kind=kind_of(block.name),
         status=status_of(call.status) if call is not None else "failed",
         content=content,
         raw_input=given,
     )
-
-
-def _choose_title(name: str, given: object) -> str:
-    """The command, path or pattern of a stored call, or else its name."""
-    fields = fields_of(given)
-    words = next((str(fields[one]) for one in ("command", "path", "pattern", "url") if fields.get(one)), "")
-    return clean_line(words)[:500] or clean_line(name)

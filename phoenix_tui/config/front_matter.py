@@ -166,7 +166,10 @@ class _Reader:
             return self._block(block["style"], block["chomp"] or block["chomp2"])
         if text and not text.startswith("#"):
             if self._literal:
-                return self._flow_or_text(text)
+                try:
+                    return self._flow(text) if text[0] in "[{" else self._scalar(text)
+                except FrontMatterError:
+                    return text
             return self._flow(self._joined(text)) if text[0] in "[{" else self._scalar(self._joined(text))
         line = self._next()
         if line is None:
@@ -175,13 +178,6 @@ class _Reader:
         if bare == "-" or bare.startswith("- "):
             return self._items()
         return self._map() if line[0] in " \t" else ""
-
-    def _flow_or_text(self, text: str) -> Value:
-        """A value that is taken as it stands: quotes and brackets around all of it still count."""
-        try:
-            return self._flow(text) if text[0] in "[{" else self._scalar(text)
-        except FrontMatterError:
-            return text
 
     def _joined(self, text: str) -> str:
         """The value with the indented lines below it, which go on with it."""

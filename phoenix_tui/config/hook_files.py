@@ -91,18 +91,14 @@ class HookFiles(Struct, eq=False):
         known = self._found.get(folder)
         if known is not None and known[0] is sources:
             return known[1]
-        found = _hooks_of(sources, self.given, self.off)
+        files = self.given, *(_read(file) for file in sources.of(SourceKind.HOOKS))
+        waiting = tuple(str(file.path) for file in sources.waiting if file.kind is SourceKind.HOOKS)
+        found = joined_files(files, waiting, is_off=self.off)
         if keeps:
             if len(self._found) >= MOST_FOLDERS:
                 self._found.clear()
             self._found[folder] = sources, found
         return found
-
-
-def _hooks_of(sources: TrustedSources, given: HookFile, off: str) -> HookSet:
-    files = given, *(_read(file) for file in sources.of(SourceKind.HOOKS))
-    waiting = tuple(str(file.path) for file in sources.waiting if file.kind is SourceKind.HOOKS)
-    return joined_files(files, waiting, is_off=off)
 
 
 def _read(file: SourceFile) -> HookFile:

@@ -197,12 +197,10 @@ def _between(places: list[Path], path: Path) -> list[Path]:
     root = places[0]
     target = path.resolve()
     chain = [place for place in reversed((target, *target.parents)) if place.is_relative_to(root) and place != root]
-    ours = takewhile(lambda place: not _is_foreign(place), chain)
+    ours = takewhile(
+        lambda place: not (place.name in _FOREIGN or place.name.startswith(".") or has_repository(place)), chain
+    )
     return [place for place in ours if place not in places and place.is_dir()]
-
-
-def _is_foreign(place: Path) -> bool:
-    return place.name in _FOREIGN or place.name.startswith(".") or has_repository(place)
 
 
 def _regular(path: Path, root: Path) -> ProjectFile | None:
@@ -365,7 +363,9 @@ def read_rule(file: SourceFile, places: list[Path]) -> RuleText | None:
     Raises:
         BadRule: its front matter cannot be read, or it is no text.
     """
-    place = next((one for one in reversed(places) if file.path in (one / LOCAL,) or _is_below(file.path, one)), None)
+    place = next(
+        (one for one in reversed(places) if file.path in (one / LOCAL,) or file.path.is_relative_to(one / RULES)), None
+    )
     content = read_source(file, FILE_LIMIT) if place is not None else None
     if place is None or content is None:
         return None
@@ -381,10 +381,6 @@ def read_rule(file: SourceFile, places: list[Path]) -> RuleText | None:
         raise BadRule(f"line {fault.line}: {fault.sentence.rstrip('.')}")
     globs = _globs(front.values.get(PATHS, ""), front.lines.get(PATHS, 1))
     return RuleText(file.path, place, front.body.encode("utf-8", "replace"), globs)
-
-
-def _is_below(path: Path, place: Path) -> bool:
-    return path.is_relative_to(place / RULES)
 
 
 def _globs(value: Value, line: int) -> tuple[str, ...]:

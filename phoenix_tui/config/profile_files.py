@@ -351,7 +351,9 @@ class ProfileFiles(Struct):
             taken = frozenset(found)
             for file in _profiles_of(project):
                 name = f"{PROJECT}{file.path.stem}" if file.path.stem in taken else file.path.stem
-                found[name] = _called(self._read_trusted(file), name)
+                kept = self._read_trusted(file)
+                good = replace(kept.good, name=name) if kept.good is not None else None
+                found[name] = _Kept(kept.stamp, good, kept.trouble)
         return found
 
     def _unknown(self, name: str, project: Project, there: list[str]) -> str:
@@ -420,8 +422,3 @@ def _profiles_of(project: Project) -> list[ProjectFile]:
         for file in project.files
         if file.path.suffix == SUFFIX and file.path.parts[-3:-1] == (FOLDER, PROFILES) and file.path.name[0] != "."
     ]
-
-
-def _called(kept: _Kept, name: str) -> _Kept:
-    good = replace(kept.good, name=name) if kept.good is not None else None
-    return _Kept(kept.stamp, good, kept.trouble)

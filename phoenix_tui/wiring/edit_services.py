@@ -54,16 +54,13 @@ class UserFormatters:
 
     async def format(self, path: Path, text: str, context: ToolContext) -> Formatted | None:
         """Format a text with the first formatter whose pattern fits the name."""
-        for formatter in await self._formatters():
-            if fnmatch.fnmatchcase(path.name, formatter.pattern):
-                return await self._formatted(formatter, path, text, context)
-        return None
-
-    async def _formatters(self) -> Sequence[Formatter]:
         now = stamp(self._file)
         if self._known is None or self._known[0] != now:
             self._known = (now, await _read(self._file) if now is not None else ())
-        return self._known[1]
+        for formatter in self._known[1]:
+            if fnmatch.fnmatchcase(path.name, formatter.pattern):
+                return await self._formatted(formatter, path, text, context)
+        return None
 
     async def _formatted(self, formatter: Formatter, path: Path, text: str, context: ToolContext) -> Formatted:
         from tools.lsp.programs import program_of, server_environment  # noqa: PLC0415 - with the first formatter
@@ -227,14 +224,11 @@ async def language_server_findings(setup: Setup, processes: Processes) -> list[F
     allowed = "; they may run what this folder contains" if board.is_allowed(setup.cwd) else ""
     found = [Finding(TOPIC, Health.OK, f"{summary(views)}{allowed}")]
     found += [
-        Finding(TOPIC, Health.NOTE, f"{clean_line(view.name)}: {view.text}") for view in views if _is_absent(view)
+        Finding(TOPIC, Health.NOTE, f"{clean_line(view.name)}: {view.text}")
+        for view in views
+        if view.state is LanguageServerState.MISSING and bool(view.text)
     ]
     return [*found, *(Finding(TOPIC, Health.NOTE, clean_line(notice)) for notice in board.notices)]
-
-
-def _is_absent(view: LanguageServerView) -> bool:
-    """True for a server that the user's settings name and that is not installed."""
-    return view.state is LanguageServerState.MISSING and bool(view.text)
 
 
 def allowed_folders(setup: Setup) -> AllowedFolders:

@@ -55,13 +55,6 @@ _ALWAYS_NAMED: Final = frozenset({SourceKind.PROGRAM, SourceKind.SERVERS})
 """Kinds of files whose faults are named elsewhere."""
 
 
-async def name_faults(found: TrustedSources, folder: Path) -> None:
-    """Write faults of skills, commands, agents and rules to stderr, as such a run has no sheet."""
-    if any(file.kind not in _ALWAYS_NAMED for file in found.files):
-        for sentence in await asyncio.to_thread(_faults, found, folder):
-            write_progress(f"phoenix: {sentence}")
-
-
 def _faults(found: TrustedSources, folder: Path) -> list[str]:
     from phoenix_tui.config.sources.source_faults import shortened, source_faults  # noqa: PLC0415 - only with files
 
@@ -222,7 +215,9 @@ async def name_untrusted(backend: Backend, setup: Setup, cwd: Path) -> None:
         raise CommandError(f"{reveal_name(cwd)} cannot be trusted: {error.strerror or error}.", Exit.FAILED) from error
     if found.waiting:
         write_progress(warn_untrusted(await asyncio.to_thread(report_of, found, cwd)))
-    await name_faults(found, cwd)
+    if any(file.kind not in _ALWAYS_NAMED for file in found.files):
+        for sentence in await asyncio.to_thread(_faults, found, cwd):
+            write_progress(f"phoenix: {sentence}")
 
 
 async def check_ids(backend: Backend, arguments: RunArguments) -> None:

@@ -57,14 +57,11 @@ class OpenedHooks(Struct, frozen=True):
 
 def file_hooks(setup: Setup, sources: ProjectSources, services: ServiceRunner, store: Store) -> OpenedHooks:
     """Hooks of all folders; nothing is looked at before a message is sent. No transcript where nothing is kept."""
-    files = HookFiles(sources, SWITCHED_OFF if setup.no_hooks else "", given_hooks(setup), neutral_folder(setup))
+    files = HookFiles(
+        sources, SWITCHED_OFF if setup.no_hooks else "", given_hooks(setup), setup.paths.state / NEUTRAL / "hooks"
+    )
     transcripts = None if setup.ephemeral else TranscriptFiles(setup.paths.state / "transcripts", store)
     return OpenedHooks(files, FileHooks(files, services, SYSTEM_CLOCK, transcripts))
-
-
-def neutral_folder(setup: Setup) -> Path:
-    """Folder in which the user's hooks start where the project is not trusted."""
-    return setup.paths.state / NEUTRAL / "hooks"
 
 
 def given_hooks(setup: Setup) -> HookFile:

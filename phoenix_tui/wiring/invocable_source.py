@@ -144,7 +144,10 @@ class InvocableSource(Struct, eq=False):
 
     async def prepare(self, record: ConversationRecord) -> None:
         """Look at the files again before a request, in a thread where they have changed."""
-        if self._is_quick(record.cwd):
+        folder = record.cwd
+        kept = self._kept.get(folder)
+        is_same = kept is not None and kept.sources is self.sources.current(folder) and not self._met.get(folder)
+        if is_same and folder not in self._looking and self.sources.is_quick(folder):
             self._look(record.cwd)
             return
         await self.look(record.cwd, WAIT if record.cwd in self._kept else FIRST_WAIT)
@@ -180,11 +183,6 @@ class InvocableSource(Struct, eq=False):
         files = [file for one in kept.nested for file in one.waiting if file.unit == unit] if kept is not None else []
         if files:
             accept_nested(self.sources, files[0].unit.parents[2], files)
-
-    def _is_quick(self, folder: Path) -> bool:
-        kept = self._kept.get(folder)
-        is_same = kept is not None and kept.sources is self.sources.current(folder) and not self._met.get(folder)
-        return is_same and folder not in self._looking and self.sources.is_quick(folder)
 
     def _look(self, folder: Path) -> None:
         """Make the catalogue where something has changed; a folder that is gone keeps the last."""

@@ -46,7 +46,10 @@ async def _talk(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteL
     notices = tuple(filter(None, (choice.sentence, notice)))
     opener = ServiceOpener(setup, os.environ, link, choice.reference, notices)
     services = await opener.open()
-    terminal = LineTerminal(ascii_only=_ascii_only(), rings=launch.notifications != "off")
+    terminal = LineTerminal(
+        ascii_only=(sys.stdout.encoding or "").lower().replace("-", "") != "utf8" or os.environ.get("TERM") == "linux",
+        rings=launch.notifications != "off",
+    )
     app = LinearApp(services, launch, terminal, link, MemoryLimit.of(setup.settings))
     last = why = reason = ""
     try:
@@ -62,8 +65,3 @@ async def _talk(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteL
         output=1,
     )
     return code
-
-
-def _ascii_only() -> bool:
-    """True when the terminal may show nothing but ASCII correctly."""
-    return (sys.stdout.encoding or "").lower().replace("-", "") != "utf8" or os.environ.get("TERM") == "linux"

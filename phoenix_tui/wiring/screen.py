@@ -41,7 +41,11 @@ def run_screen(arguments: RunArguments, setup: Setup) -> int:
     Raises:
         CommandError: the arguments are invalid here; no screen was shown.
     """
-    _check(arguments)
+    if arguments.fork and arguments.resume == "":
+        raise CommandError("--fork copies one conversation; name it with -r ID.")
+    for name in arguments.images:
+        if not os.access(Path(name).expanduser(), os.R_OK):
+            raise CommandError(f"The image {name} cannot be read.")
     link = _spawn_zygote()
     try:
         conversation_id, wider = resumed_conversation(arguments, setup)
@@ -137,28 +141,16 @@ class LateServices(Struct):
             os.environ,
             self.link,
             self.choice.reference,
-            self._notices(),
+            tuple(filter(None, ("" if self.choice.is_guide else self.choice.sentence, self.notice))),
             watches_updates=SERVED not in os.environ,
         )
         self._opener = opener
         return await opener.open()
 
-    def _notices(self) -> tuple[str, ...]:
-        """The welcome panel itself says that only the guide is there."""
-        return tuple(filter(None, ("" if self.choice.is_guide else self.choice.sentence, self.notice)))
-
     async def close(self, *, crashed: bool) -> None:
         """Close the services left by the app."""
         if self._opener is not None:
             await self._opener.close(crashed=crashed)
-
-
-def _check(arguments: RunArguments) -> None:
-    if arguments.fork and arguments.resume == "":
-        raise CommandError("--fork copies one conversation; name it with -r ID.")
-    for name in arguments.images:
-        if not os.access(Path(name).expanduser(), os.R_OK):
-            raise CommandError(f"The image {name} cannot be read.")
 
 
 def _spawn_zygote() -> ZygoteLink:

@@ -147,7 +147,9 @@ class ServiceOpener(SecretFields, Struct, eq=False):
             system=SystemChecks(setup, backend),
             settings=SettingsBoard(setup),
             profiles=ProfileBoard(setup, backend.profiles),
-            models=ModelBoard(backend.providers, _preferred(setup)),
+            models=ModelBoard(
+                backend.providers, PreferredModels(None if setup.ephemeral else setup.paths.state / FILE_NAME)
+            ),
             trust=TrustBoard(backend.sources),
             hooks=HookBoard(backend.hooks.runner, backend.hooks.files),
             invocables=backend.invocables,
@@ -205,11 +207,6 @@ class ServiceOpener(SecretFields, Struct, eq=False):
         return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _preferred(setup: Setup) -> PreferredModels:
-    """Favourites and recent models; an ephemeral session keeps them in memory."""
-    return PreferredModels(None if setup.ephemeral else setup.paths.state / FILE_NAME)
-
-
 class SystemChecks:
     """Findings about this machine and the models it can use."""
 
@@ -246,7 +243,10 @@ async def _settle(backend: Backend) -> None:
     await asyncio.sleep(LET_PASS)
     await asyncio.to_thread(_warm)
     await asyncio.sleep(LET_PASS)
-    _collect_from_now_on()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
+    gc.enable()
     await backend.processes.clear()
     if backend.engine.ports.rewinding is not None:
         await asyncio.sleep(CONTENTS_AFTER)
@@ -259,11 +259,3 @@ def _warm() -> None:
     from phoenix_tui.markdown.stream import warm  # noqa: PLC0415 - after the first frame (docs/decisions/textual.md)
 
     warm()
-
-
-def _collect_from_now_on() -> None:
-    """Switch the collector on after the start; objects of the start-up stay for good."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*COLLECTOR_THRESHOLDS)
-    gc.enable()

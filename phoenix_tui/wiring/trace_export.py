@@ -109,7 +109,9 @@ class CollectorClient:
         headers = {**self._collector.headers, "content-type": TYPE}
         try:
             async with asyncio.timeout(self._seconds):
-                transport = await self._opened()
+                if self._transport is None:
+                    self._transport = await _transport(self._collector.url)
+                transport = self._transport
                 async with transport.ask("POST", self._collector.url, headers, body) as answer:
                     body = await _body(answer)
                     return await self._delivery(answer, body)
@@ -133,11 +135,6 @@ class CollectorClient:
         module = await asyncio.to_thread(import_module, "phoenix_tui.telemetry.otlp")
         rejected, why = module.partial_success(body, self._collector.headers.values())
         return Delivery(Verdict.DELIVERED, why, rejected=rejected)
-
-    async def _opened(self) -> HttpTransport:
-        if self._transport is None:
-            self._transport = await _transport(self._collector.url)
-        return self._transport
 
 
 async def _transport(url: str) -> HttpTransport:

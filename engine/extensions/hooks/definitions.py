@@ -372,9 +372,14 @@ class _Reader:
             raise _Wrong("its type must be command")
         if unknown := next((name for name in entry if name not in _FIELDS), None):
             self.note(entry.line, f"a hook of {event} has an unknown field {_short(unknown)}, which has no effect")
+        command = _text(entry, "command")
+        if not command.strip():
+            raise _Wrong("it needs a command")
+        if len(command) > LONGEST_COMMAND or "\0" in command:
+            raise _Wrong(f"its command must have at most {LONGEST_COMMAND:,} characters, and no NUL")
         return Hook(
             event,
-            _command(entry),
+            command,
             _args(entry),
             matcher,
             condition=_text(entry, "if"),
@@ -387,15 +392,6 @@ class _Reader:
             source=self._source,
             line=entry.line,
         )
-
-
-def _command(entry: LocatedObject) -> str:
-    command = _text(entry, "command")
-    if not command.strip():
-        raise _Wrong("it needs a command")
-    if len(command) > LONGEST_COMMAND or "\0" in command:
-        raise _Wrong(f"its command must have at most {LONGEST_COMMAND:,} characters, and no NUL")
-    return command
 
 
 def _args(entry: LocatedObject) -> tuple[str, ...] | None:

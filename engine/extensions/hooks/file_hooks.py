@@ -137,7 +137,11 @@ class FileHooks(Struct, eq=False):
         awaited = [self._run(hook, occasion) for hook in hooks if not hook.is_async]
         for hook in hooks:
             if hook.is_async:
-                self._leave_alone(request.record.id, self._unwatched(hook, occasion))
+                work = self._unwatched(hook, occasion)
+                running = self._unawaited.setdefault(request.record.id, set())
+                task = asyncio.get_running_loop().create_task(work)
+                running.add(task)
+                task.add_done_callback(running.discard)
         return await _all(awaited, request.seconds)
 
     async def _occasion(self, request: HookRequest, observer: HookObserver, at_once: int) -> _Occasion:
@@ -185,12 +189,6 @@ class FileHooks(Struct, eq=False):
                 self._done.add(key)
             found.append(hook)
         return found
-
-    def _leave_alone(self, conversation_id: str, work: Coroutine[None, None, None]) -> None:
-        running = self._unawaited.setdefault(conversation_id, set())
-        task = asyncio.get_running_loop().create_task(work)
-        running.add(task)
-        task.add_done_callback(running.discard)
 
     async def _unwatched(self, hook: Hook, occasion: _Occasion) -> None:
         await self._run(hook, occasion)

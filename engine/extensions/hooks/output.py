@@ -286,7 +286,9 @@ def tool_response(foreign: str, given: JsonObject, output: ToolOutput, original:
     edited file before.
     """
     if foreign == "Bash":
-        return _bash(output)
+        shown = output.display
+        text = shown.output if isinstance(shown, TerminalDisplay) else output.text
+        return {"stdout": text, "stderr": "", "interrupted": False, "isImage": False}
     if foreign == "Read" and not output.images:
         return _read(given, output)
     if foreign in {"Edit", "MultiEdit"}:
@@ -296,12 +298,6 @@ def tool_response(foreign: str, given: JsonObject, output: ToolOutput, original:
         kind = "create" if created else "update"
         return {"type": kind, "filePath": given.get("file_path"), "content": given.get("content")}
     return {"content": [{"type": "text", "text": output.text}]}
-
-
-def _bash(output: ToolOutput) -> JsonObject:
-    shown = output.display
-    text = shown.output if isinstance(shown, TerminalDisplay) else output.text
-    return {"stdout": text, "stderr": "", "interrupted": False, "isImage": False}
 
 
 def _read(given: JsonObject, output: ToolOutput) -> JsonObject:

@@ -181,7 +181,12 @@ class HelperLink:
                     try:
                         sent = socket.send_fds(self._socket, [line], descriptors)
                     except BlockingIOError:
-                        await self._writable()
+                        ready: asyncio.Future[None] = self._loop.create_future()
+                        self._loop.add_writer(self._socket, _set, ready)
+                        try:
+                            await ready
+                        finally:
+                            self._loop.remove_writer(self._socket)
                         continue
                     _close(descriptors)  # they are the helper's now
                     descriptors, line = (), line[sent:]
@@ -189,14 +194,6 @@ class HelperLink:
             self._lose()
         finally:
             _close(descriptors)
-
-    async def _writable(self) -> None:
-        ready: asyncio.Future[None] = self._loop.create_future()
-        self._loop.add_writer(self._socket, _set, ready)
-        try:
-            await ready
-        finally:
-            self._loop.remove_writer(self._socket)
 
     def _lose(self) -> None:
         if self.ended.is_set():

@@ -376,7 +376,10 @@ class McpHub:
             if any(gone.definition.identity == one.definition.identity for one in servers):
                 self._later(self._retire(gone))  # it starts elsewhere now
         for server in servers:
-            self._join(server, record.id)
+            server.users.add(record.id)
+            if server.ending is not None:
+                server.ending.cancel()
+                server.ending = None
         known.servers = servers
         return known
 
@@ -433,12 +436,6 @@ class McpHub:
         self.texts.closed(conversation_id)
         for server in known.servers if known is not None else ():
             self._leave(server, conversation_id)
-
-    def _join(self, server: ServerConnection, conversation_id: str) -> None:
-        server.users.add(conversation_id)
-        if server.ending is not None:
-            server.ending.cancel()
-            server.ending = None
 
     def _leave(self, server: ServerConnection, conversation_id: str) -> None:
         server.users.discard(conversation_id)

@@ -142,7 +142,12 @@ def offered_tools(definition: ServerDefinition, catalogue: Catalogue, taken: set
             left_out.append(f"{item.name}: {NAME_TAKEN}")
         else:
             taken.add(name)
-            found.append(_offered(name, item, trusts_hints=definition.trusts_hints))
+            schema = cast("JsonObject", {**item.schema, "type": "object"})
+            description = item.description or item.title or item.name
+            size = len(name) + len(description) + len(json.dumps(schema))
+            reads = definition.trusts_hints and item.annotations is not None and item.annotations.read_only is True
+            spec = ToolSpec(name, description, schema, ToolClass.READ if reads else ToolClass.RUN)
+            found.append(OfferedTool(spec, item.name, size // CHARACTERS_A_TOKEN))
     return Offered(tuple(sorted(found, key=lambda one: one.spec.name)), tuple(left_out))
 
 
@@ -153,15 +158,6 @@ def is_wanted(tool: str, patterns: Sequence[str]) -> bool:
     if any(fnmatchcase(tool, pattern) for pattern in refused):
         return False
     return not chosen or any(fnmatchcase(tool, pattern) for pattern in chosen)
-
-
-def _offered(name: str, item: Item, *, trusts_hints: bool) -> OfferedTool:
-    schema = cast("JsonObject", {**item.schema, "type": "object"})
-    description = item.description or item.title or item.name
-    size = len(name) + len(description) + len(json.dumps(schema))
-    reads = trusts_hints and item.annotations is not None and item.annotations.read_only is True
-    spec = ToolSpec(name, description, schema, ToolClass.READ if reads else ToolClass.RUN)
-    return OfferedTool(spec, item.name, size // CHARACTERS_A_TOKEN)
 
 
 def names_of(deferred: Sequence[OfferedTool]) -> tuple[ExtensionPrompt, ...]:

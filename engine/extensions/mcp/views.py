@@ -81,7 +81,10 @@ class HubTexts(Struct, eq=False):
         servers = self.servers.connections(record)
         now = tuple((one.name, one.catalogue) for one in servers)
         kept = self._kept.get(record.id)
-        if kept is None or not _are_same(kept.catalogues, now):
+        if kept is None or not (
+            len(kept.catalogues) == len(now)
+            and all(a[0] == b[0] and a[1] is b[1] for a, b in zip(kept.catalogues, now, strict=True))
+        ):
             self._kept[record.id] = kept = _Kept(now, _prompts(now))
         return kept.prompts
 
@@ -189,11 +192,6 @@ async def _told(asked: Awaitable[T]) -> T:
         raise ServerTextError(str(error)) from error
 
 
-def _are_same(kept: Sequence[tuple[str, Catalogue | None]], now: Sequence[tuple[str, Catalogue | None]]) -> bool:
-    """True for the very same lists: comparing what is in them would take as long as making prompts of them."""
-    return len(kept) == len(now) and all(a[0] == b[0] and a[1] is b[1] for a, b in zip(kept, now, strict=True))
-
-
 def usages(server: str, catalogue: Catalogue) -> tuple[str, ...]:
     """The prompts of a server as they are typed: `/mcp__SERVER__PROMPT CITY [UNIT]`."""
     return tuple(f"/{one.command} {one.hint}".rstrip() for one in _prompts([(server, catalogue)]))
@@ -205,18 +203,16 @@ def _prompts(catalogues: Sequence[tuple[str, Catalogue | None]]) -> tuple[Server
         for item in catalogue.prompts if catalogue is not None else ():
             command = tool_name(server, item.name)
             if command not in found and _is_typeable(item):
-                found[command] = _prompt(command, server, item)
+                fields = [PromptField(one.name, _line(one.description), one.required) for one in item.arguments]
+                found[command] = ServerPrompt(
+                    command, server, item.name, _line(item.description or item.title), tuple(fields)
+                )
     return tuple(found[command] for command in sorted(found))
 
 
 def _is_typeable(item: Item) -> bool:
     names = [one.name for one in item.arguments]
     return len(names) <= MOST_FIELDS and all(name and one_line(clean_line(name)) == name for name in names)
-
-
-def _prompt(command: str, server: str, item: Item) -> ServerPrompt:
-    fields = [PromptField(one.name, _line(one.description), one.required) for one in item.arguments]
-    return ServerPrompt(command, server, item.name, _line(item.description or item.title), tuple(fields))
 
 
 def _resource(item: Item) -> ServerResource:

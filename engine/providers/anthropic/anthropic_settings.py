@@ -60,14 +60,11 @@ class AnthropicSettings(SecretFields, Struct, frozen=True):
         return self.transport == "sdk" or self.backend != "direct" or bool(self.profile)
 
     @property
-    def finds_credentials(self) -> bool:
-        """True when the SDK looks for credentials itself."""
-        return self.backend != "direct" or bool(self.profile)
-
-    @property
     def lacks_credentials(self) -> bool:
         """True when a call cannot succeed without a key."""
-        return bool(self.key_variable) and not (self.api_key or self.auth_token or self.finds_credentials)
+        return bool(self.key_variable) and not (
+            self.api_key or self.auth_token or self.backend != "direct" or bool(self.profile)
+        )
 
     @property
     def service(self) -> Service:

@@ -227,21 +227,17 @@ class _Messages:
             case ImageBlock():
                 return self._image(block)
             case ThinkingBlock():
-                return self._thinking(block)
+                if not block.signature or block.signature in self._foreign or is_carried(block):
+                    return None
+                if block.redacted:
+                    return {"type": "redacted_thinking", "data": block.signature}
+                return {"type": "thinking", "thinking": block.text, "signature": block.signature}
             case ToolUseBlock():
                 return {"type": "tool_use", "id": block.id, "name": block.name, "input": tool_input(block)}
             case ToolResultBlock():
                 return self._tool_result(block)
             case _:
                 assert_never(block)
-
-    def _thinking(self, block: ThinkingBlock) -> JsonObject | None:
-        """Unchanged, signature included; reasoning that this model did not sign is not replayed."""
-        if not block.signature or block.signature in self._foreign or is_carried(block):
-            return None
-        if block.redacted:
-            return {"type": "redacted_thinking", "data": block.signature}
-        return {"type": "thinking", "thinking": block.text, "signature": block.signature}
 
     def _tool_result(self, block: ToolResultBlock) -> JsonObject:
         content = [written for part in block.content if (written := self._block(part)) is not None]

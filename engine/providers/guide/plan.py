@@ -285,7 +285,7 @@ def _look(request: ListRequest | ReadFiles | SearchRequest) -> tuple[PlanStep, .
         case ReadFiles(paths):
             return tuple(ReadStep(path) for path in paths[:FILES_AT_ONCE])
         case SearchRequest(text, glob):
-            return (SearchStep(_literal(text), glob),)
+            return (SearchStep(re.sub(r"([.^$*+?{}\[\]\\|()])", r"\\\1", text), glob),)
         case _:
             assert_never(request)
 
@@ -300,11 +300,6 @@ def _shell(request: RunCommand | GitChanges | CountLines) -> tuple[PlanStep, ...
             return (BashStep(f"wc -l -- {shlex.quote(path)}"),)
         case _:
             assert_never(request)
-
-
-def _literal(text: str) -> str:
-    """A regular expression for `text` itself, in the dialect every search engine shares."""
-    return re.sub(r"([.^$*+?{}\[\]\\|()])", r"\\\1", text)
 
 
 def _describe(dialogue: Dialogue) -> tuple[PlanStep, ...]:

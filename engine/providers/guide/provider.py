@@ -82,10 +82,6 @@ PIECE = re.compile(r"\s*\S{1,24}|\s+")
 """One streamed piece: a word with the space before it."""
 
 
-def _new_id() -> str:
-    return f"guide_{uuid.uuid4().hex[:16]}"
-
-
 class GuideProvider:
     """Answers from rules, with real tool calls, without a network.
 
@@ -116,7 +112,7 @@ class GuideProvider:
             yield ToolCallDelta(call.tool, "")
             await asyncio.sleep(0)
             yield ToolCallDelta("", call.input_json)
-            blocks.append(ToolUseBlock(_new_id(), call.tool, call.input_json))
+            blocks.append(ToolUseBlock(f"guide_{uuid.uuid4().hex[:16]}", call.tool, call.input_json))
         stop = StopReason.TOOL_USE if calls else StopReason.END_TURN
         yield ModelReply(tuple(blocks), stop, Usage(), MODEL)
 

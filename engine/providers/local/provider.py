@@ -29,10 +29,6 @@ IDLE_SECONDS = 600.0
 """A loaded model takes 2 GB, so it goes after ten minutes of silence; loading it again takes 2 to 13 s."""
 
 
-def _new_id() -> str:
-    return f"call_{uuid.uuid4().hex[:16]}"
-
-
 class ModelFolder(Protocol):
     """The installed models."""
 
@@ -164,7 +160,7 @@ class LocalProvider:
                 if tool is None or not set(tool.parameters) <= set(arguments):
                     raise failure("The local model called a tool that does not exist; rephrase the request.")
                 expanded = encode_json(tool.expand(arguments)).decode()
-                blocks, stop = (ToolUseBlock(_new_id(), name, expanded),), StopReason.TOOL_USE
+                blocks, stop = (ToolUseBlock(f"call_{uuid.uuid4().hex[:16]}", name, expanded),), StopReason.TOOL_USE
             case CutCall():
                 pass
         return ModelReply(blocks, stop, usage, model, truncated_call=isinstance(step, CutCall))

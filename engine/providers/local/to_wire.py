@@ -124,7 +124,8 @@ def encode_request(request: ModelRequest) -> bytes:
         "cache_prompt": True,
     }
     if tools:
-        schema = reply_schema(() if must_answer(request.messages) else tools)
+        calls = list(_calls_of_turn(request.messages))
+        schema = reply_schema(() if len(calls) >= ROUNDS or (len(calls) > 1 and calls[-1] in calls[:-1]) else tools)
         body["response_format"] = {"type": "json_schema", "json_schema": {"name": "step", "schema": schema}}
     return encode_json(body)
 
@@ -142,12 +143,6 @@ def reply_schema(tools: Sequence[CompactTool]) -> JsonObject:
         for tool in tools
     ]
     return {"anyOf": [*alternatives, _object({"reply": {"type": "string", "minLength": 1}})]}
-
-
-def must_answer(messages: Sequence[ModelMessage]) -> bool:
-    """True when the turn has used its rounds, or the model has begun to repeat itself."""
-    calls = list(_calls_of_turn(messages))
-    return len(calls) >= ROUNDS or (len(calls) > 1 and calls[-1] in calls[:-1])
 
 
 _TEXT: JsonObject = {"type": "string"}

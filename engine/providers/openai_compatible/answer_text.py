@@ -96,7 +96,11 @@ class ThinkingSplitter:
     def _think(self, found: list[TaggedPiece]) -> bool:
         at = self._rest.lower().find(self._closing)
         if at < 0:
-            keep = _overlap(self._rest, self._closing)
+            mark = self._closing
+            end = self._rest[-len(mark) :].lower()
+            keep = next(
+                (size for size in range(min(len(mark) - 1, len(end)), 0, -1) if mark.startswith(end[-size:])), 0
+            )
             shown, self._rest = self._rest[: len(self._rest) - keep], self._rest[len(self._rest) - keep :]
             found += [TaggedPiece(shown, True)] if shown else []
             return False
@@ -114,12 +118,6 @@ def split_at_closing(text: str) -> tuple[str, str]:
         if closing and f"<{tag}" not in head and head.count("`") % 2 == 0 and head.count("```") % 2 == 0:
             return head.strip(), rest.lstrip()
     return "", text
-
-
-def _overlap(text: str, mark: str) -> int:
-    """Number of characters at the end of `text` that may begin `mark`."""
-    end = text[-len(mark) :].lower()
-    return next((size for size in range(min(len(mark) - 1, len(end)), 0, -1) if mark.startswith(end[-size:])), 0)
 
 
 Call: TypeAlias = tuple[str, str]

@@ -177,7 +177,10 @@ def learned(dialect: Dialect, error: ProviderError) -> Dialect | None:
         (_wants(dialect, "reasoning_content", said), replace(dialect, reasoning_replay="reasoning_content")),
         (_wants(dialect, "extra_content", said), replace(dialect, reasoning_replay="extra_content")),
         (_refuses_details(dialect, said), replace(dialect, reasoning_replay="none")),
-        (dialect.schema_profile == "full" and _refuses_schema(said), replace(dialect, schema_profile="gemini")),
+        (
+            dialect.schema_profile == "full" and "unknown name" in said and "function_declarations" in said,
+            replace(dialect, schema_profile="gemini"),
+        ),
         (bool(dialect.replay_signed) and _refuses_thinking(said), replace(dialect, replay_signed=False)),
         (dialect.cache_marks and "cache_control" in said, replace(dialect, cache_marks=False)),
         (dialect.json_schema and _names_format(said), replace(dialect, json_schema=False)),
@@ -235,11 +238,6 @@ def _wants(dialect: Dialect, form: Literal["reasoning_content", "extra_content"]
 
 def _refuses_details(dialect: Dialect, said: str) -> bool:
     return dialect.reasoning_replay == "reasoning_details" and ("reasoning_details" in said or _refuses_thinking(said))
-
-
-def _refuses_schema(said: str) -> bool:
-    """Gemini: "Unknown name "exclusiveMinimum" at 'tools[0].function_declarations[0].parameters': Cannot find field."""
-    return "unknown name" in said and "function_declarations" in said
 
 
 def _refuses_thinking(said: str) -> bool:

@@ -147,7 +147,8 @@ class StepReader:
                 self._kind = JsonKind.OVER
                 break
             if text[at] != "\\":
-                stop = _next_special(text, at)
+                places = [place for place in (text.find('"', at), text.find("\\", at)) if place >= 0]
+                stop = min(places, default=len(text))
                 shown.append(text[at:stop])
                 at = stop
                 continue
@@ -158,11 +159,6 @@ class StepReader:
             at += length
         self._at = at
         return "".join(shown)
-
-
-def _next_special(text: str, at: int) -> int:
-    places = [place for place in (text.find('"', at), text.find("\\", at)) if place >= 0]
-    return min(places, default=len(text))
 
 
 def _escape_length(text: str, at: int) -> int:

@@ -157,20 +157,17 @@ class Reasoning(Struct, eq=False):
         self._write("" if parted else text)
         for piece in pieces:
             self._write(piece.thinking if parted else "")
-            self._sign(piece)
+            if piece.data:
+                self._done.append(ThinkingBlock("", piece.data, redacted=True))
+            elif piece.signature:
+                self._done.append(ThinkingBlock("".join(self._open), piece.signature))
+                self._open.clear()
             yield piece.signature + piece.data
 
     def _write(self, text: str) -> None:
         if text:
             self.characters += len(text)
             self._open.append(text)
-
-    def _sign(self, piece: WireThinking) -> None:
-        if piece.data:
-            self._done.append(ThinkingBlock("", piece.data, redacted=True))
-        elif piece.signature:
-            self._done.append(ThinkingBlock("".join(self._open), piece.signature))
-            self._open.clear()
 
     def blocks(self, rest: str) -> Iterator[ThinkingBlock]:
         """Every block; `rest` is reasoning that was found in the text."""

@@ -77,16 +77,13 @@ def difference(before: LookAt, after: LookAt) -> Iterator[FileChange]:
         old, new = before.entries.get(path), after.entries.get(path)
         if old is not None and new is not None and old.state is new.state:
             continue
-        if same_state(old.state if old else None, new.state if new else None) or _same_file(old, new):
+        if same_state(old.state if old else None, new.state if new else None) or (
+            old is not None and new is not None and bool(old.stamp) and old.stamp == new.stamp
+        ):
             continue
         if (old is None and lies_in(path, before.left_out)) or (new is None and lies_in(path, after.left_out)):
             continue
         yield FileChange(path, old.state if old else None, new.state if new else None)
-
-
-def _same_file(old: SeenFile | None, new: SeenFile | None) -> bool:
-    """True for a file that is the same by its stat: one look kept its content, the other had no room for it."""
-    return old is not None and new is not None and bool(old.stamp) and old.stamp == new.stamp
 
 
 def lies_in(path: bytes, left_out: frozenset[bytes]) -> bool:

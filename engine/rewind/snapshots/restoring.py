@@ -95,7 +95,12 @@ class Restoring(Struct, eq=False):
         with holder(self._folder, change.path, create=True) as (folder, name):
             match wanted.kind:
                 case FileKind.FOLDER:
-                    _make_folder(folder, name, wanted.mode)
+                    try:
+                        os.mkdir(name, 0o700, dir_fd=folder)
+                    except FileExistsError:
+                        if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                            raise
+                    set_mode(folder, name, wanted.mode | stat.S_IRWXU)
                 case FileKind.LINK:
                     if _link_at(folder, name) != wanted.content:
                         write_link(folder, name, wanted.content, temporary)
@@ -153,16 +158,6 @@ def _lives(temporary: bytes) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def _make_folder(folder: int, name: bytes, mode: int) -> None:
-    """A folder that can be written into for now."""
-    try:
-        os.mkdir(name, 0o700, dir_fd=folder)
-    except FileExistsError:
-        if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-            raise
-    set_mode(folder, name, mode | stat.S_IRWXU)
 
 
 def _link_at(folder: int, name: bytes) -> bytes | None:

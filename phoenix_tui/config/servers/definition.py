@@ -161,7 +161,9 @@ def _parsed(name: str, table: dict[str, object], place: Place) -> ServerDefiniti
     command, url, shown = _target(table, transport, variables)
     environment = variables.fill_table(_pairs(table, "env"))
     headers = variables.fill_table(_pairs(table, "headers"))
-    _check_headers(headers)
+    for key, value in headers.items():
+        if not _HEADER.fullmatch(key) or any((sign < " " and sign != "\t") or sign == "\x7f" for sign in value):
+            raise Invalid(f"has a header '{clean_line(key)[:40]}' that HTTP does not allow")
     oauth = _oauth(table, variables)
     helper = _helper(table, variables) if transport != "stdio" else ()
     cwd = variables.fill(_text(table, "cwd"))
@@ -265,12 +267,6 @@ def _checked_url(url: str) -> str:
     if not host or parts.scheme not in {"http", "https"} or any(sign <= " " for sign in url):
         raise wrong
     return url
-
-
-def _check_headers(headers: Mapping[str, str]) -> None:
-    for key, value in headers.items():
-        if not _HEADER.fullmatch(key) or any((sign < " " and sign != "\t") or sign == "\x7f" for sign in value):
-            raise Invalid(f"has a header '{clean_line(key)[:40]}' that HTTP does not allow")
 
 
 def _text(table: dict[str, object], key: str) -> str:

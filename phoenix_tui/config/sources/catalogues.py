@@ -146,9 +146,14 @@ class _Reading:
 
     def made(self, name: str, origin: InvocableOrigin, path: Path, files: Sequence[SourceFile]) -> Invocable:
         """The value of the file."""
+        described = self._text("description") or self._first_words()
+        if not described:
+            self.notes.append("It has no description, so a model has only its name to go by.")
+        if when := self._text("when_to_use"):
+            described = f"{described} {when}".strip()
         return Invocable(
             name=name,
-            description=self._description(),
+            description=one_line(described, LONGEST_DESCRIPTION),
             body=self._body,
             kind=self._kind,
             origin=origin,
@@ -179,14 +184,6 @@ class _Reading:
         if word and word not in _YES | _NO:
             self.notes.append(f"'{key}' must be true or false; it counts as {str(default).lower()}.")
         return word in _YES if word in _YES | _NO else default
-
-    def _description(self) -> str:
-        described = self._text("description") or self._first_words()
-        if not described:
-            self.notes.append("It has no description, so a model has only its name to go by.")
-        if when := self._text("when_to_use"):
-            described = f"{described} {when}".strip()
-        return one_line(described, LONGEST_DESCRIPTION)
 
     def _first_words(self) -> str:
         """The first paragraph of a skill, the first line of a command."""

@@ -54,7 +54,7 @@ def declared(file: SourceFile) -> tuple[str, ...]:
     for line in _lines(document, _Place(), PROGRAM_DEPTH):
         if len(lines) == MOST_LINES:
             return (*lines, f"… and more than {MOST_LINES} others")
-        lines.append(_shortened(line))
+        lines.append(line if len(line) <= LONGEST else f"{line[:LONGEST]} … {len(line) - LONGEST:,} characters more")
     return tuple(lines)
 
 
@@ -94,10 +94,6 @@ def _variables(table: dict[str, object]) -> str:
         return ""
     pairs = cast("dict[str, object]", variables).items()
     return "".join(f"{name}={shlex.quote(value)} " for name, value in pairs if isinstance(value, str))
-
-
-def _shortened(line: str) -> str:
-    return line if len(line) <= LONGEST else f"{line[:LONGEST]} … {len(line) - LONGEST:,} characters more"
 
 
 class SourceState(StrEnum):
