@@ -1,14 +1,12 @@
-"""Commands on sheets of extensions: files of the folder, MCP servers, notes."""
+"""Commands on sheets of extensions: files of the folder, MCP servers."""
 
 from __future__ import annotations
 
 from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.mcp import left_out, servers_in_view
-from phoenix_tui.features.memory import notes_in_view
 from phoenix_tui.features.trust import trust_in_view
 from phoenix_tui.modals.mcp_sheet import McpSheet
-from phoenix_tui.modals.notes_sheet import NotesSheet
 from phoenix_tui.modals.trust_sheet import TrustSheet
 
 
@@ -22,9 +20,3 @@ async def run_mcp(ctx: CommandContext, _: str) -> None:
     """All of them; the sheet stays open over an action."""
     front = ScreenFrontEnd(ctx)
     await ctx.sheets.show(McpSheet(front, await servers_in_view(front), await left_out(front), ctx.clipboard))
-
-
-async def run_memory(ctx: CommandContext, _: str) -> None:
-    """All of them; the sheet stays open over changes."""
-    front = ScreenFrontEnd(ctx)
-    await ctx.sheets.show(NotesSheet(front, await notes_in_view(front)))

@@ -16,9 +16,10 @@ from engine.records import ConversationQuery, ConversationSummary
 from phoenix_tui.commands.run import CommandContext, run_command
 from phoenix_tui.commands.settings import change_setting
 from phoenix_tui.features.catalogue import BY_NAME, COMMANDS
+from phoenix_tui.features.page import PageRow
 from phoenix_tui.features.service_interfaces import Setting
 from phoenix_tui.keys.keymap import KEYS, KEYS_BY_ID, Scope, key_names
-from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
+from phoenix_tui.modals.rows_sheet import RowsSheet
 from phoenix_tui.text.labels import age
 from tools.files.own_files import read_file, write_file
 
@@ -45,7 +46,7 @@ async def palette(ctx: CommandContext) -> None:
         await remembering
 
 
-async def _entries(ctx: CommandContext, recent: Sequence[str]) -> list[SheetRow]:
+async def _entries(ctx: CommandContext, recent: Sequence[str]) -> list[PageRow]:
     listed = await ctx.active.services.engine.list(ConversationQuery(limit=MOST_CONVERSATIONS))
     try:
         settings = ctx.active.services.settings.all()
@@ -57,10 +58,10 @@ async def _entries(ctx: CommandContext, recent: Sequence[str]) -> list[SheetRow]
     return [*(replace(one, section="Recent") for one in first), *(one for one in entries if one not in first)]
 
 
-def _commands(keymap: Mapping[str, str]) -> list[SheetRow]:
+def _commands(keymap: Mapping[str, str]) -> list[PageRow]:
     keys = {key.action: key_names(keymap.get(key.id, key.keys)) for key in reversed(KEYS)}
     commands = [
-        SheetRow(
+        PageRow(
             "Commands",
             f"command:{one.name}",
             f"/{one.name}",
@@ -71,24 +72,22 @@ def _commands(keymap: Mapping[str, str]) -> list[SheetRow]:
         for one in COMMANDS
     ]
     actions = [
-        SheetRow(
-            "Keys", f"key:{key.id}", key.id.replace("_", " "), key.meaning, key_names(keymap.get(key.id, key.keys))
-        )
+        PageRow("Keys", f"key:{key.id}", key.id.replace("_", " "), key.meaning, key_names(keymap.get(key.id, key.keys)))
         for key in KEYS
         if key.scope in HERE and not key.action.startswith("command(") and key.id not in NOT_LISTED
     ]
     return [*commands, *actions]
 
 
-def _conversations(listed: Sequence[ConversationSummary]) -> list[SheetRow]:
+def _conversations(listed: Sequence[ConversationSummary]) -> list[PageRow]:
     now = time.time()
     rows = [(one, one.title or "New conversation", age(now - one.updated_at)) for one in listed]
-    return [SheetRow("Conversations", f"open:{one.id}", title, one.cwd.name, when) for one, title, when in rows]
+    return [PageRow("Conversations", f"open:{one.id}", title, one.cwd.name, when) for one, title, when in rows]
 
 
-def _settings(settings: Sequence[Setting]) -> list[SheetRow]:
+def _settings(settings: Sequence[Setting]) -> list[PageRow]:
     return [
-        SheetRow("Settings", f"setting:{one.name}", one.name, one.meaning.partition(";")[0], one.words or one.value)
+        PageRow("Settings", f"setting:{one.name}", one.name, one.meaning.partition(";")[0], one.words or one.value)
         for one in settings
     ]
 

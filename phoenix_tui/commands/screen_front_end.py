@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar
+from pathlib import Path
+from typing import ClassVar, Final
 
 from textual.content import Content
 
+from engine.executor.requests import EngineError
 from engine.records import PermissionMode
 from phoenix_tui.commands.run import CommandContext, CommandFunction
 from phoenix_tui.features.front_end import FrontEnd, Option
+from phoenix_tui.features.page import PageReader
+from phoenix_tui.keys import active_keys
 from phoenix_tui.lifecycle.launch import Launch
+from phoenix_tui.modals.page_sheet import PageSheet
 from phoenix_tui.modals.rows_sheet import PickerRow, PickerSheet
+from phoenix_tui.workspace.external_editor import open_outside
+from tools.clean import clean_line
 from tools.contract import SandboxMode
+
+NO_EDITOR: Final = "The editor cannot be started; set VISUAL or EDITOR."
 
 
 class ScreenFrontEnd(FrontEnd):
@@ -65,6 +74,19 @@ class ScreenFrontEnd(FrontEnd):
     async def confirm(self, question: str, yes: str, no: str) -> bool:
         """Ask in a sheet with two answers."""
         return await self._ctx.sheets.confirm(question, yes, no)
+
+    async def show(self, read: PageReader, argument: str = "") -> None:
+        """Show a page in a sheet that stays open over its actions."""
+        await self._ctx.sheets.show(PageSheet(self, await read(), read))
+
+    async def edit(self, path: Path, invitation: str = "") -> None:
+        """Open the user's own editor on the terminal."""
+        if not await open_outside(self._ctx.screen.app, path, 1):
+            raise EngineError(f"{NO_EDITOR} The file is {clean_line(str(path))}.")
+
+    def name_way(self, key: str, command: str) -> str:
+        """The key."""
+        return active_keys.key(key)
 
     async def open(self, conversation_id: str) -> None:
         """Bring another conversation into view. Raises EngineError."""

@@ -139,6 +139,7 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         "notes of this project and yours: read, edit, delete",
         "extensions",
         aliases=("notes",),
+        run="memory.show_notes",
         in_lines="notes of this project and yours: read, delete; /memory new adds one, /memory undo restores one",
     ),
     SlashCommand("plan", "show the approved plan, or begin plan mode; on, off", "tasks", "on|off"),

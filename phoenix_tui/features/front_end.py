@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from msgspec import Struct
 
 from engine.executor.requests import EngineError, Receipt, Refused
+from phoenix_tui.features.page import PageReader, UndoSteps
 
 if TYPE_CHECKING:
     from engine.api.conversation import ConversationApi
@@ -67,6 +69,7 @@ class FrontEnd(ABC):
 
     def __init__(self, in_view: InView) -> None:
         self._in_view = in_view
+        self._undo_steps: dict[str, UndoSteps] = {}
 
     @property
     def services(self) -> Services:
@@ -107,6 +110,10 @@ class FrontEnd(ABC):
     async def current(self) -> ConversationApi:
         """The conversation in view, created now if there is none. Raises EngineError."""
         return await self._in_view.current()
+
+    def undo_steps(self, page: str) -> UndoSteps:
+        """Changes that can be undone on this page."""
+        return self._undo_steps.setdefault(page, UndoSteps())
 
     def prefer(
         self,
@@ -150,6 +157,22 @@ class FrontEnd(ABC):
     @abstractmethod
     async def confirm(self, question: str, yes: str, no: str) -> bool:
         """Ask for a yes or no; the words name both actions."""
+
+    @abstractmethod
+    async def show(self, read: PageReader, argument: str = "") -> None:
+        """Show a page and do what is chosen on it; in lines `argument` can name an action."""
+
+    @abstractmethod
+    async def edit(self, path: Path, invitation: str = "") -> None:
+        """Let the user change a file; where that is left to the user, the path follows `invitation`.
+
+        Raises:
+            EngineError: there is no editor.
+        """
+
+    @abstractmethod
+    def name_way(self, key: str, command: str) -> str:
+        """The way to an action in this front end: its key, or a command."""
 
     @abstractmethod
     async def open(self, conversation_id: str) -> None:

@@ -4,47 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
-
-from msgspec import Struct
 
 from engine.executor.requests import EngineError
 from engine.memory.memory import USER, NoteRefused, NoteRow
 from engine.records.runs import CallPurpose
 from phoenix_tui.features.front_end import FrontEnd
+from phoenix_tui.features.page import TAKE, ListPage, PageAction, PageRow
+from phoenix_tui.features.trust import folder_in_view
 from phoenix_tui.text.labels import tokens
 from phoenix_tui.text.statistics_text import call_lines
+from tools.clean import clean, clean_line
 
 if TYPE_CHECKING:
     from engine.api.engine import NotesApi
 
 T = TypeVar("T")
 BYTES_PER_TOKEN: Final = 4
-NO_NOTES: Final = "There are no notes yet."
 UNAVAILABLE: Final = "Notes are not available here."
 NEW: Final = "\n"
 """Content of a new file: an editor opens it."""
-
-
-class NoteScope(Struct, frozen=True):
-    """Files of one scope under its heading."""
-
-    heading: str
-    rows: tuple[NoteRow, ...]
-
-
-class Notes(Struct, frozen=True):
-    """The notes that agents can find from the conversation in view, and the cost of writing some of them."""
-
-    scopes: tuple[NoteScope, ...]
-    cost: str
-    """Calls for notes before summaries of this conversation; empty without any."""
-
-    @property
-    def rows(self) -> list[tuple[str, NoteRow]]:
-        """Every file with the heading of its scope."""
-        return [(scope.heading, row) for scope in self.scopes for row in scope.rows]
 
 
 def notes_of(front: FrontEnd) -> NotesApi:
@@ -54,58 +34,92 @@ def notes_of(front: FrontEnd) -> NotesApi:
     return front.services.notes
 
 
-async def notes_in_view(front: FrontEnd) -> Notes:
-    """List the notes of the project in view and of the user. Raises EngineError, StorageError."""
-    notes, conversation = notes_of(front), front.conversation
-    cwd = conversation.record.cwd if conversation is not None else front.launch.cwd
-    project = await said(notes.project(cwd))
-    scopes = (
-        NoteScope("This project", tuple(await said(notes.rows(project)))),
-        NoteScope("Yours, in every project", tuple(await said(notes.rows(USER)))),
-    )
-    calls = await front.services.library.calls(conversation.id) if conversation is not None else ()
-    return Notes(scopes, " ".join(call_lines([one for one in calls if one.purpose is CallPurpose.MEMORY])))
+async def show_notes(front: FrontEnd, argument: str) -> None:
+    """Show the notes of the project in view and of the user. Raises EngineError, StorageError."""
+    await front.show(NotesPage(front).read, argument)
 
 
-def describe_note(row: NoteRow) -> str:
-    """Size of a note in tokens, estimated."""
-    return f"~{tokens(max(row.size // BYTES_PER_TOKEN, 1))} tokens"
+class NotesPage:
+    """Notes that agents can find from the conversation in view: read, edited, added, deleted and restored."""
 
+    def __init__(self, front: FrontEnd) -> None:
+        self._front = front
+        self._notes = notes_of(front)
+        self._undo_steps = front.undo_steps("memory")
 
-async def new_note(front: FrontEnd) -> Path:
-    """Today's file of the user's own notes, made where it is missing. Raises EngineError."""
-    notes, path = notes_of(front), f"{USER}/{time.strftime('%Y-%m-%d')}.md"
-    try:
-        await notes.put_back(path, NEW.encode())
-    except FileExistsError:
-        pass
-    except OSError as error:
-        raise EngineError(_sentence(error)) from error
-    return await said(notes.place(path))
+    async def read(self) -> ListPage:
+        """List them, with the cost of calls for notes before summaries of this conversation."""
+        notes, conversation = self._notes, self._front.conversation
+        project = await said(notes.project(folder_in_view(self._front)))
+        scopes = (("This project", project), ("Yours, in every project", USER))
+        rows = [self._row(heading, row) for heading, scope in scopes for row in await said(notes.rows(scope))]
+        calls = await self._front.services.library.calls(conversation.id) if conversation is not None else ()
+        cost = " ".join(call_lines([one for one in calls if one.purpose is CallPurpose.MEMORY]))
+        return ListPage(
+            "Notes",
+            tuple(rows),
+            (
+                ("sheet_take", "reads"),
+                ("note_edit", "edits"),
+                ("note_new", "new"),
+                ("note_remove", "deletes"),
+                ("note_undo", "undoes"),
+            ),
+            "There are no notes yet.",
+            (clean_line(cost),) if cost else (),
+            (
+                PageAction(self._new, "note_new", argument="new"),
+                PageAction(self._undo_steps.undo, "note_undo", argument="undo"),
+            ),
+        )
 
+    def _row(self, heading: str, row: NoteRow) -> PageRow:
+        size = f"~{tokens(max(row.size // BYTES_PER_TOKEN, 1))} tokens"
+        return PageRow(
+            heading,
+            row.path,
+            row.name,
+            row.first_line,
+            size,
+            about=(clean_line(row.first_line),),
+            spoken=f"{row.name}, {heading}, {size}: {row.first_line}",
+            name=row.name,
+            actions=(
+                PageAction(partial(self._show, row), TAKE, "read it"),
+                PageAction(partial(self._edit, row), "note_edit", "show its path, to edit it"),
+                PageAction(partial(self._remove, row), "note_remove", "delete it"),
+            ),
+        )
 
-class NoteChanges:
-    """Deletions since the list was opened. Each method returns its result in words, or raises EngineError."""
+    async def _show(self, row: NoteRow) -> str:
+        self._front.read(row.name, clean(await said(self._notes.read(row.path))))
+        return ""
 
-    def __init__(self, notes: NotesApi, way_back: str) -> None:
-        self._notes = notes
-        self._way_back = way_back
-        """Keys that undo the last deletion, in words."""
-        self._removed: list[tuple[NoteRow, bytes]] = []
+    async def _edit(self, row: NoteRow) -> str:
+        await self._front.edit(await said(self._notes.place(row.path)))
+        return ""
 
-    async def remove(self, row: NoteRow) -> str:
-        """Delete a file."""
-        self._removed.append((row, await said(self._notes.remove(row.path))))
-        return f"{row.name} deleted; {self._way_back}."
+    async def _new(self) -> str:
+        """Edit today's file of the user's own notes, made where it is missing."""
+        path = f"{USER}/{time.strftime('%Y-%m-%d')}.md"
+        try:
+            await self._notes.put_back(path, NEW.encode())
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise EngineError(_sentence(error)) from error
+        await self._front.edit(await said(self._notes.place(path)), "Write your note in ")
+        return ""
 
-    async def undo(self) -> str:
-        """Bring the last deleted file back."""
-        if not self._removed:
-            return "There is nothing to undo."
-        row, content = self._removed[-1]
-        await said(self._notes.put_back(row.path, content))
-        self._removed.pop()
-        return f"{row.name} restored."
+    async def _remove(self, row: NoteRow) -> str:
+        content = await said(self._notes.remove(row.path))
+
+        async def put_back() -> str:
+            await said(self._notes.put_back(row.path, content))
+            return f"{row.name} restored."
+
+        self._undo_steps.add(put_back)
+        return f"{row.name} deleted; {self._front.name_way('note_undo', '/memory undo')} restores it."
 
 
 async def said(work: Awaitable[T]) -> T:

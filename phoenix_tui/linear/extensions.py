@@ -1,4 +1,4 @@
-"""Extensions in lines: files of the folder, MCP servers, notes."""
+"""Extensions in lines: files of the folder, MCP servers."""
 
 from __future__ import annotations
 
@@ -27,11 +27,10 @@ from phoenix_tui.features.mcp import (
     switch,
     switch_for_good,
 )
-from phoenix_tui.features.memory import NO_NOTES, describe_note, new_note, notes_in_view, notes_of, said
 from phoenix_tui.features.trust import NO_FILES, answer, describe_source, sections, standing, text_of, trust_in_view
 from phoenix_tui.linear.line_context import LinearContext
 from phoenix_tui.text.server_text import NO_SANDBOX, NO_SERVERS, row
-from tools.clean import clean, clean_line, reveal_name
+from tools.clean import clean_line, reveal_name
 from tools.sandbox_mode import SandboxMode
 
 TRUST_ACTIONS: Final = ("use all of them", "use none of them", "show one")
@@ -130,39 +129,3 @@ SERVER_ACTIONS: Final[Mapping[str, Callable[[LinearContext, ServerView], Awaitab
     "Remove what it keeps": _forget,
     GIVE: _give,
 }
-
-
-NOTE_ACTIONS: Final = ("read it", "show its path, to edit it", "delete it")
-
-
-async def run_memory(ctx: LinearContext, text: str) -> None:
-    match text:
-        case "undo":
-            ctx.say(await ctx.note_changes.undo())
-        case "new":
-            ctx.say(f"Write your note in {clean_line(str(await new_note(ctx)))}")
-        case _:
-            await _choose(ctx)
-
-
-async def _choose(ctx: LinearContext) -> None:
-    notes = await notes_in_view(ctx)
-    ctx.say(*filter(None, (clean_line(notes.cost),)))
-    rows = notes.rows
-    if not rows:
-        ctx.say(NO_NOTES)
-        return
-    names = [clean_line(f"{row.name}, {heading}, {describe_note(row)}: {row.first_line}") for heading, row in rows]
-    chosen = await ctx.choose("Notes:", names)
-    if chosen is None:
-        return
-    _, row = rows[chosen]
-    match await ctx.choose(f"{row.name}:", NOTE_ACTIONS):
-        case 0:
-            ctx.read(row.name, clean(await said(notes_of(ctx).read(row.path))))
-        case 1:
-            ctx.say(clean_line(str(await said(notes_of(ctx).place(row.path)))))
-        case 2:
-            ctx.say(await ctx.note_changes.remove(row))
-        case _:
-            pass  # none was wanted

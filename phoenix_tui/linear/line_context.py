@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import ClassVar, Final, TypeAlias
 
 from engine.api.conversation import ConversationApi
@@ -11,7 +12,7 @@ from engine.executor.requests import Receipt, Refused
 from engine.records import SideExchange
 from phoenix_tui.features.context_window import SideAnswer, answer_of, in_one_line
 from phoenix_tui.features.front_end import FrontEnd, InView, Option
-from phoenix_tui.features.memory import NoteChanges, notes_of
+from phoenix_tui.features.page import PageAction, PageReader
 from phoenix_tui.features.permissions import RuleChanges
 from phoenix_tui.features.prompt_history import PromptHistory
 from phoenix_tui.lifecycle.launch import Launch, Services
@@ -92,6 +93,37 @@ class LineAsker(FrontEnd):
         """Ask yes or no; anything but the number of yes is no."""
         return await self.choose(question, (no, yes)) == 1
 
+    async def show(self, read: PageReader, argument: str = "") -> None:
+        """Do the action that `argument` names, or offer the rows by number, then the actions of one."""
+        page = await read()
+        named = next((one for one in page.actions if argument and one.argument == argument), None)
+        if named is not None:
+            await self._do(named)
+            return
+        self.say(*(clean_line(note) for note in page.notes))
+        if not page.rows:
+            self.say(page.empty)
+            return
+        chosen = await self.choose(f"{page.title}:", [row.spoken for row in page.rows])
+        if chosen is not None:
+            row = page.rows[chosen]
+            actions = [one for one in row.actions if one.words]
+            action = await self.choose(f"{row.name}:", [one.words for one in actions])
+            if action is not None:
+                await self._do(actions[action])
+
+    async def _do(self, action: PageAction) -> None:
+        if action.question is None or await self.confirm(*action.question):
+            self.say(*filter(None, (await action.run(),)))
+
+    async def edit(self, path: Path, invitation: str = "") -> None:
+        """Say the path: an editor would need the terminal."""
+        self.say(f"{invitation}{clean_line(str(path))}")
+
+    def name_way(self, key: str, command: str) -> str:
+        """The command."""
+        return command
+
     def leave(self, code: int) -> None:
         """End the front end."""
         self.leaving = code
@@ -160,15 +192,7 @@ class LinearContext(LineAsker):
         super().__init__(terminal, self.active)
         self.side_questions = LinearSideQuestions(self.active)
         self.rule_changes = RuleChanges(services.engine.rules, "/rules undo restores it")
-        self._note_changes: NoteChanges | None = None
         self.history = PromptHistory(launch.state_folder, launch.cwd)
-
-    @property
-    def note_changes(self) -> NoteChanges:
-        """Deletions of notes in this session. Raises EngineError where there are no notes."""
-        if self._note_changes is None:
-            self._note_changes = NoteChanges(notes_of(self), "/memory undo restores it")
-        return self._note_changes
 
     @property
     def opened(self) -> ConversationApi | None:

@@ -34,10 +34,11 @@ from phoenix_tui.features.mcp import (
     switch,
     switch_for_good,
 )
+from phoenix_tui.features.page import PageRow
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
-from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
+from phoenix_tui.modals.rows_sheet import RowsSheet
 from phoenix_tui.modals.text_sheet import ConfirmSheet, LineSheet, TextSheet
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.server_text import (
@@ -178,7 +179,7 @@ class McpSheet(RowsSheet):
     async def _nothing(self) -> str:
         return self._said
 
-    def remark(self, entry: SheetRow | None) -> str:
+    def remark(self, entry: PageRow | None) -> str:
         """Reason why the chosen one does not work, its origin and command, then the outcome of an action."""
         view = self._view_of(entry)
         about = [f"{show_origin(view)}: {command_words(view)}"] if view is not None else []
@@ -286,13 +287,13 @@ class McpSheet(RowsSheet):
         self.app.push_screen(SignInSheet(self._front, view.name, address, self._clipboard))
         return ""
 
-    def _view_of(self, row: SheetRow | None) -> ServerView | None:
+    def _view_of(self, row: PageRow | None) -> ServerView | None:
         return next((view for view in self._views if row is not None and view.name == row.key), None)
 
 
-def _rows(views: Sequence[ServerView]) -> Sequence[SheetRow]:
+def _rows(views: Sequence[ServerView]) -> Sequence[PageRow]:
     return [
-        SheetRow("", view.name, f"{DOTS[view.state]} {clean_line(view.name)}", facts(view), view.state.value)
+        PageRow("", view.name, f"{DOTS[view.state]} {clean_line(view.name)}", facts(view), view.state.value)
         for view in views
     ]
 

@@ -14,9 +14,10 @@ from engine.executor.requests import EngineError
 from engine.ports.profiles import BUILT_IN, GENERAL
 from phoenix_tui.config.profile_files import ProfileTrouble, profile_text
 from phoenix_tui.config.sources.agents import is_agent_file
+from phoenix_tui.features.page import PageRow
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.keys.keymap import Scope, bindings
-from phoenix_tui.modals.rows_sheet import PickerRow, PickerSheet, RowsSheet, SheetRow
+from phoenix_tui.modals.rows_sheet import PickerRow, PickerSheet, RowsSheet
 from phoenix_tui.modals.text_sheet import LineSheet, TextSheet
 from phoenix_tui.text.labels import Tone, age, short_path
 from phoenix_tui.widgets.bases import run_latest
@@ -67,7 +68,7 @@ class ProfilesSheet(RowsSheet):
         self._by_key: dict[str, Profile | ProfileTrouble] = {}
         super().__init__("Profiles", self._read(), _keys(), current=in_use)
 
-    def remark(self, entry: SheetRow | None) -> str:
+    def remark(self, entry: PageRow | None) -> str:
         """The chosen one's whole description and settings, or its fault."""
         one = self._by_key.get(entry.key) if entry is not None else None
         if one is None:
@@ -138,25 +139,25 @@ class ProfilesSheet(RowsSheet):
         self._chosen = next((place for place, one in enumerate(self._entries) if one.key == key), self._chosen)
         self._draw()
 
-    def _read(self) -> Sequence[SheetRow]:
+    def _read(self) -> Sequence[PageRow]:
         troubles, profiles = self._profiles.troubles(), self._profiles.all()
         self._by_key = {one.name: one for one in profiles}
         self._by_key |= {f"{TROUBLE} {number}": one for number, one in enumerate(troubles)}
         rows = [
-            SheetRow(TROUBLE, f"{TROUBLE} {number}", one.path.name, _sentence(one))
+            PageRow(TROUBLE, f"{TROUBLE} {number}", one.path.name, _sentence(one))
             for number, one in enumerate(troubles)
         ]
         return [*rows, *self._rows_of(profiles)]
 
-    def _rows_of(self, profiles: Sequence[Profile]) -> Iterator[SheetRow]:
+    def _rows_of(self, profiles: Sequence[Profile]) -> Iterator[PageRow]:
         for section in (BUILT, "Yours", "Of this project", *AGENTS):
             for one in profiles:
                 if section == _section(one):
                     mode = one.permission_mode.value if one.permission_mode is not None else ""
                     used = "in use" if one.name == (self._in_use or GENERAL) else ""
-                    yield SheetRow(section, one.name, one.name, one.description, " · ".join(filter(None, (mode, used))))
+                    yield PageRow(section, one.name, one.name, one.description, " · ".join(filter(None, (mode, used))))
 
-    def _row(self, entry: SheetRow, words_width: int, *, chosen: bool) -> list[Content]:
+    def _row(self, entry: PageRow, words_width: int, *, chosen: bool) -> list[Content]:
         lines = super()._row(entry, words_width, chosen=chosen)
         if chosen or entry.section != TROUBLE:
             return lines

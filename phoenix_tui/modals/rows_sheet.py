@@ -14,6 +14,7 @@ from textual.content import Content
 from textual.widgets import Static, TextArea
 
 from phoenix_tui.features.catalogue import COMMANDS
+from phoenix_tui.features.page import PageRow
 from phoenix_tui.features.service_interfaces import Setting
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings, help_rows
@@ -35,20 +36,9 @@ GAP: Final = 2
 COMMAND: Final = "/"
 IN_MEANING: Final = 10
 """Rank of a word found in the meaning only: behind every match of the words."""
+NO_MATCHES: Final = "No matches. Type fewer letters to find more."
 CHROME: Final = 4
 """Rows of a sheet that are neither entries nor remark: rule, heading, input, margin."""
-
-
-class SheetRow(Struct, frozen=True):
-    """One row: its words, their meaning, and a remark at the right; `section` heads its group."""
-
-    section: str
-    key: str
-    words: str
-    meaning: str
-    remark: str = ""
-    argument: str = ""
-    """Argument in a separate column."""
 
 
 class RowsSheet(Sheet[str]):
@@ -65,20 +55,22 @@ class RowsSheet(Sheet[str]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.TYPED)
     WRAPS: ClassVar[bool] = False
     """True to wrap a long meaning; else it is cut."""
-    EMPTY: ClassVar[str] = "No matches. Type fewer letters to find more."
-    """Text in place of rows."""
     TYPED: ClassVar[bool] = True
     """True when letters filter the rows; else they are keys."""
 
-    def __init__(self, heading: str, entries: Sequence[SheetRow], hint: str, *, current: str = "") -> None:
+    def __init__(
+        self, heading: str, entries: Sequence[PageRow], hint: str, *, current: str = "", empty: str = NO_MATCHES
+    ) -> None:
+        """Begin at the row `current`; `empty` is the text in place of rows."""
         super().__init__()
+        self._empty = empty
         self._heading = heading
         self._hint = hint
         self._entries = entries
         names = [Content(clean_line(one.words)).cell_length for one in entries if one.argument]
         self._argument_from = max(names, default=0) + GAP
         self._query: str = ""
-        self._found: Sequence[SheetRow] = entries
+        self._found: Sequence[PageRow] = entries
         self._chosen = next((place for place, one in enumerate(entries) if one.key == current), 0)
 
     def compose(self) -> ComposeResult:
@@ -123,7 +115,7 @@ class RowsSheet(Sheet[str]):
             self.dismiss(self.chosen.key)
 
     @property
-    def chosen(self) -> SheetRow | None:
+    def chosen(self) -> PageRow | None:
         """The row under the cursor."""
         return self._found[self._chosen] if self._found else None
 
@@ -137,7 +129,7 @@ class RowsSheet(Sheet[str]):
         """A screenful on."""
         self.action_move(by * max(self._room - 1, 1))
 
-    def remark(self, entry: SheetRow | None) -> str:
+    def remark(self, entry: PageRow | None) -> str:
         """Text below the rows about the selected one."""
         return ""
 
@@ -156,7 +148,7 @@ class RowsSheet(Sheet[str]):
 
     def _rows(self) -> Content:
         if not self._found:
-            rows = Content(self.EMPTY).wrap(max(self.measure - SIGN, 1))
+            rows = Content(self._empty).wrap(max(self.measure - SIGN, 1))
             return Content.styled("\n".join(f"{' ' * SIGN}{row.plain}" for row in rows), Tone.QUIET.value)
         lines: list[Content] = []
         headings: set[int] = set()
@@ -179,7 +171,7 @@ class RowsSheet(Sheet[str]):
             shown[-1] = Content("")  # a heading without a row below it
         return Content("\n").join(shown)
 
-    def _named(self, entry: SheetRow) -> Content:
+    def _named(self, entry: PageRow) -> Content:
         """Name of an entry, and its argument in the common column."""
         words = self._marked(clean_line(entry.words))
         if not entry.argument:
@@ -191,7 +183,7 @@ class RowsSheet(Sheet[str]):
         longest = max(self._named(one).cell_length for one in self._found)
         return max(min(longest, MOST_WORDS, (self.measure - SIGN) * 45 // 100), LEAST_WORDS)
 
-    def _row(self, entry: SheetRow, words_width: int, *, chosen: bool) -> list[Content]:
+    def _row(self, entry: PageRow, words_width: int, *, chosen: bool) -> list[Content]:
         width = max(self.measure - SIGN, 1)
         meaning = Content.styled(clean_line(entry.meaning), Tone.QUIET.value)
         left = max(width // 3, width - words_width - meaning.cell_length - 2 * GAP)
@@ -218,7 +210,7 @@ class RowsSheet(Sheet[str]):
         return content
 
 
-def find(entries: Sequence[SheetRow], query: str) -> list[SheetRow]:
+def find(entries: Sequence[PageRow], query: str) -> list[PageRow]:
     """Entries that hold every word of the query, in their words or their meaning; best first."""
     words = query.split()
     ranked: list[tuple[int, int, int]] = []
@@ -234,7 +226,7 @@ def find(entries: Sequence[SheetRow], query: str) -> list[SheetRow]:
     return [entries[place] for *_, place in ranked]
 
 
-def _rank(word: str, entry: SheetRow) -> int | None:
+def _rank(word: str, entry: PageRow) -> int | None:
     found = rank(word, clean_line(entry.words))
     if found is not None:
         return found[0]
@@ -418,17 +410,17 @@ class HelpSheet(RowsSheet):
             self.dismiss(None)
 
 
-def help_entries(keymap: Mapping[str, str]) -> list[SheetRow]:
+def help_entries(keymap: Mapping[str, str]) -> list[PageRow]:
     """Keys by where they count, then commands, then the signs that begin a line."""
     rows = help_rows(keymap)
     keys = [
-        SheetRow(scope.value, scope.value, names, meaning)
+        PageRow(scope.value, scope.value, names, meaning)
         for scope in Scope
         for where, names, meaning in rows
         if where is scope
     ]
-    commands = [SheetRow("Commands", one.name, f"/{one.name}", one.meaning, argument=one.argument) for one in COMMANDS]
-    return [*keys, *commands, *(SheetRow("Also", sign, sign, meaning) for sign, meaning in ALSO)]
+    commands = [PageRow("Commands", one.name, f"/{one.name}", one.meaning, argument=one.argument) for one in COMMANDS]
+    return [*keys, *commands, *(PageRow("Also", sign, sign, meaning) for sign, meaning in ALSO)]
 
 
 RESET: Final = "-"
@@ -443,12 +435,12 @@ class SettingsSheet(RowsSheet):
     def __init__(self, settings: Sequence[Setting], current: str = "") -> None:
         self._by_name = {one.name: one for one in settings}
         entries = [
-            SheetRow("", one.name, one.name, one.words or one.value, "" if one.source == "default" else source(one))
+            PageRow("", one.name, one.name, one.words or one.value, "" if one.source == "default" else source(one))
             for one in settings
         ]
         super().__init__("Settings", entries, hint("Enter changes", ("setting_reset", "resets")), current=current)
 
-    def remark(self, entry: SheetRow | None) -> str:
+    def remark(self, entry: PageRow | None) -> str:
         """Meaning and allowed values of the selected setting, and when a change applies."""
         if entry is None:
             return ""

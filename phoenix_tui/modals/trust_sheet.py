@@ -11,10 +11,11 @@ from textual.content import Content
 from engine.executor.requests import EngineError
 from phoenix_tui.config.sources.report import SourceEntry, SourceReport, SourceState
 from phoenix_tui.features.front_end import FrontEnd
+from phoenix_tui.features.page import PageRow
 from phoenix_tui.features.trust import NO_FILES, answer, describe_source, sections, standing, text_of
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
-from phoenix_tui.modals.rows_sheet import LEAST_WORDS, SIGN, RowsSheet, SheetRow
+from phoenix_tui.modals.rows_sheet import LEAST_WORDS, SIGN, RowsSheet
 from phoenix_tui.modals.text_sheet import TextSheet
 from phoenix_tui.text.trust_text import command_line, short_name
 from tools.clean import reveal_name
@@ -44,7 +45,7 @@ class TrustSheet(RowsSheet):
         differing = (str(place) for place, entry in enumerate(report.entries) if entry.state in DIFFERING)
         super().__init__("Extensions of this folder", _rows(report), _keys(), current=next(differing, ""))
 
-    def remark(self, entry: SheetRow | None) -> str:
+    def remark(self, entry: PageRow | None) -> str:
         """Whole path and commands of the chosen file, as many lines as there is room for; then the answer."""
         found = self._entry_of(entry)
         lines = [] if found is None else [reveal_name(found.name), *(command_line(one) for one in found.commands)]
@@ -92,7 +93,7 @@ class TrustSheet(RowsSheet):
     async def _answer(self, trusted: bool) -> None:
         self._report, self._said = await answer(self._front, self._report, trusted=trusted)
 
-    def _row(self, entry: SheetRow, words_width: int, *, chosen: bool) -> list[Content]:
+    def _row(self, entry: PageRow, words_width: int, *, chosen: bool) -> list[Content]:
         if chosen:
             return super()._row(entry, words_width, chosen=True)
         place = entry.key, words_width, self.measure
@@ -103,14 +104,14 @@ class TrustSheet(RowsSheet):
     def _words_width(self) -> int:
         return max(min(LONGEST_NAME, (self.measure - SIGN) * 45 // 100), LEAST_WORDS)
 
-    def _entry_of(self, row: SheetRow | None) -> SourceEntry | None:
+    def _entry_of(self, row: PageRow | None) -> SourceEntry | None:
         return self._report.entries[int(row.key)] if row is not None else None
 
 
-def _rows(report: SourceReport) -> Sequence[SheetRow]:
+def _rows(report: SourceReport) -> Sequence[PageRow]:
     places = {id(entry): str(place) for place, entry in enumerate(report.entries)}
     return [
-        SheetRow(
+        PageRow(
             heading, places[id(entry)], short_name(entry.name, LONGEST_NAME), describe_source(entry), entry.state.value
         )
         for heading, entries in sections(report.entries).items()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from phoenix_tui.modals.notes_sheet import NotesSheet
 from phoenix_tui.modals.text_sheet import TextSheet
 from tests.snapshots.booth import SMALL, Booth
 from tests.support.fake_notes import notes_below, some_notes
@@ -15,13 +14,13 @@ async def memory(place: Booth) -> None:
     async with place.opened(services={"notes": notes_below(place.home / "none")}) as shell:
         await shell.type("/memory")
         await shell.pilot.press("escape", "enter")
-        await shell.until(lambda: isinstance(shell.top, NotesSheet))
+        await shell.until(lambda: shell.is_page("Notes"))
         await place.take(shell, "empty", (SMALL,))
     notes = await some_notes(place.home, place.cwd)
     async with place.opened(services={"notes": notes}) as shell:
         await shell.type("/memory")
         await shell.pilot.press("escape", "enter")
-        await shell.until(lambda: isinstance(shell.top, NotesSheet))
+        await shell.until(lambda: shell.is_page("Notes"))
         await place.take(shell, "list")
         await shell.pilot.press("enter")
         await shell.until(lambda: isinstance(shell.top, TextSheet))

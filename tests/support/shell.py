@@ -15,6 +15,7 @@ from textual.strip import Strip
 from engine.api.conversation import ConversationApi
 from phoenix_tui.app import PhoenixApp
 from phoenix_tui.commands.run import CommandContext
+from phoenix_tui.modals.page_sheet import PageSheet
 from phoenix_tui.widgets.answer_keys import Answering
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.conversation_list import ConversationList
@@ -57,6 +58,10 @@ class Shell:
     def top(self) -> Screen[Any]:
         """The screen or sheet that has the keys."""
         return self.app.screen
+
+    def is_page(self, title: str) -> bool:
+        """True while the page with this title has the keys."""
+        return isinstance(self.top, PageSheet) and self.top.page.title == title
 
     @property
     def active(self) -> ActiveConversation:

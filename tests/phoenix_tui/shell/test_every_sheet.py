@@ -41,7 +41,7 @@ SCENE_OF: Final = {
     "AskingPanel": "approval-patch", "BranchesSheet": "rewind", "Composer": "new", "ConfirmSheet": "tasks",
     "ContextSheet": "context", "ConversationList": "colours", "DiffSheet": "rewind", "EditSheet": "pasting",
     "FindSheet": "find", "HelpSheet": "sheets", "HistorySheet": "writing", "ModelSheet": "sheets",
-    "NotesSheet": "memory",
+    "PageSheet": "memory",
     "PeekSheet": "peek", "PickerSheet": "tasks", "ProfilesSheet": "profiles", "QueuePanel": "queue",
     "RewindConfirmSheet": "rewind", "RewindSheet": "rewind", "RoutePanel": "routing", "RowsSheet": "sheets",
     "SearchSheet": "search", "SettingsSheet": "sheets", "StatisticsSheet": "statistics", "TaskSheet": "tasks",

@@ -10,8 +10,9 @@ from rich.cells import cell_len
 
 from engine.records import SearchHit
 from engine.search import Speaker
+from phoenix_tui.features.page import PageRow
 from phoenix_tui.modals.base import MEASURE
-from phoenix_tui.modals.rows_sheet import PickerRow, PickerSheet, RowsSheet, SheetRow
+from phoenix_tui.modals.rows_sheet import PickerRow, PickerSheet, RowsSheet
 from phoenix_tui.modals.search_sheet import hit_rows
 from phoenix_tui.widgets.line_input import LineInput
 from tests.phoenix_tui.shell.conftest import OpenShell
@@ -80,7 +81,7 @@ def test_what_is_shown_of_a_long_text_begins_with_a_whole_word() -> None:
 
 async def test_what_may_follow_a_command_stands_in_a_column_of_its_own(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
-        entries = [SheetRow("", one, f"/{one}", "does it", argument=what) for one, what in COMMANDS]
+        entries = [PageRow("", one, f"/{one}", "does it", argument=what) for one, what in COMMANDS]
         shell.app.push_screen(RowsSheet("Help", entries, ""))
         await shell.until(lambda: "/resume" in shell.text)
         rows = [row for row in shell.text.split("\n") if "does it" in row]
@@ -93,7 +94,7 @@ async def test_a_sheet_stands_beside_the_list_and_has_one_measure(open_shell: Op
         async with open_shell(size) as shell:
             shell.engine.seed("one", messages=2)
             column = shell.screen.query_one("#conversation").region
-            shell.app.push_screen(RowsSheet("Help", [SheetRow("", "k", "/key", "does it", "at the end")], ""))
+            shell.app.push_screen(RowsSheet("Help", [PageRow("", "k", "/key", "does it", "at the end")], ""))
             await shell.until(lambda: "does it" in shell.text)
             sheet, line = shell.top.query_one(".sheet").region, shell.top.query_one(LineInput).region
             assert (sheet.x, sheet.right) == (column.x, column.right)
@@ -105,5 +106,5 @@ async def test_a_sheet_stands_beside_the_list_and_has_one_measure(open_shell: Op
 async def test_a_remark_has_the_room_that_the_meaning_leaves(open_shell: OpenShell) -> None:
     async with open_shell((80, 24)) as shell:
         remark = "light or dark, like the terminal"
-        shell.app.push_screen(RowsSheet("Everything", [SheetRow("", "k", "theme", "colours", remark)], ""))
+        shell.app.push_screen(RowsSheet("Everything", [PageRow("", "k", "theme", "colours", remark)], ""))
         await shell.until(lambda: "theme" in shell.text and remark in shell.text)

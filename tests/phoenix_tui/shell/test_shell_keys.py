@@ -14,9 +14,10 @@ from engine.machine.states import AwaitingLlm, Errored, Idle, Requesting, Run, i
 from engine.ports import StorageError
 from engine.records import PermissionMode
 from engine.updates import ContextChanged, StateChanged, TextArrived
+from phoenix_tui.features.page import PageRow
 from phoenix_tui.keys.keymap import KEYS, help_rows, key_names
 from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
-from phoenix_tui.modals.rows_sheet import HelpSheet, RowsSheet, SheetRow, find
+from phoenix_tui.modals.rows_sheet import HelpSheet, RowsSheet, find
 from phoenix_tui.modals.text_sheet import ConfirmSheet, TextSheet
 from phoenix_tui.workspace.actions import Actions
 from tests.support.fake_engine import FakeEngine, question
@@ -416,8 +417,8 @@ async def test_the_help_begins_at_the_keys_of_where_one_is(
 
 def test_a_command_comes_ahead_of_a_setting_of_the_same_name() -> None:
     entries = [
-        SheetRow("Commands", "command:model", "/model", "choose"),
-        SheetRow("Settings", "setting:model", "model", ""),
+        PageRow("Commands", "command:model", "/model", "choose"),
+        PageRow("Settings", "setting:model", "model", ""),
     ]
     assert [one.key for one in find(entries, "model")] == ["command:model", "setting:model"]
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from phoenix_tui.app import PhoenixApp
-from phoenix_tui.modals.notes_sheet import NotesSheet
 from phoenix_tui.modals.text_sheet import TextSheet
 from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.support.fake_engine import FakeEngine
@@ -27,7 +26,7 @@ def stay(_: PhoenixApp) -> nullcontext[None]:
 async def listed(shell: Shell) -> None:
     await shell.type("/memory")
     await shell.pilot.press("escape", "enter")
-    await shell.until(lambda: isinstance(shell.top, NotesSheet))
+    await shell.until(lambda: shell.is_page("Notes"))
 
 
 async def test_the_list_has_both_scopes_with_date_first_line_and_size(
