@@ -103,13 +103,18 @@ def test_a_pointer_of_the_repository_opens_no_other_folder(target: str, place: P
 
 
 async def test_programs_of_settings_and_hooks_are_read_only(place: Path) -> None:
-    top, names = place / "main", ("fsm", "clean", "hook", "included", "free")
+    top, names = place / "main", ("fsm", "clean", "hook", "included", "log", "alias", "more", "hooks", "free")
     (top / "scripts").mkdir()
+    with (top / ".git/config").open("a", encoding="ascii") as settings:
+        settings.write("[uploadpack] packObjectsHook = scripts/hooks\n")
     for name in names:
         (top / "scripts" / name).write_text("exit 0\n", "ascii")
     git(top, "config", "core.fsmonitor", "scripts/fsm")
     git(top, "config", "filter.x.clean", "sh -e 'scripts/clean' %f")
-    (top / ".git/more").write_text("[diff]\n\texternal = scripts/included\n", "ascii")
+    git(top, "config", "pager.log", "scripts/log")
+    git(top, "config", "alias.name", "!f() { scripts/alias $1; }; f")
+    git(top, "config", "commit.template", "scripts/free")
+    (top / ".git/more").write_text("[diff]\n\texternal = scripts/included\n[alias]\n\tx = !true; \\\n scripts/more\n")
     git(top, "config", "include.path", "more")
     (top / ".git/hooks").mkdir(exist_ok=True)
     (top / ".git/hooks/pre-commit").symlink_to("../../scripts/hook")
@@ -120,28 +125,34 @@ async def test_programs_of_settings_and_hooks_are_read_only(place: Path) -> None
     assert [name for name in names if (top / "scripts" / name).read_text() != "exit 0\n"] == ["free"]
 
 
+@pytest.mark.parametrize("linked", [False, True])
 async def test_files_that_the_users_own_settings_of_git_name_are_read_only(
-    place: Path, monkeypatch: pytest.MonkeyPatch
+    linked: bool, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     top, home = place / "main", place / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / "named"))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    (home / "top").symlink_to(top)
     for name in ("work.inc", "more.inc", "free"):
         (top / name).write_text("[user]\n\tname = a\n", "ascii")
-    (top / "fsm").write_text("exit 0\n", "ascii")
-    (home / ".gitconfig").write_text(
+    for name in ("fsm", "log", "named"):
+        (top / name).write_text("exit 0\n", "ascii")
+    settings = home / ("dotfile" if linked else ".gitconfig")
+    settings.write_text(
         f"[include]\n\tpath = {top}/work.inc\n[core]\n\tfsmonitor = {top}/fsm\n[include]\n\tpath = {top}/absent\n"
+        "[pager]\n\tlog = ~/top/log\n"
     )
+    if linked:
+        (home / ".gitconfig").symlink_to("dotfile")
+    (home / "named").write_text("[alias]\n\tx = !$HOME/top/named\n", "ascii")
     (home / ".config/git").mkdir(parents=True)
     (home / ".config/git/config").write_text(f'[includeIf "gitdir:{top}/"]\n\tpath = {top}/more.inc\n', "ascii")
+    names = {"fsm", "log", "named", "free", "work.inc", "more.inc"}
     async with sandbox(top) as box:
-        await box.sh("for name in work.inc more.inc fsm free; do echo evil > $name; rm -f $name; done; ls")
-    assert sorted(path.name for path in top.iterdir() if path.suffix == ".inc" or path.name in {"fsm", "free"}) == [
-        "fsm",
-        "more.inc",
-        "work.inc",
-    ]
+        await box.sh(f"for name in {' '.join(names)}; do echo evil > $name; rm -f $name; done; ls")
+    assert {path.name for path in top.iterdir()} & names == names - {"free"}
     assert not (top / "absent").exists()
 
 

@@ -32,10 +32,10 @@ def named_folder(pointer: Path, *, follow: bool = False) -> str:
 
     Read as git reads it: the name goes on to the end of the file, lines and blanks included, or to a null byte.
     """
-    content = read_regular(pointer, LONGEST + 1, follow=follow) or b""
+    content, null, _ = (read_regular(pointer, LONGEST + 1, follow=follow) or b"").partition(b"\0")
     if len(content) > LONGEST or not content.startswith(WORD):
         return ""
-    return os.fsdecode(content.rstrip(b"\r\n").removeprefix(WORD).partition(b"\0")[0])
+    return os.fsdecode((content if null else content.rstrip(b"\r\n")).removeprefix(WORD))
 
 
 def links_towards(path: Path) -> Iterator[Path]:

@@ -36,16 +36,16 @@ MOST_MODULES: Final = 200
 """Submodules, and linked worktrees, that are looked at; of more the whole folder is read-only."""
 MOST_READ: Final = 256 * 1024
 """Bytes of a configuration that are looked at."""
-BETWEEN: Final = re.compile(r"[\s\"'\\;|&<>()=]+")
+BETWEEN: Final = re.compile(r"[\s\"'\\;|&<>()={}!`#,]+")
 """Between the words of a line of shell, roughly: a word too many is no file."""
 DEEPEST_INCLUDE: Final = 4
-NAMED: Final = re.compile(r"^[ \t]*(hookspath|path|attributesfile|excludesfile)\s*=\s*\"?([^\"\n#;]+)", re.I | re.M)
-PROGRAMS: Final = re.compile(
-    r"^[ \t]*(?:\[[^\]\n]*\][ \t]*)?(?:fsmonitor|clean|smudge|process|command|textconv|sshcommand|gitproxy|program"
-    r"|driver|cmd|helper|editor|pager|askpass|uploadpack|receivepack|difftool|external)[ \t]*=[ \t]*([^\n]+)",
+NAMED: Final = re.compile(r"^[ \t]*(?:\[[^\]\n]*\][ \t]*)?(hookspath|path|attributesfile|excludesfile)\s*=\s*\"?([^\"\n#;]+)", re.I | re.M)
+DATA: Final = re.compile(
+    r"^[ \t]*(?:\[[^\]\n]*\]|(?:template|\w*file|\w*url|name|email|merge|remote|fetch|push|signingkey|ssl\w+)[ \t]*=(?!.*!).*)",
     re.I | re.M,
 )
-"""Settings whose value is a line of shell or a program."""
+"""Heads of sections, and settings whose value is a file of text or none: what any other names may be started."""
+HOME: Final = re.compile(r"\$HOME\b|\$\{HOME\}")
 
 
 class Guarded(Struct, frozen=True):
@@ -96,7 +96,8 @@ def bare_control(folder: Path) -> tuple[Guarded, ...]:
 def users_control(workspace: Path, home: Path, environment: Mapping[str, str]) -> Iterator[Guarded]:
     """Existing files that the user's own settings of git name, which hold in every repository."""
     others = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
-    for config in (home / ".gitconfig", others / "git/config"):
+    named = environment.get("GIT_CONFIG_GLOBAL", "")
+    for config in (home / ".gitconfig", others / "git/config", *([Path(named)] if named else [])):
         yield from (one for one in _named(config, workspace) if os.path.lexists(one.path))
 
 
@@ -129,9 +130,8 @@ def _of_worktree(folder: Path) -> Iterator[Guarded]:
 
 def _named(config: Path, worktree: Path, depth: int = DEEPEST_INCLUDE) -> Iterator[Guarded]:
     """Files of settings and folders of hooks that a configuration names, those that are missing too, and programs."""
-    content = _first_lines(config) if depth else ""
-    words = (word for line in PROGRAMS.findall(content) for word in BETWEEN.split(line))
-    yield from _programs([worktree / word for word in words if word])
+    content = _first_lines(config, follow=True) if depth else ""
+    yield from _programs(_files_in(content, worktree))
     for key, named in NAMED.findall(content):
         with contextlib.suppress(OSError, ValueError, RuntimeError):
             word = Path(named.strip()).expanduser()
@@ -144,6 +144,13 @@ def _named(config: Path, worktree: Path, depth: int = DEEPEST_INCLUDE) -> Iterat
                 yield Guarded(path, is_file=is_file, content="" if is_file else None)
             if is_include:
                 yield from _named(path, worktree, depth - 1)
+
+
+def _files_in(settings: str, worktree: Path) -> list[Path]:
+    """Existing files that any word of settings names; git starts commands at the top of the working tree."""
+    words = dict.fromkeys(BETWEEN.split(HOME.sub("~", DATA.sub("", settings))))
+    named = (os.path.expanduser(f"{worktree}/{word}" if word[:1] not in {"/", "~"} else word) for word in words if word)  # noqa: PTH111 - raises for no home
+    return [Path(path) for path in named if os.path.isfile(path)]  # noqa: PTH113 - strings
 
 
 def _programs(paths: list[Path]) -> Iterator[Guarded]:
@@ -187,8 +194,8 @@ def _target(pointer: Path) -> Path | None:
     return (pointer.parent / target).resolve() if target else None
 
 
-def _first_lines(path: Path) -> str:
-    return os.fsdecode(read_regular(path, MOST_READ, follow=False) or b"")
+def _first_lines(path: Path, *, follow: bool = False) -> str:
+    return os.fsdecode(read_regular(path, MOST_READ, follow=follow) or b"")
 
 
 def _modules(folder: Path) -> list[Path]:

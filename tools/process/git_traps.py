@@ -38,8 +38,8 @@ _SETTING: Final = re.compile(
 )
 """Settings that git itself writes into a new repository; none names a program or another file of settings."""
 _WORKTREE: Final = re.compile(rb"worktree\s*=\s*\"?([^\"\\\n#;]+)\"?", re.IGNORECASE)
-_ADDRESS: Final = re.compile(rb"(?:url|pushurl)\s*=\s*\"?(?:ext::|-)", re.IGNORECASE)
-"""Addresses that name a program or an option."""
+_ADDRESS: Final = re.compile(rb"(?:url|pushurl)\s*=\s*(?:ext::|-)", re.IGNORECASE)
+"""Addresses that name a program or an option; git takes out quotation marks anywhere in a value."""
 _NAMED: Final = re.compile(rb"^[ \t]*(?:\[[^\]\n]*\][ \t]*)?([\w-]+)[ \t]*=[ \t]*\"?([^\"\n#;]+)", re.MULTILINE)
 _PATHS: Final = frozenset({b"hookspath", b"path", b"attributesfile", b"excludesfile", b"worktree", b"fsmonitor"})
 """Settings with a path, also without a slash."""
@@ -255,7 +255,7 @@ def _is_plain(line: bytes, folder: Path, roots: tuple[Path, ...]) -> bool:
     if tree is not None:
         named = _resolved(folder / os.fsdecode(tree[1].strip()))
         return named is not None and is_within(named, roots)
-    return _SETTING.fullmatch(line) is not None and not _ADDRESS.match(line)
+    return _SETTING.fullmatch(line) is not None and not _ADDRESS.match(line.replace(b'"', b""))
 
 
 def _resolved(path: Path) -> Path | None:
