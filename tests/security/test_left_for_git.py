@@ -227,7 +227,19 @@ async def test_no_command_makes_the_folder_it_was_to_run_in(place: Path) -> None
     assert not (place / "gone").exists()
 
 
-@pytest.mark.parametrize("text", ["gitdir: /x\0y", "gitdir:", "gitdir", "", "x" * 10_000, "gitdir: " + "../" * 3_000, "gitdir: /x\0" + "y" * 9_000, "gitdir: /x\n\0y"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gitdir: /x\0y",
+        f"gitdir: /x\0{'y' * 9_000}",
+        "gitdir: /x\n\0y",
+        "gitdir:",
+        "gitdir",
+        "",
+        "x" * 10_000,
+        f"gitdir: {'../' * 3_000}",
+    ],
+)
 def test_one_reader_of_git_files_takes_what_git_writes_alone(text: str, tmp_path: Path) -> None:
     pointer = tmp_path / ".git"
     pointer.write_text(text, "ascii")

@@ -200,6 +200,12 @@ def test_options_of_a_strategy_are_no_program(tmp_path: Path) -> None:
     assert list(find_armed_parts(tmp_path, (tmp_path,))) == [opts]
 
 
+@pytest.mark.parametrize("address", ["ext::sh x", '"ext::sh x"', 'e"xt::"sh x', '""-x'])
+def test_an_address_that_names_a_program_is_a_trap_however_it_is_quoted(address: str, tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(f'[remote "origin"]\n\turl = {address}\n', "ascii")
+    assert list(find_armed_parts(tmp_path, (tmp_path,))) == [tmp_path / "config"]
+
+
 def test_git_is_off_in_an_editor_where_a_look_leaves_something_open(
     looked: Looked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -148,6 +148,7 @@ FILES: Final = frozenset({
     "azure-pipelines.yml",
     "bitbucket-pipelines.yml",
     "bunfig.toml",
+    "codebuff.json",
     "copilot-instructions.md",
     "crush.json",
     "jenkinsfile",
@@ -199,7 +200,7 @@ _FILE: Final = re.compile(
     r"|\.?mise(?:\.[\w-]+)*\.toml"
     r"|.*\.(?:code-workspace|sublime-project|mdc|instructions\.md|prompt\.md|chatmode\.md)"
     r"|\.devcontainer(?:\.[\w-]+)*\.json"
-    r"|\.[\w.-]*(?:mcp|rules|hooks?|agents?|instructions)[\w.-]*"
+    r"|\.[\w.-]*(?:mcp|rules|hooks?|agents?|instructions|guidelines)[\w.-]*"
     r"|\.(?:husky|huskyrc|overcommit|czrc|tmuxp|envrc|gdbinit|lldbinit)[\w.-]*"
     r"|\.aider\.[\w.-]*\.ya?ml"
     r"|\.(?!_|env\.|pnp\.)[\w.-]+\.(?:local|private|lua|el|vim|py|rb|sh|bash|zsh|fish|exs|[cm]?[jt]s)",
@@ -210,6 +211,24 @@ code, and files that a hidden file reads beside itself.
 """
 _SETTINGS: Final = re.compile(r"(\.[\w-]+rc)(?:\.(?:jsonc?|json5|toml|ya?ml))?")
 """Shape of a hidden file with settings of one program, such as `.bazelrc`, and of the same with an ending."""
+_SERVICE: Final = re.compile(r"(\.(?!_)[\w-]+)\.(?:ya?ml|star|dockerfile)")
+"""Shape of a hidden file that build services and development environments act on, such as `.gitpod.yml`."""
+_DATA_SERVICE: Final = frozenset({
+    ".ansible-lint",
+    ".codecov",
+    ".copier-answers",
+    ".cspell",
+    ".golangci",
+    ".goreleaser",
+    ".hadolint",
+    ".markdownlint",
+    ".markdownlint-cli2",
+    ".spectral",
+    ".swiftlint",
+    ".terraform-docs",
+    ".yamllint",
+})
+"""Names of such files that only a check or a command of the user reads."""
 _DATA_SETTINGS: Final = frozenset({
     ".babelrc",
     ".browserslistrc",
@@ -236,7 +255,7 @@ _DATA_SETTINGS: Final = frozenset({
 """Names of such files that count only as code, such as `.eslintrc.js`: a build or a check reads the others."""
 _TEXT: Final = re.compile(
     r"[^.]*|.*\.(?:jsonc?|json5|toml|ya?ml|xml|mdc?|txt|ini|cfg|conf|lua|el|vim|rb|py|sh|bash|zsh|fish|[cm]?[jt]sx?)"
-    r"|.*\.(?:iml|lock|desktop|service|timer|plist|path)",
+    r"|.*\.(?:iml|lock|desktop|service|timer|plist|path|nix|star|env|dockerfile|properties|gradle|kts|hcl|pkl)",
     re.DOTALL,
 )
 """Files of a hidden folder that a program reads as settings, text or code, in small letters."""
@@ -281,6 +300,8 @@ def starts_in(name: str, place: Place) -> bool:
     folded = name.casefold()
     if folded in FILES or _FILE.fullmatch(folded):
         return True
-    if (settings := _SETTINGS.fullmatch(folded)) and settings[1] not in _DATA_SETTINGS:
+    if settings := _SETTINGS.fullmatch(folded):
+        return settings[1] not in _DATA_SETTINGS or (place is Place.SETTINGS and _TEXT.fullmatch(folded) is not None)
+    if (service := _SERVICE.fullmatch(folded)) and service[1] not in _DATA_SERVICE:
         return True
     return place is Place.SETTINGS and _TEXT.fullmatch(folded) is not None

@@ -207,9 +207,12 @@ class FolderIndex:
 
 
 def _leads_to_settings(entry: os.DirEntry[str], place: Place) -> bool:
-    """True for a link that stands for a folder whose files start by themselves."""
+    """True for a link that stands for a folder whose files start by themselves, or for one that may come."""
     above = ".x/" if place is Place.SETTINGS else ""
-    return entry.is_symlink() and place_of(f"{above}{entry.name}") is Place.SETTINGS and entry.is_dir()
+    is_hidden = entry.is_symlink() and place_of(f"{above}{entry.name}") is Place.SETTINGS
+    if entry.name.startswith(".#"):  # a lock of Emacs, which leads nowhere
+        return False
+    return is_hidden and not os.path.isfile(entry.path)  # noqa: PTH113 - DirEntry raises for a link to itself
 
 
 def stamp_of(status: os.stat_result) -> Stamp:

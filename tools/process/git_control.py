@@ -39,9 +39,12 @@ MOST_READ: Final = 256 * 1024
 BETWEEN: Final = re.compile(r"[\s\"'\\;|&<>()={}!`#,]+")
 """Between the words of a line of shell, roughly: a word too many is no file."""
 DEEPEST_INCLUDE: Final = 4
-NAMED: Final = re.compile(r"^[ \t]*(?:\[[^\]\n]*\][ \t]*)?(hookspath|path|attributesfile|excludesfile)\s*=\s*\"?([^\"\n#;]+)", re.I | re.M)
+NAMED: Final = re.compile(
+    r"^[ \t]*(?:\[[^\]\n]*\][ \t]*)?(hookspath|path|attributesfile|excludesfile)\s*=\s*\"?([^\"\n#;]+)", re.I | re.M
+)
 DATA: Final = re.compile(
-    r"^[ \t]*(?:\[[^\]\n]*\]|(?:template|\w*file|\w*url|name|email|merge|remote|fetch|push|signingkey|ssl\w+)[ \t]*=(?!.*!).*)",
+    r"^[ \t]*(?:\[[^\]\n]*\]"
+    r"|(?:template|\w*file|\w*url|name|email|merge|remote|fetch|push|signingkey|ssl\w+)[ \t]*=(?!.*!).*)",
     re.I | re.M,
 )
 """Heads of sections, and settings whose value is a file of text or none: what any other names may be started."""

@@ -221,7 +221,8 @@ LONGEST_CHANGE: Final = 400  # bytes of one change in an answer, without its pat
 MOST_KEPT: Final = 64 * 1024 * 1024
 MOST_UNKEPT: Final = 100
 """Files that are too large to be kept; each takes a mount."""
-MOST_BEHIND: Final = 1_000  # folders behind a link, and files of each, that are compared
+MOST_BEHIND: Final = 1_000
+"""Links behind links that are followed; beyond them not all is judged."""
 
 UNKNOWN: Final = Kept((0, 0, 0, 0), None)
 """A self-starting file that may have been there before a command, with unknown content: it is never removed."""
@@ -370,26 +371,37 @@ class StartingFiles:
         return now
 
     def _find_behind(self, path: str) -> list[str]:
-        """Files in the workspace that a link at `path` makes start by themselves."""
-        if not os.path.islink(path):  # noqa: PTH114 - a string
-            return []
-        real, inside = os.path.realpath(path), f"{self.index.top}/"
-        if not real.startswith(inside) or "/.git/" in f"{real}/":
-            return []
-        if not os.path.isdir(real):  # noqa: PTH112 - a string
-            return [real]
-        return [path for path in self._files_below(real) if starts_in(path.rpartition("/")[2], Place.SETTINGS)]
+        """Files in the workspace that a link at `path` makes start by themselves, through further links too."""
+        inside, waiting, real = f"{self.index.top}/", [path], dict[str, None]()
+        found: list[str] = []
+        while waiting:
+            link = waiting.pop()
+            target = os.path.realpath(link) if os.path.islink(link) else ""  # noqa: PTH114 - strings
+            if target in real or not target.startswith(inside) or "/.git/" in f"{target}/":
+                continue
+            if len(real) >= MOST_BEHIND:
+                self.unjudged = "files that start by themselves are behind more links than are followed"
+                break
+            real[target] = None
+            if not os.path.isdir(target):  # noqa: PTH112 - a string
+                found.append(target)
+                continue
+            for folder in self._folders_below(target):
+                found += [f"{folder}/{name}" for name in names_in(folder) if starts_in(name, Place.SETTINGS)]
+                waiting += [f"{folder}/{name}" for name in self.index.folders[folder].links]
+        return found
 
-    def _files_below(self, top: str) -> list[str]:
-        below = [folder for folder in self.index.folders if f"{folder}/".startswith(f"{top}/")][:MOST_BEHIND]
-        return [f"{folder}/{name}" for folder in below for name in names_in(folder)[:MOST_BEHIND]]
+    def _folders_below(self, top: str) -> list[str]:
+        return [folder for folder in self.index.folders if f"{folder}/".startswith(f"{top}/")]
 
     def _find_awaited(self, path: str) -> list[str]:
         """The file at a place that a link of the home folder leads to, those of a folder there, or a link above."""
         for above in reversed((Path(path), *Path(path).parents)):
             if above.is_relative_to(self.index.top) and above.is_symlink():
                 return [str(above)]
-        return [path] if is_file(path) else self._files_below(path)
+        if is_file(path):
+            return [path]
+        return [f"{folder}/{name}" for folder in self._folders_below(path) for name in names_in(folder)]
 
     def _read_one(self, path: str) -> Kept | None:
         room = MOST_CONTENT if self._kept_bytes < MOST_KEPT else -1
