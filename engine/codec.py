@@ -19,7 +19,7 @@ from engine.machine.states import State
 from engine.machine.views import MOST_EARLIER, EarlierView, Omission
 from engine.records.runs import Totals
 from tools.contract import AgentsDisplay, Display
-from tools.todo_items import TodoList
+from tools.displays import TodoList
 
 UNREADABLE = "(Phoenix cannot read this part) "
 LONGEST_UNREADABLE = 4_000

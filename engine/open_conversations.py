@@ -28,7 +28,7 @@ from engine.records import ConversationRecord, StoredConversation
 from engine.tracking.tracker import TaskTracker
 from engine.updates import Publisher, Update, ViewersLeft
 from tools.contract import Tool
-from tools.garbage import garbage
+from tools.shedding import garbage
 
 AgentFollower: TypeAlias = Callable[[Conversation, Update], None]
 """Listener to updates of sub-agents."""

@@ -1,25 +1,33 @@
-"""bash: one shell command, in the foreground with a time limit or as a background job (SPEC REQ-BASH)."""
+"""bash: a command of the model, and a line of the user in a terminal and a folder of its own."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import secrets
+import shlex
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from tools.arguments import Arguments, object_schema
-from tools.clean import reveal, reveal_line
+from tools.arguments import Arguments, explain, failed, object_schema
+from tools.clean import reveal, reveal_line, reveal_name
 from tools.command_access import command_access
 from tools.command_hosts import ANY, MOST_HOSTS, NO_HOSTS, needed_hosts, valid_hosts
 from tools.contract import (
     ACCESS_RANK,
     Access,
+    Captured,
     Command,
     Finished,
     JobInfo,
     JsonObject,
+    OutputSoFar,
     PlainDisplay,
+    Progress,
     TerminalDisplay,
     ToolClass,
     ToolContext,
@@ -28,16 +36,117 @@ from tools.contract import (
     ToolRequest,
     ToolSpec,
 )
-from tools.failure import explain, failed
 from tools.files.location import spill_name, spills_of
 from tools.files.own_files import make_folder
-from tools.job_board import Caller, JobBoard
+from tools.jobs import Caller, JobBoard
 from tools.process.programs import find_program
-from tools.refusals import refusal_note
-from tools.shell_line import script_arguments, shell_line
-from tools.shell_output import MOST_BYTES, all_lines, leftover_names, outcome_lines, readable
+from tools.shell_output import MOST_BYTES, all_lines, leftover_names, outcome_lines, readable, refusal_note, shown_runs
 from tools.terminal.values import ShellTerminal, TerminalRows
 from tools.wording import one_line
+
+GONE: Final = (
+    "Nothing was run: the folder {} of your last line cannot be entered any more. "
+    "Your next line runs in the folder of the conversation."
+)
+_NAME_BYTES: Final = 12
+_END: Final = (
+    "_phoenix_end() { local LC_ALL=C path number place; "
+    "path=$(builtin pwd -P; builtin printf .) path=${path%??}; builtin printf '\\033]%s' MARK; "
+    "for ((place = 0; place < ${#path}; place++)); do "
+    """builtin printf -v number %d "'${path:place:1}"; builtin printf %02x $((number & 255)); """
+    "done; builtin printf '\\007'; }; _phoenix_end >/dev/tty 2>/dev/null"
+)
+"""One line, as the next: a message of bash about the user's own names the number of its line."""
+_ENTER: Final = "builtin cd -P -- FOLDER 2>/dev/null || { builtin printf '%s\\n' SENTENCE >&2; builtin exit 1; }; "
+
+
+class FolderScript(Struct, frozen=True):
+    """A script, and the beginning of the system command (OSC) with which it names its last folder."""
+
+    script: str
+    mark: str
+
+
+def folder_script(command: str, folder: str) -> FolderScript:
+    """Run `command` in `folder`, where it is not empty; a folder that is gone runs nothing.
+
+    The name of the folder goes to the terminal in hexadecimal bytes behind a random word, in a sequence that is never
+    shown. A program could repeat it: the folder counts for nothing but the user's next line, which shows it.
+    """
+    mark = f"7;{secrets.token_hex(_NAME_BYTES)};"
+    end, enter = _END.replace("MARK", shlex.quote(mark)), ""
+    if folder:
+        sentence = shlex.quote(GONE.format(reveal_name(folder)))
+        enter = _ENTER.replace("SENTENCE", sentence).replace("FOLDER", _quoted(folder))
+    return FolderScript(f"trap {shlex.quote(end)} EXIT; {enter}eval -- {shlex.quote(command)}", mark)
+
+
+def _quoted(folder: str) -> str:
+    """A word for bash; a name that is no UTF-8 is spelled byte by byte."""
+    try:
+        folder.encode()
+    except UnicodeEncodeError:
+        return "$'" + "".join(f"\\x{byte:02x}" for byte in folder.encode("utf-8", "surrogateescape")) + "'"
+    return shlex.quote(folder)
+
+
+LARGEST_WORD = 128 * 1024
+"""Bytes of a word of a program on Linux, its end included (MAX_ARG_STRLEN)."""
+PIECE = 30_000
+"""Characters of a piece of a longer command, each of up to 4 bytes."""
+
+
+def script_arguments(command: str) -> tuple[str, ...]:
+    """The words behind `-c` that run a command: the system takes no single word of more than 128 KiB.
+
+    A longer command is handed over in pieces, which the shell joins, drops as its own words, and runs.
+    """
+    if len(command.encode("utf-8", "surrogatepass")) < LARGEST_WORD:
+        return (command,)
+    pieces = [command[place : place + PIECE] for place in range(0, len(command), PIECE)]
+    joined = "".join(f"${{{number}}}" for number in range(1, len(pieces) + 1))
+    return (f'eval "set --\n{joined}"', "bash", *pieces)
+
+
+class ShellLine(Struct, frozen=True):
+    """One line: its command with the folder around it, its caller, and where it runs."""
+
+    command: Command
+    caller: Caller
+    context: ToolContext
+    place: str
+    """Folder it runs in as it is shown; empty for the conversation's."""
+
+    def report(self, progress: Progress) -> None:
+        """Pass progress on, rows with the folder."""
+        is_placed = isinstance(progress, TerminalRows | OutputSoFar)
+        self.context.report(replace(progress, folder=self.place) if is_placed else progress)
+
+    def settled(self, output: ToolOutput, captured: Captured) -> ToolOutput:
+        """The result with its colours and folders; `captured` is all that the terminal showed."""
+        facts = captured.terminal
+        if facts is None or not isinstance(output.display, TerminalDisplay):
+            return output
+        display = replace(output.display, runs=shown_runs(captured, output.display.output), folder=self.place)
+        lines = [output.text, *([f"[in {self.place}]"] if self.place else [])]
+        ends_in = facts.folder if facts.folder else None
+        if ends_in is not None and ends_in == os.path.realpath(self.context.working_dir):
+            ends_in = ""
+        return replace(output, text="\n".join(lines), display=display, folder=ends_in)
+
+
+def shell_line(command: Command, line: str, title: str, context: ToolContext, shell: ShellTerminal) -> ShellLine:
+    """Prepare a line; only bash can say in which folder it ends."""
+    caller = Caller(context.conversation_id, context.call_id, title, shell.size)
+    environment = {**command.environment, "GIT_TERMINAL_PROMPT": "1"}
+    command = replace(command, timeout=None, environment=environment, terminal=True)
+    if Path(command.argv[0]).name == "bash":
+        script = folder_script(line, shell.folder)
+        command = replace(command, argv=(*command.argv[:2], *script_arguments(script.script)))
+        caller = replace(caller, mark=script.mark)
+        return ShellLine(command, caller, context, reveal_name(shell.folder) if shell.folder else "")
+    return ShellLine(command, caller, context, "")
+
 
 DEFAULT_TIMEOUT = 30.0
 SLOW_TIMEOUT = 900.0

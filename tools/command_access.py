@@ -1,7 +1,4 @@
-"""Access that a shell command is known to need beyond the sandbox, so that it is requested before the command fails.
-
-A guess in favour of the user, not a limit: a need that is not recognized runs confined, and the sandbox refuses it.
-"""
+"""Files that a command line reads or writes, from the table of known programs."""
 
 from __future__ import annotations
 
@@ -11,8 +8,162 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Final, TypeAlias
 
-from tools import access_table as table
 from tools.contract import Access
+
+NEEDS_NETWORK: Final = "needs the network"
+NEEDS_PORT: Final = "listens on a port for your browser or other programs"
+NEEDS_CREDENTIALS: Final = "needs the network and your stored credentials, which the sandbox hides"
+NEEDS_KEYS: Final = "needs keys that the sandbox hides"
+NEEDS_SSH: Final = "needs the network and your SSH keys, which the sandbox hides"
+NEEDS_DAEMON: Final = "uses a service outside the sandbox"
+NEEDS_SYSTEM: Final = "changes this machine outside the working directory"
+NEEDS_PROCESSES: Final = "acts on processes outside the sandbox"
+NEEDS_GIT_CONTROL: Final = "changes git's configuration, which the sandbox protects"
+NEEDS_DESKTOP: Final = "opens a program on your desktop"
+NEEDS_OWN_SANDBOX: Final = "starts a browser, which cannot set up its own sandbox inside this one"
+
+
+def _subcommands(text: str) -> dict[str, frozenset[str]]:
+    """Read lines of `program: word word …`."""
+    lines = (line.partition(":") for line in text.strip().splitlines())
+    return {name.strip(): frozenset(words.split()) for name, _, words in lines}
+
+
+def _split_names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+NETWORK_PROGRAMS: Final = _split_names("""
+    curl wget http https xh aria2c nc ncat netcat telnet ping ping6 dig nslookup host traceroute tracepath whois
+    ftp lftp mtr iperf3 socat wrk ab hey yt-dlp npx bunx uvx pnpx
+""")
+DIRECT_PROGRAMS: Final = _split_names("""
+    nc ncat netcat telnet ping ping6 dig nslookup host traceroute tracepath whois ftp lftp mtr iperf3 socat
+""")
+"""Programs of these that speak to hosts themselves, and cannot go through a proxy."""
+SERVER_PROGRAMS: Final = _split_names("""
+    uvicorn gunicorn hypercorn daphne waitress-serve vite http-server live-server serve browser-sync nodemon
+    webpack-dev-server json-server ngrok cloudflared caddy nginx
+""")
+OUTSIDE_PROGRAMS: Final = {
+    name: reason
+    for reason, names in (
+        (NEEDS_SSH, "ssh scp sftp mosh autossh sshfs ssh-copy-id"),
+        (
+            NEEDS_CREDENTIALS,
+            "gh glab hub aws gcloud gsutil az doctl heroku vercel netlify flyctl fly wrangler kubectl helm terraform"
+            " tofu pulumi ansible ansible-playbook twine op vault sops firebase supabase stripe snyk",
+        ),
+        (NEEDS_KEYS, "gpg gpg2 pass age ssh-add ssh-keygen security secret-tool keyring"),
+        (
+            NEEDS_DAEMON,
+            "docker docker-compose podman podman-compose nerdctl buildah skopeo colima minikube kind k3d vagrant"
+            " virsh systemctl service loginctl busctl dbus-send gdbus psql pg_dump pg_restore createdb dropdb mysql"
+            " mysqldump mariadb mongosh redis-cli tmux screen at batch emacsclient adb",
+        ),
+        (
+            NEEDS_SYSTEM,
+            "sudo doas su pkexec apt apt-get aptitude dpkg dnf yum rpm pacman yay zypper apk snap flatpak brew port"
+            " nix-env useradd usermod passwd visudo mount umount modprobe sysctl ufw iptables crontab chsh rustup nvm"
+            " pyenv rbenv asdf mise sdk volta fnm pipx corepack update-alternatives",
+        ),
+        (
+            NEEDS_PROCESSES,
+            "pkill killall ps pgrep top htop pstree lsof fuser ss netstat strace gdb lldb py-spy perf",
+        ),
+        (
+            NEEDS_DESKTOP,
+            "xdg-open open code cursor subl idea pycharm xclip xsel wl-copy wl-paste pbcopy pbpaste notify-send",
+        ),
+        (NEEDS_OWN_SANDBOX, "playwright cypress chromium chromium-browser google-chrome firefox"),
+    )
+    for name in names.split()
+}
+
+NETWORK_SUBCOMMANDS: Final = _subcommands("""
+    uv: sync add lock
+    poetry: install add update lock self
+    pdm: install add update lock sync
+    pipenv: install update lock sync
+    hatch: dep
+    conda: install create update search env
+    npm: install i ci add update up audit outdated view info exec create init search
+    pnpm: install i add update up audit outdated dlx create fetch
+    yarn: install add upgrade up audit dlx create outdated
+    bun: install i add update x create
+    deno: install add cache
+    cargo: fetch update add search audit outdated generate-lockfile
+    go: get
+    gem: fetch search
+    bundle: install update add outdated
+    composer: install update require create-project
+    dotnet: restore add nuget
+    mix: deps.get deps.update
+    svn: checkout co update up commit ci
+    hg: clone pull push
+""")
+"""Sub-commands that fetch; programs of these names are confined otherwise."""
+BARE_NETWORK: Final = frozenset({"yarn"})
+"""Programs that fetch when they are called without a sub-command."""
+SERVER_SUBCOMMANDS: Final = _subcommands("""
+    flask: run
+    fastapi: dev run
+    rails: s server
+    next: dev start
+    nuxt: dev preview
+    astro: dev preview
+    ng: serve
+    vue-cli-service: serve
+    webpack: serve
+    hugo: server serve
+    jekyll: serve s
+    mkdocs: serve
+    storybook: dev
+    streamlit: run
+    jupyter: lab notebook server
+    phoenix: serve
+    manage.py: runserver
+""")
+SERVER_SCRIPTS: Final = _split_names("dev start serve server preview watch storybook")
+"""Names of package scripts that serve by convention: `npm run dev`, `yarn start`."""
+PACKAGE_MANAGERS: Final = frozenset({"npm", "pnpm", "yarn", "bun"})
+SERVER_MODULES: Final = _split_names("http.server uvicorn gunicorn flask jupyter streamlit")
+"""Modules that serve when they are run with `python -m`."""
+
+OUTSIDE_SUBCOMMANDS: Final = {
+    "cargo": {"install": NEEDS_SYSTEM, "uninstall": NEEDS_SYSTEM, "login": NEEDS_CREDENTIALS},
+    "go": {"install": NEEDS_SYSTEM, "env": NEEDS_SYSTEM},
+    "gem": {"install": NEEDS_SYSTEM, "update": NEEDS_SYSTEM, "push": NEEDS_CREDENTIALS},
+    "uv": {"tool": NEEDS_SYSTEM, "python": NEEDS_SYSTEM, "publish": NEEDS_CREDENTIALS, "self": NEEDS_SYSTEM},
+    "npm": {"login": NEEDS_CREDENTIALS, "publish": NEEDS_CREDENTIALS, "link": NEEDS_SYSTEM},
+    "pnpm": {"publish": NEEDS_CREDENTIALS, "link": NEEDS_SYSTEM},
+    "yarn": {"publish": NEEDS_CREDENTIALS, "link": NEEDS_SYSTEM, "global": NEEDS_SYSTEM},
+    "poetry": {"publish": NEEDS_CREDENTIALS},
+    "pre-commit": {"install": NEEDS_GIT_CONTROL, "uninstall": NEEDS_GIT_CONTROL},
+    "husky": {"install": NEEDS_GIT_CONTROL, "init": NEEDS_GIT_CONTROL},
+    "lefthook": {"install": NEEDS_GIT_CONTROL},
+}
+GIT_NETWORK: Final = frozenset({"fetch", "pull", "push", "ls-remote", "send-email"})
+"""Sub-commands of git that speak to a remote with the user's credentials."""
+GIT_CONTROL_READERS: Final = _subcommands("""
+    config: --get --get-all --list -l get list --get-regexp --show-origin
+    remote: -v --verbose get-url
+    worktree: list
+    submodule: status summary foreach
+    lfs: ls-files status env
+    init:
+    maintenance:
+""")
+"""Sub-commands of git that write its configuration, and the first words behind them that only read."""
+GIT_BARE_READERS: Final = frozenset({"remote", "submodule"})
+"""Sub-commands of `git` that read only when no argument follows."""
+WITH_SUBCOMMANDS: Final = {*NETWORK_SUBCOMMANDS, *SERVER_SUBCOMMANDS, *OUTSIDE_SUBCOMMANDS} | _split_names(
+    "git docker podman kubectl helm gh systemctl apt apt-get brew aws gcloud"
+)
+"""Programs whose second word selects their action."""
+GLOBAL_FLAGS: Final = frozenset({"-g", "--global", "--location=global", "--user", "--system"})
+"""Flags that make a package manager install for the whole user or machine."""
+
 
 Need: TypeAlias = tuple[Access, str]
 
@@ -102,7 +253,7 @@ def _told(words: Sequence[str], in_environment: bool) -> Need:
 def _program(words: Sequence[str]) -> str:
     """The name a question gives the program, with its sub-command where it has some."""
     name = PurePosixPath(words[0]).name
-    has_subcommands = name in table.WITH_SUBCOMMANDS or PIP.fullmatch(name) is not None
+    has_subcommands = name in WITH_SUBCOMMANDS or PIP.fullmatch(name) is not None
     second = words[1] if has_subcommands and len(words) > 1 else ""
     return f"{name} {second}" if SUBCOMMAND.fullmatch(second) else name
 
@@ -136,7 +287,7 @@ def _without_prefixes(words: Sequence[str]) -> list[str]:
             while rest and (rest[0].startswith("-") or ASSIGNMENT.match(rest[0])):
                 rest = rest[1:]
             rest = rest[own:]
-        elif name in RUNNERS and len(rest) > 2 and rest[1] in {"run", "exec"} and name not in table.PACKAGE_MANAGERS:
+        elif name in RUNNERS and len(rest) > 2 and rest[1] in {"run", "exec"} and name not in PACKAGE_MANAGERS:
             rest = rest[2:]
         else:
             break
@@ -159,43 +310,43 @@ def _need(words: Sequence[str], in_environment: bool) -> Need:
         return _pip(words[0], rest, in_environment)
     if name in OWN_RULES:
         return OWN_RULES[name](rest)
-    if reason := table.OUTSIDE_PROGRAMS.get(name):
+    if reason := OUTSIDE_PROGRAMS.get(name):
         return (Access.OUTSIDE, reason)
-    if name in table.NETWORK_PROGRAMS:
-        return (Access.NETWORK, table.NEEDS_NETWORK)
-    if name in table.SERVER_PROGRAMS:
-        return (Access.NETWORK, table.NEEDS_PORT)
+    if name in NETWORK_PROGRAMS:
+        return (Access.NETWORK, NEEDS_NETWORK)
+    if name in SERVER_PROGRAMS:
+        return (Access.NETWORK, NEEDS_PORT)
     return _by_subcommand(name, rest)
 
 
 def _by_subcommand(name: str, rest: Sequence[str]) -> Need:
     words = [word for word in rest if not word.startswith("-")]
     first = words[0] if words else ""
-    if reason := table.OUTSIDE_SUBCOMMANDS.get(name, {}).get(first):
+    if reason := OUTSIDE_SUBCOMMANDS.get(name, {}).get(first):
         return (Access.OUTSIDE, reason)
-    if first in table.SERVER_SUBCOMMANDS.get(name, ()):
-        return (Access.NETWORK, table.NEEDS_PORT)
-    fetches = first in table.NETWORK_SUBCOMMANDS.get(name, ()) or (not rest and name in table.BARE_NETWORK)
-    if name in table.PACKAGE_MANAGERS:
+    if first in SERVER_SUBCOMMANDS.get(name, ()):
+        return (Access.NETWORK, NEEDS_PORT)
+    fetches = first in NETWORK_SUBCOMMANDS.get(name, ()) or (not rest and name in BARE_NETWORK)
+    if name in PACKAGE_MANAGERS:
         return _package_manager(rest, words, fetches)
-    return (Access.NETWORK, table.NEEDS_NETWORK) if fetches else CONFINED
+    return (Access.NETWORK, NEEDS_NETWORK) if fetches else CONFINED
 
 
 def _package_manager(rest: Sequence[str], words: Sequence[str], fetches: bool) -> Need:
-    if fetches and table.GLOBAL_FLAGS & set(rest):
-        return (Access.OUTSIDE, table.NEEDS_SYSTEM)
+    if fetches and GLOBAL_FLAGS & set(rest):
+        return (Access.OUTSIDE, NEEDS_SYSTEM)
     if fetches:
-        return (Access.NETWORK, table.NEEDS_NETWORK)
+        return (Access.NETWORK, NEEDS_NETWORK)
     script = words[1] if len(words) > 1 and words[0] in {"run", "run-script"} else (words[0] if words else "")
-    return (Access.NETWORK, table.NEEDS_PORT) if script.partition(":")[0] in table.SERVER_SCRIPTS else CONFINED
+    return (Access.NETWORK, NEEDS_PORT) if script.partition(":")[0] in SERVER_SCRIPTS else CONFINED
 
 
 def _python(program: str, rest: Sequence[str], in_environment: bool) -> Need:
     if len(rest) > 1 and rest[0] == "-m":
         if PIP.fullmatch(rest[1]):
             return _pip(program, rest[2:], in_environment)
-        if rest[1] in table.SERVER_MODULES:
-            return (Access.NETWORK, table.NEEDS_PORT)
+        if rest[1] in SERVER_MODULES:
+            return (Access.NETWORK, NEEDS_PORT)
         return _need(rest[1:], in_environment) if not PYTHON.fullmatch(rest[1]) else CONFINED
     return _by_subcommand(PurePosixPath(rest[0]).name, rest[1:]) if rest else CONFINED
 
@@ -204,21 +355,21 @@ def _pip(program: str, rest: Sequence[str], in_environment: bool) -> Need:
     """Need of pip: installing runs confined when the program itself is in an environment of the working directory."""
     first = next((word for word in rest if not word.startswith("-")), "")
     if first in {"download", "index", "search", "wheel"}:
-        return (Access.NETWORK, table.NEEDS_NETWORK)
+        return (Access.NETWORK, NEEDS_NETWORK)
     if first not in {"install", "uninstall"}:
         return CONFINED
     inside = in_environment or ("/" in program and not program.startswith(("/", "~")))
-    if inside and not table.GLOBAL_FLAGS & set(rest):
-        return (Access.NETWORK, table.NEEDS_NETWORK) if first == "install" else CONFINED
-    return (Access.OUTSIDE, table.NEEDS_SYSTEM)
+    if inside and not GLOBAL_FLAGS & set(rest):
+        return (Access.NETWORK, NEEDS_NETWORK) if first == "install" else CONFINED
+    return (Access.OUTSIDE, NEEDS_SYSTEM)
 
 
 def _uv(rest: Sequence[str]) -> Need:
     if rest[:1] == ["pip"]:
         system = "--system" in rest
         needed = rest[1:2] in (["install"], ["sync"], ["compile"])
-        network: Need = (Access.NETWORK, table.NEEDS_NETWORK)
-        return (Access.OUTSIDE, table.NEEDS_SYSTEM) if system else (network if needed else CONFINED)
+        network: Need = (Access.NETWORK, NEEDS_NETWORK)
+        return (Access.OUTSIDE, NEEDS_SYSTEM) if system else (network if needed else CONFINED)
     return _by_subcommand("uv", rest)
 
 
@@ -227,39 +378,39 @@ def _git(rest: Sequence[str]) -> Need:
     while words and words[0].startswith("-"):
         words = words[2:] if words[0] in {"-C", "-c"} else words[1:]
     first, behind = (words[0], words[1:]) if words else ("", [])
-    if first in table.GIT_NETWORK:
-        return (Access.OUTSIDE, table.NEEDS_CREDENTIALS)
+    if first in GIT_NETWORK:
+        return (Access.OUTSIDE, NEEDS_CREDENTIALS)
     if first == "clone":
         remote = any(REMOTE_URL.match(word) for word in behind)
-        return (Access.OUTSIDE, table.NEEDS_SSH) if remote else (Access.NETWORK, table.NEEDS_NETWORK)
+        return (Access.OUTSIDE, NEEDS_SSH) if remote else (Access.NETWORK, NEEDS_NETWORK)
     if first == "branch" and {"-u", "--set-upstream-to", "--unset-upstream", "--edit-description"} & set(behind):
-        return (Access.OUTSIDE, table.NEEDS_GIT_CONTROL)
-    if first not in table.GIT_CONTROL_READERS:
+        return (Access.OUTSIDE, NEEDS_GIT_CONTROL)
+    if first not in GIT_CONTROL_READERS:
         return CONFINED
     if first == "config" and len(behind) == 1:
         return CONFINED  # a key alone is read
-    reads = behind[0] in table.GIT_CONTROL_READERS[first] if behind else first in table.GIT_BARE_READERS
-    return CONFINED if reads else (Access.OUTSIDE, table.NEEDS_GIT_CONTROL)
+    reads = behind[0] in GIT_CONTROL_READERS[first] if behind else first in GIT_BARE_READERS
+    return CONFINED if reads else (Access.OUTSIDE, NEEDS_GIT_CONTROL)
 
 
 def _go(rest: Sequence[str]) -> Need:
     if rest[:2] in (["mod", "download"], ["mod", "tidy"], ["mod", "vendor"]):
-        return (Access.NETWORK, table.NEEDS_NETWORK)
+        return (Access.NETWORK, NEEDS_NETWORK)
     return _by_subcommand("go", rest)
 
 
 def _php(rest: Sequence[str]) -> Need:
-    return (Access.NETWORK, table.NEEDS_PORT) if "-S" in rest else CONFINED
+    return (Access.NETWORK, NEEDS_PORT) if "-S" in rest else CONFINED
 
 
 def _rsync(rest: Sequence[str]) -> Need:
     remote = any(":" in word.partition("/")[0] for word in rest if not word.startswith("-"))
-    return (Access.OUTSIDE, table.NEEDS_SSH) if remote else CONFINED
+    return (Access.OUTSIDE, NEEDS_SSH) if remote else CONFINED
 
 
 def _kill(rest: Sequence[str]) -> Need:
     """A pid in digits was read somewhere else; `$!`, `%1` and `$(cat pid)` are the command's own children."""
-    return (Access.OUTSIDE, table.NEEDS_PROCESSES) if any(word.isdigit() for word in rest) else CONFINED
+    return (Access.OUTSIDE, NEEDS_PROCESSES) if any(word.isdigit() for word in rest) else CONFINED
 
 
 OWN_RULES: Final[dict[str, Callable[[Sequence[str]], Need]]] = {

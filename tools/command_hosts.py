@@ -15,8 +15,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tools import access_table as table
-from tools.command_access import command_access, programs_in
+from tools.command_access import DIRECT_PROGRAMS, NEEDS_PORT, command_access, programs_in
 from tools.contract import Access
 from tools.web.public_addresses import host_and_port
 
@@ -78,7 +77,7 @@ def needed_hosts(command: str, declared: Sequence[str], folder: Path) -> NeededH
     direct = any(_is_local(host) for host in found)
     for words in programs_in(command):
         name = _name(words)
-        direct = direct or name in table.DIRECT_PROGRAMS or _serves(words)
+        direct = direct or name in DIRECT_PROGRAMS or _serves(words)
         if name in FETCHERS:
             found += valid_hosts(word.partition("/")[0] for word in words[1:] if BARE.match(word) and "://" not in word)
         if name in PRESETS and command_access(shlex.join(words))[0] is not Access.CONFINED:
@@ -133,7 +132,7 @@ def _name(words: Sequence[str]) -> str:
 
 def _serves(words: Sequence[str]) -> bool:
     """True for a program that listens for others."""
-    return command_access(shlex.join(words))[1].endswith(table.NEEDS_PORT)
+    return command_access(shlex.join(words))[1].endswith(NEEDS_PORT)
 
 
 def _registries(name: str, folder: Path, command: str) -> list[str]:

@@ -10,10 +10,11 @@ from typing import Final, Protocol, TypeAlias, runtime_checkable
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
-from tools.agent_end import AgentEnd as AgentEnd
-from tools.asked_questions import AskedQuestion
+from tools.call_values import AgentEnd as AgentEnd
+from tools.call_values import SandboxMode as SandboxMode
 from tools.clean import reveal_line
 from tools.displays import AgentsDisplay as AgentsDisplay
+from tools.displays import AskedQuestion, TodoItem
 from tools.displays import DiffDisplay as DiffDisplay
 from tools.displays import Display as Display
 from tools.displays import HostUse as HostUse
@@ -23,9 +24,7 @@ from tools.displays import TerminalDisplay as TerminalDisplay
 from tools.images.contract import ImageReader as ImageReader
 from tools.images.contract import ImageRejected as ImageRejected
 from tools.images.contract import PreparedImage as PreparedImage
-from tools.sandbox_mode import SandboxMode as SandboxMode
 from tools.terminal.values import ShellTerminal, TerminalFacts, TerminalRows
-from tools.todo_items import TodoItem
 from tools.web.contract import WebModel
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
@@ -275,7 +274,7 @@ class Captured(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """Sentences of Phoenix on what the command left behind."""
     refused: str = ""
-    """Clauses on what the sandbox refused to a program that failed, as of `tools.refusals`."""
+    """Clauses on what the sandbox refused to a program that failed, as of `tools.shell_output`."""
     changed: tuple[SelfStarting, ...] = ()
     """Self-starting files that the command changed."""
     lines: int = 0
@@ -430,7 +429,7 @@ class SandboxedStartError(OSError):
     """Raised for a program that cannot be started, perhaps because of its sandbox."""
 
     refused: str = ""
-    """Clauses of `tools.refusals`; empty where the sandbox was not the reason."""
+    """Clauses of `tools.shell_output`; empty where the sandbox was not the reason."""
 
 
 class ProcessRunner(Protocol):

@@ -10,9 +10,9 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from tools.asked_questions import Answers, AskedOption, AskedQuestion
 from tools.clean import clean, clean_line
 from tools.contract import JsonObject
+from tools.displays import Answers, AskedOption, AskedQuestion
 from tools.mcp_host.protocol import SampleRefusal, raw
 from tools.wording import counted
 

@@ -6,23 +6,15 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tools.ask_user import AskUser
 from tools.bash import Bash
 from tools.contract import ImageReader, ProcessRunner, Tool
-from tools.exit_plan import ExitPlan
+from tools.edit_files import Patch, WriteFile
 from tools.files.writing import ReadLedger, TextFormatter
-from tools.job_board import JobBoard
-from tools.job_tools import JobKill, JobOutput
-from tools.list_files import ListFiles
-from tools.patch import Patch
-from tools.read_file import ReadFile
-from tools.read_image import ReadImage
-from tools.search import Search
-from tools.think import Think
-from tools.todo_write import TodoWrite
-from tools.web_fetch import WebFetch
-from tools.web_search import SearchService, WebSearch
-from tools.write_file import WriteFile
+from tools.jobs import JobBoard, JobKill, JobOutput
+from tools.planning import AskUser, ExitPlan, Think, TodoWrite
+from tools.read_file import ReadFile, ReadImage
+from tools.search import ListFiles, Search
+from tools.web_pages import SearchService, WebFetch, WebSearch
 
 
 class ToolDependencies(Struct, frozen=True):

@@ -1,10 +1,12 @@
-"""search: lines that match a regular expression, in a child process that can be ended."""
+"""search and list_files: lines that match a regular expression, in a child process that can be ended, and paths."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,9 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 from msgspec import Struct
 
-from tools.arguments import Arguments, object_schema
+from tools.arguments import Arguments, ToolFailure, explain, failed, object_schema
 from tools.contract import (
     HELPER_SANDBOX,
     Command,
@@ -28,12 +31,130 @@ from tools.contract import (
     ToolRequest,
     ToolSpec,
 )
-from tools.failure import ToolFailure, explain, failed
 from tools.files.location import admit, resolve, shown, spills_of
-from tools.files.walking import WalkedFiles, matcher, walk
+from tools.files.walking import MOST_WALKED, WalkedFiles, matcher, walk
 from tools.process.programs import find_program
-from tools.searching.matches import BINARY, FoundLine, parse, render
 from tools.wording import counted
+
+BINARY = "binary"
+_UNREADABLE = re.compile(rb"(?:rg: )?(?P<path>.+): (?P<why>[^:]+) \(os error \d+\)")
+"""Line of ripgrep about a file that it could not read."""
+LONGEST_SHOWN = 300
+"""Characters of a line that are shown, chosen around the match."""
+
+
+class _Text(msgspec.Struct):
+    text: str | None = None
+    encoded: str | None = msgspec.field(name="bytes", default=None)
+
+    def raw(self) -> bytes:
+        if self.text is not None:
+            return self.text.encode("utf-8", "surrogateescape")
+        return base64.b64decode(self.encoded or "")
+
+
+class _Submatch(msgspec.Struct):
+    start: int
+
+
+class _Line(msgspec.Struct):
+    path: _Text
+    lines: _Text
+    line_number: int | None = None
+    submatches: list[_Submatch] = []
+
+
+class _End(msgspec.Struct):
+    path: _Text
+    binary_offset: int | None = None
+
+
+class _LeftOut(msgspec.Struct):
+    path: _Text
+    why: str
+
+
+class _Event(msgspec.Struct):
+    type: str
+    data: msgspec.Raw = msgspec.Raw(b"null")
+    message: str = ""
+
+
+class FoundLine(Struct, frozen=True):
+    """One line of a result: a match, or a line around one."""
+
+    path: str
+    number: int
+    text: str
+    is_match: bool
+
+
+class SearchMatches(Struct, frozen=True):
+    """Output of a search program."""
+
+    lines: tuple[FoundLine, ...]
+    problem: str = ""
+    """Error message of the program, if it printed one."""
+    left_out: Mapping[str, str] = {}
+    """Paths of files that were not searched, or not to their end, and why."""
+
+
+def parse(output: bytes) -> SearchMatches:
+    """Read JSON lines, sorted by path, without binary files; anything else is taken for a complaint."""
+    found: list[FoundLine] = []
+    left_out: dict[str, str] = {}
+    problems: list[str] = []
+    decoder = msgspec.json.Decoder(_Event)
+    for raw in output.split(b"\n"):
+        if not raw:
+            continue
+        try:
+            event = decoder.decode(raw)
+            if event.type in {"match", "context"}:
+                found.append(_found(msgspec.json.decode(event.data, type=_Line), event.type == "match"))
+            elif event.type == "end":
+                end = msgspec.json.decode(event.data, type=_End)
+                left_out |= {} if end.binary_offset is None else {_path(end.path): BINARY}
+            elif event.type == "left_out":
+                one = msgspec.json.decode(event.data, type=_LeftOut)
+                left_out[_path(one.path)] = one.why
+            elif event.message:
+                problems.append(event.message)
+        except msgspec.DecodeError:
+            told = _UNREADABLE.fullmatch(raw)
+            if told is not None:
+                left_out[os.fsdecode(told["path"])] = told["why"].decode("utf-8", "replace")
+            else:
+                problems.append(raw.decode("utf-8", "replace"))
+    found = sorted((line for line in found if left_out.get(line.path) != BINARY), key=lambda line: line.path)
+    return SearchMatches(tuple(found), "\n".join(problems[:5]), left_out)
+
+
+def render(lines: Sequence[FoundLine], working_dir: Path) -> Iterator[str]:
+    """`path:12: text` for matches, `path-11- text` around them, `--` between separate places."""
+    previous: FoundLine | None = None
+    separated = any(not line.is_match for line in lines)
+    for line in lines:
+        adjoining = previous and previous.path == line.path and previous.number + 1 == line.number
+        if separated and previous and not adjoining:
+            yield "--"
+        mark = ":" if line.is_match else "-"
+        yield f"{shown(Path(line.path), working_dir)}{mark}{line.number}{mark} {line.text}"
+        previous = line
+
+
+def _path(path: _Text) -> str:
+    return os.fsdecode(path.raw())
+
+
+def _found(line: _Line, is_match: bool) -> FoundLine:
+    raw = line.lines.raw().rstrip(b"\r\n")
+    start = line.submatches[0].start if line.submatches else 0
+    first = max(0, start - LONGEST_SHOWN // 3) if len(raw) > LONGEST_SHOWN else 0
+    text = raw[first : first + LONGEST_SHOWN].decode("utf-8", "replace")
+    text = f"{'…' if first else ''}{text}{'…' if first + LONGEST_SHOWN < len(raw) else ''}"
+    return FoundLine(_path(line.path), line.line_number or 0, text, is_match)
+
 
 MOST_MATCHES = 200
 MOST_CONTEXT = 10
@@ -47,7 +168,7 @@ MOST_OUTPUT = 4 * 1024 * 1024
 ARGUMENT_BYTES = 96 * 1024
 """Paths per ripgrep; well under every system's limit for a command line."""
 
-_GREP = Path(__file__).parent / "searching" / "grep.py"
+_GREP = Path(__file__).parent / "grep.py"
 _SCHEMA = object_schema(
     {
         "pattern": {"type": "string", "description": "A regular expression, matched line by line."},
@@ -247,3 +368,88 @@ def _output(
         out.append(f"[not searched: {not_searched.texts}]")
     out += _large_files(shown_lines, working_dir)
     return ToolOutput("\n".join(out), truncated=cut or not whole)
+
+
+MOST_FILES = 1000
+
+_LIST_SCHEMA = object_schema({
+    "path": {"type": "string", "description": "The folder; the working directory if not given."},
+    "glob": {
+        "type": "string",
+        "description": "Only these files: *.py looks at names, src/**/*.py at paths under the folder.",
+    },
+    "ignored": {"type": "boolean", "description": "Also what .gitignore and .ignore exclude."},
+})
+_LIST_SPEC = ToolSpec(
+    "list_files",
+    f"List the files under a folder, sorted, at most {MOST_FILES:,}. Paths are relative to the working directory. "
+    "An odd name is shown as $'…'; give it back to other tools in the same form.",
+    _LIST_SCHEMA,
+    ToolClass.READ,
+)
+
+
+class ListFilesInput(Struct, frozen=True):
+    """Input of list_files."""
+
+    path: str
+    glob: str
+    ignored: bool
+
+    @classmethod
+    def parse(cls, args: JsonObject) -> ListFilesInput:
+        """Read the arguments.
+
+        Raises:
+            ToolInputError: they are invalid.
+        """
+        fields = Arguments(args, ("path", "glob", "ignored"))
+        wanted = cls(fields.text("path", "."), fields.text("glob", ""), fields.flag("ignored"))
+        matcher(wanted.glob)
+        return wanted
+
+
+class ListFiles(Struct, frozen=True):
+    """The tool."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, description, schema and class."""
+        return _LIST_SPEC
+
+    async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
+        """Name the folder and the pattern."""
+        wanted = ListFilesInput.parse(args)
+        path = await asyncio.to_thread(resolve, wanted.path, working_dir)
+        name = shown(path, working_dir)
+        return ToolRequest(summary=f"{wanted.glob} in {name}" if wanted.glob else name, paths=(path,))
+
+    async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
+        """List them."""
+        wanted = ListFilesInput.parse(args)
+        try:
+            return await asyncio.to_thread(_list, wanted, context)
+        except ToolFailure as failure:
+            return failed(str(failure))
+        except OSError as error:
+            return failed(explain(error, wanted.path))
+
+
+def _list(wanted: ListFilesInput, context: ToolContext) -> ToolOutput:
+    location = admit(wanted.path, context)
+    if not stat.S_ISDIR(location.path.stat(follow_symlinks=False).st_mode):
+        raise ToolFailure(f"{location.shown} is a file, not a folder; use read_file.")
+    walked = walk(location.path, glob=wanted.glob, ignored=wanted.ignored, without=context.kept_out)
+    return _list_output(walked, wanted, context)
+
+
+def _list_output(walked: WalkedFiles, wanted: ListFilesInput, context: ToolContext) -> ToolOutput:
+    if not walked.files:
+        rest = "" if wanted.ignored else " Files that .gitignore excludes are listed with ignored: true."
+        return ToolOutput(f"[no files{f' match {wanted.glob}' if wanted.glob else ''}]{rest}")
+    lines = [shown(Path(path), context.working_dir) for path in walked.files[:MOST_FILES]]
+    total = len(walked.files)
+    if total > MOST_FILES:
+        count = f"{total:,}" if walked.complete else f"more than {MOST_WALKED:,}"
+        lines.append(f"[{MOST_FILES:,} of {count} files shown; narrow it with path or glob]")
+    return ToolOutput("\n".join(lines), truncated=total > MOST_FILES)

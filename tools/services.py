@@ -68,7 +68,7 @@ class ProgramResult(Struct, frozen=True):
     leftovers: tuple[str, ...] = ()
     survivors: tuple[int, ...] = ()
     refused: str = ""
-    """Clauses on what its sandbox refused to it, as of `tools.refusals`."""
+    """Clauses on what its sandbox refused to it, as of `tools.shell_output`."""
 
 
 class ServiceEndedError(Exception):

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from engine.records import Attachment, ConversationRecord
     from engine.updates import Question, RouteCard, RouteVerdict, Update
     from tools.contract import Captured, JobInfo
-    from tools.job_board import LentTerminal
+    from tools.displays import TodoItem, TodoList
+    from tools.jobs import LentTerminal
     from tools.terminal.values import TerminalModes, TerminalSize
-    from tools.todo_items import TodoItem, TodoList
 
 
 Unsubscribe = Callable[[], None]

@@ -17,8 +17,8 @@ from engine.ports.extensions import ExtensionPrompt, PromptFile, PromptFileKind
 from engine.ports.profiles import MEMORY_TOOLS
 from tools.clean import reveal_name
 from tools.contract import SandboxMode, ToolClass, ToolSpec
-from tools.exit_plan import NAME as EXIT_PLAN
-from tools.todo_items import TodoList, lines_of
+from tools.displays import TodoList, lines_of
+from tools.planning import EXIT_PLAN
 
 BUILT_IN: Final = "built-in"
 

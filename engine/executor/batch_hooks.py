@@ -19,9 +19,8 @@ from engine.ports import ProviderError
 from engine.ports.extensions import HookEvent
 from engine.records import StoredMessage
 from engine.updates import Noticed
-from tools.aliases import to_foreign
+from tools.aliases import FOREIGN, to_foreign
 from tools.contract import JsonObject, JsonValue, ToolInputError, ToolOutput
-from tools.foreign_names import FOREIGN
 
 
 async def run_agent_call_hooks(

@@ -23,9 +23,8 @@ from engine.permissions.denials import DENY, Denials, DenyRule, parse_denial, ve
 from engine.permissions.policy import Ask, Decision, Deny, Limits
 from engine.permissions.rules import Rule, RuledCall
 from engine.ports.extensions import HookEvent, HookPermission
-from tools.aliases import TranslatedCall, from_foreign, to_foreign
+from tools.aliases import FOREIGN, NATIVE, TranslatedCall, from_foreign, native_names, to_foreign
 from tools.contract import JsonObject, SandboxMode, ToolInputError, ToolOutput, ToolRequest, ToolSpec
-from tools.foreign_names import FOREIGN, NATIVE, native_names
 
 BLOCKED: Final = f"{REFUSED_BY_HOOK}{{name}}: {{reason}}"
 STOPPED: Final = "A hook stopped the run{why}"

@@ -22,9 +22,9 @@ from engine.permissions.projects import project_of
 from engine.permissions.rules import KeptRule, Rule
 from engine.records import PermissionMode
 from engine.updates import ApprovalAsked, Question
-from tools.asked_questions import Answers, AskedOption, AskedQuestion, cleaned_answers, why_no_answers
 from tools.clean import clean_line, reveal, reveal_line
 from tools.contract import HostVerdict, OutputSoFar, SelfStarting, TerminalDisplay, ToolClass, ToolOutput, ToolRequest
+from tools.displays import Answers, AskedOption, AskedQuestion, cleaned_answers, why_no_answers
 from tools.files.self_starting import weigh
 from tools.mcp_form import LEFT, FormAnswer, ServerForm
 from tools.wording import both_ends, one_line

@@ -18,10 +18,10 @@ from engine.machine.messages import Block, TextBlock, ToolResultBlock, text_in
 from engine.machine.views import Omission, OmissionKind
 from engine.ports.extensions import HookEvent, PromptFile
 from engine.records import StoredMessage
+from tools.arguments import ToolFailure
 from tools.clean import reveal_name
 from tools.contract import DiffDisplay, Sandbox, ToolClass, ToolOutput, ToolRequest, ToolSpec
-from tools.edit_checks import EditCheck, check_lines, check_text
-from tools.failure import ToolFailure
+from tools.displays import EditCheck, check_lines, check_text
 from tools.files.location import Location, opened_file, shown
 from tools.lsp.contract import CheckPlace, EditBegun
 from tools.wording import one_line

@@ -14,11 +14,10 @@ from engine.machine.messages import Role, TextBlock, text_in
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, ServerSearch, StorageError
 from engine.ports.extensions import ExtensionPrompt, FolderSource, ReadListener
 from engine.records.runs import CallPurpose
+from tools.arguments import ToolFailure
 from tools.contract import Tool, ToolClass, ToolOutput, ToolRequest, ToolSpec
-from tools.failure import ToolFailure
 from tools.web.contract import PageAnswer, WebFindings, WebQuery
-from tools.web_search import NAME as WEB_SEARCH
-from tools.web_search import WebSearch
+from tools.web_pages import WEB_SEARCH, WebSearch
 
 PATIENCE: Final = 120.0
 """Seconds that an answer may take."""

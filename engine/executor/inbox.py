@@ -19,7 +19,7 @@ from engine.permissions.rules import Rule
 from engine.ports import Write
 from engine.ports.extensions import PromptFile
 from engine.run_options import Effort
-from tools.todo_items import TodoList
+from tools.displays import TodoList
 
 UNWANTED: Final = Refused("nobody waits for this any more")
 """The answer to an entry that was not wanted when its turn came."""

@@ -24,8 +24,8 @@ from engine.permissions.asked import differences
 from engine.permissions.policy import Allow, Ask, Decision, Limits
 from engine.ports.profiles import ASK_TOOL
 from engine.updates import ApprovalAsked, Question
-from tools.asked_questions import Answers, answered_text, cleaned_answers, why_no_answers
 from tools.contract import JsonObject, ToolInputError
+from tools.displays import Answers, answered_text, cleaned_answers, why_no_answers
 
 CHOOSE: Final = "Choose an answer first, or decline to answer."
 CARD_CLOSED: Final = "The question was closed without an answer."

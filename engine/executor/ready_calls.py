@@ -26,9 +26,8 @@ from engine.permissions.shell_programs import programs_in
 from engine.permissions.tool_names import WEB, is_server_tool
 from engine.ports.profiles import SPAWN_TOOLS
 from engine.records import StoredMessage
-from tools.aliases import from_foreign
+from tools.aliases import NATIVE, WITHOUT, from_foreign, native_name
 from tools.contract import JsonObject, PathOrder, Sandbox, Tool, ToolContext, ToolInputError, ToolOutput, ToolRequest
-from tools.foreign_names import NATIVE, WITHOUT, native_name
 from tools.process.programs import program_facts
 from tools.tool_search import NAME as TOOL_SEARCH
 from tools.web.contract import known_text

@@ -11,13 +11,13 @@ from msgspec import Struct
 
 from engine.run_caps import RunCaps as RunCaps
 from engine.run_options import Effort, PermissionMode
-from tools.sandbox_mode import SandboxMode
+from tools.call_values import SandboxMode
 
 if TYPE_CHECKING:
     from engine.machine.states import State
     from engine.records import ConversationSummary
-    from tools.asked_questions import Answers
     from tools.contract import JsonObject
+    from tools.displays import Answers
 
 
 class Accepted(Struct, frozen=True):

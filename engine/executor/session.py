@@ -36,7 +36,7 @@ from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.rewind.rewind import Rewinding
 from engine.updates import AgentView, ContextChanged, Publisher
 from tools.contract import Access, Enforcement, ImageReader, SelfStarting, Tool
-from tools.job_board import JobBoard
+from tools.jobs import JobBoard
 from tools.terminal.values import ShellTerminal
 from tools.wording import one_line
 

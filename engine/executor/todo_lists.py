@@ -27,8 +27,8 @@ from engine.machine.views import (
 from engine.ports import ConversationChanges
 from engine.records import ConversationRecord, PermissionMode, StoredMessage
 from engine.updates import ConversationChanged, Question
-from tools.exit_plan import why_no_plan
-from tools.todo_items import MOST_ITEMS, TodoItem, TodoList, is_sound
+from tools.displays import MOST_ITEMS, TodoItem, TodoList, is_sound
+from tools.planning import why_no_plan
 
 CHANGED_MEANWHILE: Final = (
     "todo_write: the user changed the list meanwhile, so yours was not kept. Call it again with these changes in mind. "

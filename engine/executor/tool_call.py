@@ -72,7 +72,7 @@ from tools.contract import (
     ToolOutput,
     ToolRequest,
 )
-from tools.job_board import CallTerminal, LentTerminal
+from tools.jobs import CallTerminal, LentTerminal
 from tools.terminal.values import ShellTerminal, TerminalModes, TerminalRows, TerminalSize
 
 

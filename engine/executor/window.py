@@ -33,7 +33,7 @@ from engine.ports.extensions import PromptFile
 from engine.ports.profiles import MEMORY_TOOLS
 from engine.records import ConversationRecord, PermissionMode, StoredMessage
 from tools.contract import ToolSpec
-from tools.exit_plan import NAME as EXIT_PLAN
+from tools.planning import EXIT_PLAN
 from tools.wording import counted
 
 if TYPE_CHECKING:

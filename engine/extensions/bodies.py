@@ -16,10 +16,10 @@ from engine.permissions.foreign_rules import native_rules
 from engine.permissions.rules import Rule, parse_rule
 from engine.permissions.tool_names import ANY
 from engine.ports.extensions import Catalogue, Invocable, InvocableKind, InvocableOrigin
+from tools.aliases import native_name
 from tools.clean import clean
 from tools.command_access import command_access
 from tools.contract import Command, HostGate, ProcessRunner, Sandbox, ToolInputError, ToolRequest
-from tools.foreign_names import native_name
 from tools.process.programs import find_program
 from tools.shell_output import outcome_lines, readable
 from tools.wording import counted, one_line

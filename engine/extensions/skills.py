@@ -11,7 +11,7 @@ from msgspec import Struct
 from engine.extensions.bodies import Body, asked_rules, body_of, with_outputs, wrapped
 from engine.machine.views import CHARACTERS_PER_TOKEN
 from engine.ports.extensions import Catalogue, Invocable, Invocables
-from tools.arguments import Arguments, object_schema
+from tools.arguments import Arguments, explain, failed, object_schema
 from tools.contract import (
     JsonObject,
     PlainDisplay,
@@ -22,7 +22,6 @@ from tools.contract import (
     ToolRequest,
     ToolSpec,
 )
-from tools.failure import explain, failed
 from tools.wording import counted, one_line
 
 FROM: Final = 16

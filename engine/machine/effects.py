@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from engine.machine.messages import Block, NewMessage, ToolCall, ToolResult, ToolStatus, Usage
 from engine.machine.views import CompactionDraft, CompactionFacts
-from tools.todo_items import TodoList
+from tools.displays import TodoList
 
 # Saves
 

@@ -12,7 +12,7 @@ from engine.machine.messages import Block, LastMessage, NewMessage, StopReason, 
 from engine.machine.states import AgentOutcome, AgentTask
 from engine.machine.stop_cause import StopCause
 from engine.machine.views import CompactionDraft, CompactionFacts
-from tools.todo_items import TodoList
+from tools.displays import TodoList
 
 # From the user
 

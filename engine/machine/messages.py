@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from tools.agent_end import AgentEnd
+from tools.call_values import AgentEnd
 
 
 class TextBlock(Struct, frozen=True, tag="text", omit_defaults=True):

@@ -11,7 +11,7 @@ from engine.memory.memory import USER, Memory, NoteRefused
 from engine.memory.passages import read_message, search_unseen, words_of
 from engine.ports import StorageError
 from engine.ports.profiles import MEMORY_TOOLS
-from tools.arguments import Arguments, object_schema
+from tools.arguments import Arguments, failed, object_schema
 from tools.contract import (
     JsonObject,
     Tool,
@@ -22,7 +22,6 @@ from tools.contract import (
     ToolRequest,
     ToolSpec,
 )
-from tools.failure import failed
 from tools.wording import LONGEST_NUMBER, counted, one_line
 
 if TYPE_CHECKING:

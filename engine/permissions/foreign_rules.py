@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from tools.foreign_names import NATIVE, native_names
+from tools.aliases import NATIVE, native_names
 
 _FOREIGN: Final = re.compile(r"(?P<kind>\s*(?:deny|ask)\s+)?(?P<name>[A-Z]\w*)(?:\((?P<pattern>.*)\))?\s*\Z", re.DOTALL)
 _FILES: Final = frozenset({"Read", "Write", "Edit", "MultiEdit", "Glob", "Grep", "LS"})

@@ -10,10 +10,10 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 from msgspec import Struct, field
 
 from engine.records import ConversationRecord
+from tools.call_values import SandboxMode
 from tools.contract import Enforcement, ToolOutput
+from tools.known_secrets import SecretFields
 from tools.mcp_host.protocol import OAuth
-from tools.sandbox_mode import SandboxMode
-from tools.secret_fields import SecretFields
 
 
 class PromptField(Struct, frozen=True):

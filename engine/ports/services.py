@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tools.contract import Captured
-from tools.edit_checks import EditCheck
+from tools.displays import EditCheck
 from tools.lsp.contract import CheckPlace, EditBegun, LanguageServerView
 from tools.services import ProgramExit, ProgramLimits, ProgramResult, ServiceCommand, TerminalSize
 

@@ -30,7 +30,7 @@ from engine.records.runs import ModelCall, RunRecord, TurnNote
 from engine.records.traces import SpanContent, Trace, TraceSpan, TraceSummary
 from engine.run_options import Effort
 from tools.contract import SandboxMode
-from tools.todo_items import TodoList
+from tools.displays import TodoList
 
 
 class AppendMessage(Struct, frozen=True):

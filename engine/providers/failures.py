@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from engine.ports import ProviderError
 from engine.providers.http_transport import seconds, seconds_named
-from tools.secret_fields import SecretFields
+from tools.known_secrets import SecretFields
 from tools.web.surroundings import refused_by_proxy
 from tools.wording import one_line
 

@@ -17,7 +17,7 @@ from engine.run_options import PermissionMode as PermissionMode
 from engine.search import Speaker
 from tools.clean import reveal_name
 from tools.contract import SandboxMode
-from tools.todo_items import TodoList
+from tools.displays import TodoList
 
 COMMAND_TITLE: Final = "! "
 """Prefix of a command that serves as title; no message begins with it, since `!` runs the rest."""

@@ -27,8 +27,8 @@ from engine.run_options import Effort
 from engine.store.copying import ColumnValue, is_task_data, is_task_status, is_tracking
 from engine.store.messages import is_attachment_name
 from engine.store.names import are_names
-from tools.exit_plan import LONGEST_PLAN
-from tools.todo_items import TodoList, is_sound
+from tools.displays import TodoList, is_sound
+from tools.planning import LONGEST_PLAN
 
 LONG: Final = 16_000_000
 """Characters of one text; the longest that Phoenix itself stores are a few hundred thousand."""

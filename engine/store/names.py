@@ -11,7 +11,7 @@ import msgspec
 
 from engine.codec import storable
 from engine.records import COMMAND_TITLE
-from tools.slugs import slug_of
+from tools.fresh_ids import slug_of
 
 MOST: Final = 2_000
 LONGEST: Final = 200

@@ -58,7 +58,7 @@ from engine.store.tool_calls import note_process, read_tool_calls
 from engine.store.trace_export import TraceQueue
 from engine.store.turns import TurnLog, store_turn_note
 from tools.contract import PreparedImage
-from tools.slugs import slug_of
+from tools.fresh_ids import slug_of
 
 _USERS = "c.kind = 'user' AND c.deleted_at IS NULL AND c.partial IS NULL"
 

@@ -13,8 +13,8 @@ from engine.machine.effects import MarkToolCall, SavePlan, SaveToolCalls, SaveTo
 from engine.machine.messages import ImageBlock, TextBlock, ToolResult, ToolResultBlock, ToolStatus, ToolUseBlock
 from engine.records import ToolCallRecord
 from tools.contract import ToolInputError
-from tools.todo_items import TodoList
-from tools.todo_write import NAME, items_of
+from tools.displays import TodoList
+from tools.planning import TODO_WRITE, items_of
 
 INTERRUPTED = "[Tool execution interrupted by restart]"
 """Result of a call that a crash interrupted, as the model reads it (SPEC DEC-24)."""
@@ -216,7 +216,7 @@ def read_todos_at(connection: sqlite3.Connection, conversation_id: str, todos_js
         """SELECT t.input_json, m.seq FROM tool_calls AS t JOIN messages AS m ON m.id = t.assistant_message_id
             WHERE t.conversation_id = ? AND t.name = ? AND t.status = 'success' AND m.seq <= ?
             ORDER BY m.seq DESC, t.ordinal DESC LIMIT 1""",
-        (conversation_id, NAME, seq),
+        (conversation_id, TODO_WRITE, seq),
     ).fetchone()
     then = _read_written_todos(row) if row is not None else TodoList()
     return encode_todos(then) if then.is_open else ""

@@ -37,7 +37,7 @@ from engine.records.runs import CallPurpose, ModelCall
 from engine.records.tracked_tasks import TaskStatus, TrackedTask
 from tools.arguments import Arguments, object_schema
 from tools.contract import JsonObject, JsonValue, ToolClass, ToolInputError, ToolSpec
-from tools.todo_items import TodoList, lines_of
+from tools.displays import TodoList, lines_of
 
 if TYPE_CHECKING:
     from engine.store.task_store import TaskStore

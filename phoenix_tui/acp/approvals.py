@@ -32,9 +32,9 @@ from phoenix_tui.acp.translator import UpdatePump, progress
 from phoenix_tui.features.custom_commands import question as question_of
 from phoenix_tui.features.sub_agents import run_behind
 from phoenix_tui.text.labels import plan_answer
-from tools.asked_questions import AskedQuestion, lines_of
 from tools.clean import clean, clean_line, reveal
 from tools.contract import DiffDisplay
+from tools.displays import AskedQuestion, question_lines
 
 DECLINE: Final = "decline"
 OTHER: Final = "other"
@@ -49,7 +49,7 @@ async def answers_by_options(client: Client, session_id: str, question: Question
             title=asked.question,
             kind="other",
             status="pending",
-            content=[text_part("\n".join(lines_of([asked])))],
+            content=[text_part("\n".join(question_lines([asked])))],
         )
         options = [
             PermissionOption(option_id=f"{place}.{number}", name=option.label, kind="allow_once")

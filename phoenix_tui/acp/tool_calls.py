@@ -27,9 +27,8 @@ from engine.machine.messages import ToolResult, ToolStatus
 from phoenix_tui.acp.connection import fields_of
 from tools.call_titles import tool_label
 from tools.contract import AgentsDisplay, DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay, ToolRequest
-from tools.edit_checks import check_lines
-from tools.exit_plan import NAME as EXIT_PLAN
-from tools.todo_write import NAME as TODO_WRITE
+from tools.displays import check_lines
+from tools.planning import EXIT_PLAN, TODO_WRITE
 
 Kind: TypeAlias = Literal[
     "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"

@@ -76,7 +76,7 @@ from phoenix_tui.acp.tool_calls import (
 )
 from tools.clean import clean, clean_line
 from tools.contract import DiffDisplay, OutputChunk
-from tools.todo_items import TodoItem, TodoStatus
+from tools.displays import TodoItem, TodoStatus
 
 APART: Final = 0.05
 """Seconds between two bursts: clients draw every update."""

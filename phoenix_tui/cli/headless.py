@@ -30,9 +30,8 @@ from phoenix_tui.lifecycle.stop_signals import listen
 from phoenix_tui.lifecycle.watchdogs import NO_LIMIT, LoopWatch, MemoryLimit
 from phoenix_tui.text.agent_text import count_agents, task_words
 from tools.contract import ImageRejected, JsonObject, SandboxMode, Tool, ToolClass
-from tools.json_schema import SchemaError
 from tools.process.link import ZygoteLink
-from tools.submit_structured import LARGEST, NAME, REMINDER, SubmitStructured, usable_schema
+from tools.submit_structured import LARGEST, NAME, REMINDER, SchemaError, SubmitStructured, usable_schema
 
 
 class StructuredAnswer:

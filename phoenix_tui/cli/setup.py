@@ -21,8 +21,8 @@ from phoenix_tui.config.profile_layer import Agents, chosen_profile, instructed,
 from phoenix_tui.config.project import FileSources, Project, file_sources, find_project, places_of
 from phoenix_tui.config.settings import ConfigError, Settings, SettingValue, narrows
 from phoenix_tui.config.trust import Trust, TrustFile, TrustStatus
+from tools.call_values import SandboxMode
 from tools.clean import clean_line, reveal_name
-from tools.sandbox_mode import SandboxMode
 
 if TYPE_CHECKING:
     from engine.ports.profiles import Profile

@@ -22,7 +22,7 @@ from phoenix_tui.panes.split import MOST
 from phoenix_tui.text.request_text import quick_answer
 from phoenix_tui.widgets.answer_gate import GRACE
 from phoenix_tui.widgets.roster import Group
-from tools.asked_questions import MOST_OPTIONS
+from tools.displays import MOST_OPTIONS
 
 NOTHING_ASKED: Final = "This conversation asks nothing."
 MOST_STEPS: Final = 50

@@ -17,7 +17,7 @@ from phoenix_tui.features.tasks import (
 from phoenix_tui.modals.tasks_sheet import NO_TASK as LOOSE
 from phoenix_tui.modals.tasks_sheet import TasksSheet
 from phoenix_tui.modals.text_sheet import EditSheet
-from tools.exit_plan import why_no_plan
+from tools.planning import why_no_plan
 
 
 async def run_tasks(ctx: CommandContext, argument: str) -> None:

@@ -28,10 +28,10 @@ from phoenix_tui.config.settings import MODE_FREEDOM
 from phoenix_tui.config.shared_files import FileStamp, stamp
 from phoenix_tui.config.sources.digests import digest_of
 from phoenix_tui.config.sources.project_sources import ProjectSources
+from tools.aliases import WITHOUT
 from tools.clean import clean_line, reveal_name
 from tools.contract import ToolClass
 from tools.files.own_files import read_regular
-from tools.foreign_names import WITHOUT
 
 MOST_BYTES: Final = 256 * 1024
 MOST_RULES: Final = 2_000

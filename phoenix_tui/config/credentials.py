@@ -13,9 +13,8 @@ from phoenix_tui.config.load import line_of, toml_text
 from phoenix_tui.config.presets import KEY_VARIABLES, PRESETS, Preset
 from phoenix_tui.config.settings import ConfigError
 from tools.files.own_files import MOST_SETTINGS, close_to_others, read_text, write_file
-from tools.known_secrets import SECRETS
+from tools.known_secrets import SECRETS, SecretFields
 from tools.process.environment import KEY_NAMES
-from tools.secret_fields import SecretFields
 
 KEYRING = "keyring"
 """The value that sends the look-up to the system's keyring."""

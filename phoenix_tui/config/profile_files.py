@@ -29,9 +29,9 @@ from phoenix_tui.config.front_matter import FENCE, FrontMatter, FrontMatterError
 from phoenix_tui.config.project import FOLDER, Project, ProjectFile, find_project
 from phoenix_tui.config.shared_files import FileStamp, stamp
 from phoenix_tui.config.trust import Trust, TrustFile
+from tools.aliases import native_names
 from tools.clean import clean_line
 from tools.files.own_files import read_regular, write_file
-from tools.foreign_names import native_names
 
 MOST_TURNS: Final = 1_000
 LONGEST_RUN: Final = 86_400.0

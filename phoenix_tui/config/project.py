@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tools.files.own_files import read_regular
 from tools.git.repository import has_repository
-from tools.secret_fields import SecretFields
+from tools.known_secrets import SecretFields
 
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", "GEMINI.md")
 """Names of instruction files; in each folder the first that is there counts."""

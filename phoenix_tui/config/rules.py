@@ -24,10 +24,10 @@ from engine.permissions.rules import KeptRule, RuleBook, parse_rule, why_nothing
 from engine.permissions.tool_names import CLASSES, is_server_tool, why_no_name
 from engine.ports.profiles import KNOWN_TOOLS
 from phoenix_tui.config.load import toml_text
+from tools.aliases import FOREIGN, NATIVE, WITHOUT
 from tools.clean import clean_line, reveal
 from tools.contract import ToolClass
 from tools.files.own_files import read_regular, write_file
-from tools.foreign_names import FOREIGN, NATIVE, WITHOUT
 
 
 class RuleLayer:

@@ -18,8 +18,8 @@ from engine.executor.requests import EngineError
 from phoenix_tui.features.front_end import accepted
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.models.choice import GUIDE
+from tools.arguments import ToolFailure, explain
 from tools.clean import clean, clean_line
-from tools.failure import ToolFailure, explain
 from tools.files.content import diff_display
 from tools.files.location import Location
 from tools.files.own_files import read_regular

@@ -14,8 +14,8 @@ from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.trust import trust_in_view
 from phoenix_tui.text.server_text import command_words, details, share_words, state_words
 from phoenix_tui.text.trust_text import counts, join_words
+from tools.call_values import SandboxMode
 from tools.clean import clean_line
-from tools.sandbox_mode import SandboxMode
 
 NONE: Final = "MCP servers are not available here."
 SETTLED: Final = 0.5

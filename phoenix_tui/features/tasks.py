@@ -27,7 +27,7 @@ from phoenix_tui.text.task_text import (
     words_of,
 )
 from tools.clean import clean
-from tools.todo_items import LONGEST_CONTENT, TodoItem, TodoList, TodoStatus, lines_of, one_item_line
+from tools.displays import LONGEST_CONTENT, TodoItem, TodoList, TodoStatus, lines_of, one_item_line
 from tools.wording import counted, number_within
 
 if TYPE_CHECKING:

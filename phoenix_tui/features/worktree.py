@@ -17,10 +17,10 @@ from phoenix_tui.features.front_end import FrontEnd, Option
 from phoenix_tui.features.trust import folder_in_view
 from phoenix_tui.text.worktree_text import count_uncommitted, facts_of, repository_beside
 from tools.clean import reveal_name
+from tools.fresh_ids import slug_of
 from tools.git.ending import Standing, merge_worktree, remove_worktree, standing_of, standings
 from tools.git.making import Made, make_worktree, undo_worktree
 from tools.git.repository import PREFIX, GitFailure
-from tools.slugs import slug_of
 from tools.wording import counted
 
 if TYPE_CHECKING:

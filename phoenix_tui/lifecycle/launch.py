@@ -14,7 +14,7 @@ from engine.run_caps import RunCaps
 from engine.run_options import Effort, PermissionMode
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.config.settings_tables import StatusLineSettings
-from tools.sandbox_mode import SandboxMode
+from tools.call_values import SandboxMode
 
 if TYPE_CHECKING:
     from engine.api.engine import EngineApi, LibraryApi, NotesApi, RewindApi, StatisticsApi

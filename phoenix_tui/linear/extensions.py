@@ -30,8 +30,8 @@ from phoenix_tui.features.mcp import (
 from phoenix_tui.features.trust import NO_FILES, answer, describe_source, sections, standing, text_of, trust_in_view
 from phoenix_tui.linear.line_context import LinearContext
 from phoenix_tui.text.server_text import NO_SANDBOX, NO_SERVERS, row
+from tools.call_values import SandboxMode
 from tools.clean import clean_line, reveal_name
-from tools.sandbox_mode import SandboxMode
 
 TRUST_ACTIONS: Final = ("use all of them", "use none of them", "show one")
 OWN_ACTIONS: Final = ("start them here", "start them in a folder of their own")

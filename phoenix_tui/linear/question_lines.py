@@ -21,10 +21,10 @@ from phoenix_tui.text.request_text import (
     rule_grant,
 )
 from phoenix_tui.widgets.blocks.diff_rows import GAP, DiffRow, diff_rows
-from tools.asked_questions import AskedQuestion
 from tools.call_titles import SERVER_TOOL, tool_label
 from tools.clean import clean_line, reveal
 from tools.contract import DiffDisplay, PlainDisplay, TerminalDisplay
+from tools.displays import AskedQuestion
 from tools.look_alikes import in_order
 from tools.wording import counted
 

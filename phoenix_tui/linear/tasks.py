@@ -21,7 +21,7 @@ from phoenix_tui.linear.line_context import LinearContext
 from phoenix_tui.linear.question_lines import question_lines, wants_edit
 from phoenix_tui.text.task_text import board_lines, task_lines, todo_lines
 from tools.clean import clean, clean_line
-from tools.exit_plan import why_no_plan
+from tools.planning import why_no_plan
 from tools.wording import counted, number_within
 
 MOST_WORDS: Final = 40

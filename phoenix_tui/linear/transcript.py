@@ -47,9 +47,9 @@ from phoenix_tui.text.labels import TROUBLES, clock
 from tools.call_titles import call_title, tool_label
 from tools.clean import clean, clean_line, reveal
 from tools.contract import DiffDisplay, PlainDisplay, TerminalDisplay, ToolRequest
-from tools.edit_checks import check_lines
-from tools.todo_write import NAME as TODO_WRITE
-from tools.web_search import NAME as WEB_SEARCH
+from tools.displays import check_lines
+from tools.planning import TODO_WRITE
+from tools.web_pages import WEB_SEARCH
 from tools.wording import counted
 
 YOU: Final = "You"

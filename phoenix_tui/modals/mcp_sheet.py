@@ -52,8 +52,8 @@ from phoenix_tui.text.server_text import (
     state_words,
 )
 from phoenix_tui.widgets.bases import run_latest
+from tools.call_values import SandboxMode
 from tools.clean import clean_line
-from tools.sandbox_mode import SandboxMode
 from tools.wording import one_line
 
 OPENED: Final = "The browser is asked to open it."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tools.garbage import garbage
+from tools.shedding import garbage
 
 if TYPE_CHECKING:
     from textual.content import Content

@@ -36,8 +36,8 @@ from phoenix_tui.widgets.markdown_rows import markdown_rows
 from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.widgets.question_text import laid_out, request_rows, what_text, where_text
 from phoenix_tui.widgets.transcript.model import text_of
-from tools.asked_questions import MOST_OPTIONS
 from tools.clean import clean, clean_line
+from tools.displays import MOST_OPTIONS
 
 LONGEST: Final = 8_000
 """Characters of the newest words that are shown: their end."""

@@ -39,7 +39,7 @@ from phoenix_tui.text.task_text import empty_board, format_todo_heading, left_ou
 from phoenix_tui.widgets.bases import first_visible, move_choice, run_latest
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.todo_panel import TONES
-from tools.todo_items import TodoList, lines_of
+from tools.displays import TodoList, lines_of
 
 NO_TASK: Final = "no task"
 """Filter that shows messages without a task."""

@@ -15,7 +15,7 @@ from msgspec import Struct
 from engine.ports import StorageError
 from engine.records.traces import RejectedSpans, TraceBatch
 from phoenix_tui.config.settings import Settings
-from tools.secret_fields import SecretFields
+from tools.known_secrets import SecretFields
 
 if TYPE_CHECKING:
     from engine.store.trace_export import TraceQueue

@@ -23,7 +23,7 @@ from tools.terminal.values import TerminalSize
 
 if TYPE_CHECKING:
     from engine.api.conversation import TerminalApi
-    from tools.job_board import LentTerminal
+    from tools.jobs import LentTerminal
 
 
 LOOK: Final = 0.25

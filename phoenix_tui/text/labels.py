@@ -33,8 +33,8 @@ from engine.machine.states import (
 )
 from engine.run_options import PermissionMode
 from tools.call_titles import tool_label
+from tools.call_values import SandboxMode
 from tools.clean import clean_line, reveal_name
-from tools.sandbox_mode import SandboxMode
 from tools.wording import counted, one_line
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.records import PermissionMode
 from engine.updates import Question
 from phoenix_tui.text.labels import MODE_MEANINGS
-from tools.asked_questions import Answers, AskedQuestion
 from tools.clean import reveal
 from tools.contract import AgentsDisplay, DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
+from tools.displays import Answers, AskedQuestion
 from tools.look_alikes import remarks
 
 NO_ROW: Final = -1

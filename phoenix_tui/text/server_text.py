@@ -10,10 +10,10 @@ from typing import Final
 
 from engine.ports.mcp import SandboxReason, ServerOrigin, ServerState, ServerView
 from phoenix_tui.text.labels import short_path
+from tools.call_values import SandboxMode
 from tools.clean import clean, clean_line, reveal_name
 from tools.lsp.contract import LanguageServerState, LanguageServerView
 from tools.redaction import without_keys
-from tools.sandbox_mode import SandboxMode
 from tools.wording import counted
 
 NO_SERVERS: Final = (

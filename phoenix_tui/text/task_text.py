@@ -13,7 +13,7 @@ from engine.records import StoredMessage
 from engine.records.tracked_tasks import TaskBoardView, TaskStatus, TrackedTask, TrackingStatus
 from phoenix_tui.text.labels import DONE, FAILED, RUNNING, Glyph, Tone, age
 from tools.clean import clean_line
-from tools.todo_items import TodoList, lines_of
+from tools.displays import TodoList, lines_of
 from tools.wording import counted, one_line
 
 LONGEST: Final = 600

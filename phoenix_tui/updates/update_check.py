@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from phoenix_tui.cli.names import VERSION
 from phoenix_tui.config.shared_files import locked
-from tools.failure import ToolFailure
+from tools.arguments import ToolFailure
 from tools.files.own_files import MOST_SETTINGS, read_text, write_file
 from tools.web.fetching import ChosenReach, HttpAnswer, HttpAsk, Reach, ask, chosen_address
 

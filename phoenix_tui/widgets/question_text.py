@@ -30,10 +30,10 @@ from phoenix_tui.text.request_text import (
 )
 from phoenix_tui.widgets.blocks.diff import Coloured, colour_rows, is_worth, language_of
 from phoenix_tui.widgets.blocks.diff_rows import GAP, MOST_ROWS, DiffPiece, DiffRow, diff_rows, mark_runs
-from tools.asked_questions import lines_of
 from tools.call_titles import tool_label
 from tools.clean import clean_line, reveal
 from tools.contract import DiffDisplay
+from tools.displays import question_lines
 from tools.look_alikes import in_order, suspects
 
 GAPS: Final = (4, 2)
@@ -191,7 +191,7 @@ def laid_out(question: Question, width: int, paint: Paint | None = None) -> Requ
     if isinstance(preview, DiffDisplay) and (rows := list(diff_rows(preview.diff))):
         return _change(rows, width, paint)
     if asked := question.request.questions:
-        return RequestRows(broken(Content("\n".join(lines_of(asked))), width))
+        return RequestRows(broken(Content("\n".join(question_lines(asked))), width))
     text, left_out = both_ends(describe_request(question), LONGEST)
     return RequestRows(broken(_mark_text(fold_blanks(reveal(text))).rstrip(), width), left_out)
 

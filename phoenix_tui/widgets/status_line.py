@@ -40,9 +40,9 @@ from phoenix_tui.text.labels import (
     tokens,
 )
 from phoenix_tui.widgets.bases import Still, Ticker
+from tools.call_values import SandboxMode
 from tools.clean import clean_line
 from tools.clock import SYSTEM_CLOCK, Clock
-from tools.sandbox_mode import SandboxMode
 
 NOTICED: Final = 70
 """Per cent of the window at which the user is informed (SPEC DEC-12)."""

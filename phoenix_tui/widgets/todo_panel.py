@@ -17,7 +17,7 @@ from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.bases import Opened, Still
 from tools.clean import clean_line
-from tools.todo_items import MARKS, TodoItem, TodoList, TodoStatus
+from tools.displays import MARKS, TodoItem, TodoList, TodoStatus
 
 SHARE: Final = 3
 """The panel takes this part of the screen's rows at most."""

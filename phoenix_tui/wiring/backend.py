@@ -65,7 +65,7 @@ from tools.images.decoder import ImageDecoder
 from tools.process.link import ZygoteLink
 from tools.process.start import Processes, start_processes
 from tools.registry import ToolDependencies, build_tools
-from tools.web_search import SearchService
+from tools.web_pages import SearchService
 
 if TYPE_CHECKING:
     from engine.store.events import EventLog

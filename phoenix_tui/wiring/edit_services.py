@@ -20,13 +20,13 @@ from phoenix_tui.text.server_text import summary
 from phoenix_tui.wiring.start_facts import chosen_sandbox
 from tools.clean import clean_line
 from tools.contract import Enforcement, PathOrder, Sandbox, SandboxMode, ToolContext
-from tools.edit_checks import EditCheck
+from tools.displays import EditCheck
 from tools.files.own_files import MOST_SETTINGS, read_regular
 from tools.files.writing import Formatted
 from tools.lsp.contract import CheckPlace, EditBegun, LanguageServerState, LanguageServerView
 from tools.process.start import Processes
-from tools.refusals import reason_words
 from tools.services import ProgramLimits, ProgramResult, ServiceCommand
+from tools.shell_output import reason_words
 
 if TYPE_CHECKING:
     from phoenix_tui.config.language_servers import Formatter

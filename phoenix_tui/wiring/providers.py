@@ -24,7 +24,7 @@ from phoenix_tui.models.choice import DEFAULT_MODELS
 from phoenix_tui.models.offers import KeptLists, ProviderOffer, ProviderState
 from phoenix_tui.models.servers import ServerKind, endpoints_of, ollama_base_url
 from tools.contract import ProcessRunner
-from tools.secret_fields import SecretFields
+from tools.known_secrets import SecretFields
 
 if TYPE_CHECKING:
     from engine.providers.local.provider import ModelFolder

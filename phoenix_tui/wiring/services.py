@@ -36,9 +36,9 @@ from phoenix_tui.wiring.settings_board import SettingsBoard
 from phoenix_tui.wiring.start_facts import chosen_sandbox
 from phoenix_tui.wiring.trust_board import TrustBoard, settings_notices
 from tools.contract import Enforcement, SandboxMode
+from tools.known_secrets import SecretFields
 from tools.process.link import ZygoteLink
 from tools.process.zygote.tree import send, start_ticks
-from tools.secret_fields import SecretFields
 
 if TYPE_CHECKING:
     from engine.store.library import Library

@@ -11,7 +11,7 @@ from phoenix_tui.cli.setup import Setup, sandbox_in
 from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.config.settings import ConfigError, Settings
 from phoenix_tui.models.choice import ModelFacts
-from tools.sandbox_mode import SandboxMode
+from tools.call_values import SandboxMode
 
 if TYPE_CHECKING:
     from engine.ports import ConversationChanges

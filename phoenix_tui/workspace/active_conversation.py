@@ -33,7 +33,7 @@ from phoenix_tui.workspace.conversation_view import ConversationView
 from phoenix_tui.workspace.draft_store import Departure, Drafting
 from phoenix_tui.workspace.widgets import Toasts, WorkspaceWidgets
 from tools.contract import SandboxMode
-from tools.todo_items import TodoList
+from tools.displays import TodoList
 
 
 class OneAtATime:

@@ -12,7 +12,7 @@ from phoenix_tui.features.sub_agents import asking, at_work, family_of, parent_t
 from phoenix_tui.text.labels import AgentCounts
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.notices import Notifier
-from tools.todo_items import TodoList
+from tools.displays import TodoList
 
 
 class AgentsInView:

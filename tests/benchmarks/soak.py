@@ -14,7 +14,7 @@ from tests.benchmarks.bench import Bench
 from tests.benchmarks.costs import cpu_of, resident
 from tests.benchmarks.program import READY, Heard, Model, Program, fresh_home, running, serving
 from tests.benchmarks.rows import Row, median
-from tools.garbage import AFTERWARDS, DUE_AT
+from tools.shedding import AFTERWARDS, DUE_AT
 
 SHARE: Final = 0.05
 """Share of the compared turns: the first ones after the warm-up, and the last."""

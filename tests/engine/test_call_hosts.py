@@ -21,6 +21,7 @@ from engine.records import PermissionMode
 from engine.updates import ApprovalAsked, Question
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
+from tools.call_values import SandboxMode
 from tools.contract import (
     Enforcement,
     HostVerdict,
@@ -31,7 +32,6 @@ from tools.contract import (
     ToolRequest,
     ToolSpec,
 )
-from tools.sandbox_mode import SandboxMode
 
 
 class FullSandbox(NoSandbox):

@@ -18,9 +18,9 @@ from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.records import PermissionMode
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
-from tools.asked_questions import Answers
 from tools.bash import Bash
 from tools.contract import Enforcement, SandboxMode, SelfStarting
+from tools.displays import Answers
 from tools.process.start import Processes, ProcessSettings, start_processes
 
 QUIET = EngineSettings(auto_title=False, turn_summaries=False)

@@ -14,9 +14,8 @@ from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tests.support.language_servers import CLEAN, WRONG, checks_in, scripted
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.contract import DiffDisplay
+from tools.edit_files import Patch, WriteFile
 from tools.files.writing import ReadLedger
-from tools.patch import Patch
-from tools.write_file import WriteFile
 
 SAYS = Reply((Text("done"),))
 

@@ -14,8 +14,8 @@ from tests.support.engine import StubTool, engine_harness
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.contract import Tool, ToolClass
 from tools.files.writing import ReadLedger
-from tools.list_files import ListFiles
 from tools.read_file import ReadFile
+from tools.search import ListFiles
 
 QUIET = EngineSettings(auto_title=False, turn_summaries=False)
 DONE = Reply((Text("Done."),))

@@ -27,7 +27,7 @@ from tests.engine.test_storage_trouble import break_after
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.contract import ToolClass
-from tools.exit_plan import ExitPlan
+from tools.planning import ExitPlan
 
 TEXT = "# Bound the delay\n\n1. Read `retry.py`\n2. Change it"
 QUIET = EngineSettings(auto_title=False, turn_summaries=False)

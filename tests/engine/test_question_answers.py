@@ -22,9 +22,9 @@ from engine.updates import ApprovalAsked, Question
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tests.support.questions import COLOUR, PARTS, asks, call
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
-from tools.ask_user import AskUser
-from tools.asked_questions import LONGEST_ANSWER, Answers
 from tools.contract import JsonObject, SandboxMode, ToolClass, ToolRequest
+from tools.displays import LONGEST_ANSWER, Answers
+from tools.planning import AskUser
 
 QUIET = EngineSettings(auto_title=False, turn_summaries=False)
 DONE = Reply((Text("Done."),))

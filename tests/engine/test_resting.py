@@ -22,7 +22,7 @@ from engine.records import PermissionMode
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tests.support.processes import start_plain
 from tests.support.scripted_provider import Fail, Hang, Reply, ScriptedCall, Text
-from tools import garbage
+from tools import shedding
 from tools.bash import Bash
 
 SAYS = Reply((Text("one"),), always=True)
@@ -188,8 +188,8 @@ async def test_the_end_of_the_engine_waits_for_those_that_are_being_closed(tmp_p
 
 
 async def test_conversations_go_soon_after_some_were_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(garbage, "AFTERWARDS", 0.0)
-    monkeypatch.setattr(garbage, "DUE_AT", 2 * KILOBYTES)
+    monkeypatch.setattr(shedding, "AFTERWARDS", 0.0)
+    monkeypatch.setattr(shedding, "DUE_AT", 2 * KILOBYTES)
     async with engine_harness(tmp_path, Reply((Text("One."),)), Reply((Text("Two."),))) as harness:
         gone: list[weakref.ref[Conversation]] = []
         gc.disable()
@@ -208,5 +208,5 @@ async def test_conversations_go_soon_after_some_were_closed(tmp_path: Path, monk
 
 def _are_gone(gone: list[weakref.ref[Conversation]]) -> bool:
     """A task of the last one may end after the first collection, so others end here, too."""
-    garbage.garbage.ended(2 * KILOBYTES)
+    shedding.garbage.ended(2 * KILOBYTES)
     return not any(one() for one in gone)

@@ -19,8 +19,8 @@ from engine.store import StorePaths, open_store
 from tests.engine.test_storage_trouble import break_after
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.scripted_provider import Hang, Reply, ScriptedCall, Text
-from tools.todo_items import TodoItem, TodoList, TodoStatus
-from tools.todo_write import TodoWrite
+from tools.displays import TodoItem, TodoList, TodoStatus
+from tools.planning import TodoWrite
 
 QUIET = EngineSettings(auto_title=False, turn_summaries=False)
 DONE = Reply((Text("Done."),))

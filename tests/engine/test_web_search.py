@@ -39,7 +39,7 @@ from tests.support.web_searching import (
 from tools.contract import JsonObject, ToolClass, ToolRequest
 from tools.web.contract import WebFindings, WebQuery, WebSource
 from tools.web.search_services import ConfiguredSearch
-from tools.web_search import WebSearch
+from tools.web_pages import WebSearch
 
 RESULT = ("https://docs.example.com/new", "News")
 

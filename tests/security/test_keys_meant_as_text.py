@@ -43,7 +43,7 @@ from tests.support.fake_rewinding import FakeRewinding, change, point
 from tests.support.fake_task_boards import small_board
 from tests.support.shell import Shell
 from tools.contract import JobInfo
-from tools.todo_items import TodoItem, TodoList
+from tools.displays import TodoItem, TodoList
 
 __all__ = ["engine", "open_shell"]
 

@@ -25,7 +25,7 @@ from tests.support.sandboxes import CONFINED, sandbox
 from tests.support.waiting import poll
 from tools.contract import Command, Finished
 from tools.git.repository import find_repository, named_folder
-from tools.job_board import Caller
+from tools.jobs import Caller
 from tools.process.git_control import git_control
 from tools.process.git_index import submodules
 from tools.shell_output import readable

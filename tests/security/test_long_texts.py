@@ -18,8 +18,8 @@ from phoenix_tui.widgets.blocks.rows import ToolView
 from phoenix_tui.widgets.blocks.tool_row import tool_block
 from phoenix_tui.widgets.markdown_rows import markdown_rows
 from phoenix_tui.widgets.transcript.model import NEWEST, LiveThinking
+from tools.arguments import ToolFailure
 from tools.clean_pieces import clean_words
-from tools.failure import ToolFailure
 from tools.files.content import MOST_COMPARED, FileEdit, Operation, apply_edits
 
 SIZE = 500_001

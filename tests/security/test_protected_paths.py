@@ -28,14 +28,11 @@ from tests.support.engine import PlainImages, StubTool, engine_harness, until
 from tests.support.plain_runner import PlainRunner
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.contract import Access, Enforcement, ImageRejected, JsonObject, SandboxMode, Tool
+from tools.edit_files import Patch, WriteFile
 from tools.files.protected import SECRET_PLACES, SHELL_FILES, is_secret, secret_paths
 from tools.files.writing import ReadLedger
-from tools.list_files import ListFiles
-from tools.patch import Patch
-from tools.read_file import ReadFile
-from tools.read_image import ReadImage
-from tools.search import Search
-from tools.write_file import WriteFile
+from tools.read_file import ReadFile, ReadImage
+from tools.search import ListFiles, Search
 
 PLANTED: Final = "sk-planted-key"
 ASKING: Final = (PermissionMode.ASK, PermissionMode.ACCEPT_EDITS, PermissionMode.AUTO)

@@ -18,7 +18,7 @@ from tests.support.processes import ROOT
 from tests.support.sandboxes import CONFINED, home, sandbox
 from tests.support.waiting import poll, poll_blocking
 from tools.contract import HELPER_SANDBOX, Command, Sandbox, SandboxMode
-from tools.job_board import Caller
+from tools.jobs import Caller
 from tools.process import scratch
 from tools.process.caches import BELOW_HOME, cache_folders
 from tools.process.plan import BUBBLEWRAP

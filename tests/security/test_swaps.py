@@ -26,11 +26,10 @@ from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tests.support.waiting import PATIENCE, poll
 from tools.contract import SandboxMode, Tool, ToolContext
+from tools.edit_files import Patch, WriteFile
 from tools.files.location import resolve
 from tools.files.writing import ReadLedger
-from tools.patch import Patch
 from tools.read_file import ReadFile
-from tools.write_file import WriteFile
 
 DONE = Reply((Text("done"),))
 Swap = Callable[[Path, Path], None]

@@ -15,10 +15,10 @@ from tests.support.git_repositories import empty_repository
 from tests.support.outside import folder_outside_temp
 from tests.support.sandboxes import Box, home, sandbox
 from tools.contract import Command, Finished, Sandbox, SandboxedStartError, SandboxMode
-from tools.job_board import Caller
+from tools.jobs import Caller
 from tools.process.sandbox import SandboxPlaces, SandboxRequest, confine
-from tools.refusals import SandboxView, refusal_note, refusals
 from tools.services import ProgramLimits, ServiceCommand
+from tools.shell_output import SandboxView, refusal_note, refusals
 
 CONFINED = Sandbox(SandboxMode.WORKSPACE, network=False)
 READ_ONLY = Sandbox(SandboxMode.READ_ONLY, network=False)

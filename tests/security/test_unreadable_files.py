@@ -29,12 +29,11 @@ from tests.support.sandboxes import sandbox
 from tests.support.tools import context_in
 from tests.support.waiting import poll
 from tools.contract import Access, Enforcement, Sandbox, SandboxMode, ToolClass, ToolRequest, ToolSpec
-from tools.list_files import ListFiles
 from tools.process.plan import BUBBLEWRAP
 from tools.process.zygote import wire
 from tools.process.zygote.mount_places import INSTEAD_READ_ONLY, WRITABLE, MountPlace
-from tools.refusals import SandboxView, refusals
-from tools.search import Search
+from tools.search import ListFiles, Search
+from tools.shell_output import SandboxView, refusals
 
 KEY = "xylophone"
 BASH = ToolSpec("bash", "", {}, ToolClass.RUN)

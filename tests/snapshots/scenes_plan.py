@@ -6,7 +6,7 @@ from typing import Final
 
 from tests.phoenix_tui.shell.test_shell_plan import plan_question
 from tests.snapshots.booth import LARGE, SMALL, Booth
-from tools.todo_items import TodoItem, TodoList, TodoStatus
+from tools.displays import TodoItem, TodoList, TodoStatus
 
 BOTH: Final = (SMALL, LARGE)
 ITEMS: Final = (

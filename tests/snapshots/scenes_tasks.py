@@ -12,7 +12,7 @@ from tests.snapshots.booth import LARGE, SMALL, Booth
 from tests.snapshots.scenes_plan import ITEMS, MANY
 from tests.support.fake_task_boards import EMPTY, hard_board, long_board, small_board
 from tests.support.shell import Shell
-from tools.todo_items import TodoList
+from tools.displays import TodoList
 
 BOTH: Final = (SMALL, LARGE)
 NARROW: Final = (40, 24)

@@ -15,8 +15,8 @@ from engine.updates import TextArrived, ToolEnded
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tests.support.questions import asks
 from tests.support.scripted_provider import Hang, Reply, ScriptedCall, Text
-from tools.ask_user import AskUser
 from tools.contract import JsonObject, ToolContext, ToolOutput
+from tools.planning import AskUser
 
 TWO_CALLS = Reply((
     Text("I look."),

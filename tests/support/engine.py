@@ -47,7 +47,7 @@ from tools.contract import (
     ToolSpec,
 )
 from tools.fresh_ids import fresh_id
-from tools.job_board import Caller, JobBoard
+from tools.jobs import Caller, JobBoard
 
 U = TypeVar("U")
 

@@ -77,7 +77,7 @@ from tests.support.fake_terminal import FakeTerminal
 from tests.support.fake_todos import FakeTodos
 from tests.support.fake_traces import FakeTraces
 from tools.contract import Command, Enforcement, Finished, ImageRejected, ToolRequest
-from tools.todo_items import TodoList
+from tools.displays import TodoList
 
 RUN = Run("run-1", 50)
 CLOCK = itertools.count(1_000)

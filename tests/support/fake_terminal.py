@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tools.job_board import LentTerminal
+from tools.jobs import LentTerminal
 from tools.terminal.values import TerminalModes, TerminalSize
 
 

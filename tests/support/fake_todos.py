@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from engine.executor.requests import Accepted, Receipt, Refused
-from tools.todo_items import TodoItem, TodoList
+from tools.displays import TodoItem, TodoList
 
 
 @dataclass

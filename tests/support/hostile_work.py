@@ -72,7 +72,7 @@ def _diffs(text: str) -> None:
 
 
 def _edits(text: str) -> None:
-    from tools.failure import ToolFailure  # noqa: PLC0415 - as above
+    from tools.arguments import ToolFailure  # noqa: PLC0415 - as above
     from tools.files.content import FileEdit, Operation, apply_edits  # noqa: PLC0415 - as above
 
     for old in (f"{text[: SIZE // 2]}\x01", "\n".join([*(f"{line} " for line in text.split("\n")), "zz"])):

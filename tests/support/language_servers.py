@@ -12,7 +12,7 @@ from typing import Any, Final
 from tests.support import scripted_language_server
 from tests.support.processes import start_plain
 from tools.contract import UNCONFINED, Enforcement, Sandbox
-from tools.edit_checks import EditCheck
+from tools.displays import EditCheck
 from tools.lsp.checker import CheckerSettings, LanguageServerChecks
 from tools.lsp.contract import CheckPlace, EditedText
 from tools.lsp.definitions import LanguageServer

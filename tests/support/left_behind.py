@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.support.sandboxes import CONFINED
 from tools.contract import Command, Finished
-from tools.job_board import Caller
+from tools.jobs import Caller
 from tools.process.start import Processes
 from tools.process.workspace_look import Workspace, respond
 from tools.process.workspace_watch import WorkspaceWatch

@@ -88,7 +88,7 @@ from engine.machine.states import (
 from engine.machine.step import step
 from engine.machine.stop_cause import StopCause
 from engine.machine.views import CompactionCause, CompactionDraft, CompactionFacts, CompactionKind, ContextView
-from tools.todo_items import TodoItem, TodoList
+from tools.displays import TodoItem, TodoList
 
 AGENTS = tuple(AgentTask(f"a{number}", f"task {number}") for number in (1, 2, 3))
 SUBMISSIONS = (

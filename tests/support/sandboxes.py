@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tools.contract import UNCONFINED, Command, Enforcement, Finished, Report, Sandbox, SandboxMode
-from tools.job_board import Caller
+from tools.jobs import Caller
 from tools.process.bubblewrap import bubblewrap
 from tools.process.plan import BUBBLEWRAP
 from tools.process.start import Processes, ProcessSettings, start_processes

@@ -12,14 +12,12 @@ from engine.ports import ModelMessage, ModelReply, ModelRequest, Provider, Strea
 from tests.support.plain_runner import PlainRunner
 from tools.bash import Bash
 from tools.contract import Captured, Command, Finished, JobInfo, ProcessRunner, Report, Tool, ToolContext, ToolOutput
+from tools.edit_files import Patch, WriteFile
 from tools.files.writing import ReadLedger
-from tools.job_board import Caller
-from tools.list_files import ListFiles
-from tools.patch import Patch
+from tools.jobs import Caller
+from tools.planning import Think
 from tools.read_file import ReadFile
-from tools.search import Search
-from tools.think import Think
-from tools.write_file import WriteFile
+from tools.search import ListFiles, Search
 
 MOST_ROUNDS = 30
 

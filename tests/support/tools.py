@@ -22,7 +22,7 @@ from tools.contract import (
     ToolContext,
     ToolOutput,
 )
-from tools.job_board import Caller
+from tools.jobs import Caller
 
 
 @dataclass

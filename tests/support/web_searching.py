@@ -16,7 +16,7 @@ from tests.support.loopback import Answer, Loopback, Talk, serve
 from tests.support.loopback_anthropic import Event, plays, recording, start, stop, text, tool
 from tests.support.one_provider import OneProvider
 from tools.contract import Tool
-from tools.web_search import WebSearch
+from tools.web_pages import WebSearch
 
 MODEL = "claude-sonnet-5-5"
 SERVER_TOOL = "web_search_20250305"

@@ -10,11 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.aliases import KEPT, TranslatedCall, from_foreign, to_foreign
+from tools.aliases import (
+    FOREIGN,
+    KEPT,
+    NATIVE,
+    SHAPES,
+    WITHOUT,
+    TranslatedCall,
+    from_foreign,
+    native_name,
+    native_names,
+    to_foreign,
+)
 from tools.contract import JsonObject, ToolInputError
-from tools.foreign_inputs import SHAPES
-from tools.foreign_names import FOREIGN, NATIVE, WITHOUT, native_name, native_names
-from tools.todo_items import TodoStatus
+from tools.displays import TodoStatus
 
 CWD = Path("/work/project")
 

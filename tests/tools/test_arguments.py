@@ -10,13 +10,12 @@ from tests.support.plain_runner import PlainRunner
 from tests.support.tools import MemoryJobs
 from tools.bash import BashInput
 from tools.contract import JsonObject, ToolInputError
+from tools.edit_files import PatchInput
 from tools.files.writing import ReadLedger
 from tools.images.decoder import ImageDecoder
-from tools.list_files import ListFilesInput
-from tools.patch import PatchInput
 from tools.read_file import ReadFileInput
 from tools.registry import ToolDependencies, build_tools
-from tools.search import SearchInput
+from tools.search import ListFilesInput, SearchInput
 
 
 @pytest.mark.parametrize(

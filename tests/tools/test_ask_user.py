@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.questions import COLOUR, PARTS
-from tools.ask_user import LONGEST_CALL, NOBODY, AskUser, questions_of
-from tools.asked_questions import Answers, answered_text, cleaned_answers, why_no_answers
 from tools.clean import clean, clean_line
 from tools.contract import JsonObject, ToolContext, ToolInputError
+from tools.displays import Answers, answered_text, cleaned_answers, why_no_answers
+from tools.planning import LONGEST_CALL, NOBODY, AskUser, questions_of
 
 
 def changed(**fields: Any) -> dict[str, Any]:

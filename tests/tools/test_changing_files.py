@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.tools import context_in, use
+from tools.arguments import ToolFailure
 from tools.contract import DiffDisplay, JsonObject, ToolInputError, ToolRequest
-from tools.failure import ToolFailure
+from tools.edit_files import Patch, WriteFile
 from tools.files.content import FileEdit, Operation, apply_edits
 from tools.files.writing import ReadLedger
-from tools.patch import Patch
 from tools.read_file import ReadFile
-from tools.write_file import WriteFile
 
 
 def names(folder: Path) -> list[str]:

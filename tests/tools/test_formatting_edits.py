@@ -9,10 +9,9 @@ from msgspec import Struct, field
 
 from tests.support.tools import use
 from tools.contract import DiffDisplay, ToolContext
+from tools.edit_files import Patch, WriteFile
 from tools.files.writing import CHANGED_SINCE, Formatted, ReadLedger
-from tools.patch import Patch
 from tools.read_file import ReadFile
-from tools.write_file import WriteFile
 
 
 class Scripted(Struct):

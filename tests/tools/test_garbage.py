@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.waiting import poll
-from tools import garbage as module
-from tools.garbage import DUE_AT, Garbage
+from tools import shedding as module
+from tools.shedding import DUE_AT, Garbage
 
 
 class Circle:

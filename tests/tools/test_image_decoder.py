@@ -18,7 +18,7 @@ from tests.support.plain_runner import PlainRunner
 from tests.support.tools import ScriptedRunner, use
 from tools.contract import Captured, Finished, ImageDisplay, ImageRejected, PreparedImage
 from tools.images.decoder import ImageDecoder
-from tools.read_image import ReadImage
+from tools.read_file import ReadImage
 
 
 def encoded(image: Image.Image, kind: str, **options: object) -> bytes:

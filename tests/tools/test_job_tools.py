@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tests.support.tools import MemoryJobs, use
 from tools.contract import Captured, Command, TerminalDisplay
-from tools.job_tools import JobKill, JobOutput
+from tools.jobs import JobKill, JobOutput
 
 
 async def test_output_shows_state_and_text(tmp_path: Path) -> None:

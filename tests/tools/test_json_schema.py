@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tools.json_schema import SchemaError, check_schema, problem_of
+from tools.submit_structured import SchemaError, check_schema, problem_of
 
 PERSON: Any = {
     "$defs": {"name": {"type": "string", "minLength": 1}},

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from tools.mcp_form import DONE, LEAVE_OUT, OPEN, AddressForm, FieldForm, form_of
-from tools.mcp_form_fields import BadForm
+from tools.mcp_form import DONE, LEAVE_OUT, OPEN, AddressForm, BadForm, FieldForm, form_of
 
 
 def form(*required: str, **properties: Any) -> FieldForm:

@@ -12,15 +12,13 @@ import pytest
 
 from tests.support.plain_runner import PlainRunner
 from tests.support.tools import context_in, use, use_with
+from tools.arguments import ToolFailure
 from tools.contract import JsonObject, Tool
-from tools.failure import ToolFailure
+from tools.edit_files import Patch, WriteFile
 from tools.files.location import Location, admit, opened_file, resolve, spills_of
 from tools.files.writing import ReadLedger, replace_file
-from tools.list_files import ListFiles
-from tools.patch import Patch
 from tools.read_file import ReadFile
-from tools.search import Search
-from tools.write_file import WriteFile
+from tools.search import ListFiles, Search
 
 LIBC = ctypes.CDLL(None)
 ESCAPES = [

@@ -11,11 +11,11 @@ import pytest
 
 from tests.support.tools import use, use_with
 from tools.contract import ToolRequest
+from tools.edit_files import Patch
 from tools.files.location import quoted, unquoted
 from tools.files.writing import ReadLedger
-from tools.list_files import ListFiles
-from tools.patch import Patch
 from tools.read_file import ReadFile
+from tools.search import ListFiles
 
 ODD_NAMES = [
     "two\nlines",

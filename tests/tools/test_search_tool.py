@@ -11,8 +11,7 @@ import pytest
 from tests.support.plain_runner import PlainRunner
 from tests.support.tools import ScriptedRunner, use, use_with
 from tools.contract import HELPER_SANDBOX, Captured, Finished
-from tools.search import Search
-from tools.searching.matches import FoundLine, SearchMatches, parse
+from tools.search import FoundLine, Search, SearchMatches, parse
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import ClassVar
 from msgspec import Struct
 from rich.pretty import pretty_repr
 
-from tools.secret_fields import SecretFields
+from tools.known_secrets import SecretFields
 
 
 class Account(SecretFields, Struct, frozen=True):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tools.clean import clean_line
 from tools.contract import JsonObject, PlainDisplay, ToolContext, ToolInputError
-from tools.todo_items import MOST_ITEMS, TodoItem, TodoList, TodoStatus, is_sound, lines_of
-from tools.todo_write import TodoWrite, items_of, result_text
+from tools.displays import MOST_ITEMS, TodoItem, TodoList, TodoStatus, is_sound, lines_of
+from tools.planning import TodoWrite, items_of, result_text
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=40),

@@ -14,9 +14,9 @@ from unicodedata import normalize
 
 from msgspec import Struct
 
+from tools.arguments import ToolFailure
 from tools.comparing import Steps, match_blocks
 from tools.contract import DiffDisplay
-from tools.failure import ToolFailure
 
 PROBE_BYTES = 8192
 """Bytes read to tell text from binary."""

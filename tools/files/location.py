@@ -13,9 +13,9 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
+from tools.arguments import ToolFailure
 from tools.clean import clean_line
 from tools.contract import ToolContext, ToolInputError
-from tools.failure import ToolFailure
 
 _ESCAPE = re.compile(rb"\\(?:x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"e": b"\x1b"}

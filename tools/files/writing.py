@@ -16,8 +16,8 @@ from weakref import WeakValueDictionary
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tools.arguments import ToolFailure, explain, failed
 from tools.contract import DiffDisplay, ToolContext, ToolInputError, ToolOutput, ToolRequest
-from tools.failure import ToolFailure, explain, failed
 from tools.files.content import TextContent, diff_display, is_binary, speakable
 from tools.files.location import Location, admit, opened_file, opened_folder, resolve, shown
 

@@ -16,11 +16,12 @@ from typing import BinaryIO, Final
 import msgspec
 from msgspec import Struct
 
+from tools.arguments import ToolFailure
 from tools.clean import reveal_name
 from tools.contract import ProcessRunner
-from tools.failure import ToolFailure
 from tools.files.location import Location, opened_file, opened_folder
 from tools.files.own_files import make_folder, open_file, read_regular
+from tools.fresh_ids import slug_of
 from tools.git.checkouts import (
     GONE,
     LOCK,
@@ -49,7 +50,6 @@ from tools.git.commands import (
 )
 from tools.git.ending import remove_worktree, standing_at
 from tools.git.repository import PREFIX, GitFailure, Repository, first_line, read_small
-from tools.slugs import slug_of
 from tools.wording import counted
 
 FILE: Final = ".worktreeinclude"

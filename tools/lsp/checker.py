@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tools.contract import Enforcement, PathOrder, Sandbox, SandboxMode
-from tools.edit_checks import EditCheck
+from tools.displays import EditCheck
 from tools.files.own_files import read_regular
 from tools.lsp.contract import CheckPlace, EditBegun, EditedText, LanguageServerState, LanguageServerView
 from tools.lsp.definitions import LanguageServer

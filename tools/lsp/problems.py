@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from tools.clean import clean_line
 from tools.contract import Captured, SandboxedStartError
-from tools.edit_checks import CodeProblem, EditCheck
+from tools.displays import CodeProblem, EditCheck
 from tools.lsp.definitions import LanguageServer
-from tools.refusals import reason_words
+from tools.shell_output import reason_words
 
 ERROR: Final = 1
 WARNING: Final = 2

@@ -12,13 +12,13 @@ from msgspec import Struct
 
 from tools.clean import clean_line
 from tools.contract import Captured, Sandbox, SandboxMode
-from tools.edit_checks import EditCheck
+from tools.displays import EditCheck
 from tools.lsp.client import ENDED, FrameChannel, FrameError, LanguageClient, OpenDocument, RequestError, StalledError
 from tools.lsp.contract import EditedText, LanguageServerState
 from tools.lsp.definitions import PLAIN_TEXT, LanguageServer
 from tools.lsp.problems import ServerProblem, decoded, last_words, new_problems, report_of, stamp_of, start_failure
-from tools.refusals import reason_words
 from tools.services import ProgramExit, ServiceCommand
+from tools.shell_output import reason_words
 
 MOST_STARTS: Final = 3
 IN_SECONDS: Final = 300.0

@@ -57,7 +57,7 @@ class LoanOwner(Protocol):
 
 
 class TerminalLoan:
-    """Implements `tools.job_board.LentTerminal`."""
+    """Implements `tools.jobs.LentTerminal`."""
 
     def __init__(self, owner: LoanOwner, begins: bytes) -> None:
         self._owner = owner

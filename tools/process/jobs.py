@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tools.contract import UNCONFINED, Captured, Command, Finished, JobInfo, Report, Sandbox
-from tools.job_board import Caller
+from tools.jobs import Caller
 from tools.process.supervision import Running, Supervision
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Awaited(Struct, eq=False):
 
 
 class JobTable:
-    """Implements `tools.job_board.JobBoard`."""
+    """Implements `tools.jobs.JobBoard`."""
 
     def __init__(self, supervision: Supervision) -> None:
         self._supervision = supervision

@@ -367,7 +367,7 @@ class Supervision:
 async def _look(text: str, plan: CommandPlan) -> str:
     if plan.confinement.lease is None or not text.strip():
         return ""
-    from tools.refusals import SandboxView, refusals  # noqa: PLC0415 - only a program that failed needs it
+    from tools.shell_output import SandboxView, refusals  # noqa: PLC0415 - only a program that failed needs it
 
     view = SandboxView(plan.folder, plan.sandbox, plan.confinement.places, plan.confinement.secret)
     with contextlib.suppress(TimeoutError):

@@ -19,10 +19,10 @@ from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
 import msgspec
 from msgspec import Struct, field
 
+from tools.arguments import ToolFailure
 from tools.clean import clean, clean_line
 from tools.clock import Clock
 from tools.contract import HELPER_SANDBOX, Command, ProcessRunner, ToolInputError
-from tools.failure import ToolFailure
 from tools.web.public_addresses import is_public
 from tools.web.surroundings import without_connections
 

@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 import msgspec
 from msgspec import Struct
 
-from tools.failure import ToolFailure
-from tools.secret_fields import SecretFields
+from tools.arguments import ToolFailure
+from tools.known_secrets import SecretFields
 from tools.web.contract import WebFindings, WebQuery, WebSource
 from tools.web.fetching import ChosenReach, HttpAnswer, HttpAsk, Reach, ask, chosen_address
 
@@ -52,7 +52,7 @@ _DECODER: Final = msgspec.json.Decoder(_Answer)
 
 
 class ConfiguredSearch(SecretFields, Struct, frozen=True):
-    """Implements `tools.web_search.SearchService`."""
+    """Implements `tools.web_pages.SearchService`."""
 
     HIDDEN: ClassVar[frozenset[str]] = frozenset({"key"})
 

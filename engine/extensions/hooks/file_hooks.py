@@ -21,8 +21,8 @@ from engine.ports.services import ServiceRunner
 from engine.records import ConversationRecord
 from tools.clock import Clock
 from tools.contract import UNCONFINED, Captured, Sandbox, SandboxedStartError
-from tools.refusals import reason_words
 from tools.services import ProgramLimits, ProgramResult, ServiceCommand
+from tools.shell_output import reason_words
 
 MOST: Final = 20
 LONGEST: Final = 16_384

@@ -50,8 +50,8 @@ from tools.mcp_host.protocol import (
     TextPart,
 )
 from tools.mcp_tool import ServerGone, progress_line
-from tools.refusals import reason_words
 from tools.services import ServiceEndedError
+from tools.shell_output import reason_words
 
 MOST_STARTS: Final = 3
 IN_SECONDS: Final = 60.0
@@ -214,7 +214,7 @@ class ServerConnection:
         return replace(content, parts=[*content.parts, TextPart(text=f"[{reason_words(refused, WAY_OUT)[2:]}]")])
 
     async def resources(self) -> Sequence[Item]:
-        """Resources and templates; implements `tools.mcp_resources.ResourceServer`."""
+        """Resources and templates; implements `tools.mcp_tool.ResourceServer`."""
         found = await self.ask(ListItems(id=0, server=self.key, what="resources"), Items)
         templates = await self.ask(ListItems(id=0, server=self.key, what="templates"), Items)
         return (*found.items, *templates.items)

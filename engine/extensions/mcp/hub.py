@@ -59,8 +59,7 @@ from tools.contract import (
     ToolSpec,
 )
 from tools.mcp_host.protocol import NOTHING, Auth, AuthUrl, host_of, is_plain_address
-from tools.mcp_resources import LIST, READ, ListResources, ReadResource
-from tools.mcp_tool import McpTool, ServerGone
+from tools.mcp_tool import LIST, READ, ListResources, McpTool, ReadResource, ServerGone
 from tools.process.scratch import remove
 from tools.tool_search import NAME as SEARCH
 from tools.tool_search import ToolSearch

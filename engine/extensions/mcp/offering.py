@@ -20,11 +20,11 @@ from msgspec.structs import replace
 from engine.ports.extensions import ExtensionPrompt
 from engine.ports.mcp import FolderServers, ServerDefinition, ServerDefinitions
 from engine.records import ConversationRecord
+from tools.call_values import SandboxMode
 from tools.contract import JsonObject, ToolClass, ToolSpec
 from tools.files.content import unified_lines
 from tools.files.own_files import read_file, write_file
 from tools.mcp_host.protocol import Item
-from tools.sandbox_mode import SandboxMode
 
 LONGEST_NAME: Final = 64
 """Characters of a tool name that every provider takes."""

@@ -12,8 +12,7 @@ from msgspec import Raw, Struct
 
 from engine.ports.mcp import ServerDefinition
 from tools.contract import JsonObject, Report
-from tools.mcp_form import OPEN, AddressForm, FieldForm, FormAnswer, ServerForm, form_of
-from tools.mcp_form_fields import BadForm
+from tools.mcp_form import OPEN, AddressForm, BadForm, FieldForm, FormAnswer, ServerForm, form_of
 from tools.mcp_host.protocol import Ask, Content, raw
 from tools.mcp_sampling import DECLINED, NOT_CALLED, SampleAnswer, SampleRefused, SampleRequest, read_sample
 from tools.mcp_tool import ServerCaller

@@ -21,8 +21,8 @@ from engine.ports.services import ServiceRunner
 from tools.clean import clean_line
 from tools.contract import Captured, Sandbox
 from tools.files.own_files import make_folder
-from tools.refusals import reason_words
 from tools.services import ProgramLimits, ServiceCommand
+from tools.shell_output import reason_words
 
 SCRIPTS: Final = (".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".rb", ".sh", ".pl", ".php", ".jar")
 """Endings of files that an interpreter is given."""

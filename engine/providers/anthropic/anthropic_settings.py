@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from engine.providers.failures import Service
 from engine.providers.http import IDLE_TIMEOUT
-from tools.secret_fields import SecretFields
+from tools.known_secrets import SecretFields
 
 DEFAULT_BASE_URL = "https://api.anthropic.com"
 DEFAULT_THINKING_BUDGET = 0

@@ -14,7 +14,7 @@ from engine.providers.http import IDLE_TIMEOUT, LOCAL_IDLE_TIMEOUT
 from engine.providers.http_transport import is_loopback
 from engine.providers.openai_compatible.dialect import Dialect
 from tools.contract import JsonValue
-from tools.secret_fields import SecretFields
+from tools.known_secrets import SecretFields
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 

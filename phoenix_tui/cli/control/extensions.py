@@ -26,8 +26,7 @@ from tools.clean import clean_line
 from tools.contract import JsonObject, JsonValue
 from tools.files.own_files import read_regular
 from tools.fresh_ids import fresh_id
-from tools.json_schema import SchemaError
-from tools.submit_structured import LARGEST, usable_schema
+from tools.submit_structured import LARGEST, SchemaError, usable_schema
 
 MOST_AGENTS: Final = 500
 

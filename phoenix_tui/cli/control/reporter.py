@@ -30,10 +30,9 @@ from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.finding import UnknownConversationError
 from phoenix_tui.cli.outcome import RunOutcome, Used, add_frame_id, model_usage
 from phoenix_tui.cli.reporters import Partials, StreamReporter
-from tools.aliases import from_foreign, to_foreign
+from tools.aliases import FOREIGN, from_foreign, native_names, to_foreign
 from tools.clean import clean
 from tools.contract import JsonObject, JsonValue, ToolInputError, ToolOutput
-from tools.foreign_names import FOREIGN, native_names
 from tools.fresh_ids import fresh_id
 
 

@@ -34,8 +34,7 @@ from tools.contract import (
     ToolRequest,
     ToolSpec,
 )
-from tools.mcp_form import LONGEST_MESSAGE, form_of
-from tools.mcp_form_fields import BadForm
+from tools.mcp_form import LONGEST_MESSAGE, BadForm, form_of
 from tools.mcp_host.protocol import raw
 from tools.wording import one_line
 

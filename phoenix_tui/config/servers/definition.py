@@ -15,11 +15,11 @@ import msgspec
 from msgspec import Struct, field
 
 from engine.ports.mcp import ServerDefinition, ServerOrigin, ServerTransport
+from tools.call_values import SandboxMode
 from tools.clean import clean_line
 from tools.known_secrets import SECRETS
 from tools.mcp_host.protocol import OAuth
 from tools.process.environment import is_secret
-from tools.sandbox_mode import SandboxMode
 
 LONGEST: Final = 64 * 1024
 """Characters of one value with its variables filled in."""

@@ -25,11 +25,11 @@ from phoenix_tui.config.shared_files import FileStamp, stamp
 from phoenix_tui.config.sources.kinds import SourceKind, rooted
 from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources, read_source
 from phoenix_tui.config.trust import Trust
+from tools.call_values import SandboxMode
 from tools.clean import clean_line, reveal_name
 from tools.files.location import Location
 from tools.files.own_files import MOST_SETTINGS, read_file, read_text, write_file
 from tools.files.writing import replace_file
-from tools.sandbox_mode import SandboxMode
 
 MOST: Final = 1_000
 """Choices of a kind that are kept; the oldest go first, and are asked about again."""

@@ -19,10 +19,10 @@ from phoenix_tui.config.front_matter import FrontMatter, FrontMatterError, Value
 from phoenix_tui.config.sources.kinds import SourceFile, SourceKind
 from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources, read_source, sort_sources
 from phoenix_tui.config.trust import TrustFile
+from tools.aliases import native_names
 from tools.clean import clean, clean_line, reveal_name
 from tools.contract import JsonObject, JsonValue
 from tools.files.content import is_binary
-from tools.foreign_names import native_names
 from tools.wording import counted
 
 SUFFIX: Final = ".md"

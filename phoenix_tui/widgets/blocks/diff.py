@@ -40,7 +40,7 @@ from phoenix_tui.widgets.blocks.diff_rows import (
 from phoenix_tui.widgets.blocks.rows import bar_lines, bar_whole, column, draw_row
 from tools.clean import clean, clean_line
 from tools.contract import DiffDisplay
-from tools.edit_checks import CodeProblem, EditCheck, check_row, problem_text
+from tools.displays import CodeProblem, EditCheck, check_row, problem_text
 from tools.wording import counted
 
 SPLIT_FROM: Final = 138

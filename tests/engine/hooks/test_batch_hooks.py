@@ -22,10 +22,9 @@ from tests.support.hooked import PYTHON, Hooked, bash, group, hooked_engine, say
 from tests.support.instructions import FixedInstructions
 from tests.support.scripted_provider import Fail, Reply, ScriptedCall, Text
 from tools.contract import JsonObject, ToolContext, ToolOutput
+from tools.edit_files import Patch, WriteFile
 from tools.files.writing import ReadLedger
-from tools.patch import Patch
 from tools.read_file import ReadFile
-from tools.write_file import WriteFile
 
 TWO = Reply(tuple(ScriptedCall("bash", json.dumps({"command": command})) for command in ("ls", "pwd")))
 

@@ -25,7 +25,7 @@ from engine.machine.states import AwaitingApproval, Idle
 from engine.machine.views import ContextView
 from tests.support.machine import compacted
 from tests.support.moves import Driver, calls, done, reply, user
-from tools.todo_items import TodoItem, TodoList
+from tools.displays import TodoItem, TodoList
 
 TODOS = TodoList((TodoItem("a"),), at=3)
 

@@ -14,8 +14,7 @@ from engine.permissions.rules import Rule, RuledCall, effect, parse_rule, refusa
 from engine.permissions.tool_names import READING, WEB, class_named, covers
 from engine.records import PermissionMode
 from tools.contract import Access, Enforcement, SandboxMode, ToolClass, ToolRequest, ToolSpec
-from tools.exit_plan import ExitPlan
-from tools.todo_write import TodoWrite
+from tools.planning import ExitPlan, TodoWrite
 
 CWD = Path("/work/project")
 FETCH = ToolSpec("web_fetch", "", {}, ToolClass.NET)

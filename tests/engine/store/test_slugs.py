@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from engine.ports import ConversationChanges
 from engine.store import Store, StorePaths, open_store
 from tests.support.storage import OUR_TERMS, move, new_conversation, new_id, query, say
-from tools.slugs import LONGEST_SLUG as LONGEST
-from tools.slugs import slug_of
+from tools.fresh_ids import LONGEST_SLUG as LONGEST
+from tools.fresh_ids import slug_of
 
 
 async def slugs(store: Store) -> dict[str, object]:

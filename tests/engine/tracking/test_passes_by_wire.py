@@ -24,7 +24,7 @@ from tests.support.loopback_anthropic import Event, recording, refuse, start, st
 from tests.support.one_provider import OneProvider
 from tests.support.storage import query
 from tests.support.tracking import board, say
-from tools.todo_items import TodoItem, TodoStatus
+from tools.displays import TodoItem, TodoStatus
 
 SETTINGS = EngineSettings(auto_title=False, task_tracking=True, track_after=3600.0)
 PIECE = 11

@@ -19,7 +19,7 @@ from engine.tracking.task_agent import LONGEST_TODO, request_text
 from tests.support.engine import engine_harness
 from tests.support.storage import query
 from tests.support.tracking import BY_HAND, FINISH, agent, append, board, insert, say
-from tools.todo_items import LONGEST_CONTENT, MOST_ITEMS, TodoItem, TodoList
+from tools.displays import LONGEST_CONTENT, MOST_ITEMS, TodoItem, TodoList
 
 
 def section(todos: TodoList) -> str:

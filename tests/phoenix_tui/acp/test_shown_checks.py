@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from phoenix_tui.acp.tool_calls import shown
 from tools.contract import DiffDisplay
-from tools.edit_checks import CodeProblem, EditCheck
+from tools.displays import CodeProblem, EditCheck
 
 
 def test_new_errors_are_text_beside_the_diff() -> None:

@@ -15,7 +15,7 @@ from tests.support.control_host import ControlHost, Frame, hosted
 from tests.support.loopback import Loopback, serve
 from tests.support.loopback_agents import calls, says
 from tests.support.mcp_phoenix import SERVER, servers_json
-from tools.mcp_form_fields import BadForm
+from tools.mcp_form import BadForm
 
 CONFIG = (
     "--mcp-config",

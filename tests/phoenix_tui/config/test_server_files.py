@@ -16,8 +16,8 @@ from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
 from tests.support.git_repositories import empty_repository
 from tests.support.mcp_phoenix import servers_json, write_servers
+from tools.call_values import SandboxMode
 from tools.mcp_host.protocol import OAuth
-from tools.sandbox_mode import SandboxMode
 
 ENVIRONMENT = {"HOST": "example.com", "MY_TOKEN": "s3cret", "PROXY": "http://me:pw@host"}
 

@@ -17,7 +17,7 @@ from phoenix_tui.linear.transcript import AnswerLines, LinearTranscript, message
 from tests.support.fake_engine import question
 from tests.support.screens import message
 from tools.contract import DiffDisplay, JobInfo, TerminalDisplay, ToolRequest
-from tools.edit_checks import CodeProblem, EditCheck
+from tools.displays import CodeProblem, EditCheck
 
 
 def spoken(*pieces: str) -> list[str]:

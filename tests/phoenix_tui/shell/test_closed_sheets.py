@@ -13,7 +13,7 @@ from phoenix_tui.modals.rows_sheet import HelpSheet
 from phoenix_tui.modals.text_sheet import LineSheet
 from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.support.shell import Shell
-from tools import garbage
+from tools import shedding
 
 
 async def opened_and_closed(shell: Shell) -> list[weakref.ref[object]]:
@@ -67,7 +67,7 @@ async def test_a_sheet_is_closed_once_and_takes_those_above_it_along(open_shell:
 async def test_what_refers_to_itself_is_collected_after_some_sheets(
     open_shell: OpenShell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(garbage, "DUE_AT", 2 * KILOBYTES)
+    monkeypatch.setattr(shedding, "DUE_AT", 2 * KILOBYTES)
     async with open_shell() as shell:
         gc.disable()
         try:

@@ -13,9 +13,9 @@ from engine.updates import Question
 from phoenix_tui.widgets.answer_keys import TYPING_PAUSE
 from tests.phoenix_tui.shell.test_shell_question import asked
 from tests.support.questions import COLOUR, PARTS
-from tools.ask_user import questions_of
-from tools.asked_questions import Answers
 from tools.contract import ToolClass, ToolRequest
+from tools.displays import Answers
+from tools.planning import questions_of
 
 LONG: dict[str, Any] = {
     "question": "How shall the cache be emptied when its disk is full? " * 3,

@@ -9,7 +9,7 @@ from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.support.fake_engine import FakeConversation, FakeEngine
 from tests.support.fake_task_boards import long_board, small_board
 from tests.support.shell import Shell
-from tools.todo_items import TodoItem, TodoList, TodoStatus
+from tools.displays import TodoItem, TodoList, TodoStatus
 
 DONE, DOING = TodoStatus.COMPLETED, TodoStatus.IN_PROGRESS
 SEVEN = TodoList((

@@ -7,7 +7,7 @@ from typing import Any
 from engine.machine.states import AwaitingLlm, Idle, Requesting, Run
 from engine.updates import StateChanged
 from phoenix_tui.modals.text_sheet import ConfirmSheet, LineSheet
-from tools.todo_items import TodoItem, TodoList, TodoStatus
+from tools.displays import TodoItem, TodoList, TodoStatus
 
 READ = TodoItem("Read the code", TodoStatus.COMPLETED)
 TEST = TodoItem("Run the tests", TodoStatus.IN_PROGRESS, "Running the tests")

@@ -16,7 +16,7 @@ from phoenix_tui.widgets.blocks.diff_rows import GAP, MOST_ROWS, MOST_STEPS, com
 from tests.support.screens import TranscriptApp, answered, call_record, said, snapshot
 from tools.comparing import Steps
 from tools.contract import DiffDisplay
-from tools.edit_checks import CodeProblem, EditCheck
+from tools.displays import CodeProblem, EditCheck
 
 DIFF = """\
 @@ -7,3 +7,3 @@

@@ -15,7 +15,7 @@ from tests.support.language_servers import CLEAN, CONVERSATION, PYTHON, SCRIPT, 
 from tests.support.processes import SHAPES, Shape, Watch, watching
 from tests.support.waiting import poll
 from tools.contract import Enforcement
-from tools.edit_checks import EditCheck
+from tools.displays import EditCheck
 from tools.lsp.checker import IN_PROJECT, MOST_BYTES, MOST_SERVERS, NO_SANDBOX, NO_YES, STARTING, WORKING
 from tools.lsp.contract import LanguageServerState
 from tools.services import ServiceCommand

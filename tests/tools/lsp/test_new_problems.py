@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tools.edit_checks import CodeProblem, EditCheck, check_row, check_text
+from tools.displays import CodeProblem, EditCheck, check_row, check_text
 from tools.lsp.problems import LONGEST_MESSAGE, MOST, ServerProblem, column_of, new_problems, path_of, problems_of
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.language_servers import CLEAN, LONG, WRONG, one_server, scripted
 from tests.support.waiting import poll
-from tools.edit_checks import CodeProblem
+from tools.displays import CodeProblem
 from tools.lsp.client import MOST_OPEN
 from tools.lsp.contract import LanguageServerState
 from tools.lsp.problems import LONGEST_MESSAGE, MOST, MOST_SHOWN

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tests.support.processes import SHAPES, Shape, Watch
 from tests.support.waiting import poll
 from tools.contract import Captured, Command, Finished, JobInfo, Progress
-from tools.job_board import Caller, CallTerminal
+from tools.jobs import Caller, CallTerminal
 from tools.process.start import Processes
 from tools.terminal.values import TerminalModes, TerminalRows, TerminalSize
 

@@ -11,7 +11,7 @@ from tests.support.processes import Watch
 from tests.support.waiting import poll
 from tests.tools.process.test_commands_in_a_terminal import PLACE, newest, running, shell, terminal_of, text_of
 from tools.contract import Finished, OutputSoFar, Progress
-from tools.job_board import CallTerminal, LentTerminal
+from tools.jobs import CallTerminal, LentTerminal
 from tools.process.command_terminal import AT_ONCE, MOST_DRAWN, MOST_WAITING, READ_SIZE, TerminalLoan
 from tools.process.start import Processes
 from tools.terminal.values import TerminalRows, TerminalSize

@@ -14,7 +14,7 @@ import pytest
 from tests.support.proxying import Answers, program, web_server
 from tests.support.waiting import poll
 from tools.contract import Command, Finished, HostUse, HostVerdict, Sandbox, SandboxMode
-from tools.job_board import Caller
+from tools.jobs import Caller
 from tools.process.bubblewrap import bubblewrap
 from tools.process.plan import BUBBLEWRAP
 from tools.process.start import Processes, ProcessSettings, start_processes

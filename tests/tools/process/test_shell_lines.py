@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from msgspec import Struct, field
 
-from tools.bash import Bash
+from tools.bash import Bash, folder_script
 from tools.contract import Progress, TerminalDisplay, ToolContext, ToolOutput
 from tools.process.start import Processes
-from tools.shell_folder import folder_script
 from tools.terminal.values import ShellTerminal, TerminalRows, TerminalSize, TextRun
 
 SIZE = TerminalSize(12, 60)

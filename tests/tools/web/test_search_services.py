@@ -12,7 +12,7 @@ from tests.support.loopback import Answer, Loopback, Seen, Talk, serve
 from tools.contract import PlainDisplay, ToolContext, ToolInputError, ToolOutput
 from tools.web import fetching
 from tools.web.search_services import ConfiguredSearch
-from tools.web_search import MOST_SOURCES, WebSearch
+from tools.web_pages import MOST_SOURCES, WebSearch
 
 RESULTS = [
     {"url": "https://a.example.com/1", "title": "First", "content": "About it.", "description": "About it."},

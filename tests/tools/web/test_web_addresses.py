@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.web_pages import NamedReach
+from tools.arguments import ToolFailure
 from tools.contract import ToolInputError
-from tools.failure import ToolFailure
 from tools.web.fetching import PublicReach, WebAddress, admitted_address, parse_url
 from tools.web.public_addresses import is_public
 

@@ -18,7 +18,7 @@ from tools.contract import ToolContext, ToolInputError, ToolOutput
 from tools.images.decoder import ImageDecoder
 from tools.web import fetching
 from tools.web.fetching import FetchedPage, PageCache
-from tools.web_fetch import MOST_CHARACTERS, WebFetch
+from tools.web_pages import MOST_CHARACTERS, WebFetch
 
 HTML = """<html><head><title>A page</title><style>p {}</style></head><body><nav>menu</nav><h1>Title</h1>
 <p>Some <b>bold</b> text, <a href="next">more</a>.</p><script>evil()</script></body></html>"""

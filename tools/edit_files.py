@@ -1,4 +1,4 @@
-"""patch: edits of one file, all made or none."""
+"""patch and write_file: edits of one file, all made or none, or all of its text."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tools.arguments import Arguments, object_schema
+from tools.arguments import Arguments, ToolFailure, object_schema
 from tools.contract import JsonObject, ToolClass, ToolContext, ToolInputError, ToolOutput, ToolRequest, ToolSpec
-from tools.failure import ToolFailure
 from tools.files.content import FileEdit, Operation, TextContent, apply_edits
 from tools.files.writing import ReadLedger, TextFormatter, change_file, change_request, foresee_change
 
@@ -21,19 +20,19 @@ _EDIT_SCHEMA = object_schema(
     },
     ["op", "new"],
 )
-_SCHEMA = object_schema(
+_PATCH_SCHEMA = object_schema(
     {
         "path": {"type": "string", "description": "The file, relative to the working directory or absolute."},
         "edits": {"type": "array", "minItems": 1, "items": _EDIT_SCHEMA, "description": "Applied in order."},
     },
     ["path", "edits"],
 )
-_SPEC = ToolSpec(
+_PATCH_SPEC = ToolSpec(
     "patch",
     "Change a text file that was read before: replace one exact occurrence of a text, append, prepend, or "
     "overwrite. Several edits of one file are made together or not at all. Copy `old` exactly as the file has "
     "it, without line numbers, and long enough to occur once.",
-    _SCHEMA,
+    _PATCH_SCHEMA,
     ToolClass.EDIT,
 )
 
@@ -78,7 +77,7 @@ class Patch(Struct, frozen=True):
     @property
     def spec(self) -> ToolSpec:
         """Name, description, schema and class."""
-        return _SPEC
+        return _PATCH_SPEC
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Show the whole change."""
@@ -114,3 +113,66 @@ def _edit(entry: JsonObject, where: str) -> FileEdit:
 def _unix(edit: FileEdit) -> FileEdit:
     """The edit as it meets a text whose `\\r\\n` were read as `\\n`."""
     return FileEdit(edit.operation, edit.new.replace("\r\n", "\n"), edit.old.replace("\r\n", "\n"))
+
+
+_WRITE_SCHEMA = object_schema(
+    {
+        "path": {"type": "string", "description": "The file, relative to the working directory or absolute."},
+        "content": {"type": "string", "description": "The whole new content."},
+    },
+    ["path", "content"],
+)
+_WRITE_SPEC = ToolSpec(
+    "write_file",
+    "Create a text file, with missing folders, or replace the whole content of one that was read before. "
+    "Use patch to change parts of a file.",
+    _WRITE_SCHEMA,
+    ToolClass.EDIT,
+)
+
+
+class WriteFileInput(Struct, frozen=True):
+    """The file and all of its new text."""
+
+    path: str
+    content: str
+
+    @classmethod
+    def parse(cls, args: JsonObject) -> WriteFileInput:
+        """Read the arguments.
+
+        Raises:
+            ToolInputError: they are invalid.
+        """
+        fields = Arguments(args, ("path", "content"))
+        return cls(fields.text("path"), fields.text("content"))
+
+    def change(self, existing: TextContent | None) -> str:
+        """The new text; a file with `\\r\\n` line ends gets them back when it is encoded."""
+        return self.content.replace("\r\n", "\n") if existing is not None and existing.crlf else self.content
+
+
+class WriteFile(Struct, frozen=True):
+    """The tool."""
+
+    ledger: ReadLedger
+    formatter: TextFormatter | None = None
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, description, schema and class."""
+        return _WRITE_SPEC
+
+    async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
+        """Show the whole change."""
+        wanted = WriteFileInput.parse(args)
+        return await asyncio.to_thread(change_request, wanted.path, working_dir, wanted.change)
+
+    async def foresee(self, args: JsonObject, context: ToolContext) -> None:
+        """Refuse a file that was never read, or was changed since, before any question."""
+        await foresee_change(WriteFileInput.parse(args).path, context, self.ledger)
+
+    async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
+        """Write it."""
+        wanted = WriteFileInput.parse(args)
+        return await change_file(wanted.path, context, self.ledger, wanted.change, self.formatter)

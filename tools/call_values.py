@@ -1,6 +1,8 @@
-"""Ends of sub-agents, as the call that made them tells model and screen."""
+"""Values of calls that states and settings share: the end of a sub-agent, and the limits of a sandbox (CONTRACT 6)."""
 
 from __future__ import annotations
+
+from enum import StrEnum
 
 from msgspec import Struct
 
@@ -17,3 +19,11 @@ class AgentEnd(Struct, frozen=True):
     """The beginning of what it found, or had written."""
     turns: int = 0
     seconds: float = 0.0
+
+
+class SandboxMode(StrEnum):
+    """Kinds of limits of a call."""
+
+    OFF = "off"
+    WORKSPACE = "workspace"
+    READ_ONLY = "read-only"
