@@ -9,6 +9,7 @@ from typing import ClassVar, Final
 from textual.content import Content
 
 from engine.executor.requests import EngineError
+from engine.ports.mcp import SignInAddress
 from engine.records import PermissionMode
 from phoenix_tui.commands.run import CommandContext, CommandFunction
 from phoenix_tui.features.front_end import FrontEnd, Option
@@ -83,6 +84,13 @@ class ScreenFrontEnd(FrontEnd):
         """Open the user's own editor on the terminal."""
         if not await open_outside(self._ctx.screen.app, path, 1):
             raise EngineError(f"{NO_EDITOR} The file is {clean_line(str(path))}.")
+
+    async def sign_in(self, name: str, address: SignInAddress) -> str:
+        """Show the address in a sheet, which closes once the server is connected."""
+        from phoenix_tui.modals.sign_in_sheet import SignInSheet  # noqa: PLC0415 - loaded when it is shown
+
+        self._ctx.screen.app.push_screen(SignInSheet(self, name, address, self._ctx.clipboard))
+        return ""
 
     def name_way(self, key: str, command: str) -> str:
         """The key."""

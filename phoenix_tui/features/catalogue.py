@@ -114,7 +114,10 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         in_lines="permission rules: remove, move; /rules TOOL(PATTERN) adds one, /rules undo undoes the last change",
     ),
     SlashCommand(
-        "trust", "what extends Phoenix in this folder: skills, commands, hooks, servers; use all or none", "extensions"
+        "trust",
+        "what extends Phoenix in this folder: skills, commands, hooks, servers; use all or none",
+        "extensions",
+        run="trust.show_trust",
     ),
     SlashCommand(
         "hooks",
@@ -126,7 +129,7 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         "skills", "skills of this folder and yours: read, switch off", "extensions", run="extensions.show_skills"
     ),
     SlashCommand("commands", "command files of this folder and yours", "extensions", run="extensions.show_commands"),
-    SlashCommand("mcp", "MCP servers: state, tools, log; connect again, end", "extensions"),
+    SlashCommand("mcp", "MCP servers: state, tools, log; connect again, end", "extensions", run="mcp.show_servers"),
     SlashCommand(
         "lsp",
         "language servers that check edits: state, log; let them run what this folder contains",

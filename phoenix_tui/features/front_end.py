@@ -14,6 +14,7 @@ from phoenix_tui.features.page import PageReader, UndoSteps
 
 if TYPE_CHECKING:
     from engine.api.conversation import ConversationApi
+    from engine.ports.mcp import SignInAddress
     from engine.records import PermissionMode
     from engine.run_options import Effort
     from phoenix_tui.lifecycle.launch import Launch, Services
@@ -169,6 +170,10 @@ class FrontEnd(ABC):
         Raises:
             EngineError: there is no editor.
         """
+
+    @abstractmethod
+    async def sign_in(self, name: str, address: SignInAddress) -> str:
+        """Lead to the sign-in of an MCP server; returns the outcome, if it is known. Raises EngineError."""
 
     @abstractmethod
     def name_way(self, key: str, command: str) -> str:

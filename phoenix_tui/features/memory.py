@@ -67,7 +67,7 @@ class NotesPage:
             ),
             "There are no notes yet.",
             (clean_line(cost),) if cost else (),
-            (
+            actions=(
                 PageAction(self._new, "note_new", argument="new"),
                 PageAction(self._undo_steps.undo, "note_undo", argument="undo"),
             ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -33,6 +33,8 @@ class PageAction(Struct, frozen=True):
     progress: str = ""
     """Words in place of the outcome while it runs."""
     question: Confirmation | None = None
+    repeats: bool = False
+    """True to offer the menu again in lines."""
 
 
 class PageRow(Struct, frozen=True):
@@ -65,10 +67,22 @@ class ListPage(Struct, frozen=True):
     """Text in place of rows."""
     notes: tuple[str, ...] = ()
     """Sentences about the whole page."""
+    outcome: Literal["alone", "for notes", "last"] = "alone"
+    """Place of an outcome on the screen: for all lines below the rows, for the notes, or after them. As the last line
+    it stays until the next one.
+    """
     actions: tuple[PageAction, ...] = ()
     """Actions that need no row."""
     current: str = ""
     """Key of the row that is chosen first."""
+    menu: str = ""
+    """Heading of the actions without a row in lines, where there are no notes."""
+    follows: bool = False
+    """True to make the page again each second."""
+    name_cells: int = 0
+    """Cells of the column of words; 0: as wide as the longest."""
+    cut: str = ""
+    """Words about the key that shows the lines of `about` that do not fit; empty: all lines are shown."""
 
 
 PageReader: TypeAlias = Callable[[], Awaitable[ListPage]]

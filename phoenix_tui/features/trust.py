@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from engine.executor.requests import Activity, EngineError
 from engine.machine.states import is_busy
 from phoenix_tui.config.sources.report import SourceEntry, SourceReport, SourceState
-from phoenix_tui.features.front_end import FrontEnd
+from phoenix_tui.features.front_end import FrontEnd, Option
+from phoenix_tui.features.page import TAKE, ListPage, PageAction, PageRow
 from phoenix_tui.features.service_interfaces import TrustApi
-from phoenix_tui.text.trust_text import REACH, command_line, counts, join_words, notice
+from phoenix_tui.text.trust_text import REACH, command_line, counts, join_words, notice, short_name
 from tools.clean import reveal, reveal_name
 from tools.wording import counted
 
@@ -21,6 +26,10 @@ OWN_HERE: Final = "Hooks and servers that you defined yourself start in this fol
 OWN_APART: Final = (
     "Hooks and servers that you defined yourself start in a folder of their own, so that none runs what lies here."
 )
+DIFFERING: Final = frozenset({SourceState.CHANGED, SourceState.NEW, SourceState.GONE})
+"""States of a file that the user has not accepted as it is; the first such file is chosen."""
+LONGEST_NAME: Final = 32
+"""Characters of a path in its row; its end tells more than its beginning."""
 AFTER_A_PROMPT: Final = 0.4
 """Seconds in which a prompt typed ahead goes out before the first look: a second thread would hold it up."""
 
@@ -61,7 +70,89 @@ def standing(report: SourceReport) -> str:
     return notice(report).partition(";")[0] + "."
 
 
-def describe_source(entry: SourceEntry) -> str:
+async def show_trust(front: FrontEnd, _: str) -> None:
+    """Show the files that extend Phoenix in the folder in view. Raises EngineError."""
+    await front.show(TrustPage(front).read)
+
+
+class TrustPage:
+    """Files that extend Phoenix in a folder, by their power: read, all used, or none of them."""
+
+    def __init__(self, front: FrontEnd) -> None:
+        self._front = front
+        self._report: SourceReport | None = None
+
+    async def read(self) -> ListPage:
+        """List the files as the last answer left them."""
+        report = self._report = self._report or await trust_in_view(self._front)
+        differing = (str(place) for place, entry in enumerate(report.entries) if entry.state in DIFFERING)
+        accept = PageAction(partial(self._answer, report, trusted=True), "trust_yes", "use all of them")
+        refuse = PageAction(partial(self._answer, report, trusted=False), "trust_no", "use none of them")
+        actions = [accept, refuse, PageAction(partial(self._choose, report), words="show one", repeats=True)]
+        if not report.entries:
+            actions = [
+                replace(accept, words="start them here"),
+                replace(refuse, words="start them in a folder of their own"),
+            ]
+        return ListPage(
+            "Extensions of this folder",
+            tuple(self._rows(report)),
+            (("trust_yes", "uses all"), ("trust_no", "none"), (TAKE, "opens")),
+            NO_FILES,
+            tuple(filter(None, (standing(report),))),
+            outcome="for notes",
+            actions=tuple(actions),
+            current=next(differing, ""),
+            menu="Files of this folder:",
+            name_cells=LONGEST_NAME,
+            cut="Enter shows the file",
+        )
+
+    def _rows(self, report: SourceReport) -> Iterator[PageRow]:
+        """Rows by the power of their files."""
+        keyed = [(str(place), entry) for place, entry in enumerate(report.entries)]
+        groups = dict.fromkeys(_name_group(entry) for entry in report.entries)
+        for group, (key, entry) in product(groups, keyed):
+            if _name_group(entry) == group:
+                yield PageRow(
+                    group,
+                    key,
+                    short_name(entry.name, LONGEST_NAME),
+                    _describe(entry),
+                    entry.state.value,
+                    about=(reveal_name(entry.name), *(command_line(one) for one in entry.commands)),
+                    spoken=_speak(entry),
+                    actions=(PageAction(partial(self._show, report, entry), f"{TAKE} trust_show"),),
+                )
+
+    async def _show(self, report: SourceReport, entry: SourceEntry) -> str:
+        """Show a file, or its difference, nothing of it hidden."""
+        text = await trust_of(self._front).text(report, entry)
+        self._front.read(f"{reveal_name(entry.name)}, {entry.state.value}", _reveal_lines(text))
+        return ""
+
+    async def _choose(self, report: SourceReport) -> str:
+        """Read out the file whose number is typed."""
+        options = [Option(str(place), _speak(entry)) for place, entry in enumerate(report.entries)]
+        if chosen := await self._front.pick("Files", options):
+            entry = report.entries[int(chosen)]
+            text = await trust_of(self._front).text(report, entry)
+            self._front.read(reveal_name(entry.name), _reveal_lines(text))
+        return ""
+
+    async def _answer(self, report: SourceReport, *, trusted: bool) -> str:
+        """Keep the answer about the files as they are shown."""
+        self._report = after = await trust_of(self._front).answer(report, trusted=trusted)
+        if not report.shown:
+            return OWN_HERE if trusted else OWN_APART
+        if not trusted:
+            return "None of these files is used. They are asked about again when one changes."
+        if waiting := after.waiting():
+            return f"Accepted as shown; {counted(len(waiting), 'file')} changed meanwhile and not used."
+        return f"Used from now on: {join_words(counts(after.entries))}."
+
+
+def _describe(entry: SourceEntry) -> str:
     """Kind of a file, or what it starts, beside its name."""
     if entry.state is SourceState.LEFT_OUT:
         return reveal_name(entry.why)
@@ -70,22 +161,17 @@ def describe_source(entry: SourceEntry) -> str:
     return entry.kind.value if entry.kind is not None else ""
 
 
-async def text_of(front: FrontEnd, report: SourceReport, entry: SourceEntry) -> str:
-    """Text or difference of one file, nothing of it hidden. Raises EngineError."""
-    text = await trust_of(front).text(report, entry)
+def _speak(entry: SourceEntry) -> str:
+    return f"{reveal_name(entry.name)}, {entry.state.value}: {_describe(entry)}".removesuffix(": ")
+
+
+def _reveal_lines(text: str) -> str:
     return "\n".join(reveal(line) for line in text.split("\n"))
 
 
-async def answer(front: FrontEnd, report: SourceReport, *, trusted: bool) -> tuple[SourceReport, str]:
-    """Keep the answer about the files of `report`; the state then, and a sentence. Raises EngineError."""
-    after = await trust_of(front).answer(report, trusted=trusted)
-    if not report.shown:
-        return after, OWN_HERE if trusted else OWN_APART
-    if not trusted:
-        return after, "None of these files is used. They are asked about again when one changes."
-    if waiting := after.waiting():
-        return after, f"Accepted as shown; {counted(len(waiting), 'file')} changed meanwhile and not used."
-    return after, f"Used from now on: {join_words(counts(after.entries))}."
+def _name_group(entry: SourceEntry) -> str:
+    """Heading above an entry."""
+    return f"{entry.group.value[0].upper()}{entry.group.value[1:]}" if entry.group is not None else "Left out"
 
 
 class SourceWatch:
@@ -141,12 +227,3 @@ class SourceWatch:
     def _tell(self, words: str) -> None:
         if words:
             self._front.tell(words)
-
-
-def sections(entries: Sequence[SourceEntry]) -> dict[str, list[SourceEntry]]:
-    """Entries by the heading above them, in their order."""
-    found: dict[str, list[SourceEntry]] = {}
-    for entry in entries:
-        heading = f"{entry.group.value[0].upper()}{entry.group.value[1:]}" if entry.group is not None else "Left out"
-        found.setdefault(heading, []).append(entry)
-    return found

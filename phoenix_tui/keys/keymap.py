@@ -79,6 +79,7 @@ class Key(Struct, frozen=True):
     id: str
     keys: str
     action: str
+    """Method of the screen or widget; empty for an action of a page, which is found by `id`."""
     meaning: str
     scope: Scope
     priority: bool = True
@@ -315,25 +316,46 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("profile_read", "space", "show", "show the whole profile", Scope.PROFILES, priority=False),
     Key("profile_edit", "e", "edit", "edit your profile in $EDITOR", Scope.PROFILES, priority=False),
     Key("profile_new", "n", "new", "create a profile, or copy one", Scope.PROFILES, priority=False),
-    Key("note_edit", "e", "do('note_edit')", "edit the note in $EDITOR", Scope.NOTES, priority=False),
-    Key("note_new", "n", "do('note_new')", "write your own note of today in $EDITOR", Scope.NOTES, priority=False),
-    Key("note_remove", "x,delete", "do('note_remove')", "delete the note", Scope.NOTES, priority=False),
-    Key("note_undo", "u", "do('note_undo')", "restore the note deleted last", Scope.NOTES, priority=False),
+    Key("note_edit", "e", "", "edit the note in $EDITOR", Scope.NOTES, priority=False),
+    Key("note_new", "n", "", "write your own note of today in $EDITOR", Scope.NOTES, priority=False),
+    Key("note_remove", "x,delete", "", "delete the note", Scope.NOTES, priority=False),
+    Key("note_undo", "u", "", "restore the note deleted last", Scope.NOTES, priority=False),
     Key("model_default", "d", "want('default')", "use it here and in new conversations", Scope.MODELS, priority=False),
     Key("model_effort", "e", "want('effort')", "use it here and choose its effort", Scope.MODELS, priority=False),
     Key("model_mark", "asterisk", "mark", "mark as a favourite, or unmark", Scope.MODELS, priority=False),
     Key("model_filter", "slash", "filter", "filter as you type; Esc shows all", Scope.MODELS, priority=False),
     Key("model_rows", "tab", "filter", "from the filter to its rows, for other keys", Scope.MODELS, priority=False),
     Key("model_refresh", "r", "refresh", "ask all providers for their lists again", Scope.MODELS, priority=False),
-    Key("trust_yes", "y", "answer(True)", "use all of these files", Scope.TRUST, priority=False),
-    Key("trust_no", "n", "answer(False)", "use none of these files", Scope.TRUST, priority=False),
-    Key("trust_show", "s", "take", "show the file, or its difference", Scope.TRUST, priority=False),
-    Key("mcp_reconnect", "r", "reconnect", "connect to the server again", Scope.MCP, priority=False),
-    Key("mcp_switch", "space", "switch", "use the server in this conversation, or not", Scope.MCP, priority=False),
-    Key("mcp_off", "d", "switch_for_good", "switch the server off for good, or on", Scope.MCP, priority=False),
-    Key("mcp_sandbox", "s", "sandbox", "run the server without a sandbox, or in one", Scope.MCP, priority=False),
-    Key("mcp_forget", "f", "forget_kept", "remove what the server has written", Scope.MCP, priority=False),
-    Key("mcp_end", "x,delete", "end", "end the server; its next use starts it again", Scope.MCP, priority=False),
+    Key("trust_yes", "y", "", "use all of these files", Scope.TRUST, priority=False),
+    Key("trust_no", "n", "", "use none of these files", Scope.TRUST, priority=False),
+    Key("trust_show", "s", "", "show the file, or its difference", Scope.TRUST, priority=False),
+    Key("mcp_reconnect", "r", "", "connect to the server again", Scope.MCP, priority=False),
+    Key(
+        "mcp_switch",
+        "space",
+        "",
+        "use the server in this conversation, or not",
+        Scope.MCP,
+        priority=False,
+    ),
+    Key("mcp_off", "d", "", "switch the server off for good, or on", Scope.MCP, priority=False),
+    Key(
+        "mcp_sandbox",
+        "s",
+        "",
+        "run the server without a sandbox, or in one",
+        Scope.MCP,
+        priority=False,
+    ),
+    Key("mcp_forget", "f", "", "remove what the server has written", Scope.MCP, priority=False),
+    Key(
+        "mcp_end",
+        "x,delete",
+        "",
+        "end the server; its next use starts it again",
+        Scope.MCP,
+        priority=False,
+    ),
     Key("stats_next", "right,tab,l", "page_of(1)", "next page", Scope.STATISTICS, priority=False),
     Key("stats_previous", "left,h", "page_of(-1)", "previous page", Scope.STATISTICS, priority=False),
     Key("stats_range", "r", "range", "7 days, 30 days, a year, or all time", Scope.STATISTICS, priority=False),
@@ -415,7 +437,7 @@ def bindings(scope: Scope, *only: str, **actions: str) -> list[BindingType]:
     return [
         Binding(
             key.keys,
-            actions.get(key.id, key.action),
+            actions.get(key.id, key.action) or f"do('{key.id}')",
             key.meaning,
             show=False,
             priority=key.priority,

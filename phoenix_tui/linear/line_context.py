@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import ClassVar, Final, TypeAlias
 
 from engine.api.conversation import ConversationApi
 from engine.executor.requests import Receipt, Refused
+from engine.ports.mcp import SignInAddress
 from engine.records import SideExchange
 from phoenix_tui.features.context_window import SideAnswer, answer_of, in_one_line
 from phoenix_tui.features.front_end import FrontEnd, InView, Option
@@ -100,17 +102,26 @@ class LineAsker(FrontEnd):
         if named is not None:
             await self._do(named)
             return
-        self.say(*(clean_line(note) for note in page.notes))
+        menu = [one for one in page.actions if one.words]
+        if not menu:
+            self.say(*(clean_line(note) for note in page.notes))
         if not page.rows:
             self.say(page.empty)
-            return
-        chosen = await self.choose(f"{page.title}:", [row.spoken for row in page.rows])
-        if chosen is not None:
-            row = page.rows[chosen]
-            actions = [one for one in row.actions if one.words]
-            action = await self.choose(f"{row.name}:", [one.words for one in actions])
-            if action is not None:
-                await self._do(actions[action])
+        elif menu:
+            for section, rows in groupby(page.rows, lambda row: row.section):
+                self.say(f"{section}:", *(row.spoken for row in rows))
+        elif (chosen := await self.choose(f"{page.title}:", [row.spoken for row in page.rows])) is not None:
+            await self._offer(f"{page.rows[chosen].name}:", page.rows[chosen].actions)
+        if menu:
+            await self._offer(" ".join(page.notes) or page.menu, menu)
+
+    async def _offer(self, heading: str, actions: Sequence[PageAction]) -> None:
+        """Do the action whose number is typed."""
+        offered = [one for one in actions if one.words]
+        while (chosen := await self.choose(heading, [one.words for one in offered])) is not None:
+            await self._do(offered[chosen])
+            if not offered[chosen].repeats:
+                break
 
     async def _do(self, action: PageAction) -> None:
         if action.question is None or await self.confirm(*action.question):
@@ -119,6 +130,14 @@ class LineAsker(FrontEnd):
     async def edit(self, path: Path, invitation: str = "") -> None:
         """Say the path: an editor would need the terminal."""
         self.say(f"{invitation}{clean_line(str(path))}")
+
+    async def sign_in(self, name: str, address: SignInAddress) -> str:
+        """Say the address, and take a pasted one."""
+        from phoenix_tui.features.mcp import paste, sign_in_lines  # noqa: PLC0415 - seldom used
+
+        self.say(*sign_in_lines(name, address))
+        pasted = await self.ask_line("Pasted address, or Enter where the browser is on this machine")
+        return await paste(self, name, pasted) if pasted else ""
 
     def name_way(self, key: str, command: str) -> str:
         """The command."""

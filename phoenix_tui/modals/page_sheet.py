@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from textual.binding import BindingsMap, BindingType
+from textual.content import Content
 
 from engine.api.errors import ENGINE_ERRORS
 from phoenix_tui.features.front_end import FrontEnd
-from phoenix_tui.features.page import TAKE, ListPage, PageAction, PageReader, PageRow
+from phoenix_tui.features.page import ListPage, PageAction, PageReader, PageRow
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import KEYS_BY_ID, Scope, bindings
-from phoenix_tui.modals.rows_sheet import RowsSheet
+from phoenix_tui.modals.rows_sheet import LEAST_WORDS, SIGN, RowsSheet
+from phoenix_tui.widgets.bases import run_latest
 
 MOST_NOTES: Final = 3
+MOST_LINES: Final = 8
+"""Lines about the chosen row, on a high screen; a quarter of a low one."""
+TICK: Final = 1.0
 
 
 class PageSheet(RowsSheet):
@@ -21,24 +27,48 @@ class PageSheet(RowsSheet):
 
     DEFAULT_CSS = "PageSheet { & #remark { margin: 1 0 0 2; } }"
     TYPED: ClassVar[bool] = False
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.ROWS, sheet_take=f"do('{TAKE}')")
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.ROWS, sheet_take="")
 
     def __init__(self, front: FrontEnd, page: ListPage, read: PageReader) -> None:
         self.page = page
         self._front = front
         self._read = read
         self._said = ""
+        self._drawn: dict[tuple[str, int, int], list[Content]] = {}
+        """Rows that are not chosen: of 2,000, all but two stay the same at a key."""
         super().__init__(page.title, page.rows, hint(*page.hints), current=page.current, empty=page.empty)
         scopes = {KEYS_BY_ID[name].scope for name, _ in page.hints} - {Scope.ROWS}
         self._bindings = BindingsMap.merge([self._bindings, *(BindingsMap(bindings(one)) for one in scopes)])
 
+    def begin(self) -> None:
+        """Draw and take the keys, and follow what happens."""
+        super().begin()
+        if self.page.follows:
+            self.set_interval(TICK, lambda: run_latest(self, self._look, "look"))
+
     def remark(self, entry: PageRow | None) -> str:
-        """Outcome of the last action, else lines about the chosen row and the page."""
-        return self._said or "\n".join(filter(None, (*(entry.about if entry else ()), *self.page.notes[:MOST_NOTES])))
+        """Lines about the chosen row, sentences about the page, and the outcome of the last action."""
+        notes, outcome = self.page.notes[:MOST_NOTES], self.page.outcome
+        if self._said and outcome == "alone":
+            return self._said
+        shown = notes if outcome == "last" or not self._said else ()
+        return "\n".join(filter(None, (*(self._fit(entry.about) if entry is not None else ()), *shown, self._said)))
+
+    def _fit(self, lines: Sequence[str]) -> Sequence[str]:
+        """Cut the lines about a row to the room for them."""
+        if not self.page.cut:
+            return lines
+        width = max(self.measure - SIGN, 1)
+        wrapped = [row.plain for line in lines for row in Content(line).wrap(width)]
+        room = max(min(MOST_LINES, self.size.height // 4), 2)
+        if len(wrapped) <= room:
+            return wrapped
+        return [*wrapped[: room - 1], f"… {len(wrapped) - room + 1:,} lines more; {self.page.cut}"]
 
     def action_move(self, by: int) -> None:
         """Choose another row."""
-        self._said = ""
+        if self.page.outcome != "last":
+            self._said = ""
         super().action_move(by)
 
     def action_do(self, name: str) -> None:
@@ -55,9 +85,36 @@ class PageSheet(RowsSheet):
         self._said = action.progress
         try:
             self._said = await action.run()
+        except ENGINE_ERRORS as error:
+            self._said = str(error)
+        else:
+            await self._look()
+            return
+        self._draw_again()
+
+    async def _look(self) -> None:
+        """Make the page again."""
+        try:
             self.page = await self._read()
         except ENGINE_ERRORS as error:
             self._said = str(error)
+        self._draw_again()
+
+    def _draw_again(self) -> None:
         self._entries = self._found = self.page.rows
+        self._drawn.clear()
         self._chosen = max(min(self._chosen, len(self._entries) - 1), 0)
-        self._draw()
+        if self.is_attached:
+            self._draw()
+
+    def _row(self, entry: PageRow, words_width: int, *, chosen: bool) -> list[Content]:
+        if chosen:
+            return super()._row(entry, words_width, chosen=True)
+        place = entry.key, words_width, self.measure
+        if place not in self._drawn:
+            self._drawn[place] = super()._row(entry, words_width, chosen=False)
+        return self._drawn[place]
+
+    def _words_width(self) -> int:
+        cells = self.page.name_cells
+        return max(min(cells, (self.measure - SIGN) * 45 // 100), LEAST_WORDS) if cells else super()._words_width()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from phoenix_tui.modals.text_sheet import TextSheet
-from phoenix_tui.modals.trust_sheet import TrustSheet
 from tests.snapshots.booth import LARGE, SMALL, Booth
 from tests.support.extended_folder import board, extended, write
 from tests.support.shell import Shell
@@ -14,7 +13,7 @@ from tests.support.shell import Shell
 async def opened(shell: Shell) -> None:
     await shell.type("/trust")
     await shell.pilot.press("escape", "enter")
-    await shell.until(lambda: isinstance(shell.top, TrustSheet))
+    await shell.until(lambda: shell.is_page("Extensions of this folder"))
 
 
 async def trust(place: Booth) -> None:

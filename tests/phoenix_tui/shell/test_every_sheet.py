@@ -24,7 +24,7 @@ from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.find_sheet import HitSheet
 from phoenix_tui.modals.image_sheet import ImageSheet
 from phoenix_tui.modals.jobs_sheet import JobsSheet
-from phoenix_tui.modals.mcp_sheet import SignInSheet
+from phoenix_tui.modals.sign_in_sheet import SignInSheet
 from phoenix_tui.modals.text_sheet import LineSheet, SideQuestionSheet
 from phoenix_tui.widgets.dock import ImageChips
 from tests.phoenix_tui.shell.conftest import OpenShell
@@ -47,10 +47,12 @@ SCENE_OF: Final = {
     "SearchSheet": "search", "SettingsSheet": "sheets", "StatisticsSheet": "statistics", "TaskSheet": "tasks",
     "TasksSheet": "tasks", "TextSheet": "profiles", "ThemeSheet": "sheets", "TodoPanel": "todo-list",
     "TraceSheet": "trace",
-    "TranscriptView": "agents-plain", "TrustSheet": "trust", "TurnsSheet": "blocks", "WelcomePanel": "new",
+    "TranscriptView": "agents-plain", "TurnsSheet": "blocks", "WelcomePanel": "new",
     "AnswerLine": "plan",
 }  # fmt: skip
 """The scene in which each class is seen."""
+PAGES: Final = ("trust",)
+"""Scenes of further pages."""
 WITHIN: Final = frozenset({"LineInput", "QuestionPanel", "Sheet", "AnsweringSheet", "TaskActionsSheet"})
 """Bases, and the line that many sheets have."""
 LEAVES: Final = frozenset({"ctrl+z", "ctrl+g"})
@@ -170,12 +172,22 @@ def remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", SCENE_OF)
 async def test_it_takes_every_key_twice_in_its_scene(tmp_path: Path, name: str) -> None:
-    folder = tmp_path / "src" / "relay"
-    folder.mkdir(parents=True)
-    booth = PressingBooth(Path(name), tmp_path, FakeEngine(folder))
+    await press_in_scene(tmp_path, name, SCENE_OF[name])
+
+
+@pytest.mark.parametrize("scene", PAGES)
+async def test_a_page_takes_every_key_twice(tmp_path: Path, scene: str) -> None:
+    await press_in_scene(tmp_path, "PageSheet", scene)
+
+
+async def press_in_scene(folder: Path, name: str, scene: str) -> None:
+    """Press on the first screen of a scene with this class."""
+    cwd = folder / "src" / "relay"
+    cwd.mkdir(parents=True)
+    booth = PressingBooth(Path(name), folder, FakeEngine(cwd))
     booth.wanted = name
     with pytest.raises(Reached):
-        await SCENES[SCENE_OF[name]](booth)
+        await SCENES[scene](booth)
 
 
 async def open_changes(shell: Shell) -> None:
@@ -184,10 +196,6 @@ async def open_changes(shell: Shell) -> None:
 
 async def open_rules(shell: Shell) -> None:
     shell.screen.action_command("rules")
-
-
-async def open_servers(shell: Shell) -> None:
-    shell.screen.action_command("mcp")
 
 
 async def open_summary(shell: Shell) -> None:
@@ -226,7 +234,7 @@ async def open_sign_in(shell: Shell) -> None:
 
 
 OPENERS: Final[dict[str, Callable[[Shell], Awaitable[None]]]] = {
-    "ChangesSheet": open_changes, "RulesSheet": open_rules, "McpSheet": open_servers, "SummarySheet": open_summary,
+    "ChangesSheet": open_changes, "RulesSheet": open_rules, "SummarySheet": open_summary,
     "HitSheet": open_hit, "ImageSheet": open_image, "JobsSheet": open_jobs, "LineSheet": open_line,
     "SideQuestionSheet": open_side_question, "SignInSheet": open_sign_in,
 }  # fmt: skip
@@ -238,6 +246,14 @@ async def test_it_takes_every_key_twice(open_shell: OpenShell, name: str) -> Non
         await shell.say("go on")
         await OPENERS[name](shell)
         await shell.until(lambda: type(shell.top).__name__ == name)
+        await press_on_sheet(shell, shell.top)
+
+
+async def test_the_page_of_servers_takes_every_key_twice(open_shell: OpenShell) -> None:
+    async with open_shell(mcp=FakeServers(a_server())) as shell:
+        await shell.say("go on")
+        shell.screen.action_command("mcp")
+        await shell.until(lambda: shell.is_page("MCP servers"))
         await press_on_sheet(shell, shell.top)
 
 

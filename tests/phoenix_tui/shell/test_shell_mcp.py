@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from textual import events
 
 from engine.ports.mcp import ServerState
-from phoenix_tui.modals.mcp_sheet import McpSheet
 from phoenix_tui.modals.text_sheet import TextSheet
 from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.support.fake_mcp import FakeServers, a_server
@@ -18,7 +17,7 @@ from tests.support.shell import Shell
 async def listed(shell: Shell) -> None:
     await shell.type("/mcp")
     await shell.pilot.press("escape", "enter")
-    await shell.until(lambda: isinstance(shell.top, McpSheet))
+    await shell.until(lambda: shell.is_page("MCP servers"))
 
 
 async def test_servers_are_listed_with_state_tools_and_cost(open_shell: OpenShell) -> None:
@@ -42,7 +41,7 @@ async def test_enter_shows_the_details_and_esc_returns(open_shell: OpenShell) ->
         for words in ("Instructions, in the words of the server:", "Use with care.", "info: started"):
             assert words in shell.text
         await shell.pilot.press("escape")
-        await shell.until(lambda: isinstance(shell.top, McpSheet))
+        await shell.until(lambda: shell.is_page("MCP servers"))
 
 
 async def test_r_connects_again_and_x_ends(open_shell: OpenShell) -> None:
@@ -73,7 +72,7 @@ async def test_without_servers_the_sheet_names_the_way_to_one(open_shell: OpenSh
         await listed(shell)
         await shell.shows("No MCP servers here. Define them in .mcp.json")
         await shell.pilot.press("enter", "r", "x", "down")
-        assert isinstance(shell.top, McpSheet)
+        assert shell.is_page("MCP servers")
 
 
 async def test_enter_on_a_server_that_wants_a_sign_in_shows_the_host_and_opens_nothing(open_shell: OpenShell) -> None:
@@ -103,7 +102,7 @@ async def test_a_pasted_address_is_taken_from_a_line_and_from_a_paste(open_shell
         await shell.shows("Address that the browser was sent to")
         await shell.type("x?code=1")
         await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.top, McpSheet))
+        await shell.until(lambda: shell.is_page("MCP servers"))
         await shell.shows("● web")
     assert [done for done in servers.done if done != "settle"][-2:] == ["paste x?code=1", "reconnect web"]
 
@@ -133,7 +132,7 @@ async def test_a_project_gets_secrets_after_a_yes_that_names_them_and_where_they
         await shell.shows("It wants the values of MY_TOKEN")
         assert "npx -y server-filesystem ." in shell.text
         await shell.pilot.press("n")
-        await shell.until(lambda: isinstance(shell.top, McpSheet))
+        await shell.until(lambda: shell.is_page("MCP servers"))
         assert "allow web" not in servers.done
         await shell.pilot.press("enter")
         await shell.shows("Give them to it?")

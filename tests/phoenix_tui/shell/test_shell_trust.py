@@ -7,7 +7,6 @@ from pathlib import Path
 
 from engine.machine.states import Idle
 from phoenix_tui.modals.text_sheet import TextSheet
-from phoenix_tui.modals.trust_sheet import TrustSheet
 from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.support.extended_folder import KEY, LINT, board, extended, write
 from tests.support.fake_engine import FakeEngine
@@ -20,7 +19,7 @@ NOTICE = "This folder brings 2 hooks, 1 server, 1 skill and 1 command that are n
 async def listed(shell: Shell) -> None:
     await shell.type("/trust")
     await shell.pilot.press("escape", "enter")
-    await shell.until(lambda: isinstance(shell.top, TrustSheet))
+    await shell.until(lambda: shell.is_page("Extensions of this folder"))
 
 
 async def test_files_stand_by_power_with_their_commands_and_without_keys(
