@@ -80,7 +80,8 @@ class Completer:
         """Terminal of the shell lines of the conversation in view; None where there is no conversation."""
         self._programs: ProgramNames | None = None
         self._looking: asyncio.Task[None] | None = None
-        self._looked_at = ""
+        self._looked_at: str | None = ""
+        """Text that was looked at last; None where it belonged to another folder."""
         self._offered_for: str | None = None
         """Text that the offered completions complete; None while none of them can be taken."""
         self.mentions: Mentions = no_mentions
@@ -96,6 +97,7 @@ class Completer:
         from phoenix_tui.widgets.completions import FileIndex  # noqa: PLC0415 - the first frame needs none of it
 
         self._folder, self.shell = folder, shell
+        self._looked_at = None
         self._files = self._indexes.setdefault(folder, FileIndex(folder))
         if "@" in self._composer.text:
             self.look()  # written before there was a listing
@@ -126,7 +128,7 @@ class Completer:
             self._show(token, completions.command_completions(token))
 
     def catch_up(self) -> None:
-        """Look where a key comes ahead of the message that the text has changed."""
+        """Look at a text that has changed: a key may come ahead of the message that says so, or a message late."""
         if self._composer.text != self._looked_at:
             self.look()
 

@@ -318,7 +318,7 @@ class Dock(completer.Completing, LatePanels, StillColumn):
         event.stop()
         self.post_message(self.Edited(self.composer.text))
         self._name_kind()
-        self.completer.look()
+        self.completer.catch_up()
 
     @on(Composer.ModeChanged)
     def _name_kind(self) -> None:

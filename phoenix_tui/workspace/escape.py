@@ -207,6 +207,7 @@ class EscapeHandler:
 
     def escape(self) -> None:
         """Esc, from any focus and in every state."""
+        self._parts.dock.catch_up()
         action = escape_action(self._context(self.escapes))
         if action in ENDS_NOTHING:
             self._startup.stop()  # requests of the key before, and a sub-agent's end, may not have arrived yet
@@ -215,6 +216,7 @@ class EscapeHandler:
 
     def interrupt(self) -> bool:
         """Ctrl+C; True when it asks to quit."""
+        self._parts.dock.catch_up()
         action = interrupt_action(self._context(self.interrupts, selected=bool(self._selected)))
         if action in ENDS_NOTHING:
             self._startup.stop()

@@ -169,3 +169,16 @@ async def test_keys_for_a_program_wait_until_its_line_runs(
         first.terminal.modes = TerminalModes()
         await shell.until(lambda: b"".join(first.terminal.typed) == b"secret\r")
         assert (first.said, shell.composer.text) == ([], "")
+
+
+@pytest.mark.parametrize("key", ["escape", "interrupt"])
+async def test_a_key_that_closes_what_was_just_typed_for_is_not_undone_by_a_late_message(
+    open_shell: OpenShell, key: str
+) -> None:
+    async with open_shell() as shell:
+        shell.composer.insert("/trust")  # the message of the change is on its way
+        getattr(shell.screen.escape_handler, key)()
+        await shell.pilot.pause()
+        assert (shell.composer.text, shell.composer.keys.completing) == ("/trust", False)
+        await shell.pilot.press("space", "backspace")
+        assert shell.composer.keys.completing
