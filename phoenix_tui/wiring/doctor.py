@@ -40,7 +40,6 @@ from phoenix_tui.wiring.trust_board import project_sources, source_findings
 from phoenix_tui.wiring.update_watch import update_findings
 from tools.clean import reveal_line
 from tools.contract import Enforcement
-from tools.files.protected import folders_cut_short
 from tools.git.checkouts import repository_of, worktrees
 from tools.git.repository import GitFailure
 from tools.mcp_host.link import missing
@@ -120,7 +119,6 @@ async def findings(setup: Setup) -> list[Finding]:
         found.append(Finding("processes", Health.OK, support.supervision_sentence))
     found.append(Finding("sandbox", Health.OK if support.guards_files else Health.NOTE, support.sandbox_sentence))
     found.append(Finding("hosts", Health.OK, network_sentence(support.enforcement, setup.settings)))
-    found += await asyncio.to_thread(_home_links)
     found += profile_findings(profile_files(setup), setup.cwd)
     found += await asyncio.to_thread(_extensions, setup)
     found.append(await asyncio.to_thread(worktree_finding, setup.cwd))
@@ -138,16 +136,6 @@ async def findings(setup: Setup) -> list[Finding]:
     found += await asyncio.to_thread(update_findings, setup.settings, os.environ)
     found += await asyncio.to_thread(_put_away, setup.paths.database, setup.settings.number("retention_days"))
     return found
-
-
-def _home_links() -> list[Finding]:
-    """Finding about folders in which a link to a workspace is not seen, so the file that it names is not protected."""
-    cut = [reveal_line(name) for name in folders_cut_short(Path.home())]
-    if not cut:
-        return []
-    names = f"{', '.join(cut[:5])}{' and others' if len(cut) > 5 else ''}"
-    text = f"Links in {names} of your home folder are seen in part: what they start may be changed by commands"
-    return [Finding("home links", Health.NOTE, f"{text} without a question.")]
 
 
 def _checkpoints(setup: Setup) -> Finding:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec import Struct
@@ -36,6 +37,7 @@ from phoenix_tui.wiring.settings_board import SettingsBoard
 from phoenix_tui.wiring.start_facts import chosen_sandbox
 from phoenix_tui.wiring.trust_board import TrustBoard, settings_notices
 from tools.contract import Enforcement, SandboxMode
+from tools.files.protected import linked_from_home
 from tools.known_secrets import SecretFields
 from tools.process.link import ZygoteLink
 from tools.process.zygote.tree import send, start_ticks
@@ -160,7 +162,7 @@ class ServiceOpener(SecretFields, Struct, eq=False):
             warning=await self._warning(backend),
             kept=not (setup.ephemeral or backend.engine.warning),
         )
-        self._warming = asyncio.create_task(_settle(backend))
+        self._warming = asyncio.create_task(_settle(backend, setup.cwd))
         self._indexing = asyncio.create_task(index_older(backend.library))
         days = setup.settings.number("retention_days")
         self._expiring = asyncio.create_task(remove_expired(backend.library, days))
@@ -237,11 +239,12 @@ async def _watch_for_update(setup: Setup, environment: Mapping[str, str], engine
     await watch_for_update(setup, environment, engine)
 
 
-async def _settle(backend: Backend) -> None:
+async def _settle(backend: Backend, folder: Path) -> None:
     """Load the code for a first turn, a thread at a time; that for an early prompt comes first."""
     await load("engine.providers.http")
     await asyncio.sleep(LET_PASS)
     await asyncio.to_thread(_warm)
+    await asyncio.to_thread(linked_from_home, folder, Path.home())  # the first edit would wait for it
     await asyncio.sleep(LET_PASS)
     gc.collect()
     gc.freeze()

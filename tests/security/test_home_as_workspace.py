@@ -11,9 +11,11 @@ from engine.permissions.policy import Ask, Limits, decide
 from engine.records import PermissionMode
 from phoenix_tui.cli.setup import wide_folder
 from tests.support.sandboxes import home, sandbox
+from tests.support.waiting import PATIENCE
 from tools.contract import Enforcement, SandboxMode, ToolClass, ToolRequest, ToolSpec
 from tools.files import protected
-from tools.files.protected import folders_cut_short, linked_from_home
+from tools.files.protected import linked_from_home
+from tools.process import sandbox as sandbox_layout
 
 EDIT = ToolSpec("write_file", "", {}, ToolClass.EDIT)
 
@@ -38,7 +40,7 @@ def dotfiles(tmp_path: Path) -> tuple[Path, Path]:
 
 def test_links_of_settings_are_found_whatever_their_names(dotfiles: tuple[Path, Path]) -> None:
     place, work = dotfiles
-    found = linked_from_home(work, place)
+    found = linked_from_home(work, place) or {}
     assert sorted(str(path.relative_to(work)) for path in found) == ["later", "nvim", "run", "tool.conf", "zshrc"]
     assert linked_from_home(work / "src", place) == {}
     assert linked_from_home(work, place / "missing") == {}
@@ -69,25 +71,41 @@ def test_links_in_caches_in_the_workspace_and_in_plain_folders_do_not_count(tmp_
     assert linked_from_home(work, place) == {}
 
 
-def test_a_hidden_folder_full_of_data_hides_no_link_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protected, "MOST_IN_ONE", 20)
-    place, work = tmp_path.resolve() / "home", tmp_path.resolve() / "work"
-    for n in range(30):
-        (place / f".a/{n}/{n}").mkdir(parents=True)
-    (place / ".z/one/two").mkdir(parents=True)
-    (place / ".z/one/two/link").symlink_to(work / "a")
-    assert linked_from_home(work, place) == {work / "a": place / ".z/one/two/link"}
-    assert folders_cut_short(place) == [".a"]
-
-
-def test_a_look_at_a_home_folder_that_runs_out_of_entries_names_what_it_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("bound", "most"), [("MOST_IN_ONE", 20), ("MOST_ENTRIES", 9), ("LONGEST_LOOK", -1.0), ("DEEPEST", 2)]
+)
+def test_no_bound_of_the_look_at_a_home_folder_hides_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, most: float
 ) -> None:
-    for name in (".a/b", ".c/d", ".e"):
-        (tmp_path / name).mkdir(parents=True)
-    assert folders_cut_short(tmp_path) == []
-    monkeypatch.setattr(protected, "MOST_ENTRIES", 9)
-    assert folders_cut_short(tmp_path) == [".a", ".c"]
+    place, work = tmp_path.resolve() / "home", tmp_path.resolve() / "work"
+    for name in (*(f".a/{n}/{n}" for n in range(30)), ".z/one/two/three/four/five/six/seven/eight", ".cache/x"):
+        (place / name).mkdir(parents=True)
+        (place / name / "link").symlink_to(work / name.replace("/", "-"))
+    monkeypatch.setattr(protected, bound, most)
+    found = linked_from_home(work, place, PATIENCE)
+    assert found is not None
+    assert found[work / ".z-one-two-three-four-five-six-seven-eight"].name == "link"
+    assert len(found) == 31
+
+
+async def test_while_a_large_home_folder_is_looked_at_edits_ask_and_commands_write_nothing(
+    dotfiles: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, work = dotfiles
+    monkeypatch.setattr(protected, "DEEPEST", 1)
+    monkeypatch.setattr(protected, "_whole_looks", dict[str, object]())
+    monkeypatch.setattr(protected._WholeLook, "_look", lambda _: None)
+    monkeypatch.setattr(sandbox_layout, "HOME_PATIENCE", 0.01)
+    limits = Limits(PermissionMode.AUTO, SandboxMode.WORKSPACE, enforcement=Enforcement.FULL)
+    decision = decide(EDIT, ToolRequest("notes", (work / "notes",)), limits, PathPlace(work, home=place), {})
+    assert isinstance(decision, Ask)
+    assert "still being looked at" in decision.reason
+    with home(place):
+        async with sandbox(work) as box:
+            await box.sh("echo bad >> notes; echo bad > new; mkdir sub")
+    assert (work / "notes").read_text() == "x\n"
+    assert not (work / "new").exists()
+    assert not (work / "sub").exists()
 
 
 @pytest.mark.parametrize("name", ["zshrc", "nvim/init.lua", "nvim/new.lua", "run", "later"])

@@ -13,8 +13,10 @@ from engine.permissions.rules import KeptRule
 from engine.permissions.shell_programs import MOST_WORDS, programs_in_code
 from engine.permissions.unreadable import DeniedFiles
 from tests.support.git_repositories import empty_repository
+from tests.support.sandboxes import sandbox
 from tools.contract import PathOrder
 from tools.process import git_control, programs
+from tools.process import sandbox as sandbox_layout
 from tools.process.private_home import key_places
 
 
@@ -63,3 +65,35 @@ def test_a_key_is_found_among_any_number_of_files(tmp_path: Path) -> None:
     for name in (".env", "secrets.json", "id_ed25519"):
         (tmp_path / name).touch()
     assert {path.name for path in key_places({}, tmp_path.resolve())} == {".env", "secrets.json", "id_ed25519"}
+
+
+@pytest.mark.parametrize("bound", ["MOST_READ", "MOST_INCLUDES"])
+async def test_beside_a_configuration_too_large_to_be_looked_at_a_command_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    work = empty_repository(tmp_path)
+    with (work / ".git/config").open("a", encoding="ascii") as file:
+        file.write(f"# {'x' * 1_000}\n[include]\n\tpath = ../one\n")
+    (work / "one").write_text("[include]\n\tpath = two\n", "ascii")
+    (work / "two").write_text("[include]\n\tpath = one\n[core]\n\thooksPath = .hooks\n", "ascii")
+    assert work / ".hooks" in {one.path for one in git_control.git_control(work).guarded}
+    monkeypatch.setattr(git_control, bound, 1)
+    async with sandbox(work) as box:
+        result = await box.sh("mkdir .hooks; echo bad > new; cat one")
+    assert not (work / "new").exists()
+    assert not (work / ".hooks").exists()
+    assert result.endswith("[include]\n\tpath = two\n")
+
+
+async def test_of_many_repositories_below_a_workspace_each_is_kept_somehow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("a/one", "b/two", "c/three", "d/four")
+    for name in names:
+        empty_repository(tmp_path / name)
+    monkeypatch.setattr(sandbox_layout, "MOST_NESTED", 1)
+    monkeypatch.setattr(sandbox_layout, "MOST_CLOSED", 1)
+    async with sandbox(tmp_path) as box:
+        await box.sh(f"for f in {' '.join(names)}; do cd {tmp_path}/$f; touch .git/config .git/x new; done")
+    made = ({path.name for path in (tmp_path / name).rglob("*")} & {"config", "x", "new"} for name in names)
+    assert sorted(map(sorted, made)) == [[], [], ["new"], ["new", "x"]]

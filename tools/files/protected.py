@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Sequence
+from contextlib import suppress
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Final
@@ -20,9 +23,11 @@ MOST_ENTRIES: Final = 40_000
 MOST_IN_ONE: Final = 4_000
 """Entries of one hidden folder, or of one in `.config` or `.local`: a larger one holds data, and delays no other."""
 LONGEST_LOOK: Final = 1.0
-"""Seconds after which a look is cut."""
+"""Seconds after which the rest is left to a thread."""
 DEEPEST: Final = 7
 """Folders on top of each other below the home folder."""
+STALE: Final = 300.0
+"""Seconds for which a look at all of a home folder holds: commands make no links there, and a person seldom does."""
 JUST_NOW: Final = 100_000_000
 """Nanoseconds: a folder that changed so shortly before it was read may change again within one tick of its clock."""
 _FIRST: Final = (".config", ".local", ".ssh", ".cargo", "bin")
@@ -44,58 +49,99 @@ _known: Final[dict[str, _Folder]] = {}
 """Folders by path, read again only where their change time has moved."""
 
 
-def linked_from_home(workspace: Path, home: Path) -> dict[Path, Path]:
+def linked_from_home(workspace: Path, home: Path, patience: float = 0.0) -> dict[Path, Path] | None:
     """The links of a home folder that lead into a resolved `workspace`, by their resolved targets.
 
     Every link counts that begins with a dot at the home folder's top, or lies below a hidden folder or `bin`, whatever
-    its name: what reads it is not known. A link to the workspace itself makes nothing in it start. Reads the disk, some
-    milliseconds.
+    its name: what reads it is not known. A link to the workspace itself makes nothing in it start. None where the first
+    look at a large home folder takes longer than `patience` seconds. Reads the disk, some milliseconds.
     """
     top, root = os.path.realpath(home), f"{workspace}/"
+    links, is_whole = _upper_links(top, str(workspace))
+    if not is_whole:
+        deeper = _whole_looks.setdefault(top, _WholeLook(top)).links(patience)
+        if deeper is None:
+            return None
+        links += (link for link in deeper if not link.startswith(root))
     found: dict[Path, Path] = {}
-    for link in _links(top, str(workspace), set()):
+    for link in links:
         target = os.path.realpath(link)
         if target.startswith(root):
             found.setdefault(Path(target), Path(link))
     return found
 
 
-def folders_cut_short(home: Path) -> list[str]:
-    """Folders of the home folder that hold more than is looked at, by their names; links deep in them are not known."""
-    cut: set[str] = set()
-    deque(_links(os.path.realpath(home), None, cut), maxlen=0)
-    return sorted(cut)
+def _upper_links(home: str, workspace: str) -> tuple[list[str], bool]:
+    """Links level by level within bounds, and whether these are all.
 
-
-def _links(home: str, workspace: str | None, cut: set[str]) -> Iterator[str]:
-    """Links level by level; those of the upper levels come first, so a look misses the deepest of folders `cut` short.
-
-    With the home folder in the workspace only the folders that are looked at first count: every link leads into it.
+    With the home folder in the workspace the folders that are looked at first are all: every link leads into it.
     """
     end, left = time.monotonic() + LONGEST_LOOK, MOST_ENTRIES
     top = _read(home)
-    yield from (f"{home}/{name}" for name in top.links if name.startswith("."))
-    is_inside = workspace is not None and f"{home}/".startswith(f"{workspace}/")
-    others = (one for one in top.folders if one.startswith(".") and not is_inside and one not in _FIRST)
-    waiting = deque((f"{home}/{name}", 1, name) for name in (*_FIRST, *others) if not _is_passed(name))
+    links = [f"{home}/{name}" for name in top.links if name.startswith(".")]
+    is_inside = f"{home}/".startswith(f"{workspace}/")
+    waiting = deque((f"{home}/{name}", 1, name) for name in _hidden(top.folders) if not is_inside or name in _FIRST)
     seen: dict[str, int] = {}
-    deepest = 3 if is_inside else DEEPEST
+    is_whole, deepest = True, 3 if is_inside else DEEPEST
     while waiting and left > 0 and time.monotonic() < end:
         path, depth, part = waiting.popleft()
         if path == workspace:
             continue
         if seen.get(part, 0) > MOST_IN_ONE:
-            cut.add(part)
+            is_whole = False
             continue
         folder = _read(path)
         seen[part] = seen.get(part, 0) + folder.entries
         left -= folder.entries + 1
-        yield from (f"{path}/{name}" for name in folder.links)
+        links += (f"{path}/{name}" for name in folder.links)
+        inner = [name for name in folder.folders if not _is_passed(name)]
         if depth < deepest:
             splits = depth == 1 and part in _SHARED
-            inner = (name for name in folder.folders if not _is_passed(name))
             waiting += ((f"{path}/{name}", depth + 1, f"{part}/{name}" if splits else part) for name in inner)
-    cut.update(part for _, _, part in waiting)
+        elif inner:
+            is_whole = False
+    return links, is_inside or (is_whole and not waiting)
+
+
+def _hidden(folders: Sequence[str]) -> list[str]:
+    """Folders of a home folder that hold settings and programs, the usual ones first."""
+    others = (name for name in folders if name.startswith(".") and name not in _FIRST and not _is_passed(name))
+    return [*_FIRST, *others]
+
+
+class _WholeLook:
+    """Looks in a thread at all hidden folders of a home folder, where the bounded look leaves some out."""
+
+    def __init__(self, home: str) -> None:
+        self._home = home
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._next = 0.0
+        self._links: tuple[str, ...] = ()
+
+    def links(self, patience: float) -> tuple[str, ...] | None:
+        """The links, as of the newest look; None where the first one takes longer than `patience` seconds."""
+        with self._lock:
+            if time.monotonic() > self._next:
+                self._next = math.inf
+                threading.Thread(target=self._look, daemon=True).start()
+        return self._links if self._ended.wait(patience) else None
+
+    def _look(self) -> None:
+        links, waiting = list[str](), [f"{self._home}/{name}" for name in _hidden(_read(self._home).folders)]
+        while waiting:
+            with suppress(OSError), os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.is_symlink():
+                        links.append(entry.path)
+                    elif entry.is_dir(follow_symlinks=False) and not _is_passed(entry.name):
+                        waiting.append(entry.path)
+        self._links, self._next = tuple(links), time.monotonic() + STALE
+        self._ended.set()
+
+
+_whole_looks: Final[dict[str, _WholeLook]] = {}
+"""One for each home folder, by its path."""
 
 
 def _is_passed(name: str) -> bool:
@@ -408,6 +454,8 @@ def protected_part(path: Path, working_dir: Path, home: Path) -> str:
 def _linked(path: Path, working_dir: Path, home: Path) -> str:
     """The link of the home folder that leads to a path of the working directory, or around it; empty for none."""
     links = linked_from_home(working_dir, home)
+    if links is None:
+        return "what links of your home folder, which is still being looked at, may lead to"
     return next((str(links[one]) for one in (path, *path.parents) if one in links), "")
 
 

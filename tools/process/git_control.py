@@ -34,11 +34,12 @@ COMMON_DIR: Final = "commondir"
 HERE: Final = ".\n"
 MOST_MODULES: Final = 200
 """Submodules, and linked worktrees, that are looked at; of more the whole folder is read-only."""
-MOST_READ: Final = 256 * 1024
-"""Bytes of a configuration that are looked at."""
+MOST_READ: Final = 4 << 20
+"""Bytes of a configuration and its includes that are looked at; of more the working tree is read-only as a whole."""
+MOST_INCLUDES: Final = 100
+"""Files of a configuration that are looked at; of more the working tree is read-only as a whole."""
 BETWEEN: Final = re.compile(r"[\s\"'\\;|&<>()={}!`#,]+")
 """Between the words of a line of shell, roughly: a word too many is no file."""
-DEEPEST_INCLUDE: Final = 4
 NAMED: Final = re.compile(
     r"^[ \t]*(?:\[[^\]\n]*\][ \t]*)?(hookspath|path|attributesfile|excludesfile)\s*=\s*\"?([^\"\n#;]+)", re.I | re.M
 )
@@ -131,22 +132,35 @@ def _of_worktree(folder: Path) -> Iterator[Guarded]:
     yield Guarded(folder / "gitdir", is_file=True, content="")
 
 
-def _named(config: Path, worktree: Path, depth: int = DEEPEST_INCLUDE) -> Iterator[Guarded]:
-    """Files of settings and folders of hooks that a configuration names, those that are missing too, and programs."""
-    content = _first_lines(config, follow=True) if depth else ""
-    yield from _programs(_files_in(content, worktree))
-    for key, named in NAMED.findall(content):
-        with contextlib.suppress(OSError, ValueError, RuntimeError):
-            word = Path(named.strip()).expanduser()
-            is_include = key.lower() == "path"
-            unresolved = (config.parent if is_include else worktree) / word
-            yield from (Guarded(link, is_file=True, is_pointer=True) for link in links_towards(unresolved))
-            path = unresolved.resolve()
-            if path != worktree and not worktree.is_relative_to(path):
-                is_file = key.lower() != "hookspath"
-                yield Guarded(path, is_file=is_file, content="" if is_file else None)
-            if is_include:
-                yield from _named(path, worktree, depth - 1)
+def _named(config: Path, worktree: Path) -> Iterator[Guarded]:
+    """Files of settings and folders of hooks that a configuration names, those that are missing too, and programs.
+
+    The working tree as a whole where the configuration is too large to be looked at.
+    """
+    waiting, seen, left = [config], set[Path](), MOST_READ
+    while waiting:
+        config = waiting.pop()
+        if config in seen:
+            continue
+        seen.add(config)
+        content = _read_text(config, left + 1, follow=True)
+        left -= len(content)
+        if left < 0 or len(seen) > MOST_INCLUDES:
+            yield Guarded(worktree, is_file=False)
+            return
+        yield from _programs(_files_in(content, worktree))
+        for key, named in NAMED.findall(content):
+            with contextlib.suppress(OSError, ValueError, RuntimeError):
+                word = Path(named.strip()).expanduser()
+                is_include = key.lower() == "path"
+                unresolved = (config.parent if is_include else worktree) / word
+                yield from (Guarded(link, is_file=True, is_pointer=True) for link in links_towards(unresolved))
+                path = unresolved.resolve()
+                if path != worktree and not worktree.is_relative_to(path):
+                    is_file = key.lower() != "hookspath"
+                    yield Guarded(path, is_file=is_file, content="" if is_file else None)
+                if is_include:
+                    waiting.append(path)
 
 
 def _files_in(settings: str, worktree: Path) -> list[Path]:
@@ -186,7 +200,7 @@ def _linked(pointer: Path) -> tuple[Path | None, Path | None]:
         common = (own / (first_line(own / COMMON_DIR) or ".")).resolve()
         mutual = Path(back) == pointer and own.parent == common / "worktrees"
         return (own, common) if mutual else (None, None)
-    named = re.search(r"^[ \t]*worktree\s*=\s*\"?([^\"\n]+)", _first_lines(own / "config"), re.M | re.I)
+    named = re.search(r"^[ \t]*worktree\s*=\s*\"?([^\"\n]+)", _read_text(own / "config", MOST_READ), re.M | re.I)
     if named and "modules" in own.parts and (own / named[1].strip()).resolve() == pointer.parent:
         return own, own
     return None, None
@@ -197,8 +211,8 @@ def _target(pointer: Path) -> Path | None:
     return (pointer.parent / target).resolve() if target else None
 
 
-def _first_lines(path: Path, *, follow: bool = False) -> str:
-    return os.fsdecode(read_regular(path, MOST_READ, follow=follow) or b"")
+def _read_text(path: Path, limit: int, *, follow: bool = False) -> str:
+    return os.fsdecode(read_regular(path, limit, follow=follow) or b"")
 
 
 def _modules(folder: Path) -> list[Path]:

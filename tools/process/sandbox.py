@@ -7,7 +7,7 @@ import os
 import pwd
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -38,7 +38,11 @@ from tools.process.zygote import mount_places
 from tools.process.zygote.mount_places import MountPlace
 
 MOST_NESTED: Final = 300
-"""Control paths in sub-folders that are kept as they are; each takes a mount, a repository ten."""
+"""Repositories in sub-folders in which git works; each takes ten mounts."""
+MOST_CLOSED: Final = 1_000
+"""Repositories in sub-folders behind those whose `.git` is read-only as a whole; what holds more is read-only."""
+HOME_PATIENCE: Final = 20.0
+"""Seconds that a command waits for the first look at the home folder's links; after them its workspace is read-only."""
 OWN_PROGRAMS: Final = (Path(__file__).parents[2], Path(sys.prefix), Path(sys.base_prefix))
 """Phoenix and its interpreter, which its helpers are made of."""
 
@@ -162,7 +166,9 @@ class SandboxLayout:
     def finished(self) -> Confinement:
         """The result."""
         ordered = tuple(self._places[path] for path in sorted(self._places, key=lambda path: path.parts))
-        writable = (*self._roots, self.lease.temporary) if self._writes else ()
+        kinds = {root: self._places[root].kind for root in self._roots}
+        roots = (root for root in self._roots if kinds[root] == mount_places.WRITABLE)
+        writable = (*roots, self.lease.temporary) if self._writes else ()
         secret = tuple(dict.fromkeys(self._secret))
         shown = tuple(path.resolve() for path in self._wanted.shown)
         temporary, claimed = self.lease.temporary, tuple(self.claimed)
@@ -243,8 +249,7 @@ class SandboxLayout:
 
     def _guard(self, git: GitControl) -> None:
         """Protect what makes a program outside run something at once: the control part of repositories."""
-        nested = self._around.watch.places(self._workspace)[:MOST_NESTED]
-        inner = [guarded for folder in nested for guarded in git_control(folder).guarded]
+        inner = list(self._nested(self._around.watch.places(self._workspace)))
         unkept = [Guarded(path, is_file=True) for path in self._around.watch.unkept(self._workspace) if path.is_file()]
         for guarded in (*git.guarded, *inner, *self._control(), *unkept):
             self._keep(guarded)
@@ -256,7 +261,20 @@ class SandboxLayout:
             inside = [str(path) for path in walled if any(_inside(path, root) for root in self._roots)]
             self.watched.wall(inside)
 
+    def _nested(self, folders: Sequence[Path]) -> Iterator[Guarded]:
+        """Guards of repositories in sub-folders; the more there are, the larger the folders that are kept whole."""
+        for folder in folders[:MOST_NESTED]:
+            yield from git_control(folder).guarded
+        for folder in folders[MOST_NESTED : MOST_NESTED + MOST_CLOSED]:
+            whole = folder / ".git" if _stands(folder / ".git") else folder
+            yield Guarded(whole, is_file=whole.is_file(), is_pointer=whole.is_symlink())
+            yield from (one for one in git_control(folder).guarded if not _inside(one.path, whole))
+        rest = {folder.relative_to(self._workspace).parts[0] for folder in folders[MOST_NESTED + MOST_CLOSED :]}
+        yield from (Guarded(self._workspace / name, is_file=False) for name in sorted(rest))
+
     def _keep(self, guarded: Guarded) -> None:
+        if guarded.path in self._roots:
+            self._put(mount_places.READ_ONLY, guarded.path)
         if not any(_inside(guarded.path, root) for root in self._roots):
             return
         if guarded.is_held:
@@ -281,9 +299,11 @@ class SandboxLayout:
             yield from (Guarded(path, is_file=True) for path in paths if _stands(path))
         yield from (Guarded(_resolved(path), is_file=True) for path in self._around.protected)
         yield from users_control(self._workspace, self._home, self._around.environment)
-        linked = linked_from_home(self._workspace, self._home)
-        yield from (Guarded(path, is_file=True) for path in linked if path.exists())
         if self.watched is not None:
+            linked = linked_from_home(self._workspace, self._home, HOME_PATIENCE)
+            if linked is None:
+                linked = {self._workspace: self._home}
+            yield from (Guarded(path, is_file=True) for path in linked if path.exists())
             self.watched.awaited = frozenset(str(path) for path in linked if not path.exists())
         if any(root == self._home or _inside(self._home, root) for root in self._roots):
             paths = (self._home / name for name in (*SHELL_FILES, *PHOENIX_FOLDERS))
