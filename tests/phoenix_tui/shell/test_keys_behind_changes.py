@@ -176,7 +176,7 @@ async def test_a_key_that_closes_what_was_just_typed_for_is_not_undone_by_a_late
     open_shell: OpenShell, key: str
 ) -> None:
     async with open_shell() as shell:
-        shell.composer.insert("/trust")  # the message of the change is on its way
+        shell.composer.insert("/trust")  # its message has not arrived yet
         getattr(shell.screen.escape_handler, key)()
         await shell.pilot.pause()
         assert (shell.composer.text, shell.composer.keys.completing) == ("/trust", False)
