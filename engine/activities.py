@@ -93,7 +93,7 @@ class ActivityReporter:
             case ConversationChanged():
                 pass
             case AgentsChanged(agents=views):
-                before, self._agents = self._agents, counted(views)
+                before, self._agents = self._agents, count_agents(views)
                 if before == self._agents:
                     return
             case _:
@@ -111,7 +111,7 @@ class ActivityReporter:
             watcher(activity)
 
 
-def counted(views: Sequence[AgentView]) -> tuple[int, int]:
+def count_agents(views: Sequence[AgentView]) -> tuple[int, int]:
     """Number of sub-agents that work or queue, and number of them whose questions are open."""
     working = [view for view in views if view.outcome is None]
     return len(working), sum(isinstance(view.state, AwaitingApproval) and view.asked > 0.0 for view in working)

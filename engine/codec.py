@@ -50,7 +50,7 @@ def encode_blocks(blocks: Sequence[Block]) -> str:
     return _encode(tuple(blocks))
 
 
-def stored_blocks(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+def restore_blocks(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     """The blocks as they are read again: without NUL, and with lone surrogates replaced (SPEC T-GRD)."""
     try:
         written = msgspec.json.encode(blocks)

@@ -265,7 +265,7 @@ class Conversation:
         session = self._session
         now = session.ports.clock.now()
         await session.ports.store.change(self.id, changes, now)
-        session.set_record(changes.applied_to(session.record, now))
+        session.set_record(changes.apply(session.record, now))
         if changes.draft is not None and session.spending is not None:  # typing paused: Enter may be next
             session.background.start(self._prepare_caps(session.spending))
         if changes.permission_mode is not None or changes.sandbox is not None:

@@ -75,7 +75,7 @@ class Diagnostics(Struct, frozen=True):
     secrets: Callable[[], tuple[str, ...]] = no_secrets
     """Values of the configured keys, which are removed whatever they look like."""
 
-    def replied(
+    def record_reply(
         self,
         request: ModelRequest,
         reply: ModelReply,
@@ -103,7 +103,9 @@ class Diagnostics(Struct, frozen=True):
         if purpose is CallPurpose.REPLY:
             self._replace(LAST, "".join(f"{text}\n" for text in self._encode_messages(request.messages)))
 
-    def failed(self, request: ModelRequest, error: ProviderError, purpose: CallPurpose = CallPurpose.REPLY) -> None:
+    def record_failure(
+        self, request: ModelRequest, error: ProviderError, purpose: CallPurpose = CallPurpose.REPLY
+    ) -> None:
         """Keep a request that failed for another reason than throttling, as `llm_api_error_*.json`."""
         name = f"llm_api_error_{time.strftime('%Y%m%d-%H%M%S')}-{time.monotonic_ns() % 10**6:06d}.json"
         body = {

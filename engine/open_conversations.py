@@ -197,9 +197,9 @@ class OpenConversations:
             await conversation.close(rests=rests, by=by)
             for source in self.ports.extensions:
                 if isinstance(source, ClosingSource):
-                    source.closed(conversation_id)
+                    source.close_conversation(conversation_id)
             if self.ports.edit_checks is not None:
-                self.ports.edit_checks.closed(conversation_id)
+                self.ports.edit_checks.forget_conversation(conversation_id)
             if self.sub_agents is not None and conversation.record.agent is None:
                 await self.sub_agents.leave(conversation, by)
         finally:

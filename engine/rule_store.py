@@ -98,7 +98,7 @@ class RuleStore:
         """Rules that deny or ask in a working directory."""
         return denials_in(self._ports.rules, folder)
 
-    def closed(self, folder: Path) -> Callable[[Path], bool]:
+    def build_denied_test(self, folder: Path) -> Callable[[Path], bool]:
         """Test of a file by its name and by what its links lead to: True where rules deny to read it in `folder`."""
         return closed_to_models(self.denials(folder), folder)
 
@@ -191,12 +191,12 @@ class RuleStore:
         """
         if old.file:
             raise EngineError(OF_FILE.format(file=old.file))
-        new = replace(old, text=self._bound_text(old), project=project)
+        new = replace(old, text=self._bind_text(old), project=project)
         self.put_back(new)
         self.remove(old)
         return new
 
-    def _bound_text(self, old: ActiveRule) -> str:
+    def _bind_text(self, old: ActiveRule) -> str:
         rule = _parse(old.text)
         if rule is None or not old.project or self._class(rule) not in FILE_CLASSES:
             return old.text

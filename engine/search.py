@@ -94,8 +94,8 @@ def parse_search(text: str, *, cwd: Path, now: datetime | None = None) -> Search
 
 def occurrences(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
     """Spans of all words, as first and last + 1 character; overlapping ones are joined."""
-    low = folded(text)
-    spans = sorted(span for word in words for span in _of_one(low, folded(word)))
+    low = fold_case(text)
+    spans = sorted(span for word in words for span in _of_one(low, fold_case(word)))
     joined: list[tuple[int, int]] = []
     for start, end in spans:
         if joined and start < joined[-1][1]:
@@ -105,7 +105,7 @@ def occurrences(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
     return joined
 
 
-def folded(text: str) -> str:
+def fold_case(text: str) -> str:
     """The text without its capitals, letter by letter, as the index sees it too: every place stays where it was."""
     low = text.lower()
     if len(low) != len(text):  # İ alone becomes two

@@ -62,10 +62,10 @@ WIRE: Final = (
     Step("engine/providers/anthropic/client.py", "AnthropicProvider._ask", "_transport.events"),
     Step("engine/providers/anthropic/client.py", "HttpMessagesTransport.events", "post_events"),
     Step("engine/providers/events.py", "post_events", "post_stream"),
-    Step("engine/providers/http.py", "HttpService.post_stream", "_accepted"),
-    Step("engine/providers/http.py", "HttpService._accepted", "transport.ask"),
-    Step("engine/providers/direct_transport.py", "DirectTransport.ask", "_asked"),
-    Step("engine/providers/direct_transport.py", "DirectTransport._asked", "line.send"),
+    Step("engine/providers/http.py", "HttpService.post_stream", "_ask_until_ready"),
+    Step("engine/providers/http.py", "HttpService._ask_until_ready", "transport.ask"),
+    Step("engine/providers/direct_transport.py", "DirectTransport.ask", "_ask_on"),
+    Step("engine/providers/direct_transport.py", "DirectTransport._ask_on", "line.send"),
     Step("engine/providers/direct_transport.py", "HttpConnection.send", "_writer.write"),
 )
 REQUEST: Final = Chain(
@@ -172,7 +172,7 @@ AGENT_END: Final = Chain(
         Step("engine/agents/manager.py", "SubAgents.follow", "_scheduler.follow_state"),
         Step("engine/agents/scheduler.py", "AgentScheduler._settle", "_results.outcome"),
         Step("engine/agents/results.py", "AgentResults.outcome", ""),
-        Step("engine/executor/user_requests.py", "AgentMailbox.ended", "AgentFinished"),
+        Step("engine/executor/user_requests.py", "AgentMailbox.deliver_end", "AgentFinished"),
         *LOOP,
         *WIRE,
     ),

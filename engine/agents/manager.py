@@ -367,7 +367,7 @@ class SubAgents:
         looked_at = any(child is not None and child.agents.watched for child in children)
         return looked_at or self.at_work(parent_id) > 0 or self.results(parent_id) > 0
 
-    async def finished(self, parent_id: str) -> None:
+    async def wait_finished(self, parent_id: str) -> None:
         """Wait until all of them have ended and their parent has their results."""
         while self.at_work(parent_id) or self._results.under_way:
             await self._results.one_more()

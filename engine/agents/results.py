@@ -222,7 +222,7 @@ class AgentResults:
     def wake(self, parent: Conversation) -> None:
         """Let an idle parent read its new results; a busy one reads them before its next request (SPEC UNI-24)."""
         if self._opened.get(parent.id) is parent and isinstance(parent.state, Idle):
-            parent.agents.arrived()
+            parent.agents.begin_turn()
 
     def follow_parent(self, parent: Conversation, update: Update) -> None:
         """Wake a parent for results that waited for the end of its run, or of a summary that its user asked for."""

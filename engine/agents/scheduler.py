@@ -238,7 +238,7 @@ class AgentScheduler:
             now, state = self._conversations.ports.clock.now(), running.conversation.state
             ended = replace(view, outcome=outcome, state=state, ended=now, activity="", waits=False)
             self._board.put(parent.id, ended)
-        told = parent.agents.ended(outcome) if not running.background else None
+        told = parent.agents.deliver_end(outcome) if not running.background else None
         self.start([one for one in self._running.values() if running in one.after])
         if told is not None:
             # Before that it must not resume: a crash would leave its parent a second end.

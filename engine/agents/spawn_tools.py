@@ -146,7 +146,7 @@ class SpawnTask:
 
 def _describe_limits(profiles: Profiles, cwd: Path) -> JsonObject:
     return {
-        "profile": {"type": "string", "description": _describe_kinds(profiles.added(cwd))},
+        "profile": {"type": "string", "description": _describe_kinds(profiles.list_added(cwd))},
         "max_turns": {"type": "integer", "description": "Model calls it may use; 0 or absent: its profile's number."},
         "timeout": {"type": "number", "description": "Seconds it may take; 0 or absent: its profile's number."},
     }

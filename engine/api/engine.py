@@ -70,7 +70,7 @@ class LibraryApi(Protocol):
         """The traces of their runs."""
         ...
 
-    async def changed_externally(self) -> bool:
+    async def has_changed_externally(self) -> bool:
         """True when another process has written since the last call. Raises StorageError."""
         ...
 
@@ -112,7 +112,7 @@ class RewindApi(Protocol):
         """Points to go back to, newest first."""
         ...
 
-    async def changed(self, record: ConversationRecord) -> Changed:
+    async def read_changes(self, record: ConversationRecord) -> Changed:
         """Changes of the conversation to its folder until now."""
         ...
 
@@ -162,7 +162,7 @@ class RulesApi(Protocol):
         """Unreadable parts of the stored rules; empty if none."""
         ...
 
-    def closed(self, folder: Path) -> Callable[[Path], bool]:
+    def build_denied_test(self, folder: Path) -> Callable[[Path], bool]:
         """Test of a file: True where rules deny to read it in `folder`."""
         ...
 
@@ -371,6 +371,6 @@ class TasksApi(Protocol):
         """Switch tracking of one conversation on or off, whatever the setting says; off leaves waiting messages out."""
         ...
 
-    async def untasked(self, conversation_id: str) -> tuple[int, ...]:
+    async def find_untasked(self, conversation_id: str) -> tuple[int, ...]:
         """Seqs of the messages that belong to no task, ascending; notices are left out."""
         ...

@@ -55,7 +55,7 @@ def words_length(blocks: Iterable[Block]) -> int:
     return sum(len(block.text) for block in blocks if isinstance(block, TextBlock) and not block.attached)
 
 
-def capped(message: StoredMessage) -> StoredMessage:
+def cap_message(message: StoredMessage) -> StoredMessage:
     """The message as a model is sent it: of a person's words the first `MOST` characters, and a notice behind them."""
     if message.origin is not Origin.HUMAN or (total := words_length(message.blocks)) <= MOST:
         return message
@@ -125,13 +125,13 @@ CUT_OFF = "[Your reply broke off here: the call failed. Unless told otherwise, c
 """Message behind an incomplete reply, so that replies are never adjacent and requests only grow."""
 
 
-def spoken(messages: Iterable[StoredMessage]) -> list[ModelMessage]:
+def build_messages(messages: Iterable[StoredMessage]) -> list[ModelMessage]:
     """Messages without notices; an incomplete reply is followed by a message that says so."""
     said: list[ModelMessage] = []
     for message in messages:
         if message.role is Role.SYSTEM or message.silent:
             continue
-        said.append(ModelMessage(message.role, _in_their_role(capped(message))))
+        said.append(ModelMessage(message.role, _in_their_role(cap_message(message))))
         if message.cut:
             said.append(ModelMessage(Role.USER, (TextBlock(CUT_OFF),)))
     return said
@@ -160,7 +160,7 @@ def _words(block: Block) -> str:
             assert_never(block)
 
 
-def unfinished(partial: Sequence[Block]) -> list[ModelMessage]:
+def build_partial_reply(partial: Sequence[Block]) -> list[ModelMessage]:
     """The reply that is being continued, if there is one."""
     return [ModelMessage(Role.ASSISTANT, tuple(partial))] if partial else []
 
@@ -168,7 +168,7 @@ def unfinished(partial: Sequence[Block]) -> list[ModelMessage]:
 def settle(messages: list[ModelMessage], summary: str = "") -> list[ModelMessage]:
     """The valid chain of these messages, from the first one on."""
     begun = [*_summary_pair(summary, messages), *messages] if summary else messages
-    return _answer_tools(_merge_roles(_settled(begun)))
+    return _answer_tools(_merge_roles(_match_answers(begun)))
 
 
 def go_on(messages: list[ModelMessage], used: set[str]) -> list[ModelMessage]:
@@ -197,7 +197,7 @@ def _summary_pair(summary: str, following: Sequence[ModelMessage]) -> list[Model
     return pair
 
 
-def _settled(messages: list[ModelMessage]) -> list[ModelMessage]:
+def _match_answers(messages: list[ModelMessage]) -> list[ModelMessage]:
     """Begin with the user and keep only matching answers; cutting at one end may free a part at the other."""
     while True:
         first = next((index for index, message in enumerate(messages) if message.role is Role.USER), len(messages))
@@ -311,7 +311,7 @@ class TurnStarts:
         return self._starts[-turns] if len(self._starts) > turns else 0
 
 
-def limited(rows: Sequence[StoredMessage], turns: int) -> Sequence[StoredMessage]:
+def select_newest_turns(rows: Sequence[StoredMessage], turns: int) -> Sequence[StoredMessage]:
     """The rows of the newest `turns` turns; all of them for no limit."""
     first = TurnStarts().first_kept(rows, turns)
     return rows[first:] if first else rows
@@ -364,7 +364,9 @@ class GrowingView:
         if start != self._start or not self._goes_on(rows, view):
             self._begin(view, start)
         self._settle(rows, view)
-        rest = self._chain([*self._said(rows, self._taken, len(rows), view), *unfinished(partial)], view, self._used)
+        rest = self._chain(
+            [*self._build(rows, self._taken, len(rows), view), *build_partial_reply(partial)], view, self._used
+        )
         return (*self._settled, *finish(rest, transient))
 
     def _begin(self, view: ContextView, start: int) -> None:
@@ -380,15 +382,15 @@ class GrowingView:
     def _settle(self, rows: Sequence[StoredMessage], view: ContextView) -> None:
         """Take the rows up to the last reply that follows the user."""
         cut = _last_reply(rows, self._taken)
-        said = self._said(rows, self._taken, cut, view)
+        said = self._build(rows, self._taken, cut, view)
         chain = self._chain(said, view, self._used) if said else []
         if chain and chain[-1].role is Role.USER:
             self._settled += map(in_order, chain)
             self._used |= {b.id for message in said for b in message.blocks if isinstance(b, ToolUseBlock)}
             self._taken, self._last = cut, rows[cut - 1]
 
-    def _said(self, rows: Sequence[StoredMessage], start: int, end: int, view: ContextView) -> list[ModelMessage]:
-        return spoken(apply(rows[start:end], view.omitted))
+    def _build(self, rows: Sequence[StoredMessage], start: int, end: int, view: ContextView) -> list[ModelMessage]:
+        return build_messages(apply(rows[start:end], view.omitted))
 
     def _chain(self, said: list[ModelMessage], view: ContextView, used: set[str]) -> list[ModelMessage]:
         return go_on(said, set(used)) if self._taken > self._start else settle(said, view.summary)

@@ -80,15 +80,15 @@ def summary_by_rules(rows: Sequence[StoredMessage], earlier: str) -> str:
     parts = [
         "Made by rules, without a model.",
         f"The last answer was:\n{_ends(last, LONGEST_PART)}" if last else "",
-        _listed("Files", list(files)),
-        _listed("Commands", commands),
-        _listed("What failed", failures),
+        _format_section("Files", list(files)),
+        _format_section("Commands", commands),
+        _format_section("What failed", failures),
         f"Before that:\n{_ends(earlier, LONGEST_PART)}" if earlier else "",
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def _listed(heading: str, entries: Sequence[str]) -> str:
+def _format_section(heading: str, entries: Sequence[str]) -> str:
     lines = [f"- {_ends(entry, 200)}" for entry in entries[-LISTED:] if entry]
     return "\n".join([f"{heading}:", *lines]) if lines else ""
 

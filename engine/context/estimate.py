@@ -42,14 +42,14 @@ def text_tokens(text: str) -> int:
     """Tokens of a text; at least one where there is any."""
     size = len(text)
     if size <= SAMPLED:
-        return max(round(_weighed(text)), bool(text))
+        return max(round(_weigh(text)), bool(text))
     piece = SAMPLED // 8
     step = (size - piece) / 7
     sample = [text[int(number * step) : int(number * step) + piece] for number in range(8)]
-    return round(sum(map(_weighed, sample)) * size / SAMPLED)
+    return round(sum(map(_weigh, sample)) * size / SAMPLED)
 
 
-def _weighed(text: str) -> float:
+def _weigh(text: str) -> float:
     total = sum(len(pattern.findall(text)) * weight for pattern, weight in _PIECES)
     if text.isascii():
         return total

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.context import omissions
-from engine.context.assemble import SUMMARY, UNDERSTOOD, capped, limited
+from engine.context.assemble import SUMMARY, UNDERSTOOD, cap_message, select_newest_turns
 from engine.context.estimate import block_tokens, text_tokens, tools_tokens
 from engine.context.prompt import PromptFacts, PromptSection, dynamic_section, plans, sections
 from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
@@ -95,9 +95,11 @@ def measure(facts: PromptFacts, rows: Sequence[StoredMessage], view: ContextView
     shares[Filling.TOOLS] = tools_tokens(facts.tools)
     if view.summary:
         shares[Filling.SUMMARY] = text_tokens(SUMMARY + view.summary) + text_tokens(UNDERSTOOD)
-    seen = [row for row in limited(rows, facts.history_turns) if row.role is not Role.SYSTEM and not row.silent]
+    seen = [
+        row for row in select_newest_turns(rows, facts.history_turns) if row.role is not Role.SYSTEM and not row.silent
+    ]
     kinds = {(each.seq, each.block, each.part): each.kind for each in view.omitted}
-    shown = omissions.apply(list(map(capped, seen)), view.omitted)
+    shown = omissions.apply(list(map(cap_message, seen)), view.omitted)
     parts = [each for pair in zip(seen, shown, strict=True) for each in _parts(*pair, kinds)]
     labels = _labels(seen)
     for each in parts:
@@ -107,7 +109,7 @@ def measure(facts: PromptFacts, rows: Sequence[StoredMessage], view: ContextView
     return Measured(tuple(shares.items()), named, len(seen), prompt)
 
 
-def scaled(measured: Measured, total: int) -> Measured:
+def scale(measured: Measured, total: int) -> Measured:
     """The same with every guess scaled so that they add up to `total`, the provider's own count."""
     guessed = measured.total
     if not guessed or not total:
@@ -119,11 +121,11 @@ def scaled(measured: Measured, total: int) -> Measured:
     parts = tuple(
         replace(part, tokens=round(part.tokens * factor), whole=round(part.whole * factor)) for part in measured.parts
     )
-    prompt = tuple(_fitted(measured.prompt, shares))
+    prompt = tuple(_fit_sections(measured.prompt, shares))
     return Measured(tuple(shares.items()), parts, measured.messages, prompt)
 
 
-def _fitted(prompt: Sequence[MeasuredSection], shares: Mapping[Filling, int]) -> Iterator[MeasuredSection]:
+def _fit_sections(prompt: Sequence[MeasuredSection], shares: Mapping[Filling, int]) -> Iterator[MeasuredSection]:
     """The same sections with tokens that add up to the shares: what rounding leaves goes to the next section."""
     guessed = {filling: sum(part.tokens for part in prompt if part.filling is filling) for filling in shares}
     seen, given = dict.fromkeys(shares, 0), dict.fromkeys(shares, 0)
@@ -180,14 +182,14 @@ def _beginning(block: Block) -> str:
         case ImageBlock(width=width, height=height):
             return f"{width}×{height}"
         case ToolUseBlock(name=name, input_json=arguments):
-            return f"{name} {said(arguments)}"
+            return f"{name} {describe_arguments(arguments)}"
         case ToolResultBlock(content=content):
             return next((part.text[:LABEL] for part in content if isinstance(part, TextBlock)), "")
         case _:
             assert_never(block)
 
 
-def said(input_json: str) -> str:
+def describe_arguments(input_json: str) -> str:
     """The arguments of a call as people would say them: their values, without names and brackets."""
     try:
         values = msgspec.json.decode(input_json, type=dict[str, object])
@@ -212,7 +214,7 @@ def _words(value: object) -> str:
 def _labels(rows: Sequence[StoredMessage]) -> dict[tuple[int, int], str]:
     """Label of each tool result: the tool and arguments of its call."""
     asked = {
-        block.id: f"{block.name} {said(block.input_json)}"
+        block.id: f"{block.name} {describe_arguments(block.input_json)}"
         for row in rows
         for block in row.blocks
         if isinstance(block, ToolUseBlock)

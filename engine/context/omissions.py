@@ -81,7 +81,7 @@ def apply(rows: Iterable[StoredMessage], omitted: Sequence[Omission]) -> list[St
     return [replace(row, blocks=_without(row.blocks, by_seq[row.seq])) if row.seq in by_seq else row for row in rows]
 
 
-def chosen_by_user(omitted: Iterable[Omission]) -> list[Omission]:
+def select_user_omissions(omitted: Iterable[Omission]) -> list[Omission]:
     """The omissions that hold for a summary too."""
     return [each for each in omitted if not each.by_rule]
 
@@ -116,8 +116,8 @@ def prune(
         return ()
     sizes = old_results(rows)
     chosen = {place: OmissionKind.SHORTENED for place, size in sizes.items() if size > LONG_RESULT}
-    saved = sum(sizes[place] - _shortened_length(sizes[place]) for place in chosen) // CHARACTERS_PER_TOKEN
-    left = {place: _shortened_length(size) if place in chosen else size for place, size in sizes.items()}
+    saved = sum(sizes[place] - _find_shortened_length(sizes[place]) for place in chosen) // CHARACTERS_PER_TOKEN
+    left = {place: _find_shortened_length(size) if place in chosen else size for place, size in sizes.items()}
     if sum(left.values()) >= rule.worth_clearing and (tokens - saved) / window >= rule.clear_from:
         for place, size in left.items():
             if (tokens - saved) / window < (clear_to or rule.clear_from):
@@ -129,13 +129,13 @@ def prune(
     return _as_omissions(chosen, by_rule=True)
 
 
-def saved_by(rows: Sequence[StoredMessage], chosen: Iterable[Omission]) -> int:
+def estimate_savings(rows: Sequence[StoredMessage], chosen: Iterable[Omission]) -> int:
     """Estimated tokens that shortening and clearing these results saves."""
     sizes = old_results(rows)
     saved = 0
     for each in chosen:
         size = sizes.get((each.seq, each.block), 0)
-        left = _shortened_length(size) if each.kind is OmissionKind.SHORTENED else min(size, len(CLEARED))
+        left = _find_shortened_length(size) if each.kind is OmissionKind.SHORTENED else min(size, len(CLEARED))
         saved += size - left
     return saved // CHARACTERS_PER_TOKEN
 
@@ -199,13 +199,13 @@ def images(rows: Iterable[StoredMessage]) -> tuple[Omission, ...]:
     return tuple(found)
 
 
-def joined(before: Sequence[Omission], more: Iterable[Omission]) -> tuple[Omission, ...]:
+def join_omissions(before: Sequence[Omission], more: Iterable[Omission]) -> tuple[Omission, ...]:
     """Join two sets of omissions; where the same part is named again the later kind counts."""
     by_part = {(each.seq, each.block, each.part): each for each in (*before, *more)}
     return tuple(sorted(by_part.values(), key=lambda each: (each.seq, each.block, each.part)))
 
 
-def shortened(text: str) -> str:
+def shorten_result(text: str) -> str:
     """Keep both ends of a long text (SPEC T-PRN 3)."""
     return text if len(text) <= LONG_RESULT else f"{text[:KEPT_END]}\n...\n{text[-KEPT_END:]}"
 
@@ -218,7 +218,7 @@ def _length(result: ToolResultBlock) -> int:
     return sum(len(part.text) for part in result.content if isinstance(part, TextBlock))
 
 
-def _shortened_length(size: int) -> int:
+def _find_shortened_length(size: int) -> int:
     return len("\n...\n") + 2 * KEPT_END if size > LONG_RESULT else size
 
 
@@ -226,11 +226,11 @@ def _without(blocks: tuple[Block, ...], omitted: Sequence[Omission]) -> tuple[Bl
     changed = list(blocks)
     for each in sorted(omitted, key=lambda each: each.kind is not OmissionKind.IMAGE):  # indexes shift with the rest
         if 0 <= each.block < len(changed):
-            changed[each.block] = _changed(changed[each.block], each)
+            changed[each.block] = _apply_omission(changed[each.block], each)
     return tuple(changed)
 
 
-def _changed(block: Block, omission: Omission) -> Block:
+def _apply_omission(block: Block, omission: Omission) -> Block:
     match omission.kind, block:
         case OmissionKind.IMAGE, ImageBlock():
             return TextBlock(REMOVED_IMAGE)
@@ -244,7 +244,7 @@ def _changed(block: Block, omission: Omission) -> Block:
             return replace(block, content=(TextBlock(CLEARED), *_images_of(content)))
         case OmissionKind.SHORTENED, ToolResultBlock(content=content):
             whole = text_in(content, "\n")
-            return replace(block, content=(TextBlock(shortened(whole)), *_images_of(content)))
+            return replace(block, content=(TextBlock(shorten_result(whole)), *_images_of(content)))
         case _:
             return block
 

@@ -60,7 +60,7 @@ def section(
     return (PromptSection(name, text, origin, modes, is_instructions),) if body else ()
 
 
-def tagged(tag: str, body: str) -> str:
+def wrap_in_tags(tag: str, body: str) -> str:
     """A body between the tags `tag`, which it cannot close itself; empty without a body."""
     body = body.strip().replace(f"</{tag}", f"< /{tag}")
     return f"<{tag}>\n{body}\n</{tag}>" if body else ""
@@ -285,7 +285,7 @@ def _file_section(file: PromptFile, name: str, modes: frozenset[PromptMode], pre
     origin = reveal_name(str(file.path))  # a line break in a name would forge a line of the prompt
     if file.imported_by:
         origin += f"{IMPORTED}{reveal_name(str(file.imported_by))}"
-    body = tagged("file", file.text)
+    body = wrap_in_tags("file", file.text)
     text = "\n".join(filter(None, (f"# {name} ({origin})", preamble, body)))
     return PromptSection(name, text, origin, modes, is_instructions=True)
 

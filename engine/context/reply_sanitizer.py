@@ -22,7 +22,7 @@ CodeSpan: TypeAlias = tuple[int, int, str]
 """Start, end and kind of code."""
 
 
-def masked(text: str) -> str:
+def mask_code(text: str) -> str:
     """A text of the same length in which every character of code is `FENCED` or `INLINE`; linear in its length."""
     if "`" not in text and "~~~" not in text:
         return text
@@ -137,7 +137,7 @@ def sanitize(text: str) -> Sanitized:
 
 
 def _one_pass(text: str, removed: Counter[str]) -> str:
-    draft = MaskedText(text, masked(text))
+    draft = MaskedText(text, mask_code(text))
     for name, step in STEPS.items():
         ranges = step(draft)
         if ranges:
@@ -238,7 +238,7 @@ def _echoes(draft: MaskedText) -> Sequence[Range]:
     return found
 
 
-def _repeated_blocks(draft: MaskedText) -> Sequence[Range]:
+def _find_repeated_blocks(draft: MaskedText) -> Sequence[Range]:
     """Paragraphs equal to the one before; one with code stays."""
     found: list[Range] = []
     place, before, joint = 0, "", 0
@@ -272,7 +272,7 @@ STEPS: Final[dict[str, Callable[[MaskedText], Sequence[Range]]]] = {
     "thoughts": _thoughts,
     "final tags": _final_tags,
     "echoed system messages": _echoes,
-    "repeated blocks": _repeated_blocks,
+    "repeated blocks": _find_repeated_blocks,
     "leading blank lines": _leading_blank_lines,
     "edges": _edges,
 }

@@ -83,7 +83,7 @@ def question(profiles: Sequence[Profile], rows: Sequence[StoredMessage], summary
     return _INSTRUCTION % (MOST_TASKS, listed), "\n\n".join(parts)
 
 
-def decided(text: str, profiles: Sequence[Profile]) -> Route:
+def parse_decision(text: str, profiles: Sequence[Profile]) -> Route:
     """Parse a model's answer; for an invalid or incomplete one the main model answers alone."""
     try:
         return _route(_decision(text), {profile.name for profile in profiles})

@@ -51,16 +51,16 @@ class Pacing:
         self._session = session
         self._call = call
 
-    def told(self, limits: LimitsTold) -> None:
+    def note_limits(self, limits: LimitsTold) -> None:
         """The head of the answer is there."""
         session = self._session
-        session.governor.told(self._call.model, limits.limits, session.ports.clock.monotonic())
+        session.governor.note_limits(self._call.model, limits.limits, session.ports.clock.monotonic())
 
-    def answered(self, usage: Usage) -> None:
+    def note_usage(self, usage: Usage) -> None:
         """The answer is whole."""
         session = self._session
-        session.governor.succeeded(self._call.model)
-        session.governor.answered(self._call, usage, session.ports.clock.monotonic())
+        session.governor.note_success(self._call.model)
+        session.governor.note_usage(self._call, usage, session.ports.clock.monotonic())
 
 
 @asynccontextmanager
@@ -80,7 +80,7 @@ async def pace_call(
     `known` has the tokens of the messages of the request before.
     """
     governor, clock, model = session.governor, session.ports.clock, f"{provider.name}/{request.model}"
-    governor.configured(model, provider.describe(request.model).limits)
+    governor.set_limits(model, provider.describe(request.model).limits)
     call = governor.enter(model, request_tokens(request, known), cached, clock.monotonic(), is_retry=is_retry)
     refused = False
     try:
@@ -89,9 +89,9 @@ async def pace_call(
         yield Pacing(session, call)
     except ProviderError as error:
         refused = error.kind in THROTTLED
-        governor.told(model, error.limits, clock.monotonic(), by_refusal=True)
+        governor.note_limits(model, error.limits, clock.monotonic(), by_refusal=True)
         if refused:
-            governor.throttled(model, error.retry_after, clock.monotonic())
+            governor.note_throttling(model, error.retry_after, clock.monotonic())
         raise
     finally:
         governor.leave(call, clock.monotonic(), refused=refused)
@@ -124,7 +124,7 @@ def note_reply(
     """Keep a reply."""
     diagnostics = session.settings.diagnostics
     if diagnostics is not None:
-        session.background.start(asyncio.to_thread(diagnostics.replied, request, reply, duration_ms, purpose))
+        session.background.start(asyncio.to_thread(diagnostics.record_reply, request, reply, duration_ms, purpose))
 
 
 def note_failure(
@@ -133,7 +133,7 @@ def note_failure(
     """Keep a failed request, unless it was refused for its rate."""
     diagnostics = session.settings.diagnostics
     if diagnostics is not None and error.kind not in THROTTLED:
-        session.background.start(asyncio.to_thread(diagnostics.failed, request, error, purpose))
+        session.background.start(asyncio.to_thread(diagnostics.record_failure, request, error, purpose))
 
 
 @contextmanager
@@ -144,11 +144,11 @@ def diagnose_call(
     clock = session.ports.clock
     started = clock.monotonic()
 
-    def replied(reply: ModelReply) -> None:
+    def note(reply: ModelReply) -> None:
         note_reply(session, request, reply, int((clock.monotonic() - started) * 1000), purpose)
 
     try:
-        yield replied
+        yield note
     except ProviderError as error:
         note_failure(session, request, error, purpose)
         raise
@@ -295,7 +295,7 @@ async def ask_aside(
                 reply = await reply_of(provider, request, call, pacing)
                 cost = await cost_of(session, model, reply)
                 record_reply(session, call, reply, cost)
-            pacing.answered(reply.usage)
+            pacing.note_usage(reply.usage)
         diagnosed(reply)
     return reply, cost
 
@@ -320,7 +320,7 @@ async def reply_of(provider: Provider, request: ModelRequest, call: OpenCall, pa
                 case UsageTold(usage, cost_usd):
                     call.usage, call.cost_usd = usage, cost_usd
                 case LimitsTold():
-                    pacing.told(item)
+                    pacing.note_limits(item)
                 case ModelReply():
                     call.usage = item.usage
                     return item

@@ -110,11 +110,11 @@ class CallLog(Struct, eq=False):
         for call in [one for one in self.under_way.values() if one.purpose in wanted]:
             self.end(call, CallStatus.CANCELLED, now)
 
-    def replied(self, reference: str, usage: Usage, now: float) -> None:
+    def note_reply(self, reference: str, usage: Usage, now: float) -> None:
         """Remember the cached part of the conversation's own prompt."""
         self._cached = CachedInput(reference, usage.cache_read_tokens + usage.cache_creation_tokens, now)
 
-    def cached_tokens(self, reference: str, now: float) -> int:
+    def estimate_cached(self, reference: str, now: float) -> int:
         """Input tokens of the next prompt that its provider may still have in its cache."""
         kept = self._cached
         return kept.tokens if kept.reference == reference and now < kept.at + CACHE_SECONDS else 0

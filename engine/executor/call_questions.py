@@ -353,6 +353,6 @@ class CallHosts(Struct, eq=False):
         return ALLOWED[label].format(host=rule.pattern, rule=rule)
 
 
-def granted_hosts(hosts: tuple[str, ...]) -> HostRules:
+def select_granted_hosts(hosts: tuple[str, ...]) -> HostRules:
     """The hosts that a yes was for."""
     return HostRules(tuple(one for one in hosts if one != ANY_HOST))

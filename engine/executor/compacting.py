@@ -83,7 +83,7 @@ def select_older(
     if selection is None:
         return None
     seqs = {row.seq for row in selection.summarized}
-    whole = omissions.apply((row for row in rows if row.seq in seqs), omissions.chosen_by_user(omitted))
+    whole = omissions.apply((row for row in rows if row.seq in seqs), omissions.select_user_omissions(omitted))
     return replace(selection, whole=tuple(whole))
 
 
@@ -130,10 +130,10 @@ def draft_summary(
     if cause is CompactionCause.OVERFLOW and tokens >= session.compact_above:
         kept = [row for row in rows if row.seq >= selection.start_seq]
         more = omissions.shorten_all(omissions.apply(kept, record.omitted))
-        after = replace(after, omitted=omissions.joined(after.omitted, more))
+        after = replace(after, omitted=omissions.join_omissions(after.omitted, more))
         tokens = estimate_tokens(session, rows, after)
     sizes = sizes_text(session, rows, tokens, made.cost_usd)
-    note = texts.summarized(len(selection.summarized), selection.kept, sizes, summary)
+    note = texts.describe_summary(len(selection.summarized), selection.kept, sizes, summary)
     facts = describe_change(session, cause, CompactionKind.SUMMARY, after, tokens, len(selection.summarized))
     return CompactionDraft(after, tokens, note, facts)
 

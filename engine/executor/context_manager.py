@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from engine.context import omissions
 from engine.context.compaction import select
-from engine.context.measure import Filling, Measured, MeasuredSection, WindowPart, measure, omission_of, scaled
+from engine.context.measure import Filling, Measured, MeasuredSection, WindowPart, measure, omission_of, scale
 from engine.executor.requests import Receipt, Refused, Review
 from engine.executor.session import NEVER, Session
 from engine.executor.user_requests import ask
@@ -106,7 +106,7 @@ class ContextManager:
         facts, view = prompt_facts(session), record.view
         measured = await asyncio.to_thread(measure, facts, rows, view, session.ports.clock.now())
         known = record.context_tokens or round(measured.total * session.calibration.ratio(record.model))
-        measured = scaled(measured, known)
+        measured = scale(measured, known)
         shown = omissions.apply(rows, view.omitted)
         selection = select(shown)
         return ContextReport(
@@ -236,7 +236,7 @@ class ContextManager:
         more = tuple(more)
         if not more:
             return Refused(nothing)
-        return await self._take(view, replace(view, omitted=omissions.joined(view.omitted, more)), len(more))
+        return await self._take(view, replace(view, omitted=omissions.join_omissions(view.omitted, more)), len(more))
 
     async def _take(
         self,

@@ -74,7 +74,7 @@ def collect_stopped_output(
     state = session.state
     if so_far is None or not isinstance(state, Cancelling):
         return None, ()
-    line = texts.stopped_command(int(elapsed), state.by, ended, survivors)
+    line = texts.describe_stopped_command(int(elapsed), state.by, ended, survivors)
     captured = so_far.captured
     output = readable(captured)
     body = output.rstrip()
@@ -222,7 +222,7 @@ class EffectRunner(Struct, eq=False):
         self.session.limit.end()
         _stop(self._retry)
 
-    def elapsed(self, call_id: str) -> float:
+    def measure_elapsed(self, call_id: str) -> float:
         """Seconds a call has run, 0 before it starts."""
         facts = self.calls.get(call_id)
         return self.session.ports.clock.monotonic() - facts.started if facts and facts.started else 0.0
@@ -238,7 +238,7 @@ class EffectRunner(Struct, eq=False):
             return None
         return RunningCall(call_id, facts.started, facts.tail, facts.wants_screen)
 
-    def ended(self, call_id: str) -> int:
+    def count_ended(self, call_id: str) -> int:
         """Processes that ended with a stopped call."""
         facts = self.calls.get(call_id)
         return facts.ended if facts else 0
@@ -261,15 +261,15 @@ class EffectRunner(Struct, eq=False):
         _cancel(task)
         if task is not None:
             await asyncio.wait((task,))
-        message_id, elapsed = self.session.ports.ids.new(), self.elapsed(act.call_id)
+        message_id, elapsed = self.session.ports.ids.new(), self.measure_elapsed(act.call_id)
         output, writes = collect_stopped_output(self.session, facts.so_far, elapsed, facts.ended, facts.survivors)
 
-        def ended() -> ToolAborted | StragglersEnded:
+        def build_end() -> ToolAborted | StragglersEnded:
             if self.session.state.gen == act.gen:
                 return ToolAborted(act.gen, act.call_id, message_id, facts.ended, facts.survivors, facts.job, output)
             return StragglersEnded(facts.ended, facts.survivors)
 
-        self.session.post(ended, writes)
+        self.session.post(build_end, writes)
 
     def _answer_for_slow_call(self, gen: int) -> None:
         """Answer for a call that dies slowly; nothing once it has."""
@@ -278,13 +278,13 @@ class EffectRunner(Struct, eq=False):
             return
         call_id, message_id = state.round.current.id, session.ports.ids.new()
         so_far = self.calls.get(call_id, CallFacts()).so_far
-        output, writes = collect_stopped_output(session, so_far, self.elapsed(call_id))
+        output, writes = collect_stopped_output(session, so_far, self.measure_elapsed(call_id))
         session.post(lambda: CancelDeadlinePassed(gen, message_id, output), writes)
 
     def _spawn(self, work: Coroutine[None, None, None], broken: Callable[[], None] | None) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
 
-        def ended(done: asyncio.Task[None]) -> None:
+        def build_end(done: asyncio.Task[None]) -> None:
             self._others.discard(done)
             error = None if done.cancelled() else done.exception()
             if error is not None:
@@ -292,7 +292,7 @@ class EffectRunner(Struct, eq=False):
                 if broken is not None:
                     broken()
 
-        task.add_done_callback(ended)
+        task.add_done_callback(build_end)
         return task
 
     def _end_by_time(self) -> UserCancelled:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from engine.context.prompt import tagged
+from engine.context.prompt import wrap_in_tags
 from engine.executor.asking import ask_aside, check_budget, run_model
 from engine.executor.session import Session
 from engine.machine.messages import Role, TextBlock, text_in
@@ -81,7 +81,7 @@ class SessionWebModel:
         room = self._measure_room(model)
         if not room:
             return None
-        text = f"Address: {url}\n\n{tagged('page', page[:room])}\n\nThe question:\n{prompt}"
+        text = f"Address: {url}\n\n{wrap_in_tags('page', page[:room])}\n\nThe question:\n{prompt}"
         reply = await self._ask(CallPurpose.WEB_PAGE, model, READING, text)
         return PageAnswer(text_in(reply.blocks), model)
 

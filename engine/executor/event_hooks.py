@@ -13,7 +13,7 @@ from engine.context.assemble import MOST
 from engine.executor.approving import limits_of
 from engine.executor.session import Session
 from engine.executor.session_parts import HookFacts
-from engine.extensions.hooks.output import JoinedVerdict, joined
+from engine.extensions.hooks.output import JoinedVerdict, join_verdicts
 from engine.machine.effects import AskStopHooks
 from engine.machine.events import StopDecided
 from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock
@@ -90,7 +90,7 @@ async def ask_hooks(
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_run_source(one, request, observer)) for one in sources]
     replies = [reply for task in tasks for reply in task.result()]
-    verdict = joined(replies)
+    verdict = join_verdicts(replies)
     rows = tuple(_describe_replies(replies))
     if call_id:
         said = (f"hook {reply.name}: {reply.verdict.message}" for reply in replies if reply.verdict.message)

@@ -22,7 +22,7 @@ from engine.executor.attaching import build_blocks
 from engine.executor.ready_calls import decide_each_line, explain_rules, sandbox_of
 from engine.executor.requests import NeedsYes, Refused, RunCaps
 from engine.executor.session import Session
-from engine.extensions.bodies import CALL, asked_rules, body_of, why_not_called, with_outputs, wrapped
+from engine.extensions.bodies import CALL, body_of, read_asked_rules, why_not_called, with_outputs, wrap_body
 from engine.machine.messages import Block, TextBlock
 from engine.machine.states import is_busy
 from engine.machine.texts import BUSY
@@ -92,7 +92,7 @@ async def expand_call(session: Session, text: str, caps: RunCaps) -> Expansion |
     if call is None or invocables is None or session.record.agent is not None:
         return None
     catalogue, name = await invocables.refresh(session.record), call["name"]
-    one = catalogue.called(name)
+    one = catalogue.find(name)
     if one is None:
         return _handle_unknown(catalogue, name, caps, attended=invocables.attended)
     if is_busy(session.state):  # it would be refused behind its shell lines
@@ -109,7 +109,7 @@ def calls_invocable(session: Session, text: str) -> bool:
     invocables = session.ports.invocables
     if call is None or invocables is None:
         return False
-    return invocables.catalogue(session.record.cwd).called(call["name"]) is not None
+    return invocables.catalogue(session.record.cwd).find(call["name"]) is not None
 
 
 def _handle_unknown(catalogue: Catalogue, name: str, caps: RunCaps, *, attended: bool) -> Expansion | Refused | None:
@@ -141,7 +141,7 @@ class _Call:
             call: dict[str, str] = {"skill": self._one.name, **({"args": a} if (a := self._body.arguments) else {})}
             words = FORKS.format(call=json.dumps(call, ensure_ascii=False))
             return Expansion((TextBlock(words, self._one.label),), "", caps)
-        rules = asked_rules(self._one).rules if self._invocables.attended else ()
+        rules = read_asked_rules(self._one).rules if self._invocables.attended else ()
         sandboxes = await self._decide(rules, caps.agreed)
         if isinstance(sandboxes, Refused):
             return sandboxes
@@ -153,7 +153,7 @@ class _Call:
         model, unknown = choose_model(session, one.model, one.label)
         if unknown:
             session.publisher.publish(Noticed(unknown))
-        block = TextBlock(wrapped(self._body, text), one.label)
+        block = TextBlock(wrap_body(self._body, text), one.label)
         return Expansion((block,), text, replace(caps, rules=rules, model=model, effort=one.effort))
 
     async def _decide(self, rules: tuple[Rule, ...], agreed: str) -> tuple[Sandbox, ...] | Refused:

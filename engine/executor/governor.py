@@ -197,11 +197,11 @@ class Governor(Struct, eq=False):
         """The call is sent."""
         call.began = now
 
-    def configured(self, model: str, limits: Iterable[RateLimit]) -> None:
+    def set_limits(self, model: str, limits: Iterable[RateLimit]) -> None:
         """Take the limits of the configuration."""
         self._models.setdefault(model, _Model()).configured = tuple(KnownLimit(limit, 0.0) for limit in limits)
 
-    def told(self, model: str, limits: Iterable[RateLimit], now: float, *, by_refusal: bool = False) -> None:
+    def note_limits(self, model: str, limits: Iterable[RateLimit], now: float, *, by_refusal: bool = False) -> None:
         """Take the limits that an answer states, or the refusal of one."""
         state = self._models.setdefault(model, _Model())
         for limit in limits:
@@ -210,20 +210,20 @@ class Governor(Struct, eq=False):
             else:
                 state.limits[limit.unit] = KnownLimit(limit, now, by_refusal)
 
-    def succeeded(self, model: str) -> None:
+    def note_success(self, model: str) -> None:
         """A call went through: ease off. What only a refusal stated is over then, unless this answer states it, too."""
         state = self._models.setdefault(model, _Model())
         state.multiplier = max(LOWEST, state.multiplier * EASE)
         state.not_before = 0.0
         state.limits = {unit: known for unit, known in state.limits.items() if not known.by_refusal}
 
-    def throttled(self, model: str, retry_after: float = 0.0, now: float = 0.0) -> None:
+    def note_throttling(self, model: str, retry_after: float = 0.0, now: float = 0.0) -> None:
         """Tighten after the provider's response "too many requests"."""
         state = self._models.setdefault(model, _Model())
         state.multiplier = min(HIGHEST, state.multiplier * TIGHTEN)
         state.not_before = max(state.not_before, now + min(retry_after, WINDOW))
 
-    def answered(self, call: PacedCall, usage: Usage, now: float) -> None:
+    def note_usage(self, call: PacedCall, usage: Usage, now: float) -> None:
         """A call ended with these tokens, as its provider counted them."""
         state = self._models[call.model]
         call.fresh = usage.input_tokens + usage.cache_creation_tokens

@@ -12,7 +12,7 @@ from engine.executor.session import Ports, Session
 from engine.machine.messages import Block, TextBlock, ToolCall, ToolResult
 from engine.machine.states import round_of, run_of
 from engine.ports import ConversationChanges, OwnedElsewhere, RecordEvent, StorageError, Write
-from engine.records.event_payloads import encoded
+from engine.records.event_payloads import encode_payload
 from engine.records.events import EventKind
 from tools.contract import PlainDisplay
 
@@ -119,7 +119,7 @@ def _build_guard_event(
     agent_id: str = "",
 ) -> RecordEvent:
     """The event of a suspicion: names and ids, never the text."""
-    payload = encoded({"source": source, "patterns": list(found), "action": action.value})
+    payload = encode_payload({"source": source, "patterns": list(found), "action": action.value})
     return RecordEvent(ports.ids.new(), EventKind.INJECTION_DETECTED, payload, run_id, message_id, agent_id=agent_id)
 
 

@@ -148,7 +148,7 @@ class MoveLoop(Struct, eq=False):
             session.calls.cancel(OF_RUNS, session.ports.clock.monotonic())
         calls = await session.calls.take(session.ports.providers.price)
         saves = with_finished_list(session.record, saves_of(after.effects))
-        writes = writes_of(session, after, saves, run.id if run else "", self.runner.elapsed, calls)
+        writes = writes_of(session, after, saves, run.id if run else "", self.runner.measure_elapsed, calls)
         now = session.ports.clock.now()
         steered = session.steering.writes(saves, run.id) if session.steering is not None and run is not None else ()
         limits: tuple[Write, ...] = ()
@@ -165,7 +165,7 @@ class MoveLoop(Struct, eq=False):
         self.enter(after.state)
         session.remember(committed.messages)
         if steered and session.steering is not None:
-            session.steering.stored(steered, committed.messages)
+            session.steering.note_stored(steered, committed.messages)
         for save in saves:
             self._update_record(save)
         if committed.messages and _may_be_named(session.record):
@@ -281,7 +281,9 @@ class MoveLoop(Struct, eq=False):
         for message in ahead:
             publish(MessageSaved(message))
         for result in [effect.result for effect in effects if isinstance(effect, SaveToolResult)]:
-            publish(ToolEnded(result, self.runner.elapsed(result.call_id), self.runner.ended(result.call_id)))
+            publish(
+                ToolEnded(result, self.runner.measure_elapsed(result.call_id), self.runner.count_ended(result.call_id))
+            )
         for message in messages:
             if message not in ahead:
                 publish(MessageSaved(message))

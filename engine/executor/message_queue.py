@@ -91,7 +91,7 @@ class Steering(Struct, eq=False):
                 found += [DeliverQueued(queued.id, queued.text, ready.message, run_id), *ready.writes]
         return tuple(found)
 
-    def stored(self, writes: Sequence[Write], messages: Sequence[StoredMessage]) -> None:
+    def note_stored(self, writes: Sequence[Write], messages: Sequence[StoredMessage]) -> None:
         """A move is stored: its messages are no longer queued."""
         kept = {message.id for message in messages}
         ids = [one.id for one in writes if isinstance(one, DeliverQueued) and one.message.id in kept]
@@ -135,7 +135,7 @@ class MessageQueue:
 
     async def load(self) -> None:
         """Read the messages that a former process left; they wait for the user (SPEC DEC-03)."""
-        found = await self._session.ports.queue.queued(self._session.record.id)
+        found = await self._session.ports.queue.read_queue(self._session.record.id)
         self.waiting = tuple(replace(one, delivery=Delivery.IDLE) for one in found)
         self.held = self._told = bool(self.waiting)
 
@@ -186,10 +186,10 @@ class MessageQueue:
         if (why_not := await self._prepare(replace(found, delivery=delivery))) is not None:
             return why_not
 
-        def chosen(waiting: tuple[QueuedMessage, ...]) -> tuple[QueuedMessage, ...]:
+        def choose(waiting: tuple[QueuedMessage, ...]) -> tuple[QueuedMessage, ...]:
             return tuple(replace(one, delivery=delivery) if one.id == message_id else one for one in waiting)
 
-        return await self._change(chosen, message_id)
+        return await self._change(choose, message_id)
 
     async def edit(self, message_id: str, text: str) -> Receipt:
         """Give a waiting message another text; without text and images it goes. A shell line keeps its `!`."""
@@ -199,25 +199,25 @@ class MessageQueue:
         if found is not None and text.strip() and (why_not := await self._prepare(replace(found, text=text))):
             return why_not
 
-        def edited(waiting: tuple[QueuedMessage, ...]) -> tuple[QueuedMessage, ...]:
+        def edit(waiting: tuple[QueuedMessage, ...]) -> tuple[QueuedMessage, ...]:
             return tuple(
                 replace(one, text=text, is_shell=one.is_shell and text.startswith("!")) if one.id == message_id else one
                 for one in waiting
                 if one.id != message_id or text.strip() or one.image_ids
             )
 
-        return await self._change(edited, message_id)
+        return await self._change(edit, message_id)
 
     async def move(self, message_id: str, place: int) -> Receipt:
         """Put a waiting message at this place, counted from 0; beyond an end it stops there."""
 
-        def moved(waiting: tuple[QueuedMessage, ...]) -> tuple[QueuedMessage, ...]:
+        def move(waiting: tuple[QueuedMessage, ...]) -> tuple[QueuedMessage, ...]:
             others = [one for one in waiting if one.id != message_id]
             [found] = [one for one in waiting if one.id == message_id]
             others.insert(max(place, 0), found)
             return tuple(others)
 
-        return await self._change(moved, message_id)
+        return await self._change(move, message_id)
 
     async def remove(self, message_id: str) -> Receipt:
         """Take a waiting message out."""

@@ -36,7 +36,7 @@ from engine.executor.batch_hooks import run_batch_hooks
 from engine.executor.call_log import OpenCall
 from engine.executor.equipment import prepare_extensions, tools_of
 from engine.executor.event_hooks import ensure_hooks, tell_prompt_files, wants_hooks
-from engine.executor.ready_calls import offered_name, translate_calls
+from engine.executor.ready_calls import find_offered_name, translate_calls
 from engine.executor.session import Session
 from engine.executor.todo_lists import describe_list
 from engine.executor.window import estimate_tokens, prompt_facts, prune_results, window_of
@@ -147,7 +147,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
         await run_batch_hooks(session, rows, ask)
         assembly = await _prepare_assembly(session, name, rows, ask)
         request = await assemble(session.ports.store, rows, session.kept.view, ask, assembly)
-        cached = session.calls.cached_tokens(model, clock.monotonic())
+        cached = session.calls.estimate_cached(model, clock.monotonic())
         known = session.kept.view.tokens
         async with pace_call(
             session, provider, request, cached=cached, is_retry=ask.attempt > 0, known=known
@@ -162,8 +162,8 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
                     session.change_record(context_window=window_of(session, session.record.model))
                 cost_usd = await cost_of(session, model, reply)
                 record_reply(session, call, reply, cost_usd, message_id)
-            pacing.answered(reply.usage)
-            session.calls.replied(model, reply.usage, clock.monotonic())
+            pacing.note_usage(reply.usage)
+            session.calls.note_reply(model, reply.usage, clock.monotonic())
         blocks = await _rename_repeated_calls(session, translate_calls(reply.blocks, session.tools, session.record.cwd))
     except ProviderError as error:
         if request is not None:
@@ -201,7 +201,7 @@ async def _stream(
                 case UsageTold(usage, cost_usd):
                     call.usage, call.cost_usd = usage, cost_usd
                 case LimitsTold():
-                    pacing.told(item)
+                    pacing.note_limits(item)
                 case ModelReply():
                     call.usage = item.usage
                     return item
@@ -222,7 +222,7 @@ def _show(
         case ThinkingDelta(text):
             publish(ThinkingArrived(text))
         case ToolCallDelta():
-            item = replace(item, name=offered_name(item.name, session.tools))
+            item = replace(item, name=find_offered_name(item.name, session.tools))
             publish(draft.grow(item))
             if item.name:
                 _look_ahead(session, item.name)
@@ -245,7 +245,7 @@ def _look_ahead(session: Session, name: str) -> None:
 async def _rename_repeated_calls(session: Session, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     """The reply with new ids for calls whose id the conversation has seen, in messages a model no longer reads too."""
     ids = [block.id or NAMELESS for block in blocks if isinstance(block, ToolUseBlock)]
-    taken = await session.ports.library.taken_call_ids(session.record.id, ids) if ids else frozenset[str]()
+    taken = await session.ports.library.find_call_ids(session.record.id, ids) if ids else frozenset[str]()
     return rename_repeated_ids(blocks, taken)
 
 
@@ -319,7 +319,7 @@ async def _leave_out_images(session: Session, error: ProviderError) -> ProviderE
     refused = newest or omissions.images(shown)
     if not refused:
         return error
-    after = replace(view, omitted=omissions.joined(view.omitted, refused))
+    after = replace(view, omitted=omissions.join_omissions(view.omitted, refused))
     tokens = estimate_tokens(session, rows, after)
     changes = ConversationChanges(view=after, context_tokens=tokens)
     await session.ports.store.change(session.record.id, changes, session.ports.clock.now())

@@ -49,7 +49,7 @@ def build_answer_event(session: Session, question: Question, answer: ApprovalAns
     """The event of an answer to questions; a no is an error result, and the run goes on (SPEC REQ-ASK)."""
     call_id, message_id = question.call.id, session.ports.ids.new()
     if answer.choice is ApprovalChoice.DENY:
-        told = texts.declined_questions(answer.reason.strip())
+        told = texts.describe_unanswered(answer.reason.strip())
         return ApprovalAnswered(call_id, Verdict.DENY, message_id, told=told)
     return ApprovalAnswered(
         call_id, Verdict.ALLOW, message_id, told=_format_answers(question, cleaned_answers(answer.answers))

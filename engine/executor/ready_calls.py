@@ -214,7 +214,7 @@ def translate_calls(blocks: tuple[Block, ...], tools: Collection[str], cwd: Path
     return tuple(_translate(block, tools, cwd) if isinstance(block, ToolUseBlock) else block for block in blocks)
 
 
-def offered_name(name: str, tools: Collection[str]) -> str:
+def find_offered_name(name: str, tools: Collection[str]) -> str:
     """The name of the tool that a call under `name` is for."""
     native = native_name(name)
     return native if name not in tools and native in tools else name
@@ -232,7 +232,7 @@ def explain_not_native(name: str, input_json: str, cwd: Path) -> str:
 
 
 def _translate(block: ToolUseBlock, tools: Collection[str], cwd: Path) -> ToolUseBlock:
-    name = offered_name(block.name, tools)
+    name = find_offered_name(block.name, tools)
     if name not in tools or name in NATIVE:  # a tool on offer may have a foreign name
         return block
     try:

@@ -111,7 +111,7 @@ async def _ask(session: Session) -> DecidedRoute:
     profiles = await asyncio.to_thread(ports.profiles.names, record.cwd)
     system, text = supervisor.question(profiles, await session.rows(), record.summary)
     said = await answer_to(session, CallPurpose.ROUTING, model, system, text, MAX_TOKENS)
-    return DecidedRoute(supervisor.decided(said.text, profiles), said.usage, said.model, said.cost_usd)
+    return DecidedRoute(supervisor.parse_decision(said.text, profiles), said.usage, said.model, said.cost_usd)
 
 
 async def _offer(session: Session, route: Route) -> Route:

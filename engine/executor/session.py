@@ -185,7 +185,7 @@ class Deliveries(Protocol):
         """Writes of the move that makes these saves."""
         ...
 
-    def stored(self, writes: Sequence[Write], messages: Sequence[StoredMessage]) -> None:
+    def note_stored(self, writes: Sequence[Write], messages: Sequence[StoredMessage]) -> None:
         """Take the outcome of that move."""
         ...
 

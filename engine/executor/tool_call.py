@@ -23,7 +23,7 @@ from engine.executor.call_hooks import (
     is_deferred,
     subject_of,
 )
-from engine.executor.call_questions import CallHosts, granted_hosts, settle_changes, settle_stopped
+from engine.executor.call_questions import CallHosts, select_granted_hosts, settle_changes, settle_stopped
 from engine.executor.call_results import begin_check, read_before, with_checks, with_folder_instructions
 from engine.executor.equipment import SessionWebModel, extension_folders
 from engine.executor.event_hooks import drop_repeated_reason, ensure_hooks, wants_hooks
@@ -329,7 +329,7 @@ async def _run(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow,
         if not isinstance(progress, OutputSoFar):
             session.publisher.publish(ToolProgressed(call.id, progress))
 
-    gate = CallHosts(session, call, ready.request, granted_hosts(grant.sandbox.hosts or ()), facts.rows)
+    gate = CallHosts(session, call, ready.request, select_granted_hosts(grant.sandbox.hosts or ()), facts.rows)
     try:
         context = _build_context(session, call, ready, grant, report, gate)
         if ready.request.loads:
@@ -465,11 +465,11 @@ def _finish(
     if output.folder is not None and session.shell is not None and is_typed(session):
         session.shell = ShellTerminal(session.shell.size, output.folder)
 
-    def finished() -> ToolFinished:
+    def build() -> ToolFinished:
         """The event, with the todo list as it is in this very move."""
         settled, todos = take_list(session, result, items) if items is not None else (result, None)
         return ToolFinished(
             act.gen, settled, message_id, stop_run=stops, note=note, todos=todos, stop_reason=reason, stop_code=code
         )
 
-    session.post(finished, writes)
+    session.post(build, writes)

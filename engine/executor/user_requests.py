@@ -138,12 +138,12 @@ async def send(
     limit = caps.max_turns or session.settings.max_iterations
     writes: tuple[Write, ...] = (RemoveQueued(queued_id), *found) if queued_id else found
 
-    def sent() -> UserMessage:
+    def build_message() -> UserMessage:
         log_launch(session.record, session.state)
         routed = session.record.supervisor and expansion is None  # a supervisor reads the typed words alone
         return UserMessage(message, session.last, run_id, limit, supervisor=routed, compact_due=session.compact_due)
 
-    return await ask(session, sent, message.id, caps, writes)
+    return await ask(session, build_message, message.id, caps, writes)
 
 
 async def run_shell(session: Session, command: str, send_to_model: bool, queued_id: str = "") -> Receipt:
@@ -153,10 +153,10 @@ async def run_shell(session: Session, command: str, send_to_model: bool, queued_
     message_id, run_id = new_id(), new_id()
     writes = (RemoveQueued(queued_id),) if queued_id else ()
 
-    def typed() -> UserShell:
+    def build_line() -> UserShell:
         return UserShell(message_id, call, run_id, send_to_model, session.last, command)
 
-    return await ask(session, typed, message_id, writes=writes)
+    return await ask(session, build_line, message_id, writes=writes)
 
 
 def log_launch(record: ConversationRecord, state: State) -> None:
@@ -192,13 +192,13 @@ class AgentMailbox:
         found = NewMessage(new_id(), Role.USER, Origin.SUBAGENT, (TextBlock(results),)) if results else None
         run_id = new_id()
 
-        def begun() -> AgentBegun | AgentDropped:
+        def build_begin() -> AgentBegun | AgentDropped:
             if why := why_dropped():
                 return AgentDropped(why, why)
             log_launch(session.record, session.state)
             return AgentBegun(run_id, facts.max_turns, found)
 
-        return self._put(Priority.USER, InboxEntry(begun, caps=RunCaps(timeout=facts.timeout)))
+        return self._put(Priority.USER, InboxEntry(build_begin, caps=RunCaps(timeout=facts.timeout)))
 
     def recall(self, text: str, sender: str) -> asyncio.Future[Receipt]:
         """Resume this finished sub-agent; without a text it reads its waiting messages."""
@@ -209,7 +209,7 @@ class AgentMailbox:
         """End this sub-agent before its start; one that its store failed is brought to rest."""
         return self._put(Priority.OUTCOME, InboxEntry(lambda: AgentDropped(kind, error)))
 
-    def ended(self, outcome: AgentOutcome) -> asyncio.Future[Receipt]:
+    def deliver_end(self, outcome: AgentOutcome) -> asyncio.Future[Receipt]:
         """Deliver the end of a sub-agent that this one waits for; the receipt follows once that is stored, or cannot
         be.
 
@@ -217,11 +217,11 @@ class AgentMailbox:
         """
         session, message_id = self._session, self._session.ports.ids.new()
 
-        async def awaited() -> bool:
+        async def is_awaited() -> bool:
             state = session.state
             return isinstance(state, AwaitingSubagents | Cancelling) and outcome.agent_id in state.pending
 
-        finished = InboxEntry(lambda: AgentFinished(session.state.gen, outcome, message_id), wanted=awaited)
+        finished = InboxEntry(lambda: AgentFinished(session.state.gen, outcome, message_id), wanted=is_awaited)
         if session.broken:  # it has ended without them; only its user may resume it
             receipt = Refused(session.state.message if isinstance(session.state, Errored) else "")
             done: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
@@ -236,18 +236,18 @@ class AgentMailbox:
         else:
             self._session.limit.go_on()
 
-    def arrived(self) -> None:
+    def begin_turn(self) -> None:
         """Begin a turn for a new entry of its inbox, if it is idle then and was not stopped since."""
         session, run_id, caps = self._session, self._session.ports.ids.new(), self.wake_caps()
         if caps is None:
             return
         limit = caps.max_turns or session.settings.max_iterations
 
-        def arrived() -> InboxArrived:
+        def build_arrival() -> InboxArrived:
             put_away = session.record.archived or session.record.deleted
             return InboxArrived(not put_away, session.last, run_id, limit)
 
-        session.inbox.put(Priority.OUTCOME, InboxEntry(arrived, caps=caps, wanted=self._wakes))
+        session.inbox.put(Priority.OUTCOME, InboxEntry(build_arrival, caps=caps, wanted=self._wakes))
 
     async def _wakes(self) -> bool:
         store, session = self._session.ports.agents, self._session

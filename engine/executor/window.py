@@ -13,7 +13,7 @@ from engine.context import omissions
 from engine.context.agent_prompt import SUBMISSIONS, agent_sections
 from engine.context.assemble import Assembly, GrowingView, assemble
 from engine.context.measure import measure
-from engine.context.prompt import BOTH, PromptFacts, PromptMode, PromptSection, section, tagged
+from engine.context.prompt import BOTH, PromptFacts, PromptMode, PromptSection, section, wrap_in_tags
 from engine.executor.asking import run_model
 from engine.executor.equipment import extension_prompts, tools_of
 from engine.executor.session import Session
@@ -76,11 +76,11 @@ def _read_skills(session: Session) -> Iterator[str]:
 
 
 def _read_skill(session: Session, skill: Invocable) -> Iterator[str]:
-    from engine.extensions.bodies import body_of, wrapped  # noqa: PLC0415 - only where a profile names skills
+    from engine.extensions.bodies import body_of, wrap_body  # noqa: PLC0415 - only where a profile names skills
 
     body = body_of(skill, "", session.record.id)
     if not body.lines:
-        yield wrapped(body, "".join(part for part in body.parts if isinstance(part, str)))
+        yield wrap_body(body, "".join(part for part in body.parts if isinstance(part, str)))
 
 
 def prompt_facts(session: Session) -> PromptFacts:
@@ -135,7 +135,7 @@ def _build_extra(session: Session) -> tuple[PromptSection, ...]:
     if record.agent is not None:
         return (*agent_sections(record.agent, session.profile), *build_skill_sections(session))
     origin = f"profile {record.profile}, append_system_prompt" if record.profile else "append_system_prompt"
-    extra = section("Extra context", tagged("extra_context", record.append_system_prompt), origin)
+    extra = section("Extra context", wrap_in_tags("extra_context", record.append_system_prompt), origin)
     return (*extra, *build_skill_sections(session))
 
 
@@ -232,7 +232,7 @@ def _choose_pruning(session: Session, rows: Sequence[StoredMessage], tokens: int
     record, rule = session.record, session.settings.pruning
     shown = omissions.apply(rows, record.omitted)
     more = omissions.prune(shown, tokens, record.context_window, rule, clear_to=rule.clear_from - WORTH)
-    if omissions.saved_by(shown, more) < record.context_window * WORTH:
+    if omissions.estimate_savings(shown, more) < record.context_window * WORTH:
         return None
     return shorten_parts(session, rows, more, CompactionCause.LONG_RESULTS, "old tool result", tokens)
 
@@ -247,7 +247,7 @@ def shorten_parts(
 ) -> CompactionDraft:
     """The draft that leaves out `more`; `known` are the tokens in the window, by default those of the last reply."""
     record = session.record
-    after = replace(record.view, omitted=omissions.joined(record.omitted, more))
+    after = replace(record.view, omitted=omissions.join_omissions(record.omitted, more))
     tokens = estimate_tokens(session, rows, after, known)
     note = f"Shortened {counted(len(more), label)} for the model · {sizes_text(session, rows, tokens, 0.0, known)}"
     facts = describe_change(session, cause, CompactionKind.SHORTENED, after, tokens, len(more))

@@ -98,7 +98,7 @@ class MoveFacts(Struct, frozen=True):
     def event(self, kind: EventKind, payload: JsonObject, message_id: str = "") -> RecordEvent:
         """An event of this conversation and run."""
         agent_id = self.record.id if self.record.agent is not None else ""
-        return RecordEvent(self.new_id(), kind, payloads.encoded(payload), self.run_id, message_id, agent_id)
+        return RecordEvent(self.new_id(), kind, payloads.encode_payload(payload), self.run_id, message_id, agent_id)
 
 
 def events_of_save(facts: MoveFacts, save: Save) -> tuple[RecordEvent, ...]:
@@ -192,7 +192,7 @@ def _describe_end(facts: MoveFacts, finishing: FinishRun, answer: NewMessage | N
     if finishing.status is RunStatus.CANCELLED:
         return {"agentId": SYSTEM, "status": finishing.status.value}
     code, status = finishing.error_code, finishing.status.value
-    return payloads.failed(finishing.error, code, status, recoverable=finishing.recoverable)
+    return payloads.build_failed(finishing.error, code, status, recoverable=finishing.recoverable)
 
 
 def _find_answer(facts: MoveFacts) -> NewMessage | None:
@@ -288,7 +288,7 @@ def _build_stop_event(facts: MoveFacts) -> tuple[RecordEvent, ...]:
 
 def _build_parent_event(facts: MoveFacts, kind: EventKind, payload: JsonObject, parent_id: str) -> RecordEvent:
     """An event in the stream of the parent's conversation."""
-    text = payloads.encoded(payload)
+    text = payloads.encode_payload(payload)
     return RecordEvent(facts.new_id(), kind, text, facts.run_id, agent_id=facts.record.id, conversation_id=parent_id)
 
 

@@ -72,17 +72,17 @@ class Values(Struct, frozen=True):
 def parts_of(body: str) -> tuple[Part, ...]:
     """The texts and the shell lines of a body, in order; other fenced code is text, whatever it holds."""
     found: list[Part] = []
-    for is_shell, text in _fenced(body):
+    for is_shell, text in _split_fences(body):
         if is_shell:
             found.append(ShellLine(text))
         elif is_shell is None:
             found.append(text)
         else:
             found += _inline(text)
-    return _bounded(_joined(found))
+    return _limit_shell_lines(_join_texts(found))
 
 
-def rendered(body: str, values: Values) -> tuple[Part, ...]:
+def render_body(body: str, values: Values) -> tuple[Part, ...]:
     """The parts of a body with every variable replaced; arguments that it names nowhere follow as a last line.
 
     A position without an argument, and an unknown name, stay as they are.
@@ -91,21 +91,21 @@ def rendered(body: str, values: Values) -> tuple[Part, ...]:
     words = values.words
     named = False
 
-    def filled(part: Part) -> Part:
+    def fill_part(part: Part) -> Part:
         nonlocal named
         is_shell = isinstance(part, ShellLine)
         text = part.command if isinstance(part, ShellLine) else part
-        written, uses = _filled(text, values, words, shlex.quote if is_shell else _as_it_is)
+        written, uses = _fill_variables(text, values, words, shlex.quote if is_shell else _as_it_is)
         named = named or uses
         return ShellLine(written) if is_shell else written
 
-    done = [filled(part) for part in parts]
+    done = [fill_part(part) for part in parts]
     if values.arguments.strip() and not named:
         done.append(f"\n\nARGUMENTS: {values.arguments.strip()}")
-    return _joined(done)
+    return _join_texts(done)
 
 
-def _filled(text: str, values: Values, words: Sequence[str], quoted: Callable[[str], str]) -> tuple[str, bool]:
+def _fill_variables(text: str, values: Values, words: Sequence[str], quoted: Callable[[str], str]) -> tuple[str, bool]:
     """The text with its variables replaced, and True where it named an argument."""
     named = False
 
@@ -136,7 +136,7 @@ def _as_it_is(text: str) -> str:
     return text
 
 
-def _fenced(body: str) -> Iterator[tuple[bool | None, str]]:
+def _split_fences(body: str) -> Iterator[tuple[bool | None, str]]:
     """Pieces of a body: False for text, None for fenced code, True for the content of a shell fence."""
     fence, piece, is_shell = "", list[str](), False
     for line in body.splitlines(keepends=True):
@@ -165,7 +165,7 @@ def _inline(text: str) -> Iterator[Part]:
     yield text[start:]
 
 
-def _joined(parts: Sequence[Part]) -> tuple[Part, ...]:
+def _join_texts(parts: Sequence[Part]) -> tuple[Part, ...]:
     """The parts with neighbouring texts as one, and none empty."""
     joined: list[Part] = []
     for part in parts:
@@ -176,14 +176,14 @@ def _joined(parts: Sequence[Part]) -> tuple[Part, ...]:
     return tuple(joined)
 
 
-def _bounded(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+def _limit_shell_lines(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     """The parts with shell lines beyond the limit as text."""
     seen, bounded = 0, list[Part]()
     for part in parts:
         seen += isinstance(part, ShellLine)
         beyond = isinstance(part, ShellLine) and seen > MOST_SHELL_LINES
         bounded.append(f"!`{part.command}`" if beyond and isinstance(part, ShellLine) else part)
-    return _joined(bounded)
+    return _join_texts(bounded)
 
 
 LINE_SECONDS: Final = 10.0
@@ -230,10 +230,10 @@ def body_of(invocable: Invocable, arguments: str, conversation_id: str) -> Body:
     names = {"SESSION_ID": conversation_id}
     if invocable.kind is InvocableKind.SKILL:
         names["SKILL_DIR"] = str(invocable.folder)
-    return Body(invocable, arguments, rendered(invocable.body, Values(arguments, names, invocable.argument_names)))
+    return Body(invocable, arguments, render_body(invocable.body, Values(arguments, names, invocable.argument_names)))
 
 
-def wrapped(body: Body, text: str) -> str:
+def wrap_body(body: Body, text: str) -> str:
     """The text for a model; a skill with its folder and the names of its files, not their contents."""
     one, head = body.invocable, [body.opening]
     if one.kind is InvocableKind.SKILL:
@@ -293,7 +293,7 @@ class AskedRules(Struct, frozen=True):
     refused: tuple[str, ...] = ()
 
 
-def asked_rules(invocable: Invocable) -> AskedRules:
+def read_asked_rules(invocable: Invocable) -> AskedRules:
     """Rules that a file asks to run without a question; those of a project never cover every command or server tool."""
     rules, refused = list[Rule](), list[str]()
     for entry in invocable.allowed_tools[:MOST_RULES]:

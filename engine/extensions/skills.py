@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.extensions.bodies import Body, asked_rules, body_of, with_outputs, wrapped
+from engine.extensions.bodies import Body, body_of, read_asked_rules, with_outputs, wrap_body
 from engine.machine.views import CHARACTERS_PER_TOKEN
 from engine.ports.extensions import Catalogue, Invocable, Invocables
 from tools.arguments import Arguments, explain, failed, object_schema
@@ -33,7 +33,7 @@ LONGEST_QUERY: Final = 1_000
 NONE: Final = "No skill has these words. Try others, or one word alone."
 
 
-def found_skills(skills: Iterable[Invocable], query: str) -> str:
+def find_skills(skills: Iterable[Invocable], query: str) -> str:
     """The best matches, a line each: most of the words first, and words of a name before those of a description."""
     words = query.lower()[:LONGEST_QUERY].split()
     ranked = [(score, one) for one in skills if one.for_models and (score := _score(one, words))]
@@ -97,7 +97,7 @@ class SkillTool(Struct, frozen=True):
             return ToolRequest(f"search: {one_line(query, SHOWN)}")
         body = self._body(args)
         one = body.invocable
-        rules = tuple(str(rule) for rule in asked_rules(one).rules) if self.attended else ()
+        rules = tuple(str(rule) for rule in read_asked_rules(one).rules) if self.attended else ()
         shown = "\n".join((*body.lines, *(f"then without a question: {rule}" for rule in rules)))
         return ToolRequest(
             f"{one.name} ({one.origin.value})",
@@ -112,7 +112,7 @@ class SkillTool(Struct, frozen=True):
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         """Give the text, with the output of its shell lines in their places; or the skills that were searched for."""
         if query := _query(args):
-            return ToolOutput(found_skills(self.catalogue.skills, query))
+            return ToolOutput(find_skills(self.catalogue.skills, query))
         body = self._body(args)
         try:
             text = await with_outputs(
@@ -120,7 +120,7 @@ class SkillTool(Struct, frozen=True):
             )
         except OSError as error:
             return failed(f"A shell line of the skill could not be started. {explain(error, str(context.working_dir))}")
-        whole = wrapped(body, text)
+        whole = wrap_body(body, text)
         self.invocables.note_use(body.invocable)
         if body.invocable.forks:
             return ToolOutput(whole, display=PlainDisplay(whole), task=_task(body.invocable, whole))

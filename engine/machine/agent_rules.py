@@ -49,7 +49,9 @@ def submission_of(call: ToolCall) -> Submission | None:
     return Submission(call.name, value.strip() if isinstance(value, str) else "")
 
 
-def submitted(state: AwaitingLlm, event: LlmReplied, saved: SaveMessage, calls: tuple[ToolCall, ...]) -> Step | None:
+def handle_submission(
+    state: AwaitingLlm, event: LlmReplied, saved: SaveMessage, calls: tuple[ToolCall, ...]
+) -> Step | None:
     """Handle a submission, or report its mistake; None where the calls are ordinary work.
 
     `saved` is the reply that makes the calls.
@@ -68,7 +70,7 @@ def submitted(state: AwaitingLlm, event: LlmReplied, saved: SaveMessage, calls: 
     saves = (
         saved,
         SaveToolCalls(event.message_id, calls),
-        *_answered(event.answer_id, calls, text, error=not accepted),
+        *_answer_calls(event.answer_id, calls, text, error=not accepted),
     )
     if accepted:
         return _hand_in(state, first, saves, asks_hooks=event.asks_hooks)
@@ -77,7 +79,7 @@ def submitted(state: AwaitingLlm, event: LlmReplied, saved: SaveMessage, calls: 
     return next_iteration(state.gen + 1, state.run, saves)
 
 
-def ended_in_words(state: AwaitingLlm, event: LlmReplied, saves: tuple[Save, ...], said: str) -> Step:
+def handle_reply_without_call(state: AwaitingLlm, event: LlmReplied, saves: tuple[Save, ...], said: str) -> Step:
     """A reply without a call: the first is answered by a nudge, the second is a failure."""
     run, gen = state.run, state.gen + 1
     agent = run.agent or AgentRun()
@@ -132,7 +134,7 @@ def _hand_in(state: AwaitingLlm, submission: Submission, saves: tuple[Save, ...]
     return Step(Completed(gen, submission.text), (*saves, finish))
 
 
-def _answered(message_id: str, calls: tuple[ToolCall, ...], text: str, *, error: bool) -> tuple[Save, ...]:
+def _answer_calls(message_id: str, calls: tuple[ToolCall, ...], text: str, *, error: bool) -> tuple[Save, ...]:
     status = ToolStatus.ERROR if error else ToolStatus.SUCCESS
     results = tuple(ToolResult(call.id, text, status) for call in calls)
     return (*(SaveToolResult(result) for result in results), results_message(message_id, results))

@@ -35,13 +35,13 @@ def bad_submission(tool: str, field: str) -> str:
 
 def aggregate(agents: Sequence[AgentTask], outcomes: Sequence[AgentOutcome], unfinished: str = "") -> str:
     """The result of a spawn call, in request order; `unfinished` is the reason given for agents without an outcome."""
-    all_of_them = _settled(agents, outcomes, unfinished)
+    all_of_them = _order_outcomes(agents, outcomes, unfinished)
     succeeded = sum(outcome.status is AgentStatus.SUCCESS for outcome in all_of_them)
     parts = [f"Sub-agent results ({succeeded} of {len(agents)} succeeded):"]
     for number, (agent, outcome) in enumerate(zip(agents, all_of_them, strict=True), 1):
         ended = "success" if outcome.status is AgentStatus.SUCCESS else f"failed: {outcome.reason}"
         heading = f"## {number}. {heading_of(agent.task)} — {ended} [{agent.id}]"
-        parts.append(f"{heading}\n{_bounded(outcome.text)}" if outcome.text else heading)
+        parts.append(f"{heading}\n{_limit_result(outcome.text)}" if outcome.text else heading)
     return "\n\n".join(parts)
 
 
@@ -57,11 +57,13 @@ def ends(agents: Sequence[AgentTask], outcomes: Sequence[AgentOutcome], unfinish
             outcome.turns,
             outcome.seconds,
         )
-        for agent, outcome in zip(agents, _settled(agents, outcomes, unfinished), strict=True)
+        for agent, outcome in zip(agents, _order_outcomes(agents, outcomes, unfinished), strict=True)
     )
 
 
-def _settled(agents: Sequence[AgentTask], outcomes: Sequence[AgentOutcome], unfinished: str) -> Sequence[AgentOutcome]:
+def _order_outcomes(
+    agents: Sequence[AgentTask], outcomes: Sequence[AgentOutcome], unfinished: str
+) -> Sequence[AgentOutcome]:
     known = {outcome.agent_id: outcome for outcome in outcomes}
     missing = AgentStatus.FAILURE if unfinished == INTERRUPTED else AgentStatus.CANCELLED
     return [known.get(agent.id) or AgentOutcome(agent.id, missing, reason=unfinished) for agent in agents]
@@ -78,7 +80,7 @@ def completion(child_id: str, outcome: AgentOutcome, turns: int, tool_iterations
     ]
     if succeeded or outcome.text:
         lines += ["", "Final response from child:" if succeeded else "Partial output from child:"]
-        lines.append(_bounded(outcome.text))
+        lines.append(_limit_result(outcome.text))
     return "\n".join(lines)
 
 
@@ -87,7 +89,7 @@ def heading_of(task: str) -> str:
     return one_line(task, LONGEST_TASK)
 
 
-def _bounded(text: str) -> str:
+def _limit_result(text: str) -> str:
     if len(text) <= LONGEST_RESULT:
         return text
     return f"{text[:LONGEST_RESULT]}\n[cut here: {len(text):,} characters in all; the sub-agent's transcript has them]"

@@ -23,7 +23,7 @@ def step(state: State, event: AskingEvent) -> Step:
         case ApprovalNeeded():
             return _ask(state, event)
         case ApprovalAnswered():
-            return _answered(state, event)
+            return _handle_answer(state, event)
         case ApprovalLapsed():
             if not isinstance(state, AwaitingApproval) or state.round.current.id != event.call_id:
                 return Step(state)
@@ -44,13 +44,13 @@ def _ask(state: State, event: ApprovalNeeded) -> Step:
     return Step(after, (MarkToolCall(call.id, ToolStatus.AWAITING_APPROVAL), ask))
 
 
-def _answered(state: State, event: ApprovalAnswered) -> Step:
+def _handle_answer(state: State, event: ApprovalAnswered) -> Step:
     if not isinstance(state, AwaitingApproval) or state.round.current.id != event.call_id:
         return Step(state, (Refuse(texts.NOTHING_TO_ANSWER),))
     gen, call = state.gen + 1, state.round.current
     note = _row(event.note)
     if event.plan is not None:
-        after = plan_rules.answered(gen, state, event.plan, event.message_id)
+        after = plan_rules.settle_plan(gen, state, event.plan, event.message_id)
         return Step(after.state, (*note, *after.effects))
     if event.told:
         status = ToolStatus.SUCCESS if event.verdict is Verdict.ALLOW else ToolStatus.ERROR
@@ -60,7 +60,7 @@ def _answered(state: State, event: ApprovalAnswered) -> Step:
         case Verdict.ALLOW:
             return start_current(gen, state.run, state.round, note, approved=True)
         case Verdict.DENY:
-            refused = ToolResult(call.id, texts.denied(call.name, event.reason), ToolStatus.ERROR)
+            refused = ToolResult(call.id, texts.describe_denial(call.name, event.reason), ToolStatus.ERROR)
             after = settle(gen, state.run, state.round, refused, event.message_id)
             return Step(after.state, (*note, *after.effects))
         case _:

@@ -49,7 +49,7 @@ def blocks_of(state: AwaitingLlm) -> tuple[Block, ...]:
 
 def after_failure(state: AwaitingLlm, event: LlmFailed) -> tuple[Save, ...]:
     """Rows stored when a failure ends a run: the text so far, and the cause below it."""
-    return _with_notice(_kept(state, event.message, event.message_id))
+    return _with_notice(_save_partial_reply(state, event.message, event.message_id))
 
 
 def after_stop(state: AwaitingLlm, event: UserCancelled) -> tuple[Save, ...]:
@@ -59,11 +59,11 @@ def after_stop(state: AwaitingLlm, event: UserCancelled) -> tuple[Save, ...]:
     limit of the run ends, and where Phoenix ends all that a crash would leave (SPEC STM-10).
     """
     if isinstance(state.phase, RetryWait):
-        return _with_notice(_kept(state, state.phase.cause, event.message_id))
+        return _with_notice(_save_partial_reply(state, state.phase.cause, event.message_id))
     if event.by is StopCause.ENDING:
-        kept = _kept(state, texts.ENDED_MIDWAY, event.message_id)
+        kept = _save_partial_reply(state, texts.ENDED_MIDWAY, event.message_id)
         return _with_notice(kept) if state.broken is not None else kept
-    return _kept(state, texts.TIME_LIMIT, event.message_id) if event.by is StopCause.TIME_LIMIT else ()
+    return _save_partial_reply(state, texts.TIME_LIMIT, event.message_id) if event.by is StopCause.TIME_LIMIT else ()
 
 
 def with_text_of(state: AwaitingLlm, event: UserCancelled) -> AwaitingLlm:
@@ -71,7 +71,7 @@ def with_text_of(state: AwaitingLlm, event: UserCancelled) -> AwaitingLlm:
     return replace(state, broken=longer(state.broken, event.written, texts.TIME_LIMIT, event.message_id))
 
 
-def _kept(state: AwaitingLlm, cause: str, message_id: str) -> tuple[SaveMessage, ...]:
+def _save_partial_reply(state: AwaitingLlm, cause: str, message_id: str) -> tuple[SaveMessage, ...]:
     """The message with the existing part of the reply, marked with the reason of its end; none for an empty one."""
     blocks = blocks_of(state)
     if not has_content(blocks):

@@ -60,7 +60,7 @@ def text_in(blocks: Iterable[object], between: str = "") -> str:
     return between.join(block.text for block in blocks if isinstance(block, TextBlock) and not block.attached)
 
 
-def attached_in(blocks: Iterable[object]) -> tuple[TextBlock, ...]:
+def find_attachments(blocks: Iterable[object]) -> tuple[TextBlock, ...]:
     """Copies of files and digests of conversations that a message attaches."""
     return tuple(block for block in blocks if isinstance(block, TextBlock) and block.attached)
 

@@ -51,7 +51,15 @@ from engine.machine.states import (
     State,
     ToolRound,
 )
-from engine.machine.transition import Step, compact_first, drafted, fail_agent, next_iteration, request, start_current
+from engine.machine.transition import (
+    Step,
+    compact_first,
+    fail_agent,
+    next_iteration,
+    request,
+    save_draft,
+    start_current,
+)
 from engine.machine.views import CompactionFacts
 
 LONGEST_WAIT = 60.0
@@ -72,21 +80,21 @@ ReplyEvent = LlmReplied | LlmFailed | RetryDue | CompactionEnded | RouteDecided 
 def step(state: State, event: ReplyEvent) -> Step:
     """Route one answer of a model call; a late one changes nothing."""
     if isinstance(state, Compacting) and isinstance(event, CompactionEnded):
-        return Step(Idle(state.gen + 1), _ended(event))
+        return Step(Idle(state.gen + 1), _end_compaction(event))
     if not isinstance(state, AwaitingLlm):
         return Step(state)
     match event, state.phase:
         case LlmReplied(), Requesting():
-            after = _replied(state, event)
-            return Step(after.state, (*after.effects, *_metered(event)))
+            after = _handle_reply(state, event)
+            return Step(after.state, (*after.effects, *_save_usage(event)))
         case LlmFailed(), Requesting():
-            return _failed(state, event)
+            return _handle_failure(state, event)
         case RetryDue(), RetryWait():
             return _again(state, state.partial)
         case CompactionEnded(), CompactingContext():
-            return _compacted(state, event)
+            return _handle_compaction(state, event)
         case RouteDecided(), Routing():
-            return _routed(state, event)
+            return _handle_route(state, event)
         case StopDecided(), Ending():
             return _stop_decided(state, event, state.phase)
         case ((LlmReplied() | LlmFailed() | RetryDue() | CompactionEnded() | RouteDecided() | StopDecided()), _):
@@ -95,14 +103,14 @@ def step(state: State, event: ReplyEvent) -> Step:
             assert_never(event)
 
 
-def _compacted(state: AwaitingLlm, event: CompactionEnded) -> Step:
+def _handle_compaction(state: AwaitingLlm, event: CompactionEnded) -> Step:
     """Continue with the call that waited: a failure changes nothing but is shown (SPEC CLAW-30)."""
     told: tuple[Effect, ...]
     if isinstance(event.outcome, CompactionFacts):
         told = (SaveCompaction(event.outcome), Notice(event.outcome.problem))
         state = replace(state, run=replace(state.run, compaction_failed=True))
     else:
-        told = drafted(event.outcome)
+        told = save_draft(event.outcome)
     if state.partial:
         onward = _again(state, state.partial)
         return Step(onward.state, (*told, *onward.effects))
@@ -120,7 +128,7 @@ def _again(state: AwaitingLlm, partial: tuple[Block, ...], truncated_call: bool 
     return Step(after, (ask,))
 
 
-def _replied(state: AwaitingLlm, event: LlmReplied) -> Step:
+def _handle_reply(state: AwaitingLlm, event: LlmReplied) -> Step:
     tokens = event.context_tokens if event.pruned is None else event.pruned.tokens
     left = event.compact_above - tokens
     due = event.compact_above > 0 and left <= 0
@@ -149,7 +157,7 @@ def _replied(state: AwaitingLlm, event: LlmReplied) -> Step:
 
 def _use_tools(state: AwaitingLlm, event: LlmReplied, answer: tuple[Block, ...], calls: tuple[ToolCall, ...]) -> Step:
     saved = _assistant(event, answer)
-    if state.run.agent is not None and (handed_in := agent_rules.submitted(state, event, saved, calls)):
+    if state.run.agent is not None and (handed_in := agent_rules.handle_submission(state, event, saved, calls)):
         return handed_in
     first, *rest = calls
     saves = (saved, SaveToolCalls(event.message_id, calls))
@@ -177,7 +185,7 @@ def _end(state: AwaitingLlm, event: LlmReplied, blocks: tuple[Block, ...]) -> St
     run = state.run
     if run.agent is not None:
         saved = (_assistant(event, blocks),) if broken.has_content(blocks) else ()
-        return agent_rules.ended_in_words(state, event, saved, agent_rules.words_of(blocks))
+        return agent_rules.handle_reply_without_call(state, event, saved, agent_rules.words_of(blocks))
     done = Idle(state.gen + 1)
     finish = FinishRun(run.id, RunStatus.SUCCESS, run.iteration)
     said = (_assistant(event, blocks),) if broken.has_content(blocks) else ()
@@ -189,7 +197,7 @@ def _end(state: AwaitingLlm, event: LlmReplied, blocks: tuple[Block, ...]) -> St
     if event.last in {LastMessage.TOOL_RESULT, LastMessage.CUT}:
         return Step(done, (finish, AfterRun(run.id)))  # nothing further after its tools, or the text it had written
     empty = LlmFailed(event.gen, "empty", texts.EMPTY_REPLY, retryable=True, message_id=event.message_id)
-    return _failed(state, empty)
+    return _handle_failure(state, empty)
 
 
 def _stop_decided(state: AwaitingLlm, event: StopDecided, ending: Ending) -> Step:
@@ -203,7 +211,7 @@ def _stop_decided(state: AwaitingLlm, event: StopDecided, ending: Ending) -> Ste
     return Step(Idle(state.gen + 1), (*told, finish, AfterRun(run.id)))
 
 
-def _failed(state: AwaitingLlm, event: LlmFailed) -> Step:
+def _handle_failure(state: AwaitingLlm, event: LlmFailed) -> Step:
     run = state.run
     gen = state.gen + 1
     state = replace(state, broken=broken.longer(state.broken, event.written, event.message, event.message_id))
@@ -231,7 +239,7 @@ def _failed(state: AwaitingLlm, event: LlmFailed) -> Step:
     return Step(Errored(gen, event.kind, text, event.retryable, run.id, event.status), (*saves, finish))
 
 
-def _routed(state: AwaitingLlm, event: RouteDecided) -> Step:
+def _handle_route(state: AwaitingLlm, event: RouteDecided) -> Step:
     run, gen = state.run, state.gen + 1
     told: tuple[Save, ...] = (SaveRoute(run.id, event.strategy, event.decision_json),)
     if event.note:
@@ -246,16 +254,16 @@ def _routed(state: AwaitingLlm, event: RouteDecided) -> Step:
     return start_current(gen, run, ToolRound(message.id, call), saves, approved=True)
 
 
-def _metered(event: LlmReplied) -> tuple[Save, ...]:
+def _save_usage(event: LlmReplied) -> tuple[Save, ...]:
     context = SaveContext(event.context_tokens, event.estimated, event.usage)
-    return (context,) if event.pruned is None else (context, *drafted(event.pruned))
+    return (context,) if event.pruned is None else (context, *save_draft(event.pruned))
 
 
-def _ended(event: CompactionEnded) -> tuple[Save, ...]:
+def _end_compaction(event: CompactionEnded) -> tuple[Save, ...]:
     """End of a compaction that the user asked for: a failure leaves a row too."""
     if isinstance(event.outcome, CompactionFacts):
         return SaveNotice(event.outcome.problem), SaveCompaction(event.outcome)
-    return drafted(event.outcome)
+    return save_draft(event.outcome)
 
 
 def _assistant(event: LlmReplied, blocks: tuple[Block, ...]) -> SaveMessage:

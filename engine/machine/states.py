@@ -200,7 +200,7 @@ class AwaitingSubagents(Struct, frozen=True, tag="awaiting_subagents"):
     @property
     def pending(self) -> tuple[str, ...]:
         """The ids of those that have not ended."""
-        return unfinished(self.agents, self.outcomes)
+        return list_unfinished(self.agents, self.outcomes)
 
 
 class Cancelling(Struct, frozen=True, tag="cancelling"):
@@ -223,7 +223,7 @@ class Cancelling(Struct, frozen=True, tag="cancelling"):
     @property
     def pending(self) -> tuple[str, ...]:
         """The ids of the sub-agents that have not ended."""
-        return unfinished(self.agents, self.outcomes)
+        return list_unfinished(self.agents, self.outcomes)
 
     @property
     def by(self) -> StopCause:
@@ -300,7 +300,7 @@ STATE_NAMES: Final[Mapping[type[State], str]] = {
 """The names of the column `conversations.state`."""
 
 
-def unfinished(agents: tuple[AgentTask, ...], outcomes: tuple[AgentOutcome, ...]) -> tuple[str, ...]:
+def list_unfinished(agents: tuple[AgentTask, ...], outcomes: tuple[AgentOutcome, ...]) -> tuple[str, ...]:
     """The ids of the sub-agents without an outcome, in order."""
     ended = {outcome.agent_id for outcome in outcomes}
     return tuple(agent.id for agent in agents if agent.id not in ended)

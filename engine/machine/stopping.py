@@ -48,12 +48,12 @@ def step(state: State, event: StopEvent) -> Step:
             return _cancel(state, event)
         case ToolAborted():
             if isinstance(state, Cancelling) and not state.agents and event.call_id == state.round.current.id:
-                note = texts.stopped(state.elapsed, state.by, event.ended_processes, event.survivors)
-                return _stopped(state, event, note, event.job)
+                note = texts.describe_stop(state.elapsed, state.by, event.ended_processes, event.survivors)
+                return _end_round(state, event, note, event.job)
             return Step(state)
         case CancelDeadlinePassed():
             if isinstance(state, Cancelling):
-                return _stopped(state, event, texts.stopped(state.elapsed, state.by))
+                return _end_round(state, event, texts.describe_stop(state.elapsed, state.by))
             return Step(state)
         case StragglersEnded(ended, survivors):
             told: tuple[SaveNotice, ...] = (
@@ -64,7 +64,7 @@ def step(state: State, event: StopEvent) -> Step:
             assert_never(event)
 
 
-def _stopped(state: Cancelling, event: ToolAborted | CancelDeadlinePassed, note: str, job: str = "") -> Step:
+def _end_round(state: Cancelling, event: ToolAborted | CancelDeadlinePassed, note: str, job: str = "") -> Step:
     """The round is over; a line of the user keeps its output, which says in its last line what the row would."""
     if event.output is not None and not job and state.round.origin is ToolOrigin.USER:
         return stop_line(state.gen + 1, state, event.message_id, event.output)
@@ -83,7 +83,7 @@ def _cancel(state: State, event: UserCancelled) -> Step:
         case AwaitingLlm():
             return _stop_model(broken.with_text_of(state, event), event)
         case AwaitingApproval():
-            note = texts.stopped(event.elapsed, event.by)
+            note = texts.describe_stop(event.elapsed, event.by)
             return stop_round(gen, state, event.message_id, note, by=event.by)
         case ToolExecuting():
             stop = KillTool(gen, state.round.current.id)
@@ -108,6 +108,6 @@ def _stopping(gen: int, state: ToolExecuting | AwaitingSubagents, event: UserCan
 def _stop_model(state: AwaitingLlm, event: UserCancelled) -> Step:
     saves = broken.after_stop(state, event)
     words = agent_rules.words_of(broken.blocks_of(state)) if saves else ""
-    row = SaveNotice(texts.stopped(event.elapsed, event.by))
+    row = SaveNotice(texts.describe_stop(event.elapsed, event.by))
     ended = end_run(state.gen + 1, state.run, (*saves, row), by=event.by, partial=words)
     return Step(ended.state, (*ended.effects, AbortLlm(), CancelTimer()))

@@ -34,7 +34,7 @@ SUMMARIZED = "Summarized "
 """Prefix of the row of a compaction."""
 
 
-def summarized(count: int, kept: int, sizes: str, summary: str) -> str:
+def describe_summary(count: int, kept: int, sizes: str, summary: str) -> str:
     """The row of a compaction: how much became of how many messages, and below it the summary."""
     return f"{SUMMARIZED}{count} messages, kept {kept} · {sizes}\n\n{summary}"
 
@@ -44,12 +44,12 @@ def waiting_for_approval(tool: str) -> str:
     return f"waiting for your approval of {tool}"
 
 
-def denied(tool: str, reason: str) -> str:
+def describe_denial(tool: str, reason: str) -> str:
     """Result of a denied call, as the model reads it (CONTRACT 6)."""
     return f"User denied permission to run {tool}: {reason}" if reason else f"User denied permission to run {tool}."
 
 
-def declined_questions(reason: str) -> str:
+def describe_unanswered(reason: str) -> str:
     """Result of questions that the user did not answer, as the model reads it (SPEC REQ-ASK)."""
     return f"{QUESTIONS_DECLINED}: {reason}" if reason else QUESTIONS_DECLINED
 
@@ -91,12 +91,12 @@ def shell_ran(command: str, output: str) -> str:
     return f"$ {command}\n{output}" if command else output
 
 
-def cancelled(job: str) -> str:
+def describe_cancelled(job: str) -> str:
     """Result of a stopped call for the model; names the job when the command continues in the background."""
     return f"{CANCELLED}. The command runs on in the background as job {job}." if job else CANCELLED
 
 
-def stopped(elapsed: int, by: StopCause, processes: int = 0, survivors: tuple[int, ...] = ()) -> str:
+def describe_stop(elapsed: int, by: StopCause, processes: int = 0, survivors: tuple[int, ...] = ()) -> str:
     """The row about a cancel: its cause, the duration and the ended processes."""
     parts = [f"{STOPPED[by]} after {elapsed} s"]
     if processes:
@@ -106,9 +106,9 @@ def stopped(elapsed: int, by: StopCause, processes: int = 0, survivors: tuple[in
     return " · ".join(parts)
 
 
-def stopped_command(elapsed: int, by: StopCause, processes: int = 0, survivors: tuple[int, ...] = ()) -> str:
+def describe_stopped_command(elapsed: int, by: StopCause, processes: int = 0, survivors: tuple[int, ...] = ()) -> str:
     """The last line of a stopped command's output, for the user and the model."""
-    told = stopped(elapsed, by, processes, survivors).removeprefix(STOPPED[by])
+    told = describe_stop(elapsed, by, processes, survivors).removeprefix(STOPPED[by])
     return f"[{_STOPPED_COMMAND[by]}{told}]"
 
 

@@ -46,7 +46,7 @@ def step(state: State, event: ToolEvent) -> Step:
     match event:
         case ToolFinished():
             if isinstance(state, ToolExecuting) and state.round.current.id == event.result.call_id:
-                after = _ended(state, event)
+                after = _end_call(state, event)
                 return after if event.todos is None else Step(after.state, (SaveTodos(event.todos), *after.effects))
             return Step(state)
         case AgentsStarted():
@@ -63,10 +63,10 @@ def step(state: State, event: ToolEvent) -> Step:
 def settle(gen: int, run: Run, round_: ToolRound, result: ToolResult, message_id: str, note: str = "") -> Step:
     """Take the current call's result: start the next call, or give all results to the model."""
     results = (*round_.results, result)
-    saved = _saved(result, note)
+    saved = _save_result(result, note)
     if round_.origin is ToolOrigin.USER:
         told = shell_told(round_, message_id, result.text)
-        return Step(Idle(gen), (*_saved(result, note), *told, FinishRun(run.id, RunStatus.SUCCESS, 0)))
+        return Step(Idle(gen), (*_save_result(result, note), *told, FinishRun(run.id, RunStatus.SUCCESS, 0)))
     if round_.queue:
         following, *rest = round_.queue
         onward = replace(round_, current=following, queue=tuple(rest), results=results)
@@ -74,10 +74,10 @@ def settle(gen: int, run: Run, round_: ToolRound, result: ToolResult, message_id
     return next_iteration(gen, run, (*saved, results_message(message_id, results)))
 
 
-def _ended(state: ToolExecuting, event: ToolFinished) -> Step:
+def _end_call(state: ToolExecuting, event: ToolFinished) -> Step:
     if not event.stop_run:
         return settle(state.gen + 1, state.run, state.round, event.result, event.message_id, event.note)
-    noted = _noted(event.note)
+    noted = _save_note(event.note)
     by_hook = bool(event.stop_reason)
     code, text = (event.stop_code, event.stop_reason) if by_hook else ("loop", texts.LOOP)
     skipped = texts.SKIPPED_HOOK if by_hook else texts.SKIPPED_LOOP
@@ -89,11 +89,11 @@ def _ended(state: ToolExecuting, event: ToolFinished) -> Step:
     return Step(Idle(state.gen + 1), (*saves, SaveNotice(text), finish))
 
 
-def _saved(result: ToolResult, note: str) -> tuple[Save, ...]:
-    return (SaveToolResult(result), *_noted(note))
+def _save_result(result: ToolResult, note: str) -> tuple[Save, ...]:
+    return (SaveToolResult(result), *_save_note(note))
 
 
-def _noted(note: str) -> tuple[Save, ...]:
+def _save_note(note: str) -> tuple[Save, ...]:
     return (SaveNotice(note),) if note else ()
 
 
@@ -106,7 +106,7 @@ def _agent(state: State, event: AgentFinished) -> Step:
     if onward.pending:
         return Step(onward)
     if isinstance(onward, Cancelling):
-        note = texts.stopped(onward.elapsed, onward.by)
+        note = texts.describe_stop(onward.elapsed, onward.by)
         return stop_round(onward.gen + 1, onward, event.message_id, note, by=onward.by)
     text = agent_texts.aggregate(onward.agents, onward.outcomes)
     ends = agent_texts.ends(onward.agents, onward.outcomes)

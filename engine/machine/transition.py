@@ -85,7 +85,7 @@ def read_inbox(gen: int, run: Run, saves: tuple[Save, ...] = (), *, new_turn: bo
     return Step(AwaitingLlm(gen, run, Requesting()), (DrainInbox(new_turn=new_turn), *saves, StartRun(run.id), ask))
 
 
-def drafted(draft: CompactionDraft) -> tuple[Save, ...]:
+def save_draft(draft: CompactionDraft) -> tuple[Save, ...]:
     """The row about a compaction, its view, and its record."""
     return SaveNotice(draft.note), SaveView(draft), SaveCompaction(draft.facts)
 
@@ -174,7 +174,7 @@ def stop_round(
 
     The model reads nothing of the stopped call (SPEC DEC-24); the screen shows the output of its command.
     """
-    text, status = texts.cancelled(job), ToolStatus.CANCELLED
+    text, status = texts.describe_cancelled(job), ToolStatus.CANCELLED
     why, skipped, left = agent_texts.CANCELLED, texts.SKIPPED, ToolStatus.SKIPPED
     if by is StopCause.ENDING:
         text = skipped = texts.INTERRUPTED

@@ -34,7 +34,7 @@ from engine.machine.states import (
     ToolOrigin,
     ToolRound,
 )
-from engine.machine.transition import Step, compact_first, drafted, opens_turn, read_inbox, request, start_current
+from engine.machine.transition import Step, compact_first, opens_turn, read_inbox, request, save_draft, start_current
 
 TurnEvent = UserMessage | RetryAsked | CompactAsked | UserShell | InboxArrived | OlderSummarized
 
@@ -47,7 +47,7 @@ def step(state: State, event: TurnEvent) -> Step:
         case OlderSummarized(draft):
             if draft is None or not isinstance(state, Idle | Errored):
                 return Step(state)
-            return Step(state, drafted(draft))
+            return Step(state, save_draft(draft))
         case UserMessage() | RetryAsked() | CompactAsked() | UserShell():
             refusal = why_refused(state)
             if refusal:

@@ -112,7 +112,7 @@ class NoteFolder(Struct, frozen=True):
             raise NoteRefused(f"An entry has at most {LONGEST_ENTRY:,} characters; this one has {len(entry):,}.")
         place = self.place(path)
         make_folder(place.parent)
-        with _locked(place) as descriptor:
+        with _lock_file(place) as descriptor:
             size = os.fstat(descriptor).st_size
             data = (_choose_gap(descriptor, size) + entry + "\n").encode("utf-8", "replace")
             if size + len(data) > LARGEST_FILE:
@@ -154,7 +154,7 @@ def _refuse_links(folder: Path) -> None:
 
 
 @contextmanager
-def _locked(place: Path) -> Generator[int]:
+def _lock_file(place: Path) -> Generator[int]:
     """Open and lock the file that has this name, also where an editor has just put another one in its place."""
     try:
         with locked_file(place, os.O_RDWR | os.O_APPEND) as descriptor:
@@ -257,7 +257,7 @@ class Memory:
         async with self._refreshing:
             deadline = time.monotonic() + INDEX_SECONDS
             files = {file.path: file for file in await asyncio.to_thread(self._folder.files, scope)}
-            known = await self.index.known(scope)
+            known = await self.index.list_known(scope)
             stamps = {path: (file.size, file.changed) for path, file in known.items()}
             changed = [file for path, file in files.items() if stamps.get(path) != (file.size, file.changed)]
             gone = [path for path in known if path not in files]

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
-from engine.context.assemble import begins_turn, capped
-from engine.context.measure import said
+from engine.context.assemble import begins_turn, cap_message
+from engine.context.measure import describe_arguments
 from engine.machine.messages import ImageBlock, Role, TextBlock, ToolResultBlock, ToolUseBlock
 from engine.ports.note_index import Passage
 from engine.ports.profiles import MEMORY_TOOLS
 from engine.records import ConversationRecord, StoredMessage
-from engine.search import folded
+from engine.search import fold_case
 
 if TYPE_CHECKING:
     from engine.store.store import Store
@@ -70,7 +70,7 @@ def words_of(query: str) -> tuple[str, ...]:
 
     Names of several words, such as `retry-count` or `src/a.py`, come first, as they were written.
     """
-    low = folded(query[:LONGEST_QUERY])
+    low = fold_case(query[:LONGEST_QUERY])
     words = _WORD.findall(low)
     found = dict.fromkeys(word[:LONGEST_WORD] for word in (*_NAME.findall(low), *words))
     return tuple(found)[:MOST_WORDS]
@@ -87,7 +87,7 @@ def count_word(low: str, word: str) -> int:
 
 def cut_excerpt(text: str, words: Sequence[str]) -> tuple[int, str]:
     """The number of the line and the text around the place with the most words, in one line."""
-    place = _find_densest(folded(text), words)
+    place = _find_densest(fold_case(text), words)
     start = max(place - LEAD, 0)
     if start and not text[start - 1].isspace():
         blank = _BLANKS.search(text, start, place)
@@ -165,7 +165,7 @@ class _Seen(Struct):
         if begins_turn(message):
             self.begun.add(message.turn_number)
         whole = message.seq >= self.record.context_start_seq and message.seq not in self.omitted
-        return whole and capped(message) is message
+        return whole and cap_message(message) is message
 
 
 async def search_unseen(
@@ -187,7 +187,7 @@ async def search_unseen(
                 continue
             text = message_text(message, calls)
             read, left = read + 1, left - len(text)
-            low = folded(text)
+            low = fold_case(text)
             counts = tuple(count_word(low, word) for word in words)
             if any(counts):
                 matches.append(_Match(message.seq, kind_of_message(message), len(text), counts))
@@ -219,7 +219,7 @@ def message_text(message: StoredMessage, calls: dict[str, str]) -> str:
             case TextBlock(text=text):
                 parts.append(text)
             case ToolUseBlock(name=name, input_json=arguments) if name not in MEMORY_TOOLS:
-                parts.append(f"[called {name}: {said(arguments)}]")
+                parts.append(f"[called {name}: {describe_arguments(arguments)}]")
             case ToolResultBlock(tool_use_id=call, content=content) if calls.get(call) not in MEMORY_TOOLS:
                 parts += [part.text for part in content if isinstance(part, TextBlock)]
             case ImageBlock():

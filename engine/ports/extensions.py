@@ -66,7 +66,7 @@ class ReadListener(Protocol):
 class ClosingSource(Protocol):
     """A source that holds something for a conversation while it is open."""
 
-    def closed(self, conversation_id: str) -> None:
+    def close_conversation(self, conversation_id: str) -> None:
         """Take the end of a conversation in this process."""
         ...
 
@@ -184,7 +184,7 @@ class Catalogue(Struct, frozen=True):
                 return skill
         return next((skill for skill in self.skills if name in skill.aliases), None)
 
-    def called(self, name: str) -> Invocable | None:
+    def find(self, name: str) -> Invocable | None:
         """The skill or command of `/name`."""
         return self.by_call.get(name)
 
@@ -192,7 +192,7 @@ class Catalogue(Struct, frozen=True):
 EMPTY: Final = Catalogue()
 
 
-def chosen_skills(skills: Sequence[Invocable], names: Collection[str] | None) -> tuple[Invocable, ...]:
+def choose_skills(skills: Sequence[Invocable], names: Collection[str] | None) -> tuple[Invocable, ...]:
     """The skills of these names, each whole or behind a plugin's prefix: `pdf` means `papers:pdf` too. None: all."""
     if names is None:
         return tuple(skills)

@@ -150,7 +150,7 @@ class Folders(Protocol):
         """The change as a diff; None where it is no text or not kept."""
         ...
 
-    async def lost(self, states: Sequence[FileState]) -> frozenset[bytes]:
+    async def find_lost(self, states: Sequence[FileState]) -> frozenset[bytes]:
         """The contents of these that were kept and made room for newer ones since."""
         ...
 

@@ -41,7 +41,7 @@ class NoteHit(Struct, frozen=True):
 class NoteIndex(Protocol):
     """Full-text index of the notes, and the marks of flushed conversations. Every method may raise StorageError."""
 
-    async def known(self, scope: str) -> Mapping[str, NoteFile]:
+    async def list_known(self, scope: str) -> Mapping[str, NoteFile]:
         """The indexed files of one scope, by path."""
         ...
 

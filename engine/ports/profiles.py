@@ -131,7 +131,7 @@ class Profiles(Protocol):
         """Profiles that can be used in this folder, the built-in ones first."""
         ...
 
-    def added(self, cwd: Path) -> Sequence[Profile]:
+    def list_added(self, cwd: Path) -> Sequence[Profile]:
         """Profiles beside Phoenix's own in this folder, from memory: agents of files, a host or a plugin. The tools
         that spawn name each of them to the model.
         """

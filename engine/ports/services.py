@@ -156,7 +156,7 @@ class EditChecker(Protocol):
         """Checks of earlier edits that came since the last question; each is given once."""
         ...
 
-    def closed(self, conversation_id: str) -> None:
+    def forget_conversation(self, conversation_id: str) -> None:
         """Forget a conversation that closes."""
         ...
 

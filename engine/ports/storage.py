@@ -255,10 +255,10 @@ class ConversationChanges(Struct, frozen=True):
     events: tuple[RecordEvent, ...] = ()
     """Events outside moves, such as a message that was refused."""
 
-    def applied_to(self, record: ConversationRecord, at: float) -> ConversationRecord:
+    def apply(self, record: ConversationRecord, at: float) -> ConversationRecord:
         """The record as the store has it now; the window of another model is its caller's to know."""
         return replace(
-            self._titled(record),
+            self._set_title(record),
             draft=record.draft if self.draft is None else self.draft,
             scroll_seq=record.scroll_seq if self.scroll_seq is None else self.scroll_seq,
             model=self.model or record.model,
@@ -276,7 +276,7 @@ class ConversationChanges(Struct, frozen=True):
             tracking=record.tracking if self.tracking is None else self.tracking,
         )
 
-    def _titled(self, record: ConversationRecord) -> ConversationRecord:
+    def _set_title(self, record: ConversationRecord) -> ConversationRecord:
         if self.title is not None:
             return replace(record, title=self.title, title_by=TitleBy.USER)
         if self.suggested_title and record.title_by is TitleBy.FIRST_MESSAGE:

@@ -221,7 +221,7 @@ ESTIMATED_WINDOW = "context window estimated"
 """The note of a model whose window is assumed; the meter shows it with a tilde."""
 
 
-def known_model(model: str) -> CatalogueModel | None:
+def find_known_model(model: str) -> CatalogueModel | None:
     """Look up `model` by its name alone; None when unknown."""
     name = bare_name(model)
     return next((known for pattern, known in _FAMILIES if begins(name, pattern)), None)
@@ -234,7 +234,7 @@ def describe(provider: str, model: str, *, window: int = 0, local: bool = False)
 
     An unknown window becomes the smallest known one and the note says so (SPEC CLAW-51).
     """
-    known = known_model(model)
+    known = find_known_model(model)
     size = window or (known.window if known else 0)
     return ModelInfo(
         provider=provider,
@@ -317,7 +317,7 @@ def price(provider: str, model: str, usage: Usage, *, local: bool = False) -> fl
         threshold, dearer = _LONG_PROMPT.get(name, (0, own))
         prompt = usage.input_tokens + usage.cache_creation_tokens + usage.cache_read_tokens
         return (dearer if prompt > threshold else own).of(usage) + searches
-    found = _looked_up(provider, model, usage) if _others.is_set() else None
+    found = _look_up_price(provider, model, usage) if _others.is_set() else None
     return None if found is None else found + searches
 
 
@@ -358,7 +358,7 @@ def _is_listed(model: str) -> bool:
     return _DATED.sub("", bare_name(model)) in _PRICES
 
 
-def _looked_up(provider: str, model: str, usage: Usage) -> float | None:
+def _look_up_price(provider: str, model: str, usage: Usage) -> float | None:
     import genai_prices  # noqa: PLC0415 - loaded already, see `load`
 
     prompt = usage.input_tokens + usage.cache_creation_tokens + usage.cache_read_tokens

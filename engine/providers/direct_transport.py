@@ -215,21 +215,21 @@ class DirectTransport:
     ) -> AsyncGenerator[DirectResponse]:
         """See `HttpTransport.ask`."""
         request = _request(method, urlsplit(url), headers, len(body))
-        rested = self._rested()
+        rested = self._take_rested()
         line = rested or await connect(self._base)
         try:
-            head = await self._asked(line, request, body)
+            head = await self._ask_on(line, request, body)
             if head is None and rested is not None:  # it was closing while idle: no wait is needed
                 line.drop()
                 line = await connect(self._base)
-                head = await self._asked(line, request, body)
+                head = await self._ask_on(line, request, body)
             if head is None:
                 raise TransportError("the server closed the connection without an answer")
             yield DirectResponse(line, head, self._patience)
         finally:
             self._put_down(line)
 
-    async def _asked(self, line: HttpConnection, request: h11.Request, body: bytes) -> h11.Response | None:
+    async def _ask_on(self, line: HttpConnection, request: h11.Request, body: bytes) -> h11.Response | None:
         """The head of the answer; None where the connection ended without a byte of it."""
         await line.send(request, body, self._patience)
         try:
@@ -250,7 +250,7 @@ class DirectTransport:
         for line in lines:
             await line.close()
 
-    def _rested(self) -> HttpConnection | None:
+    def _take_rested(self) -> HttpConnection | None:
         while self._resting:
             line = self._resting.pop()
             if line.wake():

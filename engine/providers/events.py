@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from engine.ollama_tags import read_names
 from engine.ports import ProviderError
-from engine.providers.failures import Service, broken, refused, silent, unreadable
+from engine.providers.failures import Service, build_broken, build_refused, silent, unreadable
 from engine.providers.http import Head, HttpService, read_refusal
 from engine.providers.http_transport import (
     LONGEST_PINGS,
@@ -25,7 +25,7 @@ from engine.providers.http_transport import (
     InvalidResponse,
     OutOfBounds,
 )
-from engine.providers.wire import fitted, readable_json
+from engine.providers.wire import fit, readable_json
 
 BOM = b"\xef\xbb\xbf"
 
@@ -272,7 +272,7 @@ def _documents(service: Service, body: bytes) -> list[bytes]:
     if len(lines) > 1 and all(map(_is_whole, lines)):
         return lines
     if not _is_whole(body):
-        raise broken(service)
+        raise build_broken(service)
     try:
         told = msgspec.json.decode(body, type=_Document)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -280,7 +280,7 @@ def _documents(service: Service, body: bytes) -> list[bytes]:
     if told.choices or told.content or told.type == "message":
         return [body]
     refusal = read_refusal(200, {}, body)
-    raise refused(service, replace(refusal, error_type=refusal.error_type or "invalid_request_error"))
+    raise build_refused(service, replace(refusal, error_type=refusal.error_type or "invalid_request_error"))
 
 
 async def drain(batches: AsyncGenerator[list[bytes], None]) -> None:
@@ -301,7 +301,7 @@ async def read_models(http: HttpService, path: str) -> list[WireModel]:
     """
     body = await http.get(path)
     try:
-        listed = fitted(msgspec.json.decode(readable_json(body)), WireModels).data or []
+        listed = fit(msgspec.json.decode(readable_json(body)), WireModels).data or []
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise unreadable(http.service, str(error)) from None
     return [model for model in listed[:MOST_MODELS] if len(model.id) <= MOST_NAME]
@@ -325,7 +325,7 @@ async def read_props_window(http: HttpService) -> int:
     """
     body = await http.get("/props")
     try:
-        told = fitted(msgspec.json.decode(readable_json(body)), _Props).default_generation_settings
+        told = fit(msgspec.json.decode(readable_json(body)), _Props).default_generation_settings
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise unreadable(http.service, str(error)) from None
     return max(0, (told.n_ctx if told else None) or 0)

@@ -88,12 +88,12 @@ def unreachable(service: Service, detail: str = "") -> ProviderError:
     return _network(f"Could not reach {service.host}", service, _NUMBER.sub("", detail))
 
 
-def misconfigured(service: Service, sentence: str) -> ProviderError:
+def build_misconfigured(service: Service, sentence: str) -> ProviderError:
     """Error for a connection that fails however often it is tried; the sentence names what to set."""
     return ProviderError(service.clean(sentence), kind="network", retryable=False)
 
 
-def broken(service: Service) -> ProviderError:
+def build_broken(service: Service) -> ProviderError:
     """The connection ended before the reply did."""
     return _network(f"The connection to {service.host} was lost in the middle of the reply", service, "")
 
@@ -116,7 +116,7 @@ def web_page(service: Service) -> ProviderError:
     return _network(words, service, "")
 
 
-def redirected(service: Service, location: str) -> ProviderError:
+def build_redirected(service: Service, location: str) -> ProviderError:
     """The server points elsewhere; nothing is sent there, because the key would go with it."""
     target = urlsplit(location)
     where = f"{target.scheme}://{target.netloc}" if target.netloc else location
@@ -143,7 +143,7 @@ def unsendable(service: Service) -> ProviderError:
     )
 
 
-def refused(service: Service, refusal: ServerRefusal) -> ProviderError:
+def build_refused(service: Service, refusal: ServerRefusal) -> ProviderError:
     """Build the error for `refusal`."""
     kind, retryable = _sort(service, refusal)
     overflow = kind == "invalid_request" and _is_overflow(refusal)

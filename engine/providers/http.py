@@ -20,10 +20,10 @@ from engine.providers.direct_transport import DirectTransport
 from engine.providers.failures import (
     ServerRefusal,
     Service,
-    broken,
-    misconfigured,
-    redirected,
-    refused,
+    build_broken,
+    build_misconfigured,
+    build_redirected,
+    build_refused,
     retry_after_seconds,
     silent,
     unreachable,
@@ -45,9 +45,9 @@ from engine.providers.http_transport import (
     ReadTimeout,
     TransportError,
     Unsendable,
-    bounded,
     is_loopback,
     is_straight,
+    limit_body,
     seconds_until_date,
 )
 from tools.clock import SYSTEM_CLOCK, Clock
@@ -91,7 +91,7 @@ class ReadPace:
         self._waits = 0
         self._waited = False
 
-    def arrived(self) -> None:
+    def note_piece(self) -> None:
         """A piece has been read."""
         now = self._clock.monotonic()
         self._waited = now - self._left > WAITED_SECONDS
@@ -109,7 +109,7 @@ class ReadPace:
             return 0.0
         return None
 
-    def rested(self) -> None:
+    def note_rest(self) -> None:
         """The sleep is over; it counts neither as waiting for the network nor as holding the loop."""
         self._left = self._burst = self._clock.monotonic()
 
@@ -267,22 +267,22 @@ class HttpService:
         Raises:
             ProviderError: the request failed, or the answer broke off.
         """
-        transport = await self._carried()
+        transport = await self._load_transport()
         started = False
         try:
-            async with self._accepted(transport, path, body) as answer:
+            async with self._ask_until_ready(transport, path, body) as answer:
                 if answer.headers.get("content-type", "").startswith("text/html"):
                     raise web_page(self.service)
                 started = True
                 if head is not None:
                     head.limits = limits_in(answer.headers)
                 pace = ReadPace()
-                async for piece in bounded(answer.pieces(), MOST_BODY):
-                    pace.arrived()
+                async for piece in limit_body(answer.pieces(), MOST_BODY):
+                    pace.note_piece()
                     yield piece
                     if (seconds := pace.rest()) is not None:
                         await asyncio.sleep(seconds)
-                        pace.rested()
+                        pace.note_rest()
         except TransportError as error:
             raise self.failure(error, started) from None
 
@@ -292,13 +292,13 @@ class HttpService:
         Raises:
             ProviderError: it could not be fetched.
         """
-        transport = await self._carried()
+        transport = await self._load_transport()
         try:
             async with transport.ask("GET", self.url(path), self._headers) as answer:
                 if answer.status != 200:
                     raise await self._refusal(answer)
                 async with asyncio.timeout(self._idle_timeout):
-                    return b"".join([piece async for piece in bounded(answer.pieces(), MOST_DOCUMENT)])
+                    return b"".join([piece async for piece in limit_body(answer.pieces(), MOST_DOCUMENT)])
         except TimeoutError:
             raise silent(self.service, self._idle_timeout) from None
         except TransportError as error:
@@ -306,7 +306,7 @@ class HttpService:
 
     async def warm(self) -> None:
         """Get ready and, towards another machine, open a connection; failures are silent."""
-        transport = await self._carried()
+        transport = await self._load_transport()
         if is_loopback(self.service.base_url):
             return
         with contextlib.suppress(TransportError):
@@ -333,15 +333,15 @@ class HttpService:
             case InvalidResponse():
                 return unreadable(self.service, str(error), retryable=started and not isinstance(error, OutOfBounds))
             case Misconfigured():
-                return misconfigured(self.service, str(error))
+                return build_misconfigured(self.service, str(error))
             case Unsendable():
                 return unsendable(self.service)
             case _ if started:
-                return broken(self.service)
+                return build_broken(self.service)
             case _:
                 return unreachable(self.service, str(error))
 
-    async def _carried(self) -> HttpTransport:
+    async def _load_transport(self) -> HttpTransport:
         """The transport, loaded on first use: httpx2 in a thread, since that takes 110 ms."""
         async with self._making:
             if self._transport is None:
@@ -349,7 +349,9 @@ class HttpService:
             return self._transport
 
     @asynccontextmanager
-    async def _accepted(self, transport: HttpTransport, path: str, body: bytes) -> AsyncGenerator[HttpResponse, None]:
+    async def _ask_until_ready(
+        self, transport: HttpTransport, path: str, body: bytes
+    ) -> AsyncGenerator[HttpResponse, None]:
         """The answer with status 200 to a request, repeated while the server loads its model."""
         end = monotonic() + LOADING_SECONDS
         while True:
@@ -364,7 +366,7 @@ class HttpService:
 
     async def _refusal(self, answer: HttpResponse) -> ProviderError:
         if answer.status in REDIRECTS and "location" in answer.headers:
-            return redirected(self.service, answer.headers["location"])
+            return build_redirected(self.service, answer.headers["location"])
         body = b""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ERROR_BODY_SECONDS):
@@ -372,7 +374,7 @@ class HttpService:
                     body += piece[:ERROR_BODY_LIMIT]
                     if len(body) > ERROR_BODY_LIMIT:
                         break
-        error = refused(self.service, read_refusal(answer.status, answer.headers, body))
+        error = build_refused(self.service, read_refusal(answer.status, answer.headers, body))
         error.limits = limits_in(answer.headers)
         return error
 

@@ -238,7 +238,7 @@ class Unpacker:
             raise InvalidResponse(str(error)) from None
 
 
-async def bounded(pieces: AsyncIterator[bytes], most: int) -> AsyncGenerator[bytes]:
+async def limit_body(pieces: AsyncIterator[bytes], most: int) -> AsyncGenerator[bytes]:
     """The pieces of a body. Raises InvalidResponse once they are more than `most` bytes or take too long."""
     received, began = 0, monotonic()
     async for piece in pieces:

@@ -54,7 +54,7 @@ def new_client(base_url: str, idle_timeout: float, *, bounded: bool = False) -> 
         trust_env=not is_loopback(base_url),
         follow_redirects=False,
         headers={"accept-encoding": "identity"},
-        event_hooks={"response": [bound]} if bounded else {},
+        event_hooks={"response": [limit_response]} if bounded else {},
     )
 
 
@@ -87,7 +87,7 @@ class BoundedStream(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
-async def bound(response: httpx2.Response) -> None:
+async def limit_response(response: httpx2.Response) -> None:
     """Limit the body of an answer to the bounds of a reply; for the hook `response` of a client."""
     if response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
         raise httpx2.DecodingError("a compressed body, which was not requested")
@@ -97,7 +97,7 @@ async def bound(response: httpx2.Response) -> None:
         response.stream = BoundedStream(response.stream, most, most_event)
 
 
-def carried(error: Exception) -> TransportError:
+def convert_failure(error: Exception) -> TransportError:
     """The same failure in the words of `HttpTransport`."""
     match error:
         case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
@@ -110,14 +110,14 @@ def carried(error: Exception) -> TransportError:
             sentence, may_pass = refused_by_proxy(_address(error).scheme, str(error), os.environ)
             return TransportError(sentence) if may_pass else Misconfigured(sentence)
         case httpx2.ConnectError():
-            return _unconnected(error)
+            return _explain_connect_error(error)
         case httpx2.DecodingError() | httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
             return InvalidResponse(str(error))
         case _:
             return TransportError(str(error))
 
 
-def _unconnected(error: httpx2.ConnectError) -> TransportError:
+def _explain_connect_error(error: httpx2.ConnectError) -> TransportError:
     """No connection: the library keeps the cause, and the proxy is what could not be reached."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, ssl.SSLError):
@@ -168,7 +168,7 @@ class HttpxTransport:
         self, method: str, url: str, headers: Mapping[str, str], body: bytes = b""
     ) -> AsyncGenerator[HttpxResponse]:
         """See `HttpTransport.ask`."""
-        client = await self._made()
+        client = await self._get_client()
         encoded = header_lines(headers)
         with _failures():
             async with contextlib.AsyncExitStack() as answering:
@@ -182,7 +182,7 @@ class HttpxTransport:
 
     async def warm(self) -> None:
         """Open a connection in advance with a request without headers, since they contain the key."""
-        client = await self._made()
+        client = await self._get_client()
         with _failures():
             await client.head(self._base_url)
 
@@ -192,7 +192,7 @@ class HttpxTransport:
             await self._client.aclose()
             self._client = None
 
-    async def _made(self) -> httpx2.AsyncClient:
+    async def _get_client(self) -> httpx2.AsyncClient:
         async with self._making:
             if self._client is None:
                 try:
@@ -208,4 +208,4 @@ def _failures() -> Generator[None]:
     try:
         yield
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-        raise carried(error) from None
+        raise convert_failure(error) from None

@@ -29,7 +29,7 @@ class RefusedEfforts:
         """The levels that remain of those a model should know."""
         return tuple(level for level in known if (model, level) not in self._refused)
 
-    def allowed(self, request: ModelRequest, known: Sequence[Effort]) -> ModelRequest:
+    def choose_effort(self, request: ModelRequest, known: Sequence[Effort]) -> ModelRequest:
         """The request with the nearest level that the model knows, or none where that one was refused."""
         level = nearest(request.effort, known)
         return replace(request, effort=Effort.DEFAULT if (request.model, level) in self._refused else level)
@@ -68,7 +68,7 @@ class RefusedTools:
         self._refusals: dict[str, int] = {}
         """Number of refusals of a tool, by name and schema."""
 
-    def allowed(self, request: ModelRequest) -> ModelRequest:
+    def leave_out_refused(self, request: ModelRequest) -> ModelRequest:
         """The request with the tools as the service takes them."""
         if not self._refusals:
             return request
@@ -85,7 +85,7 @@ class RefusedTools:
         if error.kind != "invalid_request" or error.context_overflow or error.retryable:
             return None
         sent = [tool for tool in request.tools if self._refusals.get(_mark(tool), 0) < 2]
-        named = _named(sent, error.message)
+        named = _find_named_tools(sent, error.message)
         if named is None:
             about = sum(word in error.message.lower() for word in _WORDS) > 1
             named = [tool for tool in sent if about and _is_of_server(tool) and _mark(tool) not in self._refusals]
@@ -97,7 +97,7 @@ class RefusedTools:
         return ProviderNotice((LEFT_OUT if refusals == {1} else MENDED).format(tools=_words(named)))
 
 
-def _named(sent: Sequence[ToolSpec], message: str) -> list[ToolSpec] | None:
+def _find_named_tools(sent: Sequence[ToolSpec], message: str) -> list[ToolSpec] | None:
     """Tools of servers that a refusal names, none where it names one of Phoenix; None where it names no tool."""
     named = [tool for tool in sent if re.search(rf"(?<![\w-]){re.escape(tool.name)}(?![\w-])", message)]
     place = _PLACE.search(message)

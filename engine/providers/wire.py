@@ -29,7 +29,7 @@ _MISSING: Final = object()
 """Marker for a value that cannot be converted."""
 
 
-def fitted(value: object, wanted: type[T]) -> T:
+def fit(value: object, wanted: type[T]) -> T:
     """The object `value` as a `wanted`, as far as its fields can be made to fit; the others have their defaults.
 
     A number fits text, text that is a number fits a number, a list loses the entries that do not fit.
@@ -120,21 +120,21 @@ def parse_object(text: str) -> JsonObject | None:
 
 def _has_too_many_objects(payload: bytes) -> bool:
     """Braces and brackets in a text, such as code, make no objects; of texts there may be as many as of objects."""
-    opened = _opened(payload, 0, len(payload))
+    opened = _count_opened(payload, 0, len(payload))
     if opened <= MOST_OBJECTS:
         return False
     for text in islice(_STRING.finditer(payload), MOST_OBJECTS):
-        opened -= _opened(payload, *text.span())
+        opened -= _count_opened(payload, *text.span())
         if opened <= MOST_OBJECTS:
             return False
     return True
 
 
-def _opened(payload: bytes, start: int, end: int) -> int:
+def _count_opened(payload: bytes, start: int, end: int) -> int:
     return payload.count(b"{", start, end) + payload.count(b"[", start, end)
 
 
-def decoded(decoder: msgspec.json.Decoder[Event], payload: bytes, service: Service) -> Event:
+def decode_event(decoder: msgspec.json.Decoder[Event], payload: bytes, service: Service) -> Event:
     """Decode one event of a stream; an event that a strict decoder refuses is made readable and fitting first.
 
     Raises:
@@ -147,7 +147,7 @@ def decoded(decoder: msgspec.json.Decoder[Event], payload: bytes, service: Servi
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass
     try:
-        return fitted(msgspec.json.decode(readable_json(payload)), decoder.type)
+        return fit(msgspec.json.decode(readable_json(payload)), decoder.type)
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
         raise unreadable(service, str(error)) from None
 
@@ -211,7 +211,7 @@ def oldest_images(request: ModelRequest, excess: int, already: int) -> int:
         if saved >= excess:
             break
         image = request.images.get(attachment_id)
-        saved += 0 if image is None else encoded_size(image)
+        saved += 0 if image is None else find_encoded_size(image)
         count += 1
     return count
 
@@ -228,7 +228,7 @@ def encode_within(limit: int, request: ModelRequest, body: Callable[[int], JsonO
         omitted = more
 
 
-def encoded_size(image: ImageBytes) -> int:
+def find_encoded_size(image: ImageBytes) -> int:
     """Bytes of the image in Base64."""
     return (len(image.data) + 2) // 3 * 4
 
@@ -258,7 +258,7 @@ def result_text(block: ToolResultBlock) -> str:
     return text or NO_OUTPUT
 
 
-def estimated_tokens(size: int) -> int:
+def estimate_tokens(size: int) -> int:
     """Estimate the tokens of `size` characters or bytes: four to a token."""
     return (size + 3) // 4
 
@@ -291,14 +291,14 @@ def is_carried(block: ThinkingBlock) -> bool:
     return block.redacted and block.signature.startswith(_MARKS)
 
 
-def carried(blocks: Iterable[ThinkingBlock], field: CarriedField) -> list[JsonValue]:
+def read_kept(blocks: Iterable[ThinkingBlock], field: CarriedField) -> list[JsonValue]:
     """The kept list of a field; empty where there is none, or it cannot be read."""
     start = f"{field}:"
     text = next((one.signature for one in blocks if one.redacted and one.signature.startswith(start)), start)
-    return listed(text.removeprefix(start).encode("utf-8", "replace"))
+    return read_list(text.removeprefix(start).encode("utf-8", "replace"))
 
 
-def listed(raw: bytes) -> list[JsonValue]:
+def read_list(raw: bytes) -> list[JsonValue]:
     """The JSON list that `raw` is, else an empty one."""
     found = value_of(raw)
     return found if isinstance(found, list) else []
@@ -329,7 +329,7 @@ class WrittenMessages:
         """The ids of every tool use in the messages of the request that begins with these."""
         return self._ids | tool_ids(request.messages[len(self.messages) :])
 
-    def filled(self, write: Write) -> list[JsonValue]:
+    def fill(self, write: Write) -> list[JsonValue]:
         """All of them, the others as `write` makes them now."""
         found: list[JsonValue] = []
         start = 0
@@ -366,7 +366,7 @@ class Written:
         """Drop all: the next request writes them again."""
         self._sequences.clear()
 
-    def settled(
+    def write_settled(
         self,
         messages: tuple[ModelMessage, ...],
         form: object,

@@ -404,7 +404,7 @@ NOTE: Final = (
 )
 
 
-def moved_place(source: Path, folder: Path) -> ForkPlace:
+def build_fork_place(source: Path, folder: Path) -> ForkPlace:
     """Place of a copy in another folder, with the paragraph that tells its model about it."""
     return ForkPlace(folder, NOTE.format(folder=reveal_name(folder), source=reveal_name(source)))
 
@@ -412,7 +412,7 @@ def moved_place(source: Path, folder: Path) -> ForkPlace:
 ID: Final = "unstored"
 
 
-def unstored_record(cwd: Path, sandbox: SandboxMode, *, required: bool) -> ConversationRecord:
+def build_unstored_record(cwd: Path, sandbox: SandboxMode, *, required: bool) -> ConversationRecord:
     """The record of a new conversation in `cwd`; it has one id per folder, which no stored one has."""
     return ConversationRecord(
         id=f"{ID}:{cwd}",

@@ -19,7 +19,7 @@ NO_PROMPT: Final = '{"prompt":"",'
 """Beginning of the payload of a run whose prompt is stored already."""
 
 
-def encoded(payload: JsonObject) -> str:
+def encode_payload(payload: JsonObject) -> str:
     """A payload as the table holds it."""
     try:
         return msgspec.json.encode(payload).decode()
@@ -42,7 +42,7 @@ def tool_result(name: str, call_id: str, output: str, *, success: bool) -> JsonO
     return {"tool": name, "output": output[:PREVIEW], "success": success, "toolUseId": call_id}
 
 
-def failed(error: str, code: str, status: str, *, recoverable: bool) -> JsonObject:
+def build_failed(error: str, code: str, status: str, *, recoverable: bool) -> JsonObject:
     """The end of a run that did not succeed; `status` as in `runs.status`."""
     return {"error": error[:PREVIEW], "recoverable": recoverable, "code": code, "status": status}
 
@@ -52,7 +52,7 @@ def state_changed(before: str, after: str) -> JsonObject:
     return {"from": before, "to": after}
 
 
-def tracked_task(task: TrackedTask, *, removed: bool = False) -> JsonObject:
+def build_tracked_task(task: TrackedTask, *, removed: bool = False) -> JsonObject:
     """A task of the board as it is now."""
     return {
         "taskId": task.id,

@@ -154,7 +154,7 @@ class Rewinding(Struct, eq=False):
 
     async def points(self, record: ConversationRecord) -> RewindList:
         """List the points to go back to. Raises StorageError, FilesError."""
-        await self.recorder.settled(record.id)
+        await self.recorder.settle(record.id)
         steps = await self._steps(record.id)
         prompts = await self.log.prompts(record.id, MOST_POINTS)
         points: list[RewindPoint] = []
@@ -170,9 +170,9 @@ class Rewinding(Struct, eq=False):
         family = await self.log.family(record.id)
         return RewindList(record.cwd, tuple(points), _find_takeback(steps), unfinished, len(family))
 
-    async def changed(self, record: ConversationRecord) -> Changed:
+    async def read_changes(self, record: ConversationRecord) -> Changed:
         """Changes of this conversation to its folder, including the current run. Raises StorageError."""
-        await self.recorder.settled(record.id)
+        await self.recorder.settle(record.id)
         running = await self.recorder.so_far(record.id)
         steps = await self._steps(record.id)
         steps = [running if running is not None and one.id == running.id else one for one in steps]
@@ -181,7 +181,7 @@ class Rewinding(Struct, eq=False):
 
     async def preview(self, record: ConversationRecord, seq: int) -> Preview:
         """Preview of the file changes when rewinding to before the prompt `seq`. Raises StorageError."""
-        await self.recorder.settled(record.id)
+        await self.recorder.settle(record.id)
         steps = await self._steps(record.id)
         return await self._preview(record.cwd, plan_rewind(steps, seq), _coverage(steps, seq))
 
@@ -275,7 +275,7 @@ class Rewinding(Struct, eq=False):
 
     async def cut_off(self) -> str:
         """One sentence where a crash cut a restore off, empty elsewhere. Raises StorageError."""
-        titles = await self.log.unfinished()
+        titles = await self.log.list_unfinished()
         if not titles:
             return ""
         names = ", ".join(f"“{title or 'New conversation'}”" for title in titles)
@@ -302,7 +302,7 @@ class Rewinding(Struct, eq=False):
     async def _check(self, record: ConversationRecord, state: State) -> None:
         if reason := self.why_not(state):
             raise CannotRewind(reason)
-        await self.recorder.settled(record.id)
+        await self.recorder.settle(record.id)
         if any(step.state is StepState.RESTORING for step in await self.log.steps(record.id)):
             raise CannotRewind(UNFINISHED)
 
@@ -320,7 +320,7 @@ class Rewinding(Struct, eq=False):
         try:
             async with asyncio.timeout(self.answering):
                 now = await self.folders.states(folder, [one.path for one in planned])
-                lost = await self.folders.lost([one.target for one in planned if one.target is not None])
+                lost = await self.folders.find_lost([one.target for one in planned if one.target is not None])
                 files = preview_changes(mark_lost(planned, lost), now)
                 counted = await self.folders.count([one.change for one in files])
         except TimeoutError:
@@ -419,7 +419,7 @@ async def describe_restored_files(log: TurnLog, conversation_id: str, rows: Sequ
     asked = next((place for place in reversed(range(len(rows))) if rows[place].origin is Origin.HUMAN), len(rows))
     replies = (rows[place].seq for place in reversed(range(asked)) if rows[place].role is Role.ASSISTANT)
     return format_note(
-        find_changed_paths(await log.restored(conversation_id, next(replies, rows[0].seq - 1 if rows else 0)))
+        find_changed_paths(await log.list_restores(conversation_id, next(replies, rows[0].seq - 1 if rows else 0)))
     )
 
 

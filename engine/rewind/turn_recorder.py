@@ -188,7 +188,7 @@ class TurnRecorder(Struct, eq=False):
             self._aside.add(task)  # the end of the next run may overlap with it while it waits for a folder
             task.add_done_callback(self._aside.discard)
 
-    async def settled(self, conversation_id: str) -> None:
+    async def settle(self, conversation_id: str) -> None:
         """Wait a limited time for all ended runs, and close steps that a crash left open."""
         try:
             async with asyncio.timeout(self.settling):

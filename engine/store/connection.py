@@ -146,7 +146,7 @@ class Transactions:
         self._read_at: DatabaseStamp = None
         """The same for `version`."""
         self._shrinking: set[asyncio.Future[None]] = set()
-        shedding.add("caches of the database", SheddingOrder.READ, self._opened, self.shrink)
+        shedding.add("caches of the database", SheddingOrder.READ, self._count_open, self.shrink)
 
     async def write(self, job: Callable[[sqlite3.Connection], T]) -> T:
         """Run `job` in one transaction; committed when this returns.
@@ -154,11 +154,11 @@ class Transactions:
         Raises:
             StorageError: nothing of it was written, or, after an error of the disk, nothing counts as written.
         """
-        return await self._writer.run(partial(self._guarded, partial(self._write, job)))
+        return await self._writer.run(partial(self._convert_errors, partial(self._write, job)))
 
     async def read(self, job: Callable[[sqlite3.Connection], T]) -> T:
         """Run `job` on one unchanging view of the database."""
-        return await self._reader.run(partial(self._guarded, partial(self._read, job)))
+        return await self._reader.run(partial(self._convert_errors, partial(self._read, job)))
 
     async def look(self, job: Callable[[sqlite3.Connection], T]) -> T:
         """Run a read that may take long: on a connection of its own, opened with the first one, no other read waits.
@@ -173,7 +173,7 @@ class Transactions:
                 looker = Connection(self._reading)
                 await looker.open()
                 self._looker = looker
-        return await self._looker.run(partial(self._guarded, partial(self._read, job)))
+        return await self._looker.run(partial(self._convert_errors, partial(self._read, job)))
 
     async def foreign_version(self) -> int:
         """Version number that changes with each commit of another process; our own writes all go through this
@@ -186,7 +186,7 @@ class Transactions:
         """
         stands = _stamp(self._path)
         if stands is None or stands != self._seen:
-            self._version = await self._writer.run(partial(self._guarded, data_version))
+            self._version = await self._writer.run(partial(self._convert_errors, data_version))
             self._seen = stands
         return self._version
 
@@ -197,10 +197,10 @@ class Transactions:
             StorageError: the database does not answer.
         """
         if self._reader is self._writer:  # in memory: there is no other connection, and no file to look at
-            return await self._reader.run(partial(self._guarded, _own_changes))
+            return await self._reader.run(partial(self._convert_errors, _own_changes))
         stands = _stamp(self._path)
         if stands is None or stands != self._read_at:
-            self._read_version = await self._reader.run(partial(self._guarded, data_version))
+            self._read_version = await self._reader.run(partial(self._convert_errors, data_version))
             self._read_at = stands
         return self._read_version
 
@@ -208,7 +208,7 @@ class Transactions:
         """Fingerprint of the files that changes with each commit of any process; None where it is unknown."""
         return stamp_files(self._path)
 
-    def _opened(self) -> int:
+    def _count_open(self) -> int:
         return len(self._connections())
 
     def _connections(self) -> set[Connection]:
@@ -238,7 +238,7 @@ class Transactions:
         except (sqlite3.Error, OSError) as error:
             raise sentence(error, self._path) from error
 
-    def _guarded(self, job: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection) -> T:
+    def _convert_errors(self, job: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection) -> T:
         try:
             return job(connection)
         except (sqlite3.Error, OSError) as error:

@@ -404,7 +404,7 @@ def change_conversation(
 
     What only a person does (name it, write in it, pin it, read it) makes a conversation of a script one of the list.
     """
-    columns = _changed_columns(changes, at)
+    columns = _build_changed_columns(changes, at)
     if columns:
         connection.execute(
             f"UPDATE conversations SET {', '.join(f'{column} = ?' for column in columns)} WHERE id = ?",
@@ -424,7 +424,7 @@ def change_conversation(
         give_slug(connection, conversation_id)
 
 
-def _changed_columns(changes: ConversationChanges, at: float) -> dict[str, str | int | float | None]:
+def _build_changed_columns(changes: ConversationChanges, at: float) -> dict[str, str | int | float | None]:
     columns: dict[str, str | int | float | None] = {
         column: storable(text)
         for column, text in (("title", changes.title), ("draft", changes.draft), ("model", changes.model))
@@ -448,10 +448,10 @@ def _changed_columns(changes: ConversationChanges, at: float) -> dict[str, str |
     ):
         if set_now is not None:
             columns[column] = at if set_now else None
-    return columns | _implied_columns(changes)
+    return columns | _build_implied_columns(changes)
 
 
-def _implied_columns(changes: ConversationChanges) -> dict[str, str | int | float | None]:
+def _build_implied_columns(changes: ConversationChanges) -> dict[str, str | int | float | None]:
     columns: dict[str, str | int | float | None] = {}
     for column, names in (("mcp_off_json", changes.mcp_off), ("mcp_loaded_json", changes.mcp_loaded)):
         columns |= {column: encode_names(names)} if names is not None else {}

@@ -264,7 +264,7 @@ def settle_imported_tasks(rows: TableRows) -> None:
     if planning is not None:
         planning["ord"] = 0
     for row in tasks:
-        row["data_json"] = _bound_data(str(row.get("data_json") or "{}"))
+        row["data_json"] = _rebind_task(str(row.get("data_json") or "{}"))
     for message in rows["messages"]:
         if message.get("task_process_status") in {MessageTracking.PENDING, MessageTracking.RUNNING}:
             message["task_process_status"] = MessageTracking.DISABLED.value
@@ -275,7 +275,7 @@ def _order_of(row: Row) -> int:
     return order if isinstance(order, int) else 0
 
 
-def _bound_data(text: str) -> str:
+def _rebind_task(text: str) -> str:
     data = decode_task(text)
     return encode_task(
         TaskData(

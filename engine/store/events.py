@@ -87,7 +87,7 @@ def add_update_events(
     connection: sqlite3.Connection, conversation_id: str, message_ids: Iterable[str], status: str, at: float
 ) -> None:
     """Append the event of each message whose `task_process_status` changes in this transaction."""
-    payload = payloads.encoded({"taskProcessStatus": status})
+    payload = payloads.encode_payload({"taskProcessStatus": status})
     for message_id in message_ids:
         event = RecordEvent(fresh_id(), EventKind.MESSAGE_UPDATED, payload, message_id=message_id)
         add_event(connection, conversation_id, event, at)
@@ -104,7 +104,7 @@ def add_change_events(
     row = connection.execute("SELECT context_window FROM conversations WHERE id = ?", (conversation_id,)).fetchone()
     payload: JsonObject = {"tokens": changes.context_tokens, "window": row[0] if row is not None else 0}
     payload["estimated"] = not changes.context_counted
-    event = RecordEvent(fresh_id(), EventKind.CONTEXT_USAGE, payloads.encoded(payload))
+    event = RecordEvent(fresh_id(), EventKind.CONTEXT_USAGE, payloads.encode_payload(payload))
     add_event(connection, conversation_id, event, at)
 
 
@@ -140,7 +140,7 @@ def _add_figures(connection: sqlite3.Connection, run_id: str, payload: str) -> s
         "numTurns": figures.iterations,
     }
     between = "," if payload != "{}" else ""
-    return f"{payload[:-1]}{between}{payloads.encoded(added)[1:]}"  # no name is in both
+    return f"{payload[:-1]}{between}{payloads.encode_payload(added)[1:]}"  # no name is in both
 
 
 def _add_prompt(connection: sqlite3.Connection, conversation_id: str, run_id: str, payload: str) -> str:
@@ -148,7 +148,7 @@ def _add_prompt(connection: sqlite3.Connection, conversation_id: str, run_id: st
     if not payload.startswith(payloads.NO_PROMPT):
         return payload
     found = connection.execute(_PROMPT, (run_id, conversation_id, PREVIEW)).fetchone()
-    return payloads.encoded(msgspec.json.decode(payload, type=dict[str, Any]) | {"prompt": found[0]})
+    return payloads.encode_payload(msgspec.json.decode(payload, type=dict[str, Any]) | {"prompt": found[0]})
 
 
 MOST_ROWS: Final = 16

@@ -85,7 +85,7 @@ def json_of(decode: Callable[[str], object], sound: Callable[[object], bool] = l
     return check
 
 
-def _counted(value: object) -> bool:
+def _is_count(value: object) -> bool:
     """True for plausible counts: none below zero, none beyond real usage."""
     if not isinstance(value, Usage | Totals):
         return False
@@ -93,21 +93,21 @@ def _counted(value: object) -> bool:
     return all(amount()(one) for one in figures if isinstance(one, int | float))
 
 
-def _numbered(value: object) -> bool:
+def _is_numbered(value: object) -> bool:
     """Places in a transcript: every whole number in them is small and not below -1."""
     found = cast("tuple[Omission | EarlierView, ...]", value)
     cells: list[object] = [getattr(each, name) for each in found for name in each.__struct_fields__]
     return all(-1 <= one <= MOST for one in cells if isinstance(one, int))
 
 
-def _listed(value: object) -> bool:
+def _is_todo_list(value: object) -> bool:
     """True for a list that `todo_write` or `/todo` could have stored."""
     return isinstance(value, TodoList) and 0 <= value.at <= MOST and is_sound(value.items)
 
 
 _TIME, _FLAG, _LONG_TEXT = amount(LATEST), number(1), text(LONG)
 _NAME, _ROW = matching(ID), matching(_ROW_ID)
-_USAGE = json_of(decode_usage, _counted)
+_USAGE = json_of(decode_usage, _is_count)
 
 TAKEN: Final[Mapping[str, Mapping[str, Check]]] = {
     "conversations": {
@@ -116,7 +116,7 @@ TAKEN: Final[Mapping[str, Mapping[str, Check]]] = {
         "title_by": text(),
         "created_at": _TIME,
         "updated_at": _TIME,
-        "totals_json": json_of(decode_totals, _counted),
+        "totals_json": json_of(decode_totals, _is_count),
         "context_tokens": number(),
         "context_window": number(),
         "scroll_seq": number(),
@@ -125,10 +125,10 @@ TAKEN: Final[Mapping[str, Mapping[str, Check]]] = {
         "summary": _LONG_TEXT,
         "context_start_seq": number(),
         "compaction_count": number(),
-        "context_omitted_json": json_of(decode_omitted, _numbered),
-        "context_earlier_json": json_of(decode_earlier, _numbered),
+        "context_omitted_json": json_of(decode_omitted, _is_numbered),
+        "context_earlier_json": json_of(decode_earlier, _is_numbered),
         "unread": _FLAG,
-        "todos_json": json_of(decode_todos, _listed),
+        "todos_json": json_of(decode_todos, _is_todo_list),
         "plan_text": text(LONGEST_PLAN),
         "plan_at": number(),
         "mcp_off_json": are_names,

@@ -126,7 +126,7 @@ class QueueStore(OwnedTables):
     """The user's queue: each change is one transaction that leaves the whole queue in order."""
 
     @reads
-    def queued(self, connection: sqlite3.Connection, conversation_id: str) -> tuple[QueuedMessage, ...]:
+    def read_queue(self, connection: sqlite3.Connection, conversation_id: str) -> tuple[QueuedMessage, ...]:
         """Queued messages, first to be sent first."""
         rows = connection.execute(
             "SELECT id, content_json, delivery FROM queued_messages WHERE conversation_id = ? ORDER BY ord",

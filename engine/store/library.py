@@ -71,7 +71,7 @@ class Library(OwnedTables):
         await self.slices.remove(conversation_id, time.time())
 
     @reads
-    def expired(self, connection: sqlite3.Connection, before: float) -> list[str]:
+    def list_expired(self, connection: sqlite3.Connection, before: float) -> list[str]:
         """Conversations archived or moved to the trash before a time, in an order in which they may be removed."""
         return list_expired(connection, before)
 
@@ -91,7 +91,7 @@ class Library(OwnedTables):
         """
         await self.slices.clear()
 
-    async def changed_externally(self) -> bool:
+    async def has_changed_externally(self) -> bool:
         """True when another process has written since the last call; False the first time."""
         before, self._version = self._version, await self.transactions.foreign_version()
         return before not in {None, self._version}
@@ -157,9 +157,7 @@ class Library(OwnedTables):
         return list_compactions(connection, conversation_id)
 
     @reads
-    def taken_call_ids(
-        self, connection: sqlite3.Connection, conversation_id: str, ids: Sequence[str]
-    ) -> frozenset[str]:
+    def find_call_ids(self, connection: sqlite3.Connection, conversation_id: str, ids: Sequence[str]) -> frozenset[str]:
         """Ids of stored calls of a conversation that are among these, or one of them with `_dedup_` behind it."""
         return list_taken_call_ids(connection, conversation_id, ids)
 

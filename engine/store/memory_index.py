@@ -26,7 +26,7 @@ class SqliteNotes(TableGroup):
     """Shares the connections of its store."""
 
     @reads
-    def known(self, connection: sqlite3.Connection, scope: str) -> Mapping[str, NoteFile]:
+    def list_known(self, connection: sqlite3.Connection, scope: str) -> Mapping[str, NoteFile]:
         """The indexed files of one scope, by path."""
         rows = connection.execute("SELECT path, size, updated_at FROM memory_docs WHERE scope = ?", (scope,))
         return {row["path"]: NoteFile(row["path"], row["size"], row["updated_at"]) for row in rows}

@@ -17,7 +17,7 @@ from msgspec import Struct
 from engine.codec import storable
 from engine.ports.storage import IndexProgress
 from engine.records import FoundText, SearchAnswer, SearchHit
-from engine.search import SearchQuery, Speaker, folded, occurrences
+from engine.search import SearchQuery, Speaker, fold_case, occurrences
 from engine.store.names import escape_like
 
 FIRST_ID: Final = 200_000_000
@@ -279,8 +279,8 @@ def _find_densest_place(text: str, words: Sequence[str]) -> int:
 
 def _find_reach(text: str, words: Sequence[str]) -> int:
     """Number of characters searched: up to `FAR` behind the first occurrence of the word that comes last."""
-    low = folded(text)
-    return max((low.find(folded(word)) for word in words), default=0) + FAR
+    low = fold_case(text)
+    return max((low.find(fold_case(word)) for word in words), default=0) + FAR
 
 
 SLICE_BYTES: Final = 120_000
@@ -417,8 +417,8 @@ def _check_candidate(
         return
     text = connection.execute("SELECT text FROM search_texts WHERE id = ?", (row["id"],)).fetchone()["text"] or ""
     looked.characters += len(text)
-    low = folded(text)
-    if all(folded(word) in low for word in words) and not any(folded(word) in low for word in without):
+    low = fold_case(text)
+    if all(fold_case(word) in low for word in words) and not any(fold_case(word) in low for word in without):
         is_call = row["speaker"] == Speaker.TOOL
         looked.found.append(Candidate(row["source"], row["conversation_id"], is_call, row["created_at"], text))
 
@@ -496,7 +496,7 @@ def find_text(connection: sqlite3.Connection, conversation_id: str, text: str) -
     found = [
         (seq, ordinal, FoundText(seq, call_id, count))
         for seq, ordinal, call_id, content in _select_texts(connection, conversation_id, wanted)
-        if (count := folded(content or "").count(folded(wanted)))
+        if (count := fold_case(content or "").count(fold_case(wanted)))
     ]
     return tuple(one for _, _, one in sorted(found, key=lambda each: each[:2]))
 

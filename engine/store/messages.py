@@ -23,8 +23,8 @@ from engine.codec import (
     encode_flags,
     encode_usage,
     readable_blocks,
+    restore_blocks,
     storable,
-    stored_blocks,
 )
 from engine.machine.messages import Block, Origin, Role, TextBlock, ToolUseBlock, is_own_call, text_in
 from engine.ports import AppendMessage
@@ -111,7 +111,7 @@ def append_message(
         message_number=place.message_number,
         role=message.role,
         origin=message.origin,
-        blocks=stored_blocks(message.blocks),
+        blocks=restore_blocks(message.blocks),
         created_at=at,
         silent=message.silent,
         run_id=addition.run_id,

@@ -88,7 +88,7 @@ def _add_event(
 ) -> None:
     is_agent = connection.execute("SELECT kind = 'subagent' FROM conversations WHERE id = ?", (conversation_id,))
     agent_id = conversation_id if is_agent.fetchone()[0] else ""
-    text = payloads.encoded(payload)
+    text = payloads.encode_payload(payload)
     event = RecordEvent(fresh_id(), kind, text, run_id, message_id, agent_id, conversation_id=parent_id)
     add_event(connection, conversation_id, event, at)
 
@@ -170,7 +170,7 @@ def recover_conversation(
         finish_run(connection, FinishRun(scene.run_id, RunStatus.INTERRUPTED, iterations), ended)
         add_interrupted_spans(connection, scene.run_id, interrupted, ended)
         status = RunStatus.INTERRUPTED.value
-        payload = payloads.failed(texts.CUT_OFF, status, status, recoverable=True)
+        payload = payloads.build_failed(texts.CUT_OFF, status, status, recoverable=True)
         _add_event(connection, conversation_id, scene.run_id, EventKind.TASK_FAILED, payload, at)
     settle_tracking(connection, conversation_id, MessageTracking.RUNNING, MessageTracking.PENDING, at)
     rest = _find_rest(state, is_agent=row["kind"] == "subagent")

@@ -201,11 +201,11 @@ class Slices:
                 work.finish(connection)
                 done.append(last(connection))
 
-        await self._timed(lambda connection: slice_of(connection, first=True))
+        await self._run_timed(lambda connection: slice_of(connection, first=True))
         try:
             while not done:
                 await asyncio.sleep(PAUSE)
-                await self._timed(lambda connection: slice_of(connection, first=False))
+                await self._run_timed(lambda connection: slice_of(connection, first=False))
         except StorageError:
             with suppress(StorageError):  # the next start removes it
                 await self._empty(work.conversation_id)
@@ -220,7 +220,7 @@ class Slices:
         await asyncio.to_thread(self._remains.remove, conversation_id, calls)
         empty = False
         while not empty:
-            empty = await self._timed(lambda connection: remove_slice(connection, conversation_id, self.pace.bytes))
+            empty = await self._run_timed(lambda connection: remove_slice(connection, conversation_id, self.pace.bytes))
             await asyncio.sleep(PAUSE)
 
         def remove_row(connection: sqlite3.Connection) -> list[str]:
@@ -232,13 +232,13 @@ class Slices:
         if names:
             await self._transactions.write(lambda connection: remove_unshared_files(connection, self._folder, names))
 
-    async def _timed(self, job: Callable[[sqlite3.Connection], T]) -> T:
-        def timed(connection: sqlite3.Connection) -> tuple[T, float]:
+    async def _run_timed(self, job: Callable[[sqlite3.Connection], T]) -> T:
+        def measure(connection: sqlite3.Connection) -> tuple[T, float]:
             began = time.thread_time()
             result = job(connection)
             return result, time.thread_time() - began
 
-        result, seconds = await self._transactions.write(timed)
+        result, seconds = await self._transactions.write(measure)
         self.pace.took(seconds)
         return result
 

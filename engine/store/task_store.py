@@ -91,7 +91,7 @@ def add_task_events(
 ) -> None:
     """Append an event for each changed task, of a reply or of the user, in the same transaction (SPEC SDK-20)."""
     for task in changed:
-        payload = payloads.encoded(payloads.tracked_task(task, removed=removed))
+        payload = payloads.encode_payload(payloads.build_tracked_task(task, removed=removed))
         add_event(connection, conversation_id, RecordEvent(fresh_id(), EventKind.TRACKED_TASK_CHANGED, payload), at)
 
 
@@ -116,12 +116,12 @@ class TaskStore(OwnedTables):
         return read_status(connection, conversation_id)
 
     @reads
-    def untasked(self, connection: sqlite3.Connection, conversation_id: str) -> tuple[int, ...]:
+    def read_untasked(self, connection: sqlite3.Connection, conversation_id: str) -> tuple[int, ...]:
         """Seqs of messages without a task."""
         return list_untasked(connection, conversation_id)
 
     @reads
-    def chosen(self, connection: sqlite3.Connection, conversation_id: str) -> bool | None:
+    def read_choice(self, connection: sqlite3.Connection, conversation_id: str) -> bool | None:
         """The user's choice for a conversation; None where the setting decides."""
         return read_choice(connection, conversation_id)
 
@@ -230,7 +230,7 @@ class TaskStore(OwnedTables):
             record_call(connection, conversation_id, call)
 
     @reads
-    def spent_tokens(self, connection: sqlite3.Connection, conversation_id: str, since: float) -> int:
+    def sum_tokens(self, connection: sqlite3.Connection, conversation_id: str, since: float) -> int:
         """Tokens of its tracking calls that began after a time."""
         row = connection.execute(
             """SELECT COALESCE(sum(input_tokens + output_tokens + cache_creation_tokens + cache_read_tokens), 0)

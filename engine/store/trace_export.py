@@ -45,7 +45,7 @@ class SpanReader:
             return self._call(entry["run_id"], entry["call_id"])
         found = [(0, self._run(entry["run_id"]))] if after < 0 else []
         rows = self._connection.execute(_SPANS, (entry["run_id"], after, max(limit - len(found), 0)))
-        return [*found, *((row["place"], self._ended(row)) for row in rows.fetchall())]
+        return [*found, *((row["place"], self._make_ended(row)) for row in rows.fetchall())]
 
     def _run(self, run_id: str) -> ExportSpan:
         row = self._connection.execute(_RUN_SPAN, (run_id,)).fetchone()
@@ -59,10 +59,10 @@ class SpanReader:
         if row is None:  # its conversation was removed
             return []
         if run_id:
-            return [(row["place"], self._ended(row))]
+            return [(row["place"], self._make_ended(row))]
         return [(0, ExportSpan(make_aside_span(row), call_id, _make_key(SpanKind.ASIDE, call_id), ""))]
 
-    def _ended(self, row: sqlite3.Row) -> ExportSpan:
+    def _make_ended(self, row: sqlite3.Row) -> ExportSpan:
         span = make_ended_span(row)
         top, parent = self._top(span.run_id), make_run_key(span.run_id)
         if span.kind is SpanKind.LLM:

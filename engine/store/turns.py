@@ -236,7 +236,7 @@ class TurnLog(OwnedTables):
         return [_read_step(row) for row in rows]
 
     @reads
-    def restored(self, connection: sqlite3.Connection, conversation_id: str, from_seq: int) -> list[FileStep]:
+    def list_restores(self, connection: sqlite3.Connection, conversation_id: str, from_seq: int) -> list[FileStep]:
         """The restores of files alone since the message `from_seq`, oldest first."""
         rows = connection.execute(
             """SELECT * FROM file_steps WHERE conversation_id = ? AND kind = 'restore' AND state = 'done' AND seq >= ?
@@ -264,7 +264,7 @@ class TurnLog(OwnedTables):
         return [str(row["look"]) for row in rows]
 
     @reads
-    def unfinished(self, connection: sqlite3.Connection) -> list[str]:
+    def list_unfinished(self, connection: sqlite3.Connection) -> list[str]:
         """The titles of conversations in which a restore was cut off and is under way nowhere."""
         rows = connection.execute(
             """SELECT DISTINCT c.title, c.owner_instance FROM file_steps AS s

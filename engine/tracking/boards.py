@@ -110,9 +110,9 @@ class TaskBoards:
                 await self._ports.store.change(conversation_id, changes, self._ports.clock.now())
         return await self._publish_status(conversation_id)
 
-    async def untasked(self, conversation_id: str) -> tuple[int, ...]:
-        """See `TasksApi.untasked`."""
-        return await self._store.untasked(conversation_id)
+    async def find_untasked(self, conversation_id: str) -> tuple[int, ...]:
+        """See `TasksApi.find_untasked`."""
+        return await self._store.read_untasked(conversation_id)
 
     @property
     def _store(self) -> TaskStore:
@@ -130,7 +130,7 @@ class TaskBoards:
         """The status with what only an open conversation knows, else with the effect of the setting."""
         if (tracker := self._trackers.get(conversation_id)) is not None:
             return replace(status, enabled=tracker.enabled, problem=tracker.problem or status.problem)
-        chosen = await self._store.chosen(conversation_id)
+        chosen = await self._store.read_choice(conversation_id)
         return replace(status, enabled=self._settings.task_tracking if chosen is None else chosen)
 
 

@@ -50,7 +50,7 @@ class TrackingBuffer(Struct, eq=False):
     _due_at: float = 0.0
     _not_before: float = 0.0
 
-    def stored(self, seq: int, now: float) -> None:
+    def note_stored(self, seq: int, now: float) -> None:
         """Note a stored message; the wait for silence begins again."""
         if seq not in self.waiting[-MOST:]:
             insort(self.waiting, seq)
@@ -83,7 +83,7 @@ class TrackingBuffer(Struct, eq=False):
         if len(taken) >= MOST:
             self._due_at = now
 
-    def ended(self) -> None:
+    def note_end(self) -> None:
         """Note the end of a pass, however it ended."""
         self.busy = False
 
@@ -133,7 +133,7 @@ class TaskTracker:
         """Count stored messages; look again when the conversation was changed."""
         match update:
             case MessageSaved(message) if message.role is not Role.SYSTEM and self.enabled:
-                self._buffer.stored(message.seq, self._now())
+                self._buffer.note_stored(message.seq, self._now())
                 self._status = replace(self._status, pending=self._status.pending + 1)
                 asyncio.get_running_loop().call_soon(self._publish)
                 self._schedule()
@@ -265,7 +265,7 @@ class TaskTracker:
         self._task.add_done_callback(self._end_pass)
 
     def _end_pass(self, task: asyncio.Task[None]) -> None:
-        self._buffer.ended()
+        self._buffer.note_end()
         self._schedule()
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a pass of %s failed", self._session.record.id, exc_info=error)
@@ -366,6 +366,6 @@ class TaskTracker:
         if not most:
             return
         since = session.ports.clock.now() - DAY
-        if await self._store.spent_tokens(session.record.id, since) >= most:
+        if await self._store.sum_tokens(session.record.id, since) >= most:
             text = f"Task tracking of this conversation has used its {most:,} tokens of one day (setting {SETTING})."
             raise ProviderError(text, kind=BUDGET, retryable=False)

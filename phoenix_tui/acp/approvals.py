@@ -18,13 +18,13 @@ from engine.updates import Question
 from phoenix_tui.acp.connection import Client
 from phoenix_tui.acp.tool_calls import (
     Content,
+    build_content,
     code_part,
     file_of,
     input_of,
     kind_of,
     locations_of,
     make_edit,
-    shown,
     text_part,
     title_of,
 )
@@ -226,7 +226,7 @@ async def _call(conversation: ConversationApi, question: Question) -> ToolCallUp
         path = file_of(request.preview, request.paths, record.cwd)
         content.append(await make_edit(path, request.preview, is_done=False))
     else:
-        content += shown(request.preview, request.summary)
+        content += build_content(request.preview, request.summary)
     if question.reason and not request.plan:
         content.append(text_part(clean_line(question.reason)))
     agent = record.agent

@@ -35,7 +35,7 @@ from engine.api.conversation import ConversationApi
 from engine.executor.requests import EngineError
 from engine.machine.stop_cause import StopCause
 from engine.ports import ConversationChanges, NoConversation, StorageError
-from engine.records import AgentFacts, ConversationQuery, ConversationRecord, moved_place
+from engine.records import AgentFacts, ConversationQuery, ConversationRecord, build_fork_place
 from engine.updates import Update
 from phoenix_tui.acp.connection import INTERNAL, NOT_FOUND, Client, Dispatcher, LineTransport, Route, fields_of, invalid
 from phoenix_tui.acp.parameters import ModelList, change_of, modes_of, read_prompt
@@ -180,8 +180,8 @@ class AcpServer:
         folder = await asyncio.to_thread(absolute(request.cwd).resolve)
         found = await services.engine.find(request.session_id)
         moves = len(found) == 1 and found[0].cwd != folder
-        place = moved_place(found[0].cwd, folder) if moves else None
-        with known(request.session_id):
+        place = build_fork_place(found[0].cwd, folder) if moves else None
+        with convert_unknown(request.session_id):
             conversation = await services.engine.fork(request.session_id, place=place)
         session = await self._enter(conversation, request)
         options = await self._models.options(conversation.record)
@@ -221,7 +221,7 @@ class AcpServer:
         services = await self._services()
         if (session := self._sessions.get(request.session_id)) is not None:
             await self._leave(session)
-        with known(request.session_id):
+        with convert_unknown(request.session_id):
             await services.engine.change(request.session_id, ConversationChanges(deleted=True))
         return schema.DeleteSessionResponse()
 
@@ -282,7 +282,7 @@ class AcpServer:
             if (session := self._sessions.get(session_id)) is not None:
                 await session.use(services, request)
                 return session
-            with known(session_id):
+            with convert_unknown(session_id):
                 conversation = await services.engine.open(session_id)
         own = conversation.record.cwd
         if refusal := await asyncio.to_thread(_refusal, conversation, folder):
@@ -338,7 +338,7 @@ def greet(session: AcpSession) -> None:
 
 
 @contextmanager
-def known(session_id: str) -> Generator[None]:
+def convert_unknown(session_id: str) -> Generator[None]:
     """Say that there is no such session where the engine knows no such conversation. Raises RequestError."""
     try:
         yield

@@ -80,7 +80,7 @@ class AcpServices(Protocol):
         """Give a conversation the MCP servers of its client, by name."""
         ...
 
-    async def failed_servers(self, record: ConversationRecord) -> list[str]:
+    async def start_servers(self, record: ConversationRecord) -> list[str]:
         """Start the MCP servers of a conversation; sentences about those that cannot be used."""
         ...
 

@@ -144,7 +144,7 @@ async def run_command(session: CommandSession, name: str, rest: str) -> str | No
             session.pump.say(await _context(session))
         case "init":
             folder = session.conversation.record.cwd
-            return await request_text(folder, session.facts.engine.rules.closed(folder))
+            return await request_text(folder, session.facts.engine.rules.build_denied_test(folder))
         case "model":
             if rest:
                 await session.conversation.change(change_of("model", rest))
@@ -226,7 +226,7 @@ class AcpSession:
         services.use_servers(record, tables)
 
         async def start() -> None:
-            self.notices += await services.failed_servers(record)
+            self.notices += await services.start_servers(record)
 
         if self._starting is not None:
             self._starting.cancel()

@@ -118,7 +118,7 @@ def display_of(display_json: str) -> Display | None:
         return None
 
 
-def shown(display: Display | None, text: str) -> list[Content]:
+def build_content(display: Display | None, text: str) -> list[Content]:
     """Content of a call for the user, without diffs: those are made of files."""
     match display:
         case PlainDisplay(said):

@@ -60,6 +60,7 @@ from phoenix_tui.acp.tool_calls import (
     HIDDEN,
     TAIL,
     Content,
+    build_content,
     code_part,
     display_of,
     file_of,
@@ -69,7 +70,6 @@ from phoenix_tui.acp.tool_calls import (
     make_edit,
     make_parts,
     output_of,
-    shown,
     status_of,
     text_content,
     title_of,
@@ -113,7 +113,7 @@ class UpdatePump:
     def say(self, text: str) -> None:
         """Add text of the agent."""
         if text:
-            self.put(spoken(text))
+            self.put(build_answer_chunk(text))
 
     async def flush(self) -> None:
         """Wait until everything so far is sent."""
@@ -162,12 +162,12 @@ class UpdatePump:
                     await self._hurry.wait()
 
 
-def spoken(text: str) -> AgentMessageChunk:
+def build_answer_chunk(text: str) -> AgentMessageChunk:
     """A part of the agent's answer."""
     return AgentMessageChunk(session_update="agent_message_chunk", content=text_content(text))
 
 
-def thought(text: str) -> AgentThoughtChunk:
+def build_thought_chunk(text: str) -> AgentThoughtChunk:
     """A part of the agent's reasoning."""
     return AgentThoughtChunk(session_update="agent_thought_chunk", content=text_content(text))
 
@@ -226,7 +226,7 @@ class Translator(Struct):
                 self._spoken += len(text)
             case ThinkingArrived(text) if text:
                 self._thought += len(text)
-                self.pump.put(thought(text))
+                self.pump.put(build_thought_chunk(text))
             case LiveTextDropped(cancelled):
                 if self._spoken and not cancelled:
                     self.notice(ASKED_AGAIN)
@@ -270,7 +270,7 @@ class Translator(Struct):
         if said := clean_line(text).strip():
             self.pump.say(f"\n\n*{said.replace('*', ' ')}*\n\n")
 
-    def begun(self, call_id: str, name: str, input_json: str) -> None:
+    def begin_call(self, call_id: str, name: str, input_json: str) -> None:
         """Tell the client about a call, once."""
         if name in HIDDEN or call_id in self.calls:
             return
@@ -297,19 +297,19 @@ class Translator(Struct):
         if not self._thought:
             for block in message.blocks:
                 if isinstance(block, ThinkingBlock) and block.text:
-                    self.pump.put(thought(clean(block.text)))
+                    self.pump.put(build_thought_chunk(clean(block.text)))
         if not self._spoken:
             self._say(clean(text_in(message.blocks, "\n\n")))
         self._spoken = self._thought = 0
         self._gap = any(isinstance(block, TextBlock) for block in message.blocks) or self._gap
         for block in message.blocks:
             if isinstance(block, ToolUseBlock):
-                self.begun(block.id, block.name, block.input_json)
+                self.begin_call(block.id, block.name, block.input_json)
 
     def _call(self, update: ToolStarted | ToolProgressed | ToolEnded) -> None:
         match update:
             case ToolStarted(call, request):
-                self.begun(call.id, call.name, call.input_json)
+                self.begin_call(call.id, call.name, call.input_json)
                 if (seen := self.calls.get(call.id)) is None:
                     return
                 seen.paths = request.paths if request is not None else ()
@@ -333,7 +333,7 @@ class Translator(Struct):
 
     async def _end_call(self, result: ToolResult, call: CallInView) -> BaseModel:
         display = display_of(result.display_json)
-        content = list(shown(display, "" if isinstance(display, DiffDisplay) else result.text))
+        content = list(build_content(display, "" if isinstance(display, DiffDisplay) else result.text))
         if isinstance(display, DiffDisplay):
             path = file_of(display, call.paths, self.record.cwd)
             content.append(await make_edit(path, display, is_done=True))
@@ -406,7 +406,7 @@ def _message(message: StoredMessage, calls: Mapping[str, ToolCallRecord], transl
             for block in message.blocks:
                 match block:
                     case ThinkingBlock(text=text) if text:
-                        pump.put(thought(clean(text)))
+                        pump.put(build_thought_chunk(clean(text)))
                     case TextBlock(text=text):
                         pump.say(f"{clean(text)}\n\n")
                     case ToolUseBlock(id=call_id, name=name) if name not in HIDDEN:
@@ -424,7 +424,7 @@ def _call(block: ToolUseBlock, call: ToolCallRecord | None, translator: Translat
     content: list[Content] = []
     if call is not None:
         display = display_of(call.display_json)
-        content += shown(display, "" if isinstance(display, DiffDisplay) else call.output_text)
+        content += build_content(display, "" if isinstance(display, DiffDisplay) else call.output_text)
         if isinstance(display, DiffDisplay):
             content.append(make_parts(file_of(display, (), translator.record.cwd), display))
     given = input_of(block.input_json)

@@ -106,7 +106,7 @@ def _keys(credentials: Credentials, environment: Mapping[str, str]) -> Iterator[
     found = [f"{name} from {credentials.source(name)}" for name in known if credentials.source(name)]
     found += [
         f"{one.name} from {credentials.source(one.name, credentials.variable(one))}"
-        for one in credentials.opened()
+        for one in credentials.list_available()
         if one.name not in known
     ]
     health = Health.OK if found else Health.NOTE

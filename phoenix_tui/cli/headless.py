@@ -239,7 +239,7 @@ class HeadlessRun:
         seen = 0
         while seen != self._runs:
             seen = self._runs
-            await sub_agents.finished(self.conversation.id)
+            await sub_agents.wait_finished(self.conversation.id)
             await self.conversation.wait_idle()
 
     async def _end_agents(self, sub_agents: SubAgents) -> None:
@@ -250,7 +250,7 @@ class HeadlessRun:
         write_progress(f"phoenix: {stopped}")
         self.conversation.cancel()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(sub_agents.finished(self.conversation.id), STOPPING)
+            await asyncio.wait_for(sub_agents.wait_finished(self.conversation.id), STOPPING)
 
     def _follow(self, update: Update) -> None:
         self.outcome.follow(update)

@@ -279,7 +279,7 @@ class HostCommands(Struct, frozen=True):
 def _list_callable(catalogue: Catalogue) -> list[Invocable]:
     """All that a user may call by its plain name."""
     found = (*catalogue.commands, *catalogue.skills)
-    return [one for one in found if one.for_users and catalogue.called(one.name) is one]
+    return [one for one in found if one.for_users and catalogue.find(one.name) is one]
 
 
 CAPS = {

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from msgspec import Struct, field
 
 from engine.executor.event_hooks import REFUSED_BY_HOOK
-from engine.machine.messages import Origin, Role, ToolStatus, ToolUseBlock, attached_in, text_in
+from engine.machine.messages import Origin, Role, ToolStatus, ToolUseBlock, find_attachments, text_in
 from engine.machine.states import RETRIES, AwaitingSubagents, Completed, Failed
 from engine.machine.texts import SUMMARIZED, without_keys
 from engine.ports.extensions import HookOutcome
@@ -422,7 +422,10 @@ def progress_line(update: Update) -> str:
         case Noticed(text):
             return f"• {text}"
         case MessageSaved(message) if message.origin is Origin.HUMAN:
-            words = [*(_describe_attached(block.attached) for block in attached_in(message.blocks)), *marks(message)]
+            words = [
+                *(_describe_attached(block.attached) for block in find_attachments(message.blocks)),
+                *marks(message),
+            ]
             return "\n".join(f"• {one}" for one in words)
         case MessageSaved(message):
             said = describe_summary(message)

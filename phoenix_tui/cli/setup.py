@@ -17,7 +17,7 @@ from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.config.credentials import Credentials, load_credentials
 from phoenix_tui.config.load import Layer, environment_layer, flag_layer, merge, parse_layer, user_layer
 from phoenix_tui.config.paths import Paths, find_paths
-from phoenix_tui.config.profile_layer import Agents, chosen_profile, instructed, open_profiles, with_profile
+from phoenix_tui.config.profile_layer import Agents, add_instructions, choose_profile, open_profiles, with_profile
 from phoenix_tui.config.project import FileSources, Project, file_sources, find_project, places_of
 from phoenix_tui.config.settings import ConfigError, Settings, SettingValue, narrows
 from phoenix_tui.config.trust import Trust, TrustFile, TrustStatus
@@ -194,8 +194,8 @@ def _merge_settings(
     user = user_layer(paths.config_file)
     name = merge(user, Layer(), *asked).text("profile") if profile is None else profile
     profiles = open_profiles(paths.profiles, TrustFile(paths.trust_file)) if name else None
-    chosen = chosen_profile(profiles, name, cwd or own, agents) if profiles is not None else None
-    return instructed(merge(*with_profile(user, narrowing, chosen), *asked), chosen)
+    chosen = choose_profile(profiles, name, cwd or own, agents) if profiles is not None else None
+    return add_instructions(merge(*with_profile(user, narrowing, chosen), *asked), chosen)
 
 
 def _agents(paths: Paths, files: FileSources | None, gives_trust: bool, folder: Path) -> Sequence[Profile]:

@@ -107,7 +107,7 @@ async def show_tasks(store: Store, tasks: TaskStore, arguments: CommandArguments
         StorageError: the store fails.
     """
     found = await find_one(store, arguments.reference, partly=True)
-    view, chosen = await tasks.board(found.id), await tasks.chosen(found.id)
+    view, chosen = await tasks.board(found.id), await tasks.read_choice(found.id)
     view = replace(view, status=replace(view.status, enabled=by_setting if chosen is None else chosen))
     if arguments.json:
         write_json(_board_object(found.id, view, chosen))

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Final
 from engine.executor.requests import NeedsYes
 from engine.ports.extensions import EMPTY
 from engine.ports.mcp import ServerPrompt, ServerResource, ServerTextError, ServerTexts
-from engine.records import ConversationQuery, ConversationRecord, ConversationSummary, PermissionMode, unstored_record
+from engine.records import (
+    ConversationQuery,
+    ConversationRecord,
+    ConversationSummary,
+    PermissionMode,
+    build_unstored_record,
+)
 from engine.run_options import LEVELS, Effort
 from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.features.custom_commands import CustomCommands, InvocablesApi, question
@@ -102,7 +108,7 @@ def server_record(active: ActiveConversation) -> ConversationRecord:
         return active.conversation.record
     launch = active.launch
     required = launch.sandbox_required or active.sandbox is not None
-    return unstored_record(launch.cwd, active.sandbox or launch.sandbox, required=required)
+    return build_unstored_record(launch.cwd, active.sandbox or launch.sandbox, required=required)
 
 
 def _matching(server: str, wanted: str, found: Sequence[ServerResource]) -> Sequence[Completion]:
@@ -201,9 +207,9 @@ def _ago(one: ConversationSummary) -> str:
 def _arguments(ctx: CommandContext) -> Mapping[str, Arguments]:
     async def models() -> Sequence[Completion]:
         board = ctx.active.services.models
-        offers = {one.name: one for one in await board.known()}
+        offers = {one.name: one for one in await board.list_known()}
         if any(one.state is ProviderState.ASKING for one in offers.values()):
-            offers |= {one.name: one async for one in board.asked()}
+            offers |= {one.name: one async for one in board.ask_all()}
         offered = [one for offer in offers.values() for one in offer.models]
         return [Completion(f"{one.provider}/{one.name}", one.note, runs=True) for one in offered]
 

@@ -36,7 +36,7 @@ async def run_model(ctx: CommandContext, words: str) -> None:
     front = ScreenFrontEnd(ctx)
     if await model.do_named(front, words):
         return
-    models = ModelList(await front.services.models.known(), front, words)
+    models = ModelList(await front.services.models.list_known(), front, words)
     chosen = await ctx.sheets.show(ModelSheet(front, models)) or ""
     action, _, target = chosen.partition(" ")
     match action:

@@ -8,7 +8,7 @@ from typing import cast
 
 from msgspec import Struct, field
 
-from phoenix_tui.config.shared_files import FileStamp, locked, stamp
+from phoenix_tui.config.shared_files import FileStamp, lock_file, stamp
 from tools.files.own_files import MOST_SETTINGS, read_text, write_file
 
 FILE = "language_servers.json"
@@ -37,7 +37,7 @@ class AllowedFolders(Struct, eq=False):
         if not self.keeps:
             self._change(self._own, folder, allowed=allowed)
             return
-        with locked(self.path):
+        with lock_file(self.path):
             self._read = None
             folders = dict(self._folders())
             self._change(folders, folder, allowed=allowed)
@@ -52,11 +52,11 @@ class AllowedFolders(Struct, eq=False):
     def _folders(self) -> dict[str, list[int]]:
         now = stamp(self.path)
         if self._read is None or self._read[0] != now:
-            self._read = (now, _parsed(self.path))
+            self._read = (now, _parse_file(self.path))
         return self._read[1]
 
 
-def _parsed(path: Path) -> dict[str, list[int]]:
+def _parse_file(path: Path) -> dict[str, list[int]]:
     try:
         document: object = json.loads(read_text(path, MOST_SETTINGS))
     except (OSError, ValueError, RecursionError):

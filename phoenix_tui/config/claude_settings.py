@@ -15,7 +15,7 @@ from typing import Final, cast
 
 from msgspec import Struct
 
-from engine.extensions.hooks.definitions import LocatedError, located
+from engine.extensions.hooks.definitions import LocatedError, decode_located
 from engine.permissions.denials import ASK, DENY, parse_denial, why_denies_nothing
 from engine.permissions.foreign_rules import native_rules
 from engine.permissions.projects import project_of
@@ -74,7 +74,7 @@ class ClaudeSettings(Struct, frozen=True):
     is_unreadable: bool = False
     """True where nothing of it is known."""
 
-    def unused(self, used: frozenset[str]) -> list[str]:
+    def list_unused(self, used: frozenset[str]) -> list[str]:
         """Keys without an effect, those of permissions as `permissions.KEY`."""
         own = {f"permissions.{key}" for key in self.permissions} | (self.values.keys() - {"permissions"})
         return sorted(own - used)
@@ -83,7 +83,7 @@ class ClaudeSettings(Struct, frozen=True):
 def parse_settings(content: bytes) -> ClaudeSettings:
     """Read a settings file."""
     try:
-        document = located(content)
+        document = decode_located(content)
     except LocatedError as error:
         return ClaudeSettings(faults=(f"line {error.line}: {error.why}",), is_unreadable=True)
     if not isinstance(document, dict):
@@ -119,7 +119,7 @@ def whole_rule(text: str) -> str:
     return f"{name}__*(*)" if _SERVER.fullmatch(name) else f"{name}(*)"
 
 
-def placed_rules(text: str, kind: str, folder: Path) -> tuple[list[str], str]:
+def place_rules(text: str, kind: str, folder: Path) -> tuple[list[str], str]:
     """Native rules that an entry of a file in `folder` means, and the reason where it means none.
 
     `kind` is empty for a rule that allows, else `DENY` or `ASK`. Patterns of paths become absolute.
@@ -134,7 +134,7 @@ def placed_rules(text: str, kind: str, folder: Path) -> tuple[list[str], str]:
         tool_class = _CLASSES.get(rule.tool) or class_named(rule.tool)
         if (why := why_no_name(rule.tool)) or tool_class is None:
             return [], why.rstrip(".") or "there is no such tool"
-        rule = _placed(rule, tool_class, folder)
+        rule = _place_rule(rule, tool_class, folder)
         why = why_denies_nothing(rule, tool_class) if kind else why_nothing_matches(rule, tool_class)
         if why:
             return [], why.rstrip(".")
@@ -142,7 +142,7 @@ def placed_rules(text: str, kind: str, folder: Path) -> tuple[list[str], str]:
     return kept, ""
 
 
-def _placed(rule: Rule, tool_class: ToolClass, folder: Path) -> Rule:
+def _place_rule(rule: Rule, tool_class: ToolClass, folder: Path) -> Rule:
     """The rule with an absolute pattern, where it is one of paths."""
     pattern = rule.pattern
     if tool_class not in FILE_CLASSES or pattern.strip() == "*":
@@ -162,9 +162,9 @@ def faults_of(settings: ClaudeSettings, used: frozenset[str], folder: Path, *, g
         f"the rule “{text[:60]}” of permissions.{name}: {why}"
         for name, kind in (("allow", ""), ("ask", ASK), ("deny", DENY))
         for text in getattr(settings, name)
-        if (why := placed_rules(text, kind, folder)[1]) and not (given and whole_rule(text).endswith("(*)"))
+        if (why := place_rules(text, kind, folder)[1]) and not (given and whole_rule(text).endswith("(*)"))
     ]
-    unused = [f"{name} ({INSTEAD[name]})" if name in INSTEAD else name for name in settings.unused(used)]
+    unused = [f"{name} ({INSTEAD[name]})" if name in INSTEAD else name for name in settings.list_unused(used)]
     keys = ", ".join(unused[:_LISTED]) + (f" and {len(unused) - _LISTED} more" if len(unused) > _LISTED else "")
     without = [f"without effect here: {keys}"] if unused else []
     return [*settings.faults, *wrong[:_LISTED], *without]
@@ -195,7 +195,7 @@ LINES: Final = {
 """Newest model of each line of Claude, by the line's name."""
 
 
-def known_model(reference: str) -> str:
+def translate_model(reference: str) -> str:
     """A reference as Phoenix writes it: lines of Claude by their newest model, bare Claude models with a provider."""
     if reference in LINES:
         return LINES[reference]
@@ -285,9 +285,9 @@ def _read(path: Path, version: FileStamp) -> _Read:
     if content is None or len(content) > MOST_BYTES:
         return _Read(version, "", ClaudeSettings(is_unreadable=True), (), ())
     settings, base = parse_settings(content), path.parent.parent
-    narrow = [*_kept_rules(settings.deny, DENY, base, path), *_kept_rules(settings.ask, ASK, base, path)]
+    narrow = [*_keep_rules(settings.deny, DENY, base, path), *_keep_rules(settings.ask, ASK, base, path)]
     folders = (rule for name in _folders(settings) for rule in _folder_rules(name, base)[0])
-    allow = tuple(_kept_rules((*settings.allow, *folders), "", base, path))
+    allow = tuple(_keep_rules((*settings.allow, *folders), "", base, path))
     return _Read(version, digest_of(content), settings, tuple(narrow), allow)
 
 
@@ -317,11 +317,11 @@ def default_mode(folder: Path, counts: Callable[[Path], bool] | None) -> tuple[s
     return min(found, key=lambda one: MODE_FREEDOM[one[0]], default=("", ""))
 
 
-def _kept_rules(texts: Sequence[str], kind: str, base: Path, path: Path) -> Iterator[KeptRule]:
+def _keep_rules(texts: Sequence[str], kind: str, base: Path, path: Path) -> Iterator[KeptRule]:
     """The rules of a list; one that allows has no source, since it is none of the command line."""
     name = reveal_name(path)
     for text in texts:
-        for rule in placed_rules(text, kind, base)[0]:
+        for rule in place_rules(text, kind, base)[0]:
             yield KeptRule(rule, source=name if kind else "", file=name, entry=f"{kind}{whole_rule(text)}")
 
 

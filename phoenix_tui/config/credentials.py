@@ -56,7 +56,7 @@ class Credentials(SecretFields, Struct, frozen=True):
         """The variable that holds the key of `preset`, set or not."""
         return next((name for name in preset.variables if self.environment.get(name)), preset.variables[0])
 
-    def opened(self) -> list[Preset]:
+    def list_available(self) -> list[Preset]:
         """The presets whose keys are available."""
         return [preset for preset in PRESETS.values() if self.source(preset.name, self.variable(preset))]
 

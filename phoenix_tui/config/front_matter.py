@@ -170,7 +170,7 @@ class _Reader:
                     return self._flow(text) if text[0] in "[{" else self._scalar(text)
                 except FrontMatterError:
                     return text
-            return self._flow(self._joined(text)) if text[0] in "[{" else self._scalar(self._joined(text))
+            return self._flow(self._join_indented(text)) if text[0] in "[{" else self._scalar(self._join_indented(text))
         line = self._next()
         if line is None:
             return ""
@@ -179,7 +179,7 @@ class _Reader:
             return self._items()
         return self._map() if line[0] in " \t" else ""
 
-    def _joined(self, text: str) -> str:
+    def _join_indented(self, text: str) -> str:
         """The value with the indented lines below it, which go on with it."""
         parts = [text]
         while self._place < len(self._lines):
@@ -205,7 +205,7 @@ class _Reader:
         indents = [len(line) - len(line.lstrip(" \t")) for line in found if line.strip()]
         indent = min(indents, default=0)
         texts = [line[indent:].rstrip() if line.strip() else "" for line in found]
-        whole = "\n".join(texts) if style == "|" else _folded(texts)
+        whole = "\n".join(texts) if style == "|" else _fold_lines(texts)
         stripped = whole.rstrip("\n")
         return f"{whole}\n" if chomp == "+" else stripped if chomp == "-" or not stripped else f"{stripped}\n"
 
@@ -248,7 +248,7 @@ class _Reader:
     def _scalar(self, text: str) -> str:
         """One value without quotes and comment."""
         if text[:1] in {'"', "'"}:
-            quoted, rest = self._quoted(text, 0)
+            quoted, rest = self._read_quoted(text, 0)
             if text[rest:].strip() and not _COMMENT.match(text[rest:]):
                 raise self._wrong("has words behind a closing quote")
             return quoted
@@ -259,7 +259,7 @@ class _Reader:
             raise self._wrong("has a second colon; put the value in quotes")
         return bare
 
-    def _quoted(self, text: str, start: int) -> tuple[str, int]:
+    def _read_quoted(self, text: str, start: int) -> tuple[str, int]:
         """A quoted text, and the place behind it."""
         found = (_DOUBLE if text[start] == '"' else _SINGLE).match(text, start)
         if found is None:
@@ -294,7 +294,7 @@ class _Reader:
         while text[place : place + 1] in {" ", "\t"}:
             place += 1
         if text[place : place + 1] in {'"', "'"}:
-            part, place = self._quoted(text, place)
+            part, place = self._read_quoted(text, place)
             while text[place : place + 1] in {" ", "\t"}:
                 place += 1
             return part, place
@@ -315,7 +315,7 @@ class _Reader:
         return FrontMatterError(f"this line {what}.", number + 2)
 
 
-def _folded(lines: list[str]) -> str:
+def _fold_lines(lines: list[str]) -> str:
     """Lines joined by blanks; an empty line is a line end."""
     folded: list[str] = []
     for line in lines:

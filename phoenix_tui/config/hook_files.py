@@ -16,12 +16,12 @@ from engine.extensions.hooks.definitions import (
     HookFile,
     HookProblem,
     HookSet,
-    joined_files,
+    join_files,
     read_hooks,
     read_toml_hooks,
 )
 from engine.records import ConversationRecord
-from phoenix_tui.config.sources.kinds import SourceFile, SourceKind, rooted
+from phoenix_tui.config.sources.kinds import SourceFile, SourceKind, fill_root
 from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources, read_source
 from tools.clean import reveal_name
 from tools.files.own_files import make_folder
@@ -93,7 +93,7 @@ class HookFiles(Struct, eq=False):
             return known[1]
         files = self.given, *(_read(file) for file in sources.of(SourceKind.HOOKS))
         waiting = tuple(str(file.path) for file in sources.waiting if file.kind is SourceKind.HOOKS)
-        found = joined_files(files, waiting, is_off=self.off)
+        found = join_files(files, waiting, is_off=self.off)
         if keeps:
             if len(self._found) >= MOST_FOLDERS:
                 self._found.clear()
@@ -108,4 +108,4 @@ def _read(file: SourceFile) -> HookFile:
         return HookFile(problems=(HookProblem(source, 1, UNREADABLE),))
     if file.path.suffix == ".toml":
         return read_toml_hooks(content, source)
-    return read_hooks(rooted(content, file.plugin), source, is_users=file.is_users)
+    return read_hooks(fill_root(content, file.plugin), source, is_users=file.is_users)

@@ -60,7 +60,7 @@ def import_path(name: str, importer: Path) -> Path | None:
     return path if "\0" not in name else None
 
 
-def imported(path: Path, root: Path, limit: int) -> tuple[Path, bytes] | None:
+def read_import(path: Path, root: Path, limit: int) -> tuple[Path, bytes] | None:
     """The real path and the first `limit` bytes of an imported text file below `root`.
 
     None where links lead out of `root`, and for places of keys, version control, binary and irregular files.

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from engine.ports.extensions import FileOwner, PromptFile, PromptFileKind
 from phoenix_tui.config.front_matter import FrontMatterError, Value, read_front_matter
-from phoenix_tui.config.imports import DEPTH, MOST_IMPORTS, import_names, import_path, imported
+from phoenix_tui.config.imports import DEPTH, MOST_IMPORTS, import_names, import_path, read_import
 from phoenix_tui.config.project import (
     FILE_LIMIT,
     INSTRUCTIONS,
@@ -82,13 +82,13 @@ class Instructions(Struct, frozen=True):
 
     def of(self, folder: Path, window: int = 0) -> tuple[PromptFile, ...]:
         """Files for the prompt of a conversation in `folder`, weak before strong."""
-        project = self._trusted(folder) or Project(folder)
+        project = self._find_trusted(folder) or Project(folder)
         named = [_Named(kind, file, self._owner(file)) for kind in _PERSONA for file in self._nearest(kind, project)]
         named += [_Named(PromptFileKind.INSTRUCTIONS, file, FileOwner.USER) for file in self._own_instructions()]
         named += _with_rules(project, self._rules(folder))
         tools = (*self._own_file(PromptFileKind.TOOLS), *project.below_phoenix(PromptFileKind.TOOLS))
         named += [_Named(PromptFileKind.TOOLS, file, self._owner(file)) for file in tools]
-        return _within_budget(self._sent(named, folder), _total(window))
+        return _within_budget(self._select_sent(named, folder), _total(window))
 
     def beside(self, folder: Path, path: Path) -> tuple[PromptFile, ...]:
         """Instruction files of the folders below the working directory's that lead to `path`, of a trusted project,
@@ -97,13 +97,13 @@ class Instructions(Struct, frozen=True):
         places = places_of(folder.resolve())
         files = [file for place in _between(places, path) if (file := _regular(instructions_path(place), places[0]))]
         named = [_Named(PromptFileKind.INSTRUCTIONS, file) for file in files if _text(file)]
-        if named and self._trusted(folder) is None:
+        if named and self._find_trusted(folder) is None:
             named = []
         real = path.resolve()
         named += [_of_rule(rule) for rule in self._rules(folder) if rule.globs and rule.is_for(real)]
-        return _within_budget(self._sent(named, folder), TOTAL_CHARACTERS)
+        return _within_budget(self._select_sent(named, folder), TOTAL_CHARACTERS)
 
-    def _sent(self, named: list[_Named], folder: Path) -> list[_Named]:
+    def _select_sent(self, named: list[_Named], folder: Path) -> list[_Named]:
         """Files with a text, without those of a project that rules deny to read."""
         is_closed = self.sources.closes(folder) if self.sources is not None and self.sources.closes else None
         found = [one for one in named if _text(one.file)]
@@ -126,7 +126,7 @@ class Instructions(Struct, frozen=True):
     def _owner(self, file: ProjectFile) -> FileOwner:
         return FileOwner.USER if file.path.is_relative_to(self.own) else FileOwner.PROJECT
 
-    def _trusted(self, folder: Path) -> Project | None:
+    def _find_trusted(self, folder: Path) -> Project | None:
         """The project of a folder; None while it is not trusted, then its files are not even read."""
         if not self.trust.may_be_trusted(folder):
             return None
@@ -159,7 +159,7 @@ class Instructions(Struct, frozen=True):
             path = import_path(name, file.path)
             if path is None or path.suffix not in _TEXTS:
                 continue
-            found = imported(path, root, FILE_LIMIT)
+            found = read_import(path, root, FILE_LIMIT)
             if found is not None and found[0].suffix in _TEXTS and found[0] not in seen:
                 seen.add(found[0])
                 files.append(ProjectFile(*found, imported_by=file.path))
@@ -205,7 +205,7 @@ def _between(places: list[Path], path: Path) -> list[Path]:
 
 def _regular(path: Path, root: Path) -> ProjectFile | None:
     """A regular text file whose links stay below `root`."""
-    found = imported(path, root, FILE_LIMIT)
+    found = read_import(path, root, FILE_LIMIT)
     return ProjectFile(path, found[1]) if found is not None else None
 
 
@@ -258,7 +258,7 @@ def instruction_faults(own: Path, folder: Path, trust: TrustFile, is_closed: Cal
     project = find_project(folder)
     status = trust.status(project).trust
     root = places_of(project.folder)[0]
-    for path in _named(project):
+    for path in _find_files(project):
         why = _unreadable(path, root) or (CLOSED if is_closed(path) else "") or UNTRUSTED.get(status, "")
         why = why or (TOO_MANY if path in project.left_out else "")
         if why:
@@ -272,7 +272,7 @@ def instruction_faults(own: Path, folder: Path, trust: TrustFile, is_closed: Cal
         yield f"{users} is not used: {why}."
 
 
-def _named(project: Project) -> list[Path]:
+def _find_files(project: Project) -> list[Path]:
     """Instruction files that are there, with their imports that were found."""
     there = [path for place in places_of(project.folder) if os.path.lexists(path := instructions_path(place))]
     imported = [file.path for file in project.files if file.imported_by is not None]
@@ -387,7 +387,7 @@ def _globs(value: Value, line: int) -> tuple[str, ...]:
     """Globs of a list, or of a text with commas outside braces between them."""
     if not isinstance(value, str | tuple):
         raise BadRule(f"line {line}: 'paths' must be a list of globs")
-    words = _parted(value) if isinstance(value, str) else value
+    words = _split_alternatives(value) if isinstance(value, str) else value
     globs = tuple(word.strip().removeprefix("./").strip("/") for word in words if word.strip().strip("/"))
     if len(globs) > MOST_GLOBS:
         raise BadRule(f"line {line}: 'paths' has more than {MOST_GLOBS} globs")
@@ -399,7 +399,7 @@ def _globs(value: Value, line: int) -> tuple[str, ...]:
     return globs
 
 
-def _parted(text: str) -> list[str]:
+def _split_alternatives(text: str) -> list[str]:
     depth, parts = 0, [""]
     for sign in text:
         depth += (sign == "{") - (sign == "}")

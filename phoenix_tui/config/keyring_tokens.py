@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar, cast
 
 from msgspec import Raw, Struct
 
-from engine.extensions.mcp.credentials_file import LONGEST, CredentialsFile, checked_content
+from engine.extensions.mcp.credentials_file import LONGEST, CredentialsFile, check_content
 from phoenix_tui.config.credentials import SERVICE
 from tools.clean import clean_line
 from tools.mcp_host.protocol import NOTHING
@@ -35,11 +35,11 @@ class KeyringTokens(Struct, frozen=True):
 
     def get(self, key: str) -> Raw:
         """Tokens stored under a key; null without any. Raises OSError where the keyring cannot be read."""
-        found: Any = _asked(lambda keyring: keyring.get_password(SERVICE, key))
+        found: Any = _ask_keyring(lambda keyring: keyring.get_password(SERVICE, key))
         if not found:
             return self.file.get(key)
         try:
-            return checked_content(str(found).encode("utf-8", "replace"))
+            return check_content(str(found).encode("utf-8", "replace"))
         except ValueError:
             return NOTHING
 
@@ -48,10 +48,10 @@ class KeyringTokens(Struct, frozen=True):
         if len(bytes(content)) > LONGEST:
             raise OSError(0, "the tokens are too long")
         if bytes(content) == bytes(NOTHING):
-            _asked(lambda keyring: _delete(keyring, key))
+            _ask_keyring(lambda keyring: _delete(keyring, key))
         else:
             text = bytes(content).decode("utf-8", "replace")
-            _asked(lambda keyring: keyring.set_password(SERVICE, key, text))
+            _ask_keyring(lambda keyring: keyring.set_password(SERVICE, key, text))
         if bytes(self.file.get(key)) != bytes(NOTHING):
             self.file.put(key, NOTHING)
 
@@ -61,7 +61,7 @@ def _delete(keyring: Any, key: str) -> None:
         keyring.delete_password(SERVICE, key)
 
 
-def _asked(work: Callable[[Any], T]) -> T:
+def _ask_keyring(work: Callable[[Any], T]) -> T:
     """The answer of the keyring, which has a thread of its own: one that hangs must not hold up the end of Phoenix.
 
     Raises:

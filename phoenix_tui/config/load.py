@@ -115,7 +115,7 @@ def parse_layer(text: str, path: Path, *, project: bool) -> Layer:
         elif name == "mcp" or (name in {"hooks", "lsp", "format"} and not project):
             continue  # `config/servers` reads [mcp.NAME], `hook_files.py` [hooks], `language_servers.py` the others
         elif name not in known:
-            raise ConfigError(f"{where}: unknown key '{name}'. {_known_keys(known, project=project)}")
+            raise ConfigError(f"{where}: unknown key '{name}'. {_describe_known_keys(known, project=project)}")
         else:
             layer.take(known[name], value, where)
     return Layer(layer.values, layer.sources, tuple(providers), status_line, web, layer.notices)
@@ -222,7 +222,7 @@ def from_text(key: SettingKey, text: str) -> object:
         return text
 
 
-def _known_keys(known: Mapping[str, SettingKey], *, project: bool) -> str:
+def _describe_known_keys(known: Mapping[str, SettingKey], *, project: bool) -> str:
     if project:
         return f"A project can set {', '.join(known)}."
     tables = "[providers.NAME], [mcp.NAME], [lsp.NAME], [format], [web], [status_line] and [hooks]"

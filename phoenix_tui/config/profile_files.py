@@ -105,8 +105,8 @@ def profile_text(profile: Profile, *, comment: str = "") -> str:
     lines = [FENCE, *(f"# {line}" for line in comment.splitlines())]
     mode = profile.permission_mode
     settings = {
-        "description": _written(profile.description),
-        "model": _written(profile.model),
+        "description": _write_value(profile.description),
+        "model": _write_value(profile.model),
         "tools": ", ".join(profile.tools),
         "permission_mode": mode.value if mode is not None else "",
         "sandbox": profile.sandbox,
@@ -216,7 +216,7 @@ def _quote(value: str) -> str:
     return f"'{clean_line(short)}'"
 
 
-def _written(text: str) -> str:
+def _write_value(text: str) -> str:
     """A text as a value; quoted where it would be read as something else."""
     plain = _PLAIN.fullmatch(text) is not None and _value(text) == text
     return text if plain or not text else json.dumps(text, ensure_ascii=False)
@@ -276,7 +276,7 @@ class ProfileFiles(Struct):
         """Profiles that can be used in this folder, the built-in ones first."""
         return tuple(one.good for one in self._all(find_project(cwd)).values() if one.good is not None)
 
-    def added(self, cwd: Path) -> Sequence[Profile]:
+    def list_added(self, cwd: Path) -> Sequence[Profile]:
         """None: the user's and a project's own profiles are known to whoever writes their names."""
         del cwd
         return ()
@@ -307,7 +307,7 @@ class ProfileFiles(Struct):
             if not NAME.fullmatch(path.stem)
         ]
         found += [ProfileTrouble(error.path or self.folder, error.line, error.sentence) for error in odd]
-        return (*found, *self._untrusted(project))
+        return (*found, *self._list_untrusted(project))
 
     def untold(self, cwd: Path) -> Sequence[ProfileTrouble]:
         """Present faults that no earlier call returned; a corrected mistake that comes back is new."""
@@ -359,11 +359,11 @@ class ProfileFiles(Struct):
     def _unknown(self, name: str, project: Project, there: list[str]) -> str:
         wanted = clean_line(name if len(name) <= 60 else f"{name[:60]}…")
         if any(file.path.stem == name.removeprefix(PROJECT) for file in _profiles_of(project)):
-            for trouble in self._untrusted(project):
+            for trouble in self._list_untrusted(project):
                 return f"The profile '{wanted}' is defined by the project. {trouble.text}"
         return f"There is no profile '{wanted}' for {clean_line(str(project.folder))}. Known are {', '.join(there)}."
 
-    def _untrusted(self, project: Project) -> Iterator[ProfileTrouble]:
+    def _list_untrusted(self, project: Project) -> Iterator[ProfileTrouble]:
         files = _profiles_of(project)
         if files and (trust := self.trust.status(project).trust) is not Trust.GIVEN:
             why = "changed since it was trusted" if trust is Trust.CHANGED else "is not trusted"
@@ -376,18 +376,18 @@ class ProfileFiles(Struct):
         now = stamp(path)
         kept = self._kept.get(path)
         if kept is None or kept.stamp != now:
-            kept = self._kept[path] = _parsed(path, read_regular(path, FILE_LIMIT + 1), now, kept)
+            kept = self._kept[path] = _parse_profile(path, read_regular(path, FILE_LIMIT + 1), now, kept)
         return kept
 
     def _read_trusted(self, file: ProjectFile) -> _Kept:
         """A project's file: the very bytes that are trusted."""
         kept = self._kept.get(file.path)
         if kept is None or kept.stamp != file.digest:
-            kept = self._kept[file.path] = _parsed(file.path, file.content, file.digest, kept, project=True)
+            kept = self._kept[file.path] = _parse_profile(file.path, file.content, file.digest, kept, project=True)
         return kept
 
 
-def _parsed(
+def _parse_profile(
     path: Path, content: bytes | None, now: FileStamp | str, before: _Kept | None, *, project: bool = False
 ) -> _Kept:
     try:

@@ -29,7 +29,7 @@ def open_profiles(folder: Path, trust: TrustFile) -> ProfileFiles:
     return ProfileFiles(folder, trust)
 
 
-def chosen_profile(profiles: ProfileFiles, name: str, cwd: Path, agents: Agents | None = None) -> Profile | None:
+def choose_profile(profiles: ProfileFiles, name: str, cwd: Path, agents: Agents | None = None) -> Profile | None:
     """The profile of a conversation of the user, else the agent of that name; None without a request for one.
 
     Raises:
@@ -87,10 +87,10 @@ def with_profile(user: Layer, narrowing: Layer, profile: Profile | None) -> tupl
         name for name in layer.values if name not in NARROWED and not (profile.project and _widens(name, layer, user))
     ]
     below = [name for name in layer.values if name in NARROWED and _narrower(name, layer, narrowing)]
-    return _laid(user, layer, above), _laid(narrowing, layer, below)
+    return _select_values(user, layer, above), _select_values(narrowing, layer, below)
 
 
-def instructed(settings: Settings, profile: Profile | None) -> Settings:
+def add_instructions(settings: Settings, profile: Profile | None) -> Settings:
     """Settings with the profile's prompt before other additions to the system prompt."""
     if profile is None or not profile.prompt:
         return settings
@@ -117,7 +117,7 @@ def _source(profile: Profile, key: str) -> str:
     return f"{profile.source}:{line}" if line else profile.source
 
 
-def _laid(base: Layer, layer: Layer, names: list[str]) -> Layer:
+def _select_values(base: Layer, layer: Layer, names: list[str]) -> Layer:
     values = {name: layer.values[name] for name in names}
     sources = base.sources | {name: layer.sources[name] for name in names}
     return Layer(base.values | values, sources, base.providers, base.status_line, base.web)

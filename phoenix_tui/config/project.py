@@ -139,7 +139,7 @@ class _Search:
             if depth > imports.DEPTH or sum(one.imported_by is not None for one in self.files) >= imports.MOST_IMPORTS:
                 return
             path = imports.import_path(name, file.path)
-            found = imports.imported(path, self._root, FILE_LIMIT) if path is not None else None
+            found = imports.read_import(path, self._root, FILE_LIMIT) if path is not None else None
             if found is None:
                 is_there = path is not None and os.path.lexists(path)
                 self.left_out += [path] if path is not None and is_there else []
@@ -235,16 +235,16 @@ class FileSources(Struct, frozen=True):
 
 def check_sources(text: str) -> None:
     """Check a value of the flag. Raises ValueError with a sentence."""
-    for name in _listed(text):
+    for name in _split_list(text):
         if name not in NAMES:
             raise ValueError(UNKNOWN.format(name=name[:60]))
 
 
 def file_sources(text: str, folder: Path) -> FileSources:
     """The sources that a checked value names."""
-    users, projects, own = (name in _listed(text) for name in NAMES)
+    users, projects, own = (name in _split_list(text) for name in NAMES)
     return FileSources(users, projects, own, folder)
 
 
-def _listed(text: str) -> list[str]:
+def _split_list(text: str) -> list[str]:
     return [name for one in text.split(",") if (name := one.strip())]

@@ -54,7 +54,7 @@ def variables_in(text: str) -> list[str]:
     return _VARIABLE.findall(text)
 
 
-def expanded(
+def expand_table(
     table: Mapping[str, str], environment: Mapping[str, str], heading: str
 ) -> tuple[dict[str, str], list[str]]:
     """The table with `${VARIABLE}` replaced, and the values of variables: they may be secret.
@@ -142,9 +142,9 @@ def admits(patterns: Sequence[str], model: str) -> bool:
 
 
 def _has(pattern: str, name: str) -> bool:
-    return _compiled(pattern).match(name) is not None
+    return _compile_pattern(pattern).match(name) is not None
 
 
 @lru_cache(maxsize=4 * MOST_PATTERNS)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(translate(pattern.lower()))

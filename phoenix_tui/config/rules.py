@@ -158,12 +158,12 @@ class FlagRules(RuleLayer):
 
 def with_flags(book: RuleBook, allowed: Sequence[str], denied: Sequence[str]) -> RuleBook:
     """The rules of `book` and those of the flags; their texts were checked by `why_no_tools`."""
-    given = [KeptRule(_whole(text), source=ALLOWED) for text in _wanted(allowed)]
-    given += [KeptRule(f"{DENY}{text}", source=DENIED) for text in _wanted(denied)]
+    given = [KeptRule(_whole(text), source=ALLOWED) for text in _select_entries(allowed)]
+    given += [KeptRule(f"{DENY}{text}", source=DENIED) for text in _select_entries(denied)]
     return FlagRules(book, tuple(given)) if given else book
 
 
-def listed(text: str) -> Iterator[str]:
+def split_list(text: str) -> Iterator[str]:
     """Entries of a list whose parts are separated by commas or blanks outside parentheses."""
     depth, entry = 0, ""
     for sign in text:
@@ -180,7 +180,7 @@ def listed(text: str) -> Iterator[str]:
 
 def why_no_tools(flag: str, texts: Sequence[str]) -> str:
     """Reason why the value of a flag is no list of tools and rules, in one sentence; empty where it is one."""
-    for text in _wanted(texts):
+    for text in _select_entries(texts):
         for native in native_rules(f"{DENY}{text}"):
             rule = parse_denial(native)
             if rule is None:
@@ -194,7 +194,7 @@ def why_no_tools(flag: str, texts: Sequence[str]) -> str:
 
 def without_effect(allowed: Sequence[str]) -> Iterator[str]:
     """Reasons why rules of `--allowedTools` allow nothing, each as one sentence."""
-    for text in _wanted(allowed):
+    for text in _select_entries(allowed):
         for native in native_rules(_whole(text)):
             rule = parse_rule(native)
             if rule is not None and rule.pattern != "*" and rule.tool == "bash":
@@ -206,9 +206,9 @@ def without_effect(allowed: Sequence[str]) -> Iterator[str]:
 _KNOWN: Final = frozenset({*KNOWN_TOOLS, *CLASSES, *NATIVE.values(), *FOREIGN})
 
 
-def _wanted(texts: Iterable[str]) -> list[str]:
+def _select_entries(texts: Iterable[str]) -> list[str]:
     """Entries of all values, without foreign tools that have no counterpart."""
-    return [entry for text in texts for entry in listed(text) if entry.partition("(")[0] not in WITHOUT]
+    return [entry for text in texts for entry in split_list(text) if entry.partition("(")[0] not in WITHOUT]
 
 
 def _whole(text: str) -> str:

@@ -20,7 +20,7 @@ LOCKED: Final = "another Phoenix keeps it locked"
 
 
 @contextmanager
-def locked(path: Path) -> Generator[None]:
+def lock_file(path: Path) -> Generator[None]:
     """Be the only process that changes `path`, by a lock on `.NAME.lock` beside it; readers need none.
 
     The lock file stays: a process that waits for it must not get the lock of a file that is gone. The lock ends with
@@ -67,7 +67,7 @@ class LiveFiles:
     def _look(self) -> dict[Path, FileStamp]:
         return {path: stamp(path) for path in self._files()}
 
-    def changed(self) -> list[Path]:
+    def find_changed(self) -> list[Path]:
         """Files that were written, made or removed since."""
         before, self._stamps = self._stamps, self._look()
         return [path for path in {**before, **self._stamps} if before.get(path) != self._stamps.get(path)]

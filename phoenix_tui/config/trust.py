@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from phoenix_tui.config.project import Project
-from phoenix_tui.config.shared_files import locked
+from phoenix_tui.config.shared_files import lock_file
 from tools.clean import reveal_name
 from tools.files.own_files import read_file, write_file
 
@@ -101,7 +101,7 @@ class TrustFile(Struct, frozen=True):
         # A refused text is not kept: only its digest, to notice changes.
         kept = project.files if trusted else ()
         texts = {str(file.path): file.text for file in kept if len(file.content) <= TEXT_LIMIT}
-        with locked(self.path):
+        with lock_file(self.path):
             entries = self._entries()
             sources = _sources_of(entries, project.folder)
             entries[str(project.folder)] = _Entry(device, inode, trusted, digests, texts, sources)
@@ -118,7 +118,7 @@ class TrustFile(Struct, frozen=True):
             OSError: the file cannot be written.
         """
         device, inode = _identity(folder)
-        with locked(self.path):
+        with lock_file(self.path):
             entries = self._entries()
             known = entries.get(str(folder))
             if known is None or (known.device, known.inode) != (device, inode):

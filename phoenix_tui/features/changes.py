@@ -192,7 +192,7 @@ class FolderChanges(Struct, frozen=True):
         if self.rewinding is None or self.record is None:
             return change_sets(Changed((), Coverage()), (), git, time.time())
         try:
-            changed = await self.rewinding.changed(self.record)
+            changed = await self.rewinding.read_changes(self.record)
             points = (await self.rewinding.points(self.record)).points
         except (FilesError, StorageError) as error:
             return change_sets(Changed((), Coverage(), str(error)), (), git, time.time())

@@ -15,7 +15,7 @@ from engine.api.engine import EngineApi
 from engine.executor.requests import EngineError
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges
-from engine.records import ConversationQuery, ConversationSummary, moved_place
+from engine.records import ConversationQuery, ConversationSummary, build_fork_place
 from phoenix_tui.cli.blocks import encode
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.export import agent_markdown, markdown, write_new
@@ -138,7 +138,7 @@ async def _into_folder(front: FrontEnd, source: ConversationApi, named: str) -> 
     if not named:
         return None
     folder = await asyncio.to_thread(_folder, source.record.cwd, named)
-    return await front.services.engine.fork(source.id, place=moved_place(source.record.cwd, folder))
+    return await front.services.engine.fork(source.id, place=build_fork_place(source.record.cwd, folder))
 
 
 def _folder(start: Path, named: str) -> Path:

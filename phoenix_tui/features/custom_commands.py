@@ -79,7 +79,7 @@ class CustomCommands:
 
     def named(self, name: str) -> CustomCommand | None:
         """The one that a name calls."""
-        one = self.catalogue.called(name)
+        one = self.catalogue.find(name)
         return self._by_name.get(name) or (_command(name, one) if one is not None else None)
 
     def matching(self, query: str) -> Sequence[CustomCommand]:
@@ -105,7 +105,7 @@ async def is_custom(invocables: InvocablesApi | None, folder: Path, text: str) -
         return False
     await invocables.look(folder)
     catalogue = invocables.catalogue(folder)
-    return catalogue.called(name) is not None or bool(why_not_called(catalogue, name))
+    return catalogue.find(name) is not None or bool(why_not_called(catalogue, name))
 
 
 def question(needs: NeedsYes) -> str:

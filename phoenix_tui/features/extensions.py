@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.executor.requests import EngineError
-from engine.extensions.bodies import asked_rules
+from engine.extensions.bodies import read_asked_rules
 from engine.extensions.hooks.definitions import Hook, HookSet
 from engine.machine.views import CHARACTERS_PER_TOKEN
 from engine.ports.extensions import Catalogue, Invocable, InvocableKind, InvocableProblem, WaitingInvocable
@@ -327,7 +327,7 @@ async def _act(front: FrontEnd, api: InvocablesApi, listed: ListedFile, folder: 
 
 def _text(one: Invocable) -> Sequence[str]:
     """The file as it is used, and what it asks for; nothing of it hidden."""
-    rules = asked_rules(one)
+    rules = read_asked_rules(one)
     lines = [reveal_name(one.path), one.description]
     lines += [f"Asks to run without a question: {', '.join(map(str, rules.rules))}"] if rules.rules else []
     lines += [f"Never without a question: {refused}" for refused in rules.refused]

@@ -221,7 +221,7 @@ async def init(front: FrontEnd, _: str) -> None:
         EngineError: the request was refused, or the file cannot be written.
     """
     folder = front.conversation.record.cwd if front.conversation is not None else front.launch.cwd
-    is_closed = front.services.engine.rules.closed(folder)
+    is_closed = front.services.engine.rules.build_denied_test(folder)
     if front.model == GUIDE:
         if is_closed(folder / NAME):
             raise EngineError(CLOSED)

@@ -175,7 +175,7 @@ class ModelList:
 
     async def refresh(self, *, again: bool = False) -> AsyncIterator[None]:
         """Ask every provider; yields with each one that answered. `again` asks those too that answered today."""
-        async with aclosing(self._models.asked(refresh=again)) as answers:
+        async with aclosing(self._models.ask_all(refresh=again)) as answers:
             async for offer in answers:
                 self._take(offer)
                 self._renew()
@@ -215,7 +215,7 @@ async def choose_model(front: FrontEnd, words: str) -> None:
     """Use or mark the model that is named, else ask for one of a numbered list, of those with these words."""
     if await do_named(front, words):
         return
-    models = ModelList(await front.services.models.known(), front, words)
+    models = ModelList(await front.services.models.list_known(), front, words)
     async for _ in models.refresh():
         pass  # the list is read out once
     models.narrow(words)
@@ -318,7 +318,7 @@ async def _remember(front: FrontEnd, reference: str, before: str) -> None:
     except EngineError as error:
         front.tell(str(error), bad=True)
     try:
-        await asyncio.to_thread(front.services.models.preferred.used, reference, before)
+        await asyncio.to_thread(front.services.models.preferred.note_use, reference, before)
     except OSError as error:
         front.tell(f"Recent models cannot be saved: {error.strerror}.", bad=True)
 

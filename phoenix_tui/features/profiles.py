@@ -51,7 +51,7 @@ def use_of(launch: Launch, profiles: ProfilesApi, name: str, mode_now: Permissio
     Raises:
         EngineError: there is no such profile, or its file is wrong.
     """
-    choice, before = profiles.chosen(name), _before(launch, profiles)
+    choice, before = profiles.choose(name), _before(launch, profiles)
     model, mode = choice.model, choice.mode and narrower_mode(mode_now, choice.mode)
     sandbox, required = launch.sandbox, launch.sandbox_required
     if before is not None and before.model:
@@ -87,6 +87,6 @@ def use_of(launch: Launch, profiles: ProfilesApi, name: str, mode_now: Permissio
 def _before(launch: Launch, profiles: ProfilesApi) -> ProfileChoice | None:
     """Choice of the current profile; None without one, or when it is gone."""
     try:
-        return profiles.chosen(launch.profile) if launch.profile else None
+        return profiles.choose(launch.profile) if launch.profile else None
     except EngineError:
         return None

@@ -54,11 +54,11 @@ class ModelsApi(Protocol):
         """True for a provider that can be used, or could with a key."""
         ...
 
-    async def known(self) -> Sequence[ProviderOffer]:
+    async def list_known(self) -> Sequence[ProviderOffer]:
         """Every provider with what is known of it without a request."""
         ...
 
-    def asked(self, *, refresh: bool = False) -> AsyncGenerator[ProviderOffer]:
+    def ask_all(self, *, refresh: bool = False) -> AsyncGenerator[ProviderOffer]:
         """Each provider with a key once it has answered; `refresh` asks those too whose list is less than a day old."""
         ...
 
@@ -174,7 +174,7 @@ class ProfilesApi(Protocol):
         """Limits of a run in a conversation of this profile and folder; None where the profile is gone or broken."""
         ...
 
-    def chosen(self, name: str) -> ProfileChoice:
+    def choose(self, name: str) -> ProfileChoice:
         """Options of a conversation begun with it, as with `--profile NAME`. Raises EngineError."""
         ...
 

@@ -77,7 +77,7 @@ class BoardModel:
     async def read(self) -> None:
         """Read the board again, and as many of the newest tasks as before."""
         self.view = await self._tasks.board(self.id)
-        self.untasked = await self._tasks.untasked(self.id)
+        self.untasked = await self._tasks.find_untasked(self.id)
         if self.newest:
             await self._first_pages(len(self.newest))
 

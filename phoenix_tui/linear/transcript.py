@@ -17,7 +17,7 @@ from engine.machine.messages import (
     ToolCall,
     ToolResult,
     ToolStatus,
-    attached_in,
+    find_attachments,
     is_own_call,
 )
 from engine.machine.states import RETRIES, Errored
@@ -140,7 +140,7 @@ def message_text(message: StoredMessage) -> str:
 
 def attached(message: StoredMessage) -> list[str]:
     """Files and conversations that a message of the user attaches, those that it could not, and remarks on it."""
-    words = (clean_line(block.attached) for block in attached_in(message.blocks))
+    words = (clean_line(block.attached) for block in find_attachments(message.blocks))
     if message.origin is not Origin.HUMAN:
         return []
     files = [f"N{one[1:]}." if one.startswith("not attached") else f"Attached: {one}." for one in words]

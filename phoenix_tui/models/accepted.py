@@ -69,10 +69,10 @@ def with_nearby(facts: ModelFacts, paths: Paths) -> ModelFacts:
     """`facts` with the servers and files of this machine; servers are queried only when a port is open."""
     found = asyncio.run(discover_local_servers()) if any(_listens(one.host, one.port) for one in ENDPOINTS) else ()
     servers, waiting = AcceptedServers(paths.servers_file).split(found)
-    return replace(facts, servers=servers, waiting=waiting, embedded=_embedded(paths.models))
+    return replace(facts, servers=servers, waiting=waiting, embedded=_find_embedded(paths.models))
 
 
-def _embedded(folder: Path) -> tuple[str, ...]:
+def _find_embedded(folder: Path) -> tuple[str, ...]:
     """Models that can be used, without reading one: the user's own file first, unchecked downloads left out."""
     own = own_file(os.environ)
     names = sorted(path.stem for path in folder.glob("*.gguf") if path.is_file())

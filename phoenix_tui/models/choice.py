@@ -77,15 +77,15 @@ class ModelChoice(Struct, frozen=True):
 
 def choose_model(facts: ModelFacts) -> ModelChoice:
     """The first that is given: flag, conversation, environment, config, keys, server, embedded, guide."""
-    return _named(facts) or _with_key(facts) or _on_this_machine(facts)
+    return _find_named(facts) or _with_key(facts) or _on_this_machine(facts)
 
 
 def needs_servers(facts: ModelFacts) -> bool:
     """True when looking for local servers could change the choice; saves 300 ms where it could not."""
-    return _named(facts) is None and _with_key(facts) is None
+    return _find_named(facts) is None and _with_key(facts) is None
 
 
-def _named(facts: ModelFacts) -> ModelChoice | None:
+def _find_named(facts: ModelFacts) -> ModelChoice | None:
     given = (
         (facts.flag, ChosenBy.FLAG),
         (facts.conversation, ChosenBy.CONVERSATION),

@@ -108,7 +108,7 @@ class ModelFiles:
         Raises:
             ModelFileError: unknown, not agreed to, no space, no source answers, or the wrong content came.
         """
-        model = self._known_model(name)
+        model = self._find_model(name)
         state = self._state(model)
         if state.state is ModelFileState.CHANGED:
             state = await self.check(name)
@@ -120,7 +120,7 @@ class ModelFiles:
             )
         file = PartialFile(self._folder / model.file_name)
         try:
-            with file.locked():
+            with file.lock():
                 self._check_space(model, file)
                 await self._fetch(model, file, progress)
                 if await _in_thread(file.digest) != model.sha256:
@@ -165,7 +165,7 @@ class ModelFiles:
         Raises:
             ModelFileError: the model is unknown or not there.
         """
-        model = self._known_model(name)
+        model = self._find_model(name)
         path = self._folder / model.file_name
         if not path.exists():
             raise ModelFileError(f"{model.name} is not installed; run `phoenix model install {model.name}`.")
@@ -175,7 +175,7 @@ class ModelFiles:
             _marker(path).unlink(missing_ok=True)
         return self._state(model)
 
-    def _known_model(self, name: str) -> InstallableModel:
+    def _find_model(self, name: str) -> InstallableModel:
         model = self._known.get(_plain(name))
         if model is None:
             raise ModelFileError(f"There is no model {name}; available are {', '.join(self._known)}.")

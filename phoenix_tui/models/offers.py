@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct, field
 
 from engine.ports import ModelInfo
-from phoenix_tui.config.shared_files import locked
+from phoenix_tui.config.shared_files import lock_file
 from tools.files.own_files import read_regular, write_file
 
 CACHE_SECONDS: Final = 24 * 3600.0
@@ -81,7 +81,7 @@ class KeptLists(Struct, eq=False):
             self._lists = self._read() | mine
             return
         try:
-            with locked(self.path):
+            with lock_file(self.path):
                 self._lists = lists = self._on_disk(self.path) | mine
                 write_file(self.path, msgspec.json.encode(lists))
         except OSError:
@@ -138,15 +138,15 @@ class PreferredModels(Struct, eq=False):
         """Mark a model, or take its mark away; True when it is a favourite now. Raises OSError; for threads."""
         if self.path is None:
             return self._toggle(reference)
-        with locked(self.path):
+        with lock_file(self.path):
             return self._toggle(reference)
 
-    def used(self, reference: str, before: str = "") -> None:
+    def note_use(self, reference: str, before: str = "") -> None:
         """Remember a choice, and the model in use before it. Raises OSError; for threads."""
         if self.path is None:
             self._use(reference, before)
             return
-        with locked(self.path):
+        with lock_file(self.path):
             self._use(reference, before)
 
     def _toggle(self, reference: str) -> bool:

@@ -35,7 +35,7 @@ class PartialFile:
         return self.path.stat().st_size if self.path.exists() else 0
 
     @contextlib.contextmanager
-    def locked(self) -> Generator[None]:
+    def lock(self) -> Generator[None]:
         """Hold the file against a second fetch of the same model.
 
         Raises:

@@ -184,7 +184,7 @@ def model_names(answer: bytes) -> tuple[str, ...]:
     if len(status) < 2 or not status[0].startswith(b"HTTP/") or status[1] != b"200":
         return ()
     if b"transfer-encoding: chunked" in head.lower():
-        body = _unchunked(body)
+        body = _join_chunks(body)
     try:
         names = [model.id for model in msgspec.json.decode(body, type=_Models).data or ()]
         names = names or read_names(body)
@@ -193,7 +193,7 @@ def model_names(answer: bytes) -> tuple[str, ...]:
     return tuple(name for name in names if name.strip())
 
 
-def _unchunked(body: bytes) -> bytes:
+def _join_chunks(body: bytes) -> bytes:
     """The body without chunk sizes; HTTP/1.0 asks for none, some servers send them all the same."""
     pieces: list[bytes] = []
     while body:

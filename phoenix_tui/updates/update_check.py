@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from phoenix_tui.cli.names import VERSION
-from phoenix_tui.config.shared_files import locked
+from phoenix_tui.config.shared_files import lock_file
 from tools.arguments import ToolFailure
 from tools.files.own_files import MOST_SETTINGS, read_text, write_file
 from tools.web.fetching import ChosenReach, HttpAnswer, HttpAsk, Reach, ask, chosen_address
@@ -285,7 +285,7 @@ def claim(state: Path, now: float) -> bool:
     Raises:
         OSError: it cannot be noted.
     """
-    with locked(state / STATE):
+    with lock_file(state / STATE):
         known = read_known_release(state)
         if 0 <= now - known.checked_at < DAY:
             return False
@@ -345,5 +345,5 @@ def _keep(state: Path, known: KnownRelease) -> None:
 
 
 def _keep_locked(state: Path, known: KnownRelease) -> None:
-    with locked(state / STATE):
+    with lock_file(state / STATE):
         _keep(state, known)

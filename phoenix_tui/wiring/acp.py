@@ -41,7 +41,7 @@ from phoenix_tui.text.trust_text import warn_untrusted
 from phoenix_tui.wiring.backend import Backend, Outside, open_backend
 from phoenix_tui.wiring.choice import choose
 from phoenix_tui.wiring.mcp import UNATTENDED_WAIT
-from phoenix_tui.wiring.start_facts import caps_of, caps_with, chosen_sandbox
+from phoenix_tui.wiring.start_facts import caps_of, caps_with, choose_sandbox
 from phoenix_tui.wiring.trust_board import project_sources
 from tools.clean import clean_line
 
@@ -72,10 +72,10 @@ def run_acp(parsed: Namespace) -> int:
 
     unsaved = UnsavedTexts()
 
-    async def opened() -> AcpServices:
+    async def open_outside() -> AcpServices:
         return await open_services(setup, arguments, Outside(hooks=(unsaved,)))
 
-    return run_loop(serve(reading, writing, opened, unsaved))
+    return run_loop(serve(reading, writing, open_outside, unsaved))
 
 
 def _take_streams() -> tuple[int, int]:
@@ -128,13 +128,13 @@ class _Services(Struct, eq=False):
 
     async def begin(self, cwd: Path) -> NewSession:
         """Options of a new conversation in a folder, and what is said about it."""
-        setup = await self._prepared(cwd)
+        setup = await self._prepare_folder(cwd)
         settings = setup.settings
         try:
             choice = await choose(setup, os.environ, self.backend.models, self.backend.providers)
         except ProviderError as error:
             raise CommandError(error.message) from error
-        sandbox, required = chosen_sandbox(settings, setup.cwd)
+        sandbox, required = choose_sandbox(settings, setup.cwd)
         options = ConversationOptions(
             cwd=setup.cwd,
             model=choice.reference,
@@ -151,7 +151,7 @@ class _Services(Struct, eq=False):
 
     async def notices(self, cwd: Path) -> tuple[str, ...]:
         """Sentences about a folder, and about its files that are left out."""
-        setup = await self._prepared(cwd)
+        setup = await self._prepare_folder(cwd)
         sources = project_sources(setup)
         try:
             found = await asyncio.to_thread(sources.look, setup.cwd)
@@ -190,7 +190,7 @@ class _Services(Struct, eq=False):
         made = [parse_definition(name, table, place)[0] for name, table in list(tables.items())[:MOST_SERVERS]]
         self.backend.mcp.give(record.id, made)
 
-    async def failed_servers(self, record: ConversationRecord) -> list[str]:
+    async def start_servers(self, record: ConversationRecord) -> list[str]:
         """Start the servers of a conversation and wait a while for them."""
         servers = self.backend.mcp
         await servers.settle(record, UNATTENDED_WAIT)
@@ -218,7 +218,7 @@ class _Services(Struct, eq=False):
         """Close everything."""
         await end_quietly(self.backend.close())
 
-    async def _prepared(self, cwd: Path) -> Setup:
+    async def _prepare_folder(self, cwd: Path) -> Setup:
         """Settings and trust of a folder, read again for each session."""
         setup = await asyncio.to_thread(prepare, replace(self.arguments, cwd=str(cwd)), os.environ)
         self._setups[setup.cwd] = setup

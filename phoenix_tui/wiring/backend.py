@@ -47,12 +47,12 @@ from phoenix_tui.lifecycle.watchdogs import MemoryLimit
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.known import own_file
 from phoenix_tui.models.offers import LISTS_FILE, KeptLists
-from phoenix_tui.wiring.edit_services import LanguageServerBoard, UserFormatters, allowed_folders, open_checks
+from phoenix_tui.wiring.edit_services import LanguageServerBoard, UserFormatters, open_checks, read_allowed_folders
 from phoenix_tui.wiring.hooks import OpenedHooks, file_hooks
 from phoenix_tui.wiring.invocable_source import InvocableSource
 from phoenix_tui.wiring.mcp import CACHE, CHOICES, FOLDER, TOKENS, keeps_in, open_hub
 from phoenix_tui.wiring.profiles import AgentProfiles
-from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
+from phoenix_tui.wiring.providers import ProviderRegistry, make_embedded_factory
 from phoenix_tui.wiring.settings_board import DefaultModel
 from phoenix_tui.wiring.store import open_the_store
 from phoenix_tui.wiring.system import RandomIds, process_settings
@@ -198,7 +198,7 @@ async def _backend(
     profiles = AgentProfiles(ProfileFiles(paths.profiles, trust), sources)
     invocables = _invocables(setup, sources, processes.runner, attended=not strict_guide)
     keep = keeps_in(store)
-    allowed = allowed_folders(setup)
+    allowed = read_allowed_folders(setup)
     hub = open_hub(setup, environment, sources, processes, images, keep, unattended=strict_guide)
     export, notice = await open_trace_export(setup.settings, environment, store.trace_queue)
     ports = Ports(
@@ -228,7 +228,7 @@ async def _backend(
         edit_checks=(checks := open_checks(setup, environment, processes, allowed)),
     )
     engine = _engine(ports, engine_settings(setup, sources, unwatched=strict_guide), outside)
-    sources.closes = engine.rules.closed
+    sources.closes = engine.rules.build_denied_test
     opened = engine, store.library, registry, models, processes, profiles
     return Backend(*opened, store.events, sources, hooks, invocables, hub, notice, checks)
 
@@ -289,7 +289,7 @@ def _models(
     setup: Setup, environment: Mapping[str, str], runner: ProcessRunner, *, strict_guide: bool
 ) -> tuple[ModelFiles, ProviderRegistry]:
     files = model_files(setup.paths, runner, environment)
-    embedded = embedded_factory(files, runner)
+    embedded = make_embedded_factory(files, runner)
     lists = KeptLists(setup.paths.state / LISTS_FILE)
     state = None if setup.ephemeral else setup.paths.state
     return files, ProviderRegistry(setup.settings, setup.credentials, environment, embedded, strict_guide, lists, state)

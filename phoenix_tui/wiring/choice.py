@@ -58,7 +58,7 @@ async def full_reference(reference: str, providers: ProviderRegistry) -> str:
     return offered[0].reference
 
 
-async def named_by_server(name: str, setup: Setup, environment: Mapping[str, str]) -> str:
+async def name_model_of_server(name: str, setup: Setup, environment: Mapping[str, str]) -> str:
     """PROVIDER/MODEL of a bare provider name.
 
     Raises:

@@ -25,7 +25,7 @@ async def conversations(setup: Setup, arguments: CommandArguments) -> Exit:
 
         return await import_terms(setup, arguments)
 
-    async with _opened(setup) as store:
+    async with _open_store(setup) as store:
         return await ConversationCommands(store, store.library, store.agents, arguments, terms).run()
 
 
@@ -33,7 +33,7 @@ async def runs(setup: Setup, arguments: CommandArguments) -> Exit:
     """`phoenix runs ...`."""
     from phoenix_tui.cli.runs_command import RunCommands
 
-    async with _opened(setup) as store:
+    async with _open_store(setup) as store:
         return await RunCommands(store, store.runs, arguments).run()
 
 
@@ -41,7 +41,7 @@ async def events(setup: Setup, arguments: CommandArguments) -> Exit:
     """`phoenix events`."""
     from phoenix_tui.cli.runs_command import EventsCommand
 
-    async with _opened(setup) as store:
+    async with _open_store(setup) as store:
         return await EventsCommand(store, store.events, arguments).run()
 
 
@@ -50,7 +50,7 @@ async def tasks(setup: Setup, arguments: CommandArguments) -> Exit:
     from phoenix_tui.cli.stats_command import show_tasks
     from phoenix_tui.wiring.backend import tracks_tasks
 
-    async with _opened(setup) as store:
+    async with _open_store(setup) as store:
         return await show_tasks(store, store.tasks, arguments, by_setting=tracks_tasks(setup.settings))
 
 
@@ -58,7 +58,7 @@ async def trace(setup: Setup, arguments: CommandArguments) -> Exit:
     """`phoenix trace`."""
     from phoenix_tui.cli.runs_command import show_trace
 
-    async with _opened(setup) as store:
+    async with _open_store(setup) as store:
         return await show_trace(store, store.library.traces, arguments)
 
 
@@ -66,12 +66,12 @@ async def stats(setup: Setup, arguments: CommandArguments) -> Exit:
     """`phoenix stats`."""
     from phoenix_tui.cli.stats_command import run_stats
 
-    async with _opened(setup) as store:
+    async with _open_store(setup) as store:
         return await run_stats(store.statistics, arguments)
 
 
 @asynccontextmanager
-async def _opened(setup: Setup) -> AsyncGenerator[Store]:
+async def _open_store(setup: Setup) -> AsyncGenerator[Store]:
     store = await open_the_store(setup.paths, waits=waits_on_stderr(setup))
     try:
         yield store

@@ -35,7 +35,7 @@ from phoenix_tui.cli.outcome import HostCommands, RunOutcome
 from phoenix_tui.cli.output import behind_the_loop, watch_reader, write_progress
 from phoenix_tui.cli.reporters import Partials, StreamReporter
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.config.rules import folder_rules, listed
+from phoenix_tui.config.rules import folder_rules, split_list
 from phoenix_tui.lifecycle.stop_signals import listen
 from phoenix_tui.wiring.backend import Backend, Outside, open_backend
 from phoenix_tui.wiring.choice import full_reference
@@ -43,8 +43,8 @@ from phoenix_tui.wiring.headless import (
     limits_of_runs,
     name_untrusted,
     remove_old_events,
-    started,
-    started_servers,
+    start_conversation,
+    start_servers,
 )
 from phoenix_tui.wiring.store import waits_on_stderr
 from tools.contract import JsonObject
@@ -68,10 +68,10 @@ async def run_control(options: HostOptions, setup: Setup, plugins: HostPlugins) 
     connection = Connection(host)
     loop = asyncio.get_running_loop()
     served = ControlRun(options, setup, plugins, host, connection, writer)
-    writer.lost = served.lost
-    with behind_the_loop(lambda: loop.call_soon_threadsafe(served.lost)) as written:
+    writer.lost = served.stop
+    with behind_the_loop(lambda: loop.call_soon_threadsafe(served.stop)) as written:
         HostLines(connection.take, ahead=options.ahead)
-        with watch_reader(served.lost):
+        with watch_reader(served.stop):
             code = await served.perform()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS if served.is_stopped else None):
@@ -115,7 +115,7 @@ class ControlRun:
         """True where a signal ended it."""
         return self._stopped_by is not None or (self._turns is not None and self._turns.stopped_by is not None)
 
-    def lost(self) -> None:
+    def stop(self) -> None:
         """Stop: stdout has lost its reader."""
         if self._turns is not None:
             self._turns.stop(Exit.FAILED)
@@ -123,7 +123,7 @@ class ControlRun:
     async def perform(self) -> Exit:
         """Open everything, serve the host, close everything."""
         with self._signals():
-            async with self._opened() as (backend, conversation):
+            async with self._open_conversation() as (backend, conversation):
                 turns = await self._assemble(backend, conversation)
                 if self._stopped_by is not None:
                     turns.stop(self._stopped_by)
@@ -132,7 +132,7 @@ class ControlRun:
                 return await turns.perform()
 
     @contextlib.asynccontextmanager
-    async def _opened(self) -> AsyncGenerator[tuple[Backend, Conversation]]:
+    async def _open_conversation(self) -> AsyncGenerator[tuple[Backend, Conversation]]:
         setup = self._setup
         outside = Outside(
             self._sources,
@@ -141,13 +141,13 @@ class ControlRun:
             attended=self._options.prompt_tool == STDIO,
             rules_over=self._rules_over,
             leaves_out=self._leaves_out,
-            left_out=left_out(self._options),
+            left_out=list_left_out(self._options),
         )
         backend = await open_backend(
             setup, os.environ, strict_guide=True, waits=waits_on_stderr(setup), outside=outside
         )
         try:
-            conversation = await started(backend, *await self._chosen())
+            conversation = await start_conversation(backend, *await self._choose_setup())
             for notice in filter(None, (backend.engine.warning, backend.notice)):
                 write_progress(notice)
             yield backend, conversation
@@ -156,7 +156,7 @@ class ControlRun:
         finally:
             await end_quietly(backend.close())
 
-    async def _chosen(self) -> tuple[RunArguments, Setup]:
+    async def _choose_setup(self) -> tuple[RunArguments, Setup]:
         """The command line and the settings, with what the handshake says about a new conversation."""
         options, setup = self._options, self._setup
         if not options.run.resumes:
@@ -251,7 +251,7 @@ class ControlRun:
             self._servers,
             backend.mcp,
             conversation,
-            lambda: started_servers(backend.mcp, conversation.record),
+            lambda: start_servers(backend.mcp, conversation.record),
             os.environ,
         )
 
@@ -259,7 +259,7 @@ class ControlRun:
         """Names of the tools that the model is offered."""
         offers: tuple[ExtensionSource, ...] = (backend.invocables, backend.mcp, *self._sources)
         served = (name for one in offers for name in one.tools(conversation.record))
-        gone = left_out(self._options)
+        gone = list_left_out(self._options)
         return [*conversation.tool_names(), *(name for name in served if not is_left_out(name, gone))]
 
     def _rules_over(self, book: RuleBook) -> RuleBook:
@@ -286,7 +286,7 @@ class ControlRun:
             return True
         if options.tools is None or options.tools == "default":
             return False
-        return not any(tool in native_tools(name) for name in listed(options.tools))
+        return not any(tool in native_tools(name) for name in split_list(options.tools))
 
     @contextlib.contextmanager
     def _signals(self) -> Generator[None]:
@@ -311,7 +311,7 @@ async def _ready(session: ControlSession, tool: PromptTool) -> str:
     return await session.ready() or await tool.ready()
 
 
-def left_out(options: HostOptions) -> tuple[str, ...]:
+def list_left_out(options: HostOptions) -> tuple[str, ...]:
     """Tools of servers that no model is offered: those that are denied whole, and the one that is asked about calls."""
     denied = (name.strip() for name in options.disallowed if name.startswith(SERVED) and is_whole(name))
     return (*denied, *((options.prompt_tool,) if options.prompt_tool.startswith(SERVED) else ()))
@@ -322,6 +322,6 @@ def _commands(backend: Backend, record: ConversationRecord) -> HostCommands:
     invocables = backend.invocables
     return HostCommands(
         partial(invocables.catalogue, record.cwd),
-        partial(invocables.offered, record.cwd),
+        partial(invocables.list_offered, record.cwd),
         partial(invocables.look, record.cwd),
     )

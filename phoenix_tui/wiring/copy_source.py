@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from engine.records import ConversationQuery, ConversationSummary, ForkPlace, moved_place
+from engine.records import ConversationQuery, ConversationSummary, ForkPlace, build_fork_place
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.faults import end_quietly
@@ -33,13 +33,13 @@ def place_of_copy(arguments: RunArguments, setup: Setup, found: ConversationSumm
     if arguments.fork_place is not None:
         return arguments.fork_place
     if arguments.fork and arguments.resume is not None and arguments.cwd is not None:
-        return moved_place(found.cwd, setup.cwd)
-    if moved := moved_words(found.cwd, found.id, headless=arguments.headless):
+        return build_fork_place(found.cwd, setup.cwd)
+    if moved := describe_moved(found.cwd, found.id, headless=arguments.headless):
         raise CommandError(moved)
     return None
 
 
-def moved_words(folder: Path, conversation_id: str, *, headless: bool) -> str:
+def describe_moved(folder: Path, conversation_id: str, *, headless: bool) -> str:
     """Sentence about a conversation whose folder is gone, with the way on; empty where it is there."""
     if folder.is_dir():
         return ""

@@ -17,7 +17,7 @@ from phoenix_tui.config.allowed_folders import FILE, AllowedFolders
 from phoenix_tui.config.shared_files import FileStamp, stamp
 from phoenix_tui.lifecycle.threads import load
 from phoenix_tui.text.server_text import summary
-from phoenix_tui.wiring.start_facts import chosen_sandbox
+from phoenix_tui.wiring.start_facts import choose_sandbox
 from tools.clean import clean_line
 from tools.contract import Enforcement, PathOrder, Sandbox, SandboxMode, ToolContext
 from tools.displays import EditCheck
@@ -59,10 +59,10 @@ class UserFormatters:
             self._known = (now, await _read(self._file) if now is not None else ())
         for formatter in self._known[1]:
             if fnmatch.fnmatchcase(path.name, formatter.pattern):
-                return await self._formatted(formatter, path, text, context)
+                return await self._format_text(formatter, path, text, context)
         return None
 
-    async def _formatted(self, formatter: Formatter, path: Path, text: str, context: ToolContext) -> Formatted:
+    async def _format_text(self, formatter: Formatter, path: Path, text: str, context: ToolContext) -> Formatted:
         from tools.lsp.programs import program_of, server_environment  # noqa: PLC0415 - with the first formatter
 
         folder = context.working_dir
@@ -154,28 +154,28 @@ class LanguageServerBoard:
 
     async def begin(self, place: CheckPlace, path: Path) -> EditBegun | None:
         """Keep a file as it is before an edit."""
-        return await (await self._opened()).begin(place, path)
+        return await (await self._open_checks()).begin(place, path)
 
     async def finish(self, begun: EditBegun, shown: str) -> Sequence[EditCheck]:
         """Checks of the edit that was made."""
-        return await (await self._opened()).finish(begun, shown)
+        return await (await self._open_checks()).finish(begun, shown)
 
     def late(self, conversation_id: str) -> Sequence[EditCheck]:
         """Checks of earlier edits."""
         return self._checks.late(conversation_id) if self._checks is not None else ()
 
-    def closed(self, conversation_id: str) -> None:
+    def forget_conversation(self, conversation_id: str) -> None:
         """Forget a conversation that closes."""
         if self._checks is not None:
-            self._checks.closed(conversation_id)
+            self._checks.forget_conversation(conversation_id)
 
     async def views(self, place: CheckPlace) -> Sequence[LanguageServerView]:
         """All servers, those that run first."""
-        return await (await self._opened()).views(place)
+        return await (await self._open_checks()).views(place)
 
     async def restart(self, place: CheckPlace, name: str) -> None:
         """End a server; its next use starts it again."""
-        await (await self._opened()).restart(place, name)
+        await (await self._open_checks()).restart(place, name)
 
     def is_allowed(self, folder: Path) -> bool:
         """True where the user lets servers run what the project in a folder contains."""
@@ -183,14 +183,14 @@ class LanguageServerBoard:
 
     async def allow(self, folder: Path, *, allowed: bool) -> None:
         """Keep the user's answer about a folder."""
-        await (await self._opened()).allow(folder, allowed=allowed)
+        await (await self._open_checks()).allow(folder, allowed=allowed)
 
     async def close(self) -> None:
         """End all servers."""
         if self._checks is not None:
             await self._checks.close()
 
-    async def _opened(self) -> LanguageServerChecks:
+    async def _open_checks(self) -> LanguageServerChecks:
         async with self._opening:
             if self._checks is None:
                 for name in ("tools.lsp.checker", "phoenix_tui.config.language_servers"):
@@ -216,10 +216,10 @@ class LanguageServerBoard:
 
 async def language_server_findings(setup: Setup, processes: Processes) -> list[Finding]:
     """Findings about the servers of this folder; none is started."""
-    board = open_checks(setup, os.environ, processes, allowed_folders(setup))
+    board = open_checks(setup, os.environ, processes, read_allowed_folders(setup))
     if board is None:
         return [Finding(TOPIC, Health.OK, "switched off (language_servers)")]
-    sandbox, _ = chosen_sandbox(setup.settings, setup.cwd)
+    sandbox, _ = choose_sandbox(setup.settings, setup.cwd)
     views = await board.views(CheckPlace("", setup.cwd, Sandbox(sandbox)))
     allowed = "; they may run what this folder contains" if board.is_allowed(setup.cwd) else ""
     found = [Finding(TOPIC, Health.OK, f"{summary(views)}{allowed}")]
@@ -231,7 +231,7 @@ async def language_server_findings(setup: Setup, processes: Processes) -> list[F
     return [*found, *(Finding(TOPIC, Health.NOTE, clean_line(notice)) for notice in board.notices)]
 
 
-def allowed_folders(setup: Setup) -> AllowedFolders:
+def read_allowed_folders(setup: Setup) -> AllowedFolders:
     """Folders in which language servers and formatters may run what the project contains."""
     return AllowedFolders(setup.paths.config / FILE, keeps=not setup.ephemeral)
 

@@ -41,7 +41,7 @@ from phoenix_tui.wiring.copy_source import place_of_copy
 from phoenix_tui.wiring.mcp import UNATTENDED_WAIT
 from phoenix_tui.wiring.providers import why_no_budget
 from phoenix_tui.wiring.retention import remove_now
-from phoenix_tui.wiring.start_facts import caps_of, caps_with, chosen_sandbox, widened
+from phoenix_tui.wiring.start_facts import caps_of, caps_with, choose_sandbox, describe_widened
 from phoenix_tui.wiring.store import waits_on_stderr
 from tools.clean import clean_line, reveal_name
 from tools.contract import JsonObject, JsonValue, SandboxMode
@@ -56,9 +56,9 @@ _ALWAYS_NAMED: Final = frozenset({SourceKind.PROGRAM, SourceKind.SERVERS})
 
 
 def _faults(found: TrustedSources, folder: Path) -> list[str]:
-    from phoenix_tui.config.sources.source_faults import shortened, source_faults  # noqa: PLC0415 - only with files
+    from phoenix_tui.config.sources.source_faults import shorten_faults, source_faults  # noqa: PLC0415 - only with files
 
-    return shortened(source_faults(found, folder), MOST_NAMED, "`phoenix doctor`")
+    return shorten_faults(source_faults(found, folder), MOST_NAMED, "`phoenix doctor`")
 
 
 async def extension_fields(backend: Backend, conversation: Conversation) -> JsonObject:
@@ -67,7 +67,7 @@ async def extension_fields(backend: Backend, conversation: Conversation) -> Json
     await invocables.look(record.cwd)
     commands = HostCommands(
         lambda: invocables.catalogue(record.cwd),
-        lambda: invocables.offered(record.cwd),
+        lambda: invocables.list_offered(record.cwd),
         lambda: invocables.look(record.cwd),
     )
     offers: tuple[ExtensionSource, ...] = (invocables, backend.mcp)
@@ -83,7 +83,7 @@ REQUIRED_WAIT: Final = 30.0
 """Seconds for the connection of a server that a run cannot do without."""
 
 
-async def started_servers(servers: McpServers, record: ConversationRecord) -> Sequence[ServerView]:
+async def start_servers(servers: McpServers, record: ConversationRecord) -> Sequence[ServerView]:
     """Start the servers of a run, waiting for those whose tools are not known yet; failures go to stderr.
 
     Raises:
@@ -93,15 +93,15 @@ async def started_servers(servers: McpServers, record: ConversationRecord) -> Se
         write_progress(f"phoenix: {clean_line(notice)}")
     views = await servers.views(record)
     if not any(view.state is ServerState.WAITING for view in views):
-        return _told(views)
+        return _report_failures(views)
     is_required = any(view.is_required for view in views)
     unknown = any(view.state is ServerState.WAITING and not view.tools for view in views)
     seconds = REQUIRED_WAIT if is_required else UNATTENDED_WAIT if unknown else 0.0
     await servers.settle(record, seconds)
-    return _told(await servers.views(record))
+    return _report_failures(await servers.views(record))
 
 
-def _told(views: Sequence[ServerView]) -> Sequence[ServerView]:
+def _report_failures(views: Sequence[ServerView]) -> Sequence[ServerView]:
     for view in views:
         if view.is_required and view.state is ServerState.CONNECTING:
             raise CommandError(f"{missing_words(view, REQUIRED_WAIT)}; {TRY}.", Exit.FAILED)
@@ -183,14 +183,14 @@ async def _run(arguments: RunArguments, setup: Setup, prompt: str, images: Image
     outside = Outside((structured,)) if structured is not None else None
     backend = await open_backend(setup, os.environ, strict_guide=True, waits=waits_on_stderr(setup), outside=outside)
     try:
-        conversation = await started(backend, arguments, setup)
+        conversation = await start_conversation(backend, arguments, setup)
         record = conversation.record
         caps = await limits_of_runs(backend, setup, conversation.record)
         outcome.session_id, outcome.model, outcome.describe = record.id, record.model, backend.providers.describe
         for said in filter(None, (backend.engine.warning, backend.notice, *without_effect(setup.allowed_tools))):
             write_progress(said)
         await name_untrusted(backend, setup, record.cwd)
-        servers = await started_servers(backend.mcp, record)
+        servers = await start_servers(backend.mcp, record)
         reporter = await _reporter(arguments, backend, conversation, servers)
         await remove_old_events(backend, setup)
         limit, link = MemoryLimit.of(setup.settings), backend.processes.link
@@ -242,14 +242,14 @@ async def check_sandbox(backend: Backend, sandbox: SandboxMode, required: bool) 
         )
 
 
-async def started(backend: Backend, arguments: RunArguments, setup: Setup) -> Conversation:
+async def start_conversation(backend: Backend, arguments: RunArguments, setup: Setup) -> Conversation:
     """Start the engine and open the conversation, once ids and sandbox are checked.
 
     Raises:
         CommandError: one of them cannot be.
     """
     if not arguments.resumes:
-        await check_sandbox(backend, *chosen_sandbox(setup.settings, setup.cwd))
+        await check_sandbox(backend, *choose_sandbox(setup.settings, setup.cwd))
     await backend.engine.start()
     await check_ids(backend, arguments)
     conversation = await open_conversation(backend, arguments, setup)
@@ -284,7 +284,7 @@ async def open_conversation(backend: Backend, arguments: RunArguments, setup: Se
             record = conversation.record
             raise OwnedElsewhere(record.id, record.owner_pid or 0)
     changes = await _changes(backend, arguments)
-    if wider := widened(conversation.record, changes):
+    if wider := describe_widened(conversation.record, changes):
         write_progress(wider)
     await conversation.change(changes)
     return conversation
@@ -297,7 +297,7 @@ async def _options(backend: Backend, arguments: RunArguments, setup: Setup) -> C
         raise CommandError(choice.waiting, Exit.CREDENTIALS)
     if choice.sentence:
         write_progress(choice.sentence)
-    sandbox, required = chosen_sandbox(settings, setup.cwd)
+    sandbox, required = choose_sandbox(settings, setup.cwd)
     return ConversationOptions(
         cwd=setup.cwd,
         model=choice.reference,

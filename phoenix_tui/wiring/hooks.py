@@ -58,13 +58,13 @@ class OpenedHooks(Struct, frozen=True):
 def file_hooks(setup: Setup, sources: ProjectSources, services: ServiceRunner, store: Store) -> OpenedHooks:
     """Hooks of all folders; nothing is looked at before a message is sent. No transcript where nothing is kept."""
     files = HookFiles(
-        sources, SWITCHED_OFF if setup.no_hooks else "", given_hooks(setup), setup.paths.state / NEUTRAL / "hooks"
+        sources, SWITCHED_OFF if setup.no_hooks else "", read_given_hooks(setup), setup.paths.state / NEUTRAL / "hooks"
     )
     transcripts = None if setup.ephemeral else TranscriptFiles(setup.paths.state / "transcripts", store)
     return OpenedHooks(files, FileHooks(files, services, SYSTEM_CLOCK, transcripts))
 
 
-def given_hooks(setup: Setup) -> HookFile:
+def read_given_hooks(setup: Setup) -> HookFile:
     """Hooks of the settings on the command line; what is wrong with them goes to stderr."""
     if not setup.hooks:
         return HookFile()

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.executor.requests import EngineError
-from engine.ports.extensions import EMPTY, Catalogue, ExtensionPrompt, Invocable, WaitingInvocable, chosen_skills
+from engine.ports.extensions import EMPTY, Catalogue, ExtensionPrompt, Invocable, WaitingInvocable, choose_skills
 from engine.records import ConversationRecord
 from phoenix_tui.config.sources.kinds import SourceKind
 from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources
@@ -110,31 +110,31 @@ class InvocableSource(Struct, eq=False):
         """Offer models no other skills than these; None: every one."""
         self._offered = None if names is None else frozenset(names)
 
-    def offered(self, folder: Path) -> Catalogue:
+    def list_offered(self, folder: Path) -> Catalogue:
         """The newest catalogue of a folder with the skills that models are offered, from memory."""
         catalogue = self.catalogue(folder)
         if self._offered is None:
             return catalogue
-        return replace(catalogue, skills=chosen_skills(catalogue.skills, self._offered))
+        return replace(catalogue, skills=choose_skills(catalogue.skills, self._offered))
 
     def tools(self, record: ConversationRecord) -> Mapping[str, Tool]:
         """The tool `skill`, where a model may load one."""
-        catalogue = self.offered(record.cwd)
+        catalogue = self.list_offered(record.cwd)
         if record.agent is not None or not any(skill.for_models for skill in catalogue.skills):
             return {}
         from engine.extensions.skills import SkillTool  # noqa: PLC0415 - only where there are skills
 
-        listed = self._listed(catalogue, record) if record.system_prompt else ""
+        listed = self._list_skills(catalogue, record) if record.system_prompt else ""
         return {TOOL: SkillTool(catalogue, self, record.id, self.attended, listed)}
 
     def prompts(self, record: ConversationRecord) -> Sequence[ExtensionPrompt]:
         """The list of skills."""
-        catalogue = self.offered(record.cwd)
-        text = self._listed(catalogue, record)
+        catalogue = self.list_offered(record.cwd)
+        text = self._list_skills(catalogue, record)
         return (ExtensionPrompt(SECTION, text, "skills", tool=TOOL),) if text else ()
 
     @staticmethod
-    def _listed(catalogue: Catalogue, record: ConversationRecord) -> str:
+    def _list_skills(catalogue: Catalogue, record: ConversationRecord) -> str:
         """The list of skills as its section has it, or the tool where a given system prompt leaves no sections."""
         if not catalogue.skills:
             return ""
@@ -159,10 +159,10 @@ class InvocableSource(Struct, eq=False):
 
     def note_read(self, record: ConversationRecord, paths: Sequence[Path]) -> None:
         """Remember folders whose files were read: their skills join with the next look."""
-        from phoenix_tui.config.sources.catalogues import MOST_MET, met_folders  # noqa: PLC0415 - behind a tool
+        from phoenix_tui.config.sources.catalogues import MOST_MET, list_met_folders  # noqa: PLC0415 - behind a tool
 
         met = self._met.setdefault(record.cwd, set())
-        met |= set(islice(met_folders(record.cwd, paths), MOST_MET - len(met)))
+        met |= set(islice(list_met_folders(record.cwd, paths), MOST_MET - len(met)))
 
     async def accept(self, folder: Path, waiting: WaitingInvocable) -> None:
         """Accept a skill of a subfolder as it was at the last look.
@@ -191,7 +191,7 @@ class InvocableSource(Struct, eq=False):
         except OSError as error:
             log.info("%s cannot be looked at: %s", folder, error)
             return
-        off, kept, nested = self.states.off, self._kept.get(folder), self._nested(folder)
+        off, kept, nested = self.states.off, self._kept.get(folder), self._find_nested(folder)
         if kept is not None and kept.sources is found and (kept.off, kept.nested) == (off, nested):
             return
         if not nested and not any(file.kind in CALLED for file in (*found.files, *found.waiting)):
@@ -207,10 +207,10 @@ class InvocableSource(Struct, eq=False):
         folders = tuple(dict.fromkeys(skill.folder.resolve() for skill in catalogue.skills))
         self._kept[folder] = _Kept(found, off, nested, catalogue, folders)
 
-    def _nested(self, folder: Path) -> list[NestedSources]:
+    def _find_nested(self, folder: Path) -> list[NestedSources]:
         met = self._met.get(folder)
         if not met:
             return []
-        from phoenix_tui.config.sources.catalogues import nested_skills  # noqa: PLC0415 - rare
+        from phoenix_tui.config.sources.catalogues import find_nested_skills  # noqa: PLC0415 - rare
 
-        return nested_skills(self.sources, folder, tuple(met))
+        return find_nested_skills(self.sources, folder, tuple(met))

@@ -18,7 +18,7 @@ from phoenix_tui.linear.app import LinearApp
 from phoenix_tui.linear.terminal import LineTerminal
 from phoenix_tui.models.choice import ModelChoice
 from phoenix_tui.terminal.state import restore, say
-from phoenix_tui.wiring.screen import chosen_model, launch_of, resumed_conversation
+from phoenix_tui.wiring.screen import choose_start_model, find_resumed_conversation, launch_of
 from phoenix_tui.wiring.services import ServiceOpener
 from tools.process.link import ZygoteLink, spawn_zygote
 
@@ -33,8 +33,8 @@ def run_linear(arguments: RunArguments, setup: Setup) -> int:
     restore()  # the screen's variables were set before the settings were read
     link = spawn_zygote(terminal=0)
     try:
-        choice = chosen_model(setup)
-        conversation_id, wider = resumed_conversation(arguments, setup)
+        choice = choose_start_model(setup)
+        conversation_id, wider = find_resumed_conversation(arguments, setup)
         launch = launch_of(arguments, setup, choice, conversation_id)
         write_line(f"Phoenix {VERSION}, screen reader mode (from {setup.settings.sources['screen_reader']}).")
         return run_loop(_talk(launch, setup, choice, link, wider))

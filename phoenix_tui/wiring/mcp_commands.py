@@ -11,7 +11,7 @@ from pathlib import Path
 
 from engine.extensions.mcp.hub import McpHub
 from engine.ports.mcp import FolderServers, SandboxReason, ServerOrigin, confinement
-from engine.records import ConversationRecord, unstored_record
+from engine.records import ConversationRecord, build_unstored_record
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.findings import Finding, Health
@@ -21,7 +21,7 @@ from phoenix_tui.config.credentials import KEYRING
 from phoenix_tui.text.server_text import sandbox_words
 from phoenix_tui.wiring.hooks import APART
 from phoenix_tui.wiring.mcp import keep_nothing, open_hub, server_files
-from phoenix_tui.wiring.start_facts import chosen_sandbox
+from phoenix_tui.wiring.start_facts import choose_sandbox
 from phoenix_tui.wiring.system import process_settings
 from phoenix_tui.wiring.trust_board import project_sources
 from tools.clean import clean_line, reveal_name
@@ -54,15 +54,15 @@ async def _hub(setup: Setup) -> AsyncGenerator[McpHub]:
 
 def _record(setup: Setup) -> ConversationRecord:
     """A conversation of this folder that is not stored: its servers run as those of a new one would."""
-    sandbox, required = chosen_sandbox(setup.settings, setup.cwd)
-    return unstored_record(setup.cwd, sandbox, required=required)
+    sandbox, required = choose_sandbox(setup.settings, setup.cwd)
+    return build_unstored_record(setup.cwd, sandbox, required=required)
 
 
 async def mcp_findings(setup: Setup, enforcement: Enforcement) -> list[Finding]:
     """Findings about the definitions of servers; none is started."""
     files = server_files(setup, os.environ, project_sources(setup, may_give=False))
     found = await asyncio.to_thread(files.look, Path(setup.cwd))
-    sandboxes = _sandbox_findings(found, chosen_sandbox(setup.settings, setup.cwd)[0], enforcement)
+    sandboxes = _sandbox_findings(found, choose_sandbox(setup.settings, setup.cwd)[0], enforcement)
     return [*_findings(found), *sandboxes, *_tokens_finding(setup)]
 
 

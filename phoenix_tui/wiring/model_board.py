@@ -44,12 +44,12 @@ class ModelBoard:
         """True for a provider that can be used, or could with a key."""
         return name in self._providers.names()
 
-    async def known(self) -> Sequence[ProviderOffer]:
+    async def list_known(self) -> Sequence[ProviderOffer]:
         """Every provider with its last answer, else with its kept list."""
         await asyncio.to_thread(self._providers.lists.load)
-        return [await self._known(name) for name in self._providers.names()]
+        return [await self._find_offer(name) for name in self._providers.names()]
 
-    async def asked(self, *, refresh: bool = False) -> AsyncGenerator[ProviderOffer]:
+    async def ask_all(self, *, refresh: bool = False) -> AsyncGenerator[ProviderOffer]:
         """Each provider with a key once it has answered."""
         tasks = [asyncio.create_task(self._ask(name, refresh=refresh)) for name in self._providers.names()]
         try:
@@ -72,10 +72,10 @@ class ModelBoard:
             return None
         return await asyncio.to_thread(catalogue.with_list_price, described) if described is not None else None
 
-    async def _known(self, name: str) -> ProviderOffer:
+    async def _find_offer(self, name: str) -> ProviderOffer:
         if name in WITHOUT_NETWORK:
             return await self._ask(name)
-        offer = self._providers.known_offer(name)
+        offer = self._providers.find_known_offer(name)
         answer = self._answers.get(name)
         if answer is None or ProviderState.NO_KEY in {offer.state, answer.state}:  # its key may have changed
             return offer

@@ -15,7 +15,7 @@ from phoenix_tui.cli.setup import Setup, check_folder
 from phoenix_tui.models.offers import LISTS_FILE, KeptLists, ProviderState
 from phoenix_tui.wiring.backend import model_files
 from phoenix_tui.wiring.choice import choose
-from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
+from phoenix_tui.wiring.providers import ProviderRegistry, make_embedded_factory
 from phoenix_tui.wiring.settings_board import DefaultModel
 from phoenix_tui.wiring.system import command_processes
 from tools.contract import SandboxMode
@@ -25,7 +25,7 @@ async def models(setup: Setup, arguments: CommandArguments) -> Exit:
     """`phoenix models`."""
     async with command_processes(setup) as processes:
         files = model_files(setup.paths, processes.runner, os.environ)
-        embedded = embedded_factory(files, processes.runner)
+        embedded = make_embedded_factory(files, processes.runner)
         lists = KeptLists(setup.paths.state / LISTS_FILE)
         registry = ProviderRegistry(setup.settings, setup.credentials, os.environ, embedded, lists=lists)
         try:
@@ -57,7 +57,7 @@ async def import_terms(setup: Setup, arguments: CommandArguments) -> ImportTerms
     async with command_processes(setup) as processes:
         files = model_files(setup.paths, processes.runner, os.environ)
         registry = ProviderRegistry(
-            setup.settings, setup.credentials, os.environ, embedded_factory(files, processes.runner)
+            setup.settings, setup.credentials, os.environ, make_embedded_factory(files, processes.runner)
         )
         try:
             reference = (await choose(setup, os.environ, files, registry)).reference

@@ -24,13 +24,13 @@ from engine.run_options import Effort
 from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.profile_files import ProfileFiles, ProfileTrouble
-from phoenix_tui.config.profile_layer import instructed
+from phoenix_tui.config.profile_layer import add_instructions
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.sources.kinds import SourceKind
 from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.features.service_interfaces import ProfileChoice
-from phoenix_tui.wiring.start_facts import caps_with, chosen_sandbox
+from phoenix_tui.wiring.start_facts import caps_with, choose_sandbox
 from phoenix_tui.wiring.trust_board import project_sources
 from tools.clean import clean_line
 from tools.contract import SandboxMode, Tool
@@ -74,13 +74,13 @@ class AgentProfiles(Struct, eq=False):
     def names(self, cwd: Path) -> Sequence[Profile]:
         """Profiles that can be used in this folder: built-in ones, those of profile files, agents."""
         own = self.own.names(cwd)
-        return (*own, *_free(self._found(cwd), own))
+        return (*own, *_free(self._find_agents(cwd), own))
 
     def agents(self, cwd: Path) -> Sequence[Profile]:
         """The agents among them, as the files are now."""
-        return _free(self._found(cwd), self.own.names(cwd))
+        return _free(self._find_agents(cwd), self.own.names(cwd))
 
-    def added(self, cwd: Path) -> Sequence[Profile]:
+    def list_added(self, cwd: Path) -> Sequence[Profile]:
         """Agents of a folder as they were before the last request, from memory."""
         kept = self._kept.get(cwd)
         return kept.named if kept is not None else ()
@@ -96,7 +96,7 @@ class AgentProfiles(Struct, eq=False):
         except ProfileError as error:
             if error.path is not None:
                 raise
-        found = self._found(cwd)
+        found = self._find_agents(cwd)
         profiles = found.profiles if found is not None else ()
         for one in profiles:
             if one.name == name:
@@ -105,7 +105,7 @@ class AgentProfiles(Struct, eq=False):
 
     def troubles(self, cwd: Path) -> Sequence[ProfileTrouble]:
         """Present faults, and agents that are not used."""
-        found, troubles = self._found(cwd), self.own.troubles(cwd)
+        found, troubles = self._find_agents(cwd), self.own.troubles(cwd)
         return (*troubles, *_troubles(found, self.own.names(cwd))) if found is not None else troubles
 
     def untold(self, cwd: Path) -> Sequence[ProfileTrouble]:
@@ -143,7 +143,7 @@ class AgentProfiles(Struct, eq=False):
         task = asyncio.create_task(asyncio.to_thread(self._take, record.cwd, found))
         await asyncio.wait((task,), timeout=WAIT)
 
-    def _found(self, cwd: Path) -> FolderAgents | None:
+    def _find_agents(self, cwd: Path) -> FolderAgents | None:
         """The agents of a folder as its files are now; a folder that is gone has none."""
         try:
             return self._take(cwd, self.sources.look(cwd)).agents
@@ -231,7 +231,7 @@ class ProfileBoard(Struct, frozen=True):
     def own_sandbox(self) -> tuple[SandboxMode, bool]:
         """The sandbox of a conversation without a profile, and True where it was chosen."""
         try:
-            return chosen_sandbox(self.setup.settings_now(""), self.setup.cwd)
+            return choose_sandbox(self.setup.settings_now(""), self.setup.cwd)
         except ConfigError:
             return SandboxMode.WORKSPACE, True
 
@@ -284,12 +284,14 @@ class ProfileBoard(Struct, frozen=True):
             return caps
         return replace(caps, max_turns=min(caps.max_turns or found.max_turns, found.max_turns))
 
-    def chosen(self, name: str) -> ProfileChoice:
+    def choose(self, name: str) -> ProfileChoice:
         """Options of a new conversation with it, as with `--profile NAME`. Raises EngineError."""
         try:
             found = self.profiles.resolve(name, self.setup.cwd)
             is_agent = found in self.profiles.agents(self.setup.cwd)
-            settings = instructed(self.setup.settings_now(""), found) if is_agent else self.setup.settings_now(name)
+            settings = (
+                add_instructions(self.setup.settings_now(""), found) if is_agent else self.setup.settings_now(name)
+            )
         except (ProfileError, ConfigError) as error:
             raise EngineError(str(error)) from error
         changes_nothing = (found.name, found.source) == (GENERAL, BUILT_IN)

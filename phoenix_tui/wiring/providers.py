@@ -18,7 +18,7 @@ from engine.providers.catalogue import price as price_of
 from engine.providers.http_transport import is_loopback
 from phoenix_tui.config.credentials import Credentials, variable_of
 from phoenix_tui.config.presets import PRESETS, Preset
-from phoenix_tui.config.provider_tables import admits, expanded
+from phoenix_tui.config.provider_tables import admits, expand_table
 from phoenix_tui.config.settings import ConfigError, ProviderSettings, Settings
 from phoenix_tui.models.choice import DEFAULT_MODELS
 from phoenix_tui.models.offers import KeptLists, ProviderOffer, ProviderState
@@ -132,7 +132,7 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
         names = [name for name in self.names() if only in {"", name}]
         return list(await asyncio.gather(*(self.offer(name, refresh=refresh) for name in names)))
 
-    def known_offer(self, name: str) -> ProviderOffer:
+    def find_known_offer(self, name: str) -> ProviderOffer:
         """A provider with the models of its kept list, however old, without a request and without prices of lists."""
         if not self._is_set_up(name):
             return ProviderOffer(name, ProviderState.NO_KEY, f"set {self._variable(name)}")
@@ -146,7 +146,7 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
         if not self._is_set_up(name):
             return ProviderOffer(name, ProviderState.NO_KEY, f"set {self._variable(name)}")
         try:
-            models, note = await self._listed(name, refresh=refresh)
+            models, note = await self._list_models(name, refresh=refresh)
         except ConfigError as error:  # its key cannot be read
             return ProviderOffer(name, ProviderState.NO_KEY, str(error))
         except ProviderError as error:
@@ -163,7 +163,7 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
         words = ", ".join(filter(None, (f"key from {source}" if source else "", note, hidden)))
         return ProviderOffer(name, ProviderState.READY, words, found, is_expected=self._is_expected(name))
 
-    async def _listed(self, name: str, *, refresh: bool) -> tuple[Sequence[ModelInfo], str]:
+    async def _list_models(self, name: str, *, refresh: bool) -> tuple[Sequence[ModelInfo], str]:
         """The models of a provider, and a note where they are those of an earlier answer."""
         provider, _ = self.resolve(f"{name}/any")
         address = self._address_of(name)
@@ -217,7 +217,7 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
             named = any(added.name == name for added in self.settings.providers)
             return named or bool(self.credentials.source(name)) or f"{name.upper()}_BASE_URL" in self.environment
         if name in PRESETS and not any(added.name == name for added in self.settings.providers):
-            return any(preset.name == name for preset in self.credentials.opened())
+            return any(preset.name == name for preset in self.credentials.list_available())
         return True
 
     def _factories(self) -> dict[str, Factory]:
@@ -239,7 +239,7 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
         from engine.providers.http import IDLE_TIMEOUT  # noqa: PLC0415 - as above
 
         built_in = wanted.name == "anthropic"
-        headers, hidden = self._expanded(wanted.name, "headers", wanted.headers)
+        headers, hidden = self._expand_table(wanted.name, "headers", wanted.headers)
         base_url = wanted.base_url or self.environment.get("ANTHROPIC_BASE_URL") or DEFAULT_BASE_URL
         key = self.credentials.key(wanted.name, wanted.api_key_env)
         auth_token = self.environment.get("ANTHROPIC_AUTH_TOKEN", "") if built_in else ""
@@ -287,8 +287,8 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
             variable = variable or "OPENAI_API_KEY"
         if not variable and self.environment.get(variable_of(name)):
             variable = variable_of(name)  # a refusal of the key names it
-        headers, hidden = self._expanded(name, "headers", wanted.headers)
-        query, more = self._expanded(name, "query", wanted.query)
+        headers, hidden = self._expand_table(name, "headers", wanted.headers)
+        query, more = self._expand_table(name, "query", wanted.query)
         key = self.credentials.key(name, variable if preset is not None else wanted.api_key_env)
         _check_encrypted(name, base_url, key, *hidden, *more)
         return OpenAiCompatibleProvider(
@@ -314,19 +314,21 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
     def _address(self, preset: Preset) -> str:
         """The base URL with its variables. Raises ProviderError where one is not set, or makes no address."""
         try:
-            found, _ = expanded({"base_url": preset.base_url}, self.environment, f"The address of {preset.name}")
+            found, _ = expand_table({"base_url": preset.base_url}, self.environment, f"The address of {preset.name}")
         except ConfigError as error:
             raise _invalid(str(error)) from error
         if not found["base_url"].startswith(("http://", "https://")):
             raise _invalid(f"The address of {preset.name} must start with http:// or https://, not {preset.base_url}.")
         return found["base_url"].replace("://global-aiplatform.", "://aiplatform.")
 
-    def _expanded(self, provider: str, key: str, table: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    def _expand_table(
+        self, provider: str, key: str, table: Mapping[str, str]
+    ) -> tuple[dict[str, str], tuple[str, ...]]:
         """Expand the variables of a table, with names in lower case for headers; also returns the values that no text
         may contain.
         """
         try:
-            values, secrets = expanded(table, self.environment, f"[providers.{provider}] {key}")
+            values, secrets = expand_table(table, self.environment, f"[providers.{provider}] {key}")
         except ConfigError as error:
             raise _invalid(str(error)) from error
         return {name.lower() if key == "headers" else name: value for name, value in values.items()}, tuple(secrets)
@@ -351,7 +353,7 @@ def _invalid(sentence: str) -> ProviderError:
     return ProviderError(sentence, kind="invalid_request", retryable=False)
 
 
-def embedded_factory(models: ModelFolder, runner: ProcessRunner) -> Factory:
+def make_embedded_factory(models: ModelFolder, runner: ProcessRunner) -> Factory:
     """Build the factory of the provider for the models of this folder."""
 
     def make() -> Provider:

@@ -22,14 +22,14 @@ from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.faults import end_quietly
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.wiring.start_facts import widened
+from phoenix_tui.wiring.start_facts import describe_widened
 from tools.contract import SandboxMode
 
 if TYPE_CHECKING:
     from engine.store.store import Store
 
 
-def resumed_id(arguments: RunArguments, setup: Setup) -> tuple[str, str]:
+def find_resumed(arguments: RunArguments, setup: Setup) -> tuple[str, str]:
     """The id to open, with --fork that of a fresh copy, and a sentence where a flag widens its sandbox.
 
     Raises:
@@ -37,16 +37,16 @@ def resumed_id(arguments: RunArguments, setup: Setup) -> tuple[str, str]:
         StorageError: the database cannot be used.
     """
     found = _at_a_glance(arguments, setup)
-    return (found.id, _moved(found)) if found is not None else asyncio.run(_from_the_store(arguments, setup))
+    return (found.id, _describe_moved(found)) if found is not None else asyncio.run(_from_the_store(arguments, setup))
 
 
-def _moved(record: ConversationRecord) -> str:
+def _describe_moved(record: ConversationRecord) -> str:
     """Sentence about a folder that is gone: the conversation can be read, and continued in a copy."""
     if record.cwd.is_dir():
         return ""
-    from phoenix_tui.wiring.copy_source import moved_words  # noqa: PLC0415 - seldom needed
+    from phoenix_tui.wiring.copy_source import describe_moved  # noqa: PLC0415 - seldom needed
 
-    return moved_words(record.cwd, record.id, headless=False)
+    return describe_moved(record.cwd, record.id, headless=False)
 
 
 def _at_a_glance(arguments: RunArguments, setup: Setup) -> ConversationRecord | None:
@@ -78,7 +78,7 @@ async def _from_the_store(arguments: RunArguments, setup: Setup) -> tuple[str, s
 
     store = await open_the_store(setup.paths)
     try:
-        source = await _named(store, arguments, setup)
+        source = await _find_conversation(store, arguments, setup)
         found, moved = source.id, ""
         if arguments.fork:
             from phoenix_tui.wiring.copy_source import place_of_copy  # noqa: PLC0415 - as above
@@ -86,13 +86,13 @@ async def _from_the_store(arguments: RunArguments, setup: Setup) -> tuple[str, s
             place = await asyncio.to_thread(place_of_copy, arguments, setup, source)
             found = (await store.library.fork(found, str(uuid.uuid4()), time.time(), place=place)).id
         elif (record := await store.conversation(found)) is not None:
-            moved = await asyncio.to_thread(_moved, record)
+            moved = await asyncio.to_thread(_describe_moved, record)
         return found, " ".join(filter(None, (moved, await _change(store, found, arguments))))
     finally:
         await end_quietly(store.close())
 
 
-async def _named(store: Store, arguments: RunArguments, setup: Setup) -> ConversationSummary:
+async def _find_conversation(store: Store, arguments: RunArguments, setup: Setup) -> ConversationSummary:
     if arguments.resume:
         from phoenix_tui.cli.finding import find_one  # noqa: PLC0415 - as above
 
@@ -136,4 +136,4 @@ async def _change(store: Store, conversation_id: str, arguments: RunArguments) -
         return ""
     before = await store.conversation(conversation_id)
     await store.change(conversation_id, changes, time.time())
-    return widened(before, changes) if before is not None else ""
+    return describe_widened(before, changes) if before is not None else ""

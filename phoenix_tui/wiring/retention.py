@@ -37,7 +37,7 @@ async def remove_expired(library: Library, days: float) -> None:
     await asyncio.sleep(FIRST)
     removed = 0
     try:
-        for conversation_id in await library.expired(before):
+        for conversation_id in await library.list_expired(before):
             try:
                 removed += await library.remove_expired(conversation_id, before)
             except OwnedElsewhere:

@@ -23,7 +23,7 @@ from phoenix_tui.lifecycle.watchdogs import MemoryLimit
 from phoenix_tui.models.choice import DEFAULT_MODELS, ModelChoice, choose_model, needs_servers
 from phoenix_tui.terminal import state
 from phoenix_tui.terminal.background import remembered_light
-from phoenix_tui.wiring.start_facts import caps_of, caps_with, chosen_sandbox, facts_of
+from phoenix_tui.wiring.start_facts import caps_of, caps_with, choose_sandbox, facts_of
 from tools.process.link import ZygoteLink, spawn_zygote
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def run_screen(arguments: RunArguments, setup: Setup) -> int:
             raise CommandError(f"The image {name} cannot be read.")
     link = _spawn_zygote()
     try:
-        conversation_id, wider = resumed_conversation(arguments, setup)
-        choice = chosen_model(setup)
+        conversation_id, wider = find_resumed_conversation(arguments, setup)
+        choice = choose_start_model(setup)
         launch = launch_of(arguments, setup, choice, conversation_id)
         if not conversation_id and _begins_nothing(arguments):
             left = left_open(setup.paths.state / "open", setup.cwd)
@@ -161,16 +161,16 @@ def _spawn_zygote() -> ZygoteLink:
     return link
 
 
-def resumed_conversation(arguments: RunArguments, setup: Setup) -> tuple[str, str]:
+def find_resumed_conversation(arguments: RunArguments, setup: Setup) -> tuple[str, str]:
     """The conversation that -c or -r names, or none, and a sentence where flags widen its limits."""
     if not arguments.continue_last and not arguments.resume:
         return "", ""
-    from phoenix_tui.wiring.resume import resumed_id  # noqa: PLC0415 - the store, before the screen only here
+    from phoenix_tui.wiring.resume import find_resumed  # noqa: PLC0415 - the store, before the screen only here
 
-    return resumed_id(arguments, setup)
+    return find_resumed(arguments, setup)
 
 
-def chosen_model(setup: Setup) -> ModelChoice:
+def choose_start_model(setup: Setup) -> ModelChoice:
     """The model of a new conversation."""
     facts = facts_of(setup, os.environ)
     if needs_servers(facts):
@@ -180,15 +180,15 @@ def chosen_model(setup: Setup) -> ModelChoice:
     choice = choose_model(facts)
     if "/" in choice.reference or choice.reference in DEFAULT_MODELS:
         return choice
-    from phoenix_tui.wiring.choice import named_by_server  # noqa: PLC0415 - HTTP, only for a server without a model
+    from phoenix_tui.wiring.choice import name_model_of_server  # noqa: PLC0415 - HTTP, only for a server without a model
 
-    return replace(choice, reference=asyncio.run(named_by_server(choice.reference, setup, os.environ)))
+    return replace(choice, reference=asyncio.run(name_model_of_server(choice.reference, setup, os.environ)))
 
 
 def launch_of(arguments: RunArguments, setup: Setup, choice: ModelChoice, conversation_id: str) -> Launch:
     """Options of the command line and the settings."""
     settings = setup.settings
-    sandbox, required = chosen_sandbox(settings, setup.cwd)
+    sandbox, required = choose_sandbox(settings, setup.cwd)
     return Launch(
         cwd=setup.cwd,
         state_folder=setup.paths.state,

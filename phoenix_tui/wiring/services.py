@@ -34,7 +34,7 @@ from phoenix_tui.wiring.profiles import ProfileBoard
 from phoenix_tui.wiring.providers import why_no_budget
 from phoenix_tui.wiring.retention import remove_expired, remove_old_events
 from phoenix_tui.wiring.settings_board import SettingsBoard
-from phoenix_tui.wiring.start_facts import chosen_sandbox
+from phoenix_tui.wiring.start_facts import choose_sandbox
 from phoenix_tui.wiring.trust_board import TrustBoard, settings_notices
 from tools.contract import Enforcement, SandboxMode
 from tools.files.protected import linked_from_home
@@ -186,7 +186,7 @@ class ServiceOpener(SecretFields, Struct, eq=False):
 
     async def _warning(self, backend: Backend) -> str:
         sentences = [backend.engine.warning, backend.notice, *self.setup.notices(), *self.notices]
-        sandbox, required = chosen_sandbox(self.setup.settings, self.setup.cwd)
+        sandbox, required = choose_sandbox(self.setup.settings, self.setup.cwd)
         if required and sandbox is not SandboxMode.OFF:
             support = await backend.processes.probe()
             if not support.sandbox:

@@ -32,7 +32,7 @@ def facts_of(setup: Setup, environment: Mapping[str, str]) -> ModelFacts:
 def only_service(settings: Settings, credentials: Credentials) -> str:
     """PROVIDER/MODEL of the well-known service with a default model whose key is set; empty for none or several."""
     own = {one.name for one in settings.providers if one.service is None}
-    found = [one for one in credentials.opened() if one.default_model and one.name not in own]
+    found = [one for one in credentials.list_available() if one.default_model and one.name not in own]
     return f"{found[0].name}/{found[0].default_model}" if len(found) == 1 else ""
 
 
@@ -49,12 +49,12 @@ def caps_with(setup: Setup, profile: str, cwd: Path) -> RunCaps | None:
         return None
 
 
-def chosen_sandbox(settings: Settings, cwd: Path) -> tuple[SandboxMode, bool]:
+def choose_sandbox(settings: Settings, cwd: Path) -> tuple[SandboxMode, bool]:
     """The sandbox of a new conversation in a folder, and True when it was chosen."""
     return SandboxMode(sandbox_in(settings, cwd)), settings.sources["sandbox"] != "default"
 
 
-def widened(record: ConversationRecord, changes: ConversationChanges) -> str:
+def describe_widened(record: ConversationRecord, changes: ConversationChanges) -> str:
     """Say which limits of a stored conversation the flags of a resume widen; empty where they widen none."""
     from engine.ports.profiles import FREEDOM, SANDBOX_FREEDOM  # noqa: PLC0415 - not before the first frame
 

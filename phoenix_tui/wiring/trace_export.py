@@ -67,10 +67,10 @@ def export_findings(settings: Settings, environment: Mapping[str, str], database
     address = f"{where.scheme}://{where.hostname}{f':{where.port}' if where.port else ''}"
     waiting = f"{counted(count, 'run')} waiting" if count else "nothing waiting"
     found = Finding("traces", Health.OK, f"exported to {address}, {waiting}")
-    return [found, *_rejected_finding(database)]
+    return [found, *_find_rejected(database)]
 
 
-def _rejected_finding(database: Path) -> list[Finding]:
+def _find_rejected(database: Path) -> list[Finding]:
     """Finding about the spans that the collector did not take; none without any."""
     try:
         with closing(open_for_reading(database, BUSY_AT_OPENING)) as connection:

@@ -121,19 +121,19 @@ def _digests(project: Project) -> dict[str, str]:
 def settings_notices(sources: ProjectSources, cwd: Path) -> list[str]:
     """Sentences about what has no effect in the settings files of another program in a folder; reads the disk."""
     from phoenix_tui.config.claude_settings import settings_faults  # noqa: PLC0415 - behind the first frame
-    from phoenix_tui.config.sources.source_faults import settings_files, shortened  # noqa: PLC0415 - as above
+    from phoenix_tui.config.sources.source_faults import settings_files, shorten_faults  # noqa: PLC0415 - as above
 
     try:
         paths = settings_files(sources.look(cwd))
     except OSError:
         return []
-    return shortened(settings_faults(paths), MOST_NOTICES, "`phoenix doctor`")
+    return shorten_faults(settings_faults(paths), MOST_NOTICES, "`phoenix doctor`")
 
 
 def source_findings(sources: ProjectSources, cwd: Path) -> Iterator[Finding]:
     """Findings about the files that extend Phoenix in a folder, and whether they are used."""
     from phoenix_tui.config.claude_settings import FOLDER, NAMES, settings_rules  # noqa: PLC0415 - for the doctor alone
-    from phoenix_tui.config.sources.source_faults import file_faults, shortened  # noqa: PLC0415 - as above
+    from phoenix_tui.config.sources.source_faults import file_faults, shorten_faults  # noqa: PLC0415 - as above
 
     try:
         found = sources.look(cwd)
@@ -157,7 +157,7 @@ def source_findings(sources: ProjectSources, cwd: Path) -> Iterator[Finding]:
         yield Finding("extensions", Health.NOTE, f"{short_name(entry.name)} is not used: {entry.why}.")
     if len(out) > 3:
         yield Finding("extensions", Health.NOTE, f"{counted(len(out) - 3, 'more file')} not used.")
-    for fault in shortened(faults, MOST_FAULTS, "the sheet of each kind"):
+    for fault in shorten_faults(faults, MOST_FAULTS, "the sheet of each kind"):
         yield Finding("extensions", Health.NOTE, fault)
     if not report.entries:
         yield Finding("extensions", Health.OK, "none in this folder")

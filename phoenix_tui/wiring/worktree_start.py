@@ -28,14 +28,14 @@ def in_worktree(arguments: RunArguments) -> tuple[RunArguments, tuple[str, ...]]
     if arguments.fork:
         arguments, folder = asyncio.run(source_of_copy(arguments, folder))
     try:
-        made, notes = asyncio.run(_made(folder, arguments.worktree or "", arguments.base or ""))
+        made, notes = asyncio.run(_make_worktree(folder, arguments.worktree or "", arguments.base or ""))
     except GitFailure as failure:
         raise CommandError(str(failure)) from failure
     place = fork_place(made, folder) if arguments.fork else None
     return replace(arguments, cwd=str(made.folder), fork_place=place), notes
 
 
-async def _made(folder: Path, name: str, base: str) -> tuple[Made, tuple[str, ...]]:
+async def _make_worktree(folder: Path, name: str, base: str) -> tuple[Made, tuple[str, ...]]:
     processes = await start_processes(ProcessSettings(environment=dict(os.environ)))
     try:
         return await worktree_at_start(processes.runner, folder, name, base)

@@ -147,7 +147,7 @@ class Environment:
         conversation = self._active.conversation
         if conversation is not None and self._looks % KEEP_PLACE_AFTER == 0:
             self._screen.run_worker(keep_place(conversation, self._active.parts.transcript), group="place")
-        for path in self._files.changed():
+        for path in self._files.find_changed():
             if path == self._launch.keymap_file:
                 self._read_keys()
             elif path == self._launch.config_file:

@@ -136,7 +136,7 @@ class WorkspaceServices:
         screen, launch, active = self._screen, self._screen.launch, self.ctx.active
         self.ctx.environment.start()
         library, index = self._services.library, active.index
-        screen.run_worker(follow(library.changed_externally, index.reload), group="elsewhere")
+        screen.run_worker(follow(library.has_changed_externally, index.reload), group="elsewhere")
         if written := screen.parts.dock.composer.content:
             active.drafts.typed(written)
         screen.parts.status.kept = self._services.kept

@@ -77,7 +77,7 @@ async def _wait_of_a_tool(store: Store, recorder: TurnRecorder, folder: Path, *,
     await recorder.before_command(record)
     waited = (time.perf_counter() - began) * 1000
     recorder.run_ended(record)
-    await recorder.settled(record.id)
+    await recorder.settle(record.id)
     return waited
 
 

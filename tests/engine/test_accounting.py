@@ -157,7 +157,7 @@ async def test_a_whole_day_adds_up_to_what_the_server_counted(tmp_path: Path) ->
         await run(fork, "[tool] in the copy")
         assert at.engine.sub_agents is not None
         for each in conversations:
-            await at.engine.sub_agents.finished(each.id)
+            await at.engine.sub_agents.wait_finished(each.id)
         await until(lambda: not _beside())
         assert query(at.store.path, "SELECT count(*) FROM model_calls") == [(at.server.requests,)]
         told, cost = at.server.told, round(at.server.cost, 9)

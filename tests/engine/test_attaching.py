@@ -14,7 +14,7 @@ from engine.executor import attaching
 from engine.executor.attaching import ANSWER_LENGTH, MOST_FILES, find_named_files
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted, Refused
-from engine.machine.messages import Block, ImageBlock, TextBlock, attached_in, text_in
+from engine.machine.messages import Block, ImageBlock, TextBlock, find_attachments, text_in
 from engine.records import PermissionMode
 from tests.support.engine import EngineHarness, PlainImages, engine_harness
 from tests.support.scripted_provider import Reply, Script, ScriptedProvider, Text
@@ -49,7 +49,7 @@ async def said(harness: EngineHarness, conversation: Conversation, text: str) ->
 
 
 def chips(blocks: tuple[Block, ...]) -> list[str]:
-    return [block.attached for block in attached_in(blocks)]
+    return [block.attached for block in find_attachments(blocks)]
 
 
 async def test_the_model_reads_the_file_behind_the_words_and_the_words_are_kept(tmp_path: Path) -> None:
@@ -136,12 +136,12 @@ async def test_all_files_together_take_no_more_than_their_room(tmp_path: Path) -
         for name in "abc":
             (harness.cwd / name).write_text("x" * 99 + "\n" * 1 + ("x" * 99 + "\n") * 599)
         blocks = await sent(harness, "@a @b @c")
-        assert sum(len(block.text) for block in attached_in(blocks)) < attaching.MOST_CHARACTERS + 500
+        assert sum(len(block.text) for block in find_attachments(blocks)) < attaching.MOST_CHARACTERS + 500
         first, second, third = chips(blocks)
         assert first == "a: 600 lines"
         assert second.startswith("b: first 3")
         assert third == "not attached: c, since the files before it use up the limit"
-        assert "more characters are left out; read_file reads them]" in attached_in(blocks)[1].text
+        assert "more characters are left out; read_file reads them]" in find_attachments(blocks)[1].text
 
 
 async def test_what_is_attached_stands_in_no_title_no_prompt_and_no_search(tmp_path: Path) -> None:

@@ -34,8 +34,8 @@ REPLY = ModelReply((TextBlock("hello"),), StopReason.END_TURN, Usage(3, 4), "m")
 
 def test_replies_are_appended_and_the_last_request_is_kept(tmp_path: Path) -> None:
     kept = Diagnostics(tmp_path / "logs")
-    kept.replied(REQUEST, REPLY, 12)
-    kept.replied(REQUEST, REPLY, 13)
+    kept.record_reply(REQUEST, REPLY, 12)
+    kept.record_reply(REQUEST, REPLY, 13)
     lines = (tmp_path / "logs/llm_responses.jsonl").read_text().splitlines()
     assert [json.loads(line)["duration_ms"] for line in lines] == [12, 13]
     assert json.loads((tmp_path / "logs/last_messages.jsonl").read_text())["role"] == "user"
@@ -44,8 +44,8 @@ def test_replies_are_appended_and_the_last_request_is_kept(tmp_path: Path) -> No
 
 def test_a_key_is_never_written(tmp_path: Path) -> None:
     kept = Diagnostics(tmp_path)
-    kept.replied(REQUEST, REPLY, 1)
-    kept.failed(REQUEST, ProviderError(f"refused {KEY}", kind="auth", retryable=False))
+    kept.record_reply(REQUEST, REPLY, 1)
+    kept.record_failure(REQUEST, ProviderError(f"refused {KEY}", kind="auth", retryable=False))
     written = "".join(path.read_text() for path in tmp_path.iterdir())
     assert "[redacted]" in written
     assert KEY not in written
@@ -54,10 +54,10 @@ def test_a_key_is_never_written(tmp_path: Path) -> None:
 def test_old_failures_go_and_a_large_file_is_set_aside(tmp_path: Path) -> None:
     kept = Diagnostics(tmp_path)
     for _ in range(diagnostics.KEPT_ERRORS + 3):
-        kept.failed(REQUEST, ProviderError("x", kind="server", retryable=True))
+        kept.record_failure(REQUEST, ProviderError("x", kind="server", retryable=True))
     assert len(list(tmp_path.glob("llm_api_error_*.json"))) == diagnostics.KEPT_ERRORS
     (tmp_path / "llm_responses.jsonl").write_text("x" * (diagnostics.ROTATE_BYTES + 1))
-    kept.replied(REQUEST, REPLY, 1)
+    kept.record_reply(REQUEST, REPLY, 1)
     assert (tmp_path / "llm_responses.jsonl.1").exists()
     assert len((tmp_path / "llm_responses.jsonl").read_text().splitlines()) == 1
 
@@ -97,8 +97,8 @@ def test_keys_planted_in_every_place_are_never_written(tmp_path: Path) -> None:
     blocks = (TextBlock(planted), ImageBlock("a", 1, 1), call)
     request = ModelRequest("m", (planted,), (ModelMessage(Role.USER, blocks),), images={"a": image})
     for purpose in CallPurpose:
-        kept.replied(request, ModelReply(blocks, StopReason.END_TURN, Usage(1, 1), "m"), 1, purpose)
-        kept.failed(request, ProviderError(planted, kind="server", retryable=False), purpose)
+        kept.record_reply(request, ModelReply(blocks, StopReason.END_TURN, Usage(1, 1), "m"), 1, purpose)
+        kept.record_failure(request, ProviderError(planted, kind="server", retryable=False), purpose)
     written = everything(tmp_path)
     assert "[redacted]" in written
     for secret in (KEY, KEY[7:], OWN, json.dumps(OWN)[1:-1], "abcdefgh12345", "iiiiiiii"):
@@ -116,8 +116,8 @@ def test_keys_planted_in_every_place_are_never_written(tmp_path: Path) -> None:
 )
 def test_each_level_keeps_more(tmp_path: Path, level: DiagnosticsLevel, names: set[str]) -> None:
     kept = Diagnostics(tmp_path, level)
-    kept.replied(asked("x"), REPLY, 1)
-    kept.failed(asked("x"), ProviderError("x", kind="server", retryable=False))
+    kept.record_reply(asked("x"), REPLY, 1)
+    kept.record_failure(asked("x"), ProviderError("x", kind="server", retryable=False))
     assert {path.name.split("_error_")[0] for path in tmp_path.iterdir()} == names
 
 
@@ -128,7 +128,7 @@ def test_a_link_at_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
     for name in ("llm_responses.jsonl", "last_messages.jsonl", "llm_requests.jsonl", "phoenix.jsonl"):
         (folder / name).symlink_to(victim)
     kept = all_of_it(folder)
-    kept.replied(asked("x"), REPLY, 1)
+    kept.record_reply(asked("x"), REPLY, 1)
     assert victim.read_text() == "mine"
     assert kept.files() == ()
     with pytest.raises(OSError, match=r"phoenix\.jsonl"):
@@ -139,8 +139,8 @@ def test_huge_texts_are_cut_and_all_files_together_are_bounded(tmp_path: Path) -
     kept, huge = all_of_it(tmp_path), "word " * 600_000
     reply = ModelReply((TextBlock(huge),), StopReason.END_TURN, Usage(1, 1), "m")
     for _ in range(12):
-        kept.replied(asked(*(huge for _ in range(5)), system=huge), reply, 1)
-        kept.failed(asked(huge), ProviderError(huge, kind="server", retryable=False))
+        kept.record_reply(asked(*(huge for _ in range(5)), system=huge), reply, 1)
+        kept.record_failure(asked(huge), ProviderError(huge, kind="server", retryable=False))
     sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
     assert max(sizes.values()) < diagnostics.ROTATE_BYTES + 3 * diagnostics.LONGEST_ENTRY
     assert sum(sizes.values()) < 6 * diagnostics.ROTATE_BYTES
@@ -293,7 +293,7 @@ def test_a_writer_that_is_killed_leaves_whole_lines_and_no_lock(tmp_path: Path) 
         killed.kill()
     with (tmp_path / RESPONSES).open("a") as file:
         file.write('{"model": "half of a rec')
-    all_of_it(tmp_path).replied(asked("x"), REPLY, 7)
+    all_of_it(tmp_path).record_reply(asked("x"), REPLY, 7)
     kept = numbers(tmp_path)
     assert kept["m"] == [7]
     assert kept["killed"] == list(range(kept["killed"][0], kept["killed"][-1] + 1))
@@ -317,15 +317,15 @@ def test_a_file_that_another_process_keeps_locked_is_left_alone(
 ) -> None:
     monkeypatch.setattr(locked_file, "LOCK_SECONDS", 0.05)
     kept = all_of_it(tmp_path)
-    kept.replied(asked("first"), REPLY, 1)
+    kept.record_reply(asked("first"), REPLY, 1)
     before = everything(tmp_path)
     with (tmp_path / RESPONSES).open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(FileLocked):
             append_record(tmp_path / RESPONSES, b"{}\n", 1)
         assert everything(tmp_path) == before
-        kept.replied(asked("left out"), REPLY, 1)
-    kept.replied(asked("second"), REPLY, 2)
+        kept.record_reply(asked("left out"), REPLY, 1)
+    kept.record_reply(asked("second"), REPLY, 2)
     assert len((tmp_path / RESPONSES).read_text().splitlines()) == 2
 
 
@@ -334,5 +334,5 @@ def test_a_file_that_cannot_be_set_aside_does_not_grow(tmp_path: Path, monkeypat
     (tmp_path / f"{RESPONSES}.1").mkdir()
     kept = all_of_it(tmp_path)
     for number in range(5):
-        kept.replied(asked("x"), REPLY, number)
+        kept.record_reply(asked("x"), REPLY, number)
     assert len((tmp_path / RESPONSES).read_text().splitlines()) == 1

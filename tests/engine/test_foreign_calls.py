@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from engine.executor.engine_settings import EngineSettings
-from engine.executor.ready_calls import offered_name, translate_calls
+from engine.executor.ready_calls import find_offered_name, translate_calls
 from engine.machine.messages import TextBlock, ToolResultBlock, ToolUseBlock
 from engine.permissions.rules import KeptRule
 from engine.records import PermissionMode
@@ -91,5 +91,5 @@ def test_only_tools_that_are_there_are_meant_and_native_calls_are_untouched() ->
     native = ToolUseBlock("1", "bash", '{ "command":  "x", "odd": 1}')
     assert translate_calls((native,), ("bash",), CWD)[0] is native
     assert translate_calls((call,), ("bash",), CWD) == (ToolUseBlock("1", "bash", '{"command":"x"}'),)
-    assert offered_name("Task", ("spawn_agents",)) == "spawn_agents"
-    assert offered_name("Task", ()) == "Task"
+    assert find_offered_name("Task", ("spawn_agents",)) == "spawn_agents"
+    assert find_offered_name("Task", ()) == "Task"

@@ -49,7 +49,7 @@ async def test_what_was_queued_while_the_agent_worked_is_sent_one_by_one_in_orde
         await rested(conversation, lambda: len(harness.provider.requests) == 3)
         assert await said(harness, conversation) == ["first", "second", "third"]
         assert [len(request.messages) for request in harness.provider.requests] == [1, 3, 5]
-        assert await harness.store.queue.queued(conversation.id) == ()
+        assert await harness.store.queue.read_queue(conversation.id) == ()
         assert texts(conversation) == []
 
 
@@ -62,9 +62,9 @@ async def test_the_message_leaves_the_queue_in_the_very_transaction_that_stores_
         stored = harness.store.commit
 
         async def watched(move: object) -> object:
-            before = len(await said(harness, conversation)), len(await harness.store.queue.queued(conversation.id))
+            before = len(await said(harness, conversation)), len(await harness.store.queue.read_queue(conversation.id))
             committed = await stored(move)  # type: ignore[arg-type] # as it came
-            after = len(await said(harness, conversation)), len(await harness.store.queue.queued(conversation.id))
+            after = len(await said(harness, conversation)), len(await harness.store.queue.read_queue(conversation.id))
             if before != after:
                 states.append(([str(before), str(after)], 0))
             return committed
@@ -182,7 +182,7 @@ async def test_a_queued_message_is_edited_removed_and_gone_ones_are_refused(tmp_
         one, two = queue.waiting
         await queue.edit(one.id, "1")
         await queue.remove(two.id)
-        assert await harness.store.queue.queued(conversation.id) == (QueuedMessage(one.id, "1"),)
+        assert await harness.store.queue.read_queue(conversation.id) == (QueuedMessage(one.id, "1"),)
         await queue.edit(one.id, "  ")
         assert queue.waiting == ()
         for refused in (await queue.edit(one.id, "x"), await queue.move(one.id, 0), await queue.remove(one.id)):
@@ -253,7 +253,7 @@ def test_any_changes_leave_the_same_order_in_memory_and_on_disk(
                         await queue.edit(chosen.id, f"e{number}")
                         expected[at] = f"e{number}"
                 assert [one.text for one in queue.waiting] == expected
-            stored = await harness.store.queue.queued(conversation.id)
+            stored = await harness.store.queue.read_queue(conversation.id)
             assert [one.text for one in stored] == expected
 
     asyncio.run(run())
@@ -269,11 +269,11 @@ async def test_a_shell_line_waits_like_a_message_and_runs_in_its_turn(tmp_path: 
         await conversation.queue.add("!make test", is_shell=True)
         await conversation.queue.add("second")
         await conversation.queue.add("!! ls", is_shell=True)
-        assert [one.is_shell for one in await harness.store.queue.queued(conversation.id)] == [True, False, True]
+        assert [one.is_shell for one in await harness.store.queue.read_queue(conversation.id)] == [True, False, True]
         gate.set()
         await rested(conversation, lambda: len(harness.tool.calls) == 3 and not conversation.queue.waiting)
         assert [call["command"] for call in harness.tool.calls] == ["wait", "make test", "ls"]
-        assert await harness.store.queue.queued(conversation.id) == ()
+        assert await harness.store.queue.read_queue(conversation.id) == ()
         told = [row.origin for row in await harness.store.messages(conversation.id) if row.role is Role.USER]
         assert told.count(Origin.HUMAN) == 2
         assert told.count(Origin.NOTICE) == 1, "the line with one ! is said to the model, the other is not"

@@ -83,8 +83,8 @@ def test_no_server_is_asked_for_more_than_it_has(make: Callable[[], Server], cal
         assert server.take(now + 0.01, tokens)
         now += 0.02
         told = RateLimit(Unit.TOKENS, LIMIT, server.left(now), server.full_in(now))
-        governor.told("m", [told], now)
-        governor.answered(call, Usage(tokens), now)
+        governor.note_limits("m", [told], now)
+        governor.note_usage(call, Usage(tokens), now)
         governor.leave(call, now)
 
 
@@ -92,7 +92,7 @@ def test_no_server_is_asked_for_more_than_it_has(make: Callable[[], Server], cal
 @given(sizes=st.lists(st.integers(1, LIMIT), min_size=2, max_size=8))
 def test_calls_at_once_share_one_limit_and_begin_in_their_order(make: Callable[[], Server], sizes: list[int]) -> None:
     governor, server, now = Governor(), make(), 1_000.0
-    governor.told("m", [RateLimit(Unit.TOKENS, LIMIT)], now)
+    governor.note_limits("m", [RateLimit(Unit.TOKENS, LIMIT)], now)
     waiting = [(governor.enter("m", tokens, 0, now), tokens) for tokens in sizes]
     planned = [governor.wait(call, now) for call, _ in waiting]
     assert planned == sorted(planned)
@@ -103,7 +103,7 @@ def test_calls_at_once_share_one_limit_and_begin_in_their_order(make: Callable[[
         governor.begin(call, now)
         served = server.take(now, tokens)
         assert served or call.came + LONGEST <= now
-        governor.answered(call, Usage(tokens), now)
+        governor.note_usage(call, Usage(tokens), now)
         governor.leave(call, now)
 
 
@@ -126,14 +126,14 @@ def test_limits_that_lie_hold_a_call_back_for_a_minute_at_most(told: list[list[R
         assert 0 <= wait <= WINDOW + SLACK
         now += wait
         governor.begin(call, now)
-        governor.told("m", limits, now)
-        governor.answered(call, Usage(tokens, 10), now)
+        governor.note_limits("m", limits, now)
+        governor.note_usage(call, Usage(tokens, 10), now)
         governor.leave(call, now)
 
 
 def test_the_queue_behind_such_limits_ends_too() -> None:
     governor, now = Governor(), 1_000.0
-    governor.told("m", [RateLimit(Unit.REQUESTS, 1, 0, 60.0)], now)
+    governor.note_limits("m", [RateLimit(Unit.REQUESTS, 1, 0, 60.0)], now)
     calls = [governor.enter("m", 10, 0, now) for _ in range(40)]
     assert max(governor.wait(call, now) for call in calls) == LONGEST
 
@@ -144,21 +144,21 @@ def test_a_limit_below_what_one_call_was_given_is_not_believed() -> None:
         call = governor.enter("m", 5_000, 0, now)
         assert governor.wait(call, now) == 0
         governor.begin(call, now)
-        governor.told("m", [RateLimit(Unit.TOKENS, 1, 0, 60.0)], now)
-        governor.answered(call, Usage(5_000, 10), now)
+        governor.note_limits("m", [RateLimit(Unit.TOKENS, 1, 0, 60.0)], now)
+        governor.note_usage(call, Usage(5_000, 10), now)
         governor.leave(call, now)
         now += 0.5
 
 
 def test_what_is_read_from_the_cache_takes_nothing_of_a_limit_that_leaves_it_out() -> None:
     governor = Governor()
-    governor.told("m", [RateLimit(Unit.INPUT, LIMIT, counts_cached=False)], 1_000.0)
+    governor.note_limits("m", [RateLimit(Unit.INPUT, LIMIT, counts_cached=False)], 1_000.0)
     for number in range(5):
         now = 1_000.0 + number
         call = governor.enter("m", 50_000, 49_000, now)
         assert governor.wait(call, now) == 0
         governor.begin(call, now)
-        governor.answered(call, Usage(1_000, 10, 0, 49_000), now)
+        governor.note_usage(call, Usage(1_000, 10, 0, 49_000), now)
         governor.leave(call, now)
 
 
@@ -166,15 +166,15 @@ def test_the_tokens_that_others_use_with_the_same_key_are_counted() -> None:
     governor = Governor()
     call = governor.enter("m", 100, 0, 1_000.0)
     governor.begin(call, 1_000.0)
-    governor.told("m", [RateLimit(Unit.TOKENS, LIMIT, 50, 30.0)], 1_000.0)
-    governor.answered(call, Usage(100), 1_000.0)
+    governor.note_limits("m", [RateLimit(Unit.TOKENS, LIMIT, 50, 30.0)], 1_000.0)
+    governor.note_usage(call, Usage(100), 1_000.0)
     later = governor.enter("m", 100, 0, 1_010.0)
     assert governor.wait(later, 1_010.0) == pytest.approx(20.0)
 
 
 def test_a_call_that_is_stopped_while_it_waits_leaves_its_place_to_the_next() -> None:
     governor, now = Governor(), 1_000.0
-    governor.told("m", [RateLimit(Unit.TOKENS, LIMIT)], now)
+    governor.note_limits("m", [RateLimit(Unit.TOKENS, LIMIT)], now)
     first, second, third = (governor.enter("m", LIMIT, 0, now) for _ in range(3))
     governor.begin(first, now)
     assert governor.wait(third, now) == 2 * (WINDOW + SLACK)
@@ -184,24 +184,24 @@ def test_a_call_that_is_stopped_while_it_waits_leaves_its_place_to_the_next() ->
 
 def test_a_refused_call_has_used_nothing_and_holds_the_others_for_its_retry_after() -> None:
     governor, now = Governor(), 1_000.0
-    governor.told("m", [RateLimit(Unit.TOKENS, LIMIT)], now)
+    governor.note_limits("m", [RateLimit(Unit.TOKENS, LIMIT)], now)
     call = governor.enter("m", LIMIT, 0, now)
     governor.begin(call, now)
-    governor.throttled("m", 20.0, now)
+    governor.note_throttling("m", 20.0, now)
     governor.leave(call, now, refused=True)
     other = governor.enter("m", 10, 0, now)
     assert governor.wait(other, now) == 20.0
-    governor.throttled("m", 86_400.0, now)
+    governor.note_throttling("m", 86_400.0, now)
     assert governor.wait(governor.enter("m", 10, 0, now), now) == WINDOW
 
 
 def test_throttling_widens_what_a_call_is_expected_to_take() -> None:
     governor, now = Governor(), 1_000.0
-    governor.told("m", [RateLimit(Unit.TOKENS, LIMIT)], now)
+    governor.note_limits("m", [RateLimit(Unit.TOKENS, LIMIT)], now)
     first = governor.enter("m", 6_000, 0, now)
     governor.begin(first, now)
     assert governor.wait(governor.enter("m", 3_000, 0, now, is_retry=True), now) == 0
-    governor.throttled("m")
+    governor.note_throttling("m")
     assert governor.wait(governor.enter("m", 3_000, 0, now, is_retry=True), now) == WINDOW + SLACK
 
 
@@ -209,7 +209,7 @@ def test_the_server_teaches_how_it_counts() -> None:
     governor = Governor()
     call = governor.enter("m", 1_000, 0, 1_000.0)
     governor.begin(call, 1_000.0)
-    governor.answered(call, Usage(2_500, 70), 1_001.0)
+    governor.note_usage(call, Usage(2_500, 70), 1_001.0)
     following: PacedCall = governor.enter("m", 2_000, 0, 1_002.0)
     assert (following.fresh, following.output) == (5_000, 70)
 
@@ -217,9 +217,9 @@ def test_the_server_teaches_how_it_counts() -> None:
 def test_questions_beside_a_conversation_are_left_out_where_calls_are_held_back() -> None:
     governor = Governor()
     assert not governor.is_tight("m", 1_000.0)
-    governor.told("m", [RateLimit(Unit.TOKENS, LIMIT, 2_000, 30.0)], 1_000.0)
+    governor.note_limits("m", [RateLimit(Unit.TOKENS, LIMIT, 2_000, 30.0)], 1_000.0)
     assert not governor.is_tight("m", 1_000.0)
-    governor.told("m", [RateLimit(Unit.TOKENS, LIMIT, 1_999, 30.0)], 1_000.0)
+    governor.note_limits("m", [RateLimit(Unit.TOKENS, LIMIT, 1_999, 30.0)], 1_000.0)
     assert governor.is_tight("m", 1_000.0)
     assert not governor.is_tight("m", 1_030.0)
     waiting = governor.enter("m", LIMIT, 0, 1_000.0)
@@ -236,38 +236,38 @@ def test_it_rises_to_three_and_falls_back_to_one() -> None:
     seen = Governor()
     assert seen.delay("m") == 0
     for _ in range(5):
-        seen.throttled("m")
+        seen.note_throttling("m")
     assert (seen.multiplier("m"), seen.delay("m")) == (3.0, 4.0)
     for _ in range(20):
-        seen.succeeded("m")
+        seen.note_success("m")
     assert (seen.multiplier("m"), seen.delay("m")) == (1.0, 0.0)
 
 
 def test_limits_that_only_a_refusal_stated_are_over_with_the_next_answer() -> None:
     seen = Governor()
     limit = RateLimit(Unit.INPUT, 1_000, remaining=0, full_in=60.0)
-    seen.told("m", [limit], 0.0, by_refusal=True)
-    seen.throttled("m", 30.0, 0.0)
+    seen.note_limits("m", [limit], 0.0, by_refusal=True)
+    seen.note_throttling("m", 30.0, 0.0)
     retry = seen.enter("m", 900, 0, 0.0, is_retry=True)
     assert seen.wait(retry, 0.0) > 30
     seen.begin(retry, 60.0)
-    seen.succeeded("m")
-    seen.answered(retry, Usage(900, 10), 61.0)
+    seen.note_success("m")
+    seen.note_usage(retry, Usage(900, 10), 61.0)
     assert seen.wait(seen.enter("m", 900, 0, 62.0), 62.0) == pytest.approx(0.7)
 
 
 def test_limits_that_an_answer_states_hold() -> None:
     seen = Governor()
-    seen.told("m", [RateLimit(Unit.INPUT, 1_000, remaining=0, full_in=60.0)], 0.0, by_refusal=True)
-    seen.succeeded("m")
-    seen.told("m", [RateLimit(Unit.INPUT, 1_000, remaining=0, full_in=60.0)], 1.0)
-    seen.succeeded("m")
+    seen.note_limits("m", [RateLimit(Unit.INPUT, 1_000, remaining=0, full_in=60.0)], 0.0, by_refusal=True)
+    seen.note_success("m")
+    seen.note_limits("m", [RateLimit(Unit.INPUT, 1_000, remaining=0, full_in=60.0)], 1.0)
+    seen.note_success("m")
     assert seen.wait(seen.enter("m", 900, 0, 2.0), 2.0) > 50
 
 
 def test_one_model_does_not_slow_another() -> None:
     seen = Governor()
-    seen.throttled("a")
+    seen.note_throttling("a")
     assert seen.multiplier("a") == pytest.approx(1.5)
     assert seen.delay("b") == 0
 

@@ -142,7 +142,7 @@ async def test_a_parent_stays_while_a_sub_agent_works_or_is_looked_at(tmp_path: 
         assert parent in harness.engine.live()
         parent.cancel()
         await parent.wait_idle()
-        await sub_agents.finished(parent.id)
+        await sub_agents.wait_finished(parent.id)
         harness.engine.resting.now()
         assert parent in harness.engine.live(), "its sub-agent is looked at"
         leave_child()

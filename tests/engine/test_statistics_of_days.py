@@ -101,7 +101,7 @@ async def test_every_group_equals_the_count_of_the_server(tmp_path: Path) -> Non
                 for conversation, folder in zip(conversations, folders, strict=True):
                     for said in ("[tool]", "[agents]", "[retry]", "[stop]", "[cut]"):
                         await run(conversation, f"{said} {clock.back}")
-                        await engine.sub_agents.finished(conversation.id)
+                        await engine.sub_agents.wait_finished(conversation.id)
                         await rests(conversation)
                     count.note(clock.day, str(folder), conversation.id, "all")
             await conversations[0].side.ask("What was it about?")

@@ -42,7 +42,7 @@ async def counted(folder: Path) -> AsyncGenerator[tuple[CountingServer, EngineHa
             for said in ("[tool] please do something", "[agents]", "[retry]"):
                 await run(conversation, said)
                 assert home.engine.sub_agents is not None
-                await home.engine.sub_agents.finished(conversation.id)
+                await home.engine.sub_agents.wait_finished(conversation.id)
                 await rests(conversation)
             yield server, home, conversation
 

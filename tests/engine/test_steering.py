@@ -78,7 +78,7 @@ async def test_a_steered_message_follows_the_tool_results_in_the_same_turn(tmp_p
         assert len(harness.provider.requests) == 2
         assert end_of(harness.provider.requests[1])[:3] == ["result", "use tabs", TOLD]
         assert conversation.queue.waiting == ()
-        assert await harness.store.queue.queued(conversation.id) == ()
+        assert await harness.store.queue.read_queue(conversation.id) == ()
         assert await said(harness, conversation) == ["go", "use tabs"]
         [stored] = [one.message for one in harness.seen(MessageSaved) if one.message.origin is Origin.HUMAN][1:]
         assert stored.blocks == (TextBlock("use tabs"), TextBlock(TOLD, CHIP))
@@ -173,7 +173,7 @@ async def test_what_changes_the_queue_as_the_message_is_delivered_does_not_bring
         await until(lambda: len(harness.provider.requests) == 3)
         await conversation.wait_idle()
         assert await said(harness, conversation) == ["go", "use tabs", "other"]
-        assert await harness.store.queue.queued(conversation.id) == ()
+        assert await harness.store.queue.read_queue(conversation.id) == ()
 
 
 @pytest.mark.parametrize("pieces", range(1, 4))

@@ -162,7 +162,7 @@ def spilled(home: Path) -> None:
 
 def fetched(home: Path) -> None:
     file = PartialFile(home / "models" / "one.gguf")
-    with file.locked():
+    with file.lock():
         file.append(SECRET.encode())
 
 
@@ -192,7 +192,7 @@ def marked(home: Path) -> None:
 def kept_reply(home: Path) -> None:
     request = ModelRequest("a/b", (), (ModelMessage(Role.USER, (TextBlock(SECRET),)),))
     reply = ModelReply((TextBlock(SECRET),), StopReason.END_TURN, Usage(1, 1), "b")
-    Diagnostics(home / "logs").replied(request, reply, 1)
+    Diagnostics(home / "logs").record_reply(request, reply, 1)
 
 
 WRITERS = {

@@ -13,7 +13,7 @@ import pytest
 
 from engine.executor.attaching import MOST_LOOKED_FOR, find_named_files
 from engine.executor.engine_settings import EngineSettings
-from engine.machine.messages import ImageBlock, attached_in
+from engine.machine.messages import ImageBlock, find_attachments
 from engine.permissions.rules import KeptRule
 from engine.ports import ConversationChanges
 from engine.records import PermissionMode
@@ -123,7 +123,7 @@ async def test_names_and_contents_cannot_speak_for_the_user(tmp_path: Path) -> N
     async with reading(tmp_path) as harness:
         odd = "a\x1b[2J\u202eb.txt"
         (harness.cwd / odd).write_text("text\n")
-        [file] = attached_in(await sent(harness, f'@"{odd}"'))
+        [file] = find_attachments(await sent(harness, f'@"{odd}"'))
         assert "\x1b" not in file.text + file.attached
         assert "\u202e" not in file.text + file.attached
 

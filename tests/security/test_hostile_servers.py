@@ -19,7 +19,7 @@ from engine.providers.failures import Service
 from engine.providers.http import Head, HttpService
 from engine.providers.http_transport import LONGEST_PINGS, MOST_EVENT, InvalidResponse, Unpacker, seconds, tokens
 from engine.providers.openai_compatible.from_wire import _DECODER as CHUNKS
-from engine.providers.wire import decoded
+from engine.providers.wire import decode_event
 from tests.support.loopback import Talk, serve
 from tests.support.storage import ROOT
 
@@ -244,13 +244,13 @@ def test_a_line_and_an_event_are_bounded_at_every_split(size: int) -> None:
 @pytest.mark.parametrize("payload", [b"[" * 100_000, b'{"a":' * 100_000, b"\xff"])
 def test_json_of_any_depth_is_an_error_in_words(payload: bytes) -> None:
     with pytest.raises(ProviderError):
-        decoded(CHUNKS, payload, Service("http://x", ""))
+        decode_event(CHUNKS, payload, Service("http://x", ""))
 
 
 @pytest.mark.parametrize("number", [b"9" * 400, b"9" * 5_000, b"-1e400", b"1e400"])
 def test_a_number_of_any_size_is_passed_by_or_an_error_in_words(number: bytes) -> None:
     try:
-        chunk = decoded(
+        chunk = decode_event(
             CHUNKS, b'{"choices":%b,"usage":{"prompt_tokens":%b}}' % (number, number), Service("http://x", "")
         )
     except ProviderError as error:

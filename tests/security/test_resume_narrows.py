@@ -21,8 +21,8 @@ from phoenix_tui.cli.setup import Setup, prepare
 from phoenix_tui.config.load import Layer, merge
 from phoenix_tui.config.profile_layer import with_profile
 from phoenix_tui.config.settings import SettingValue
-from phoenix_tui.wiring.resume import resumed_id
-from phoenix_tui.wiring.start_facts import chosen_sandbox
+from phoenix_tui.wiring.resume import find_resumed
+from phoenix_tui.wiring.start_facts import choose_sandbox
 from phoenix_tui.wiring.store import open_the_store
 from tests.support.engine import engine_harness
 from tools.contract import SandboxMode
@@ -101,7 +101,7 @@ def test_project_and_profile_narrow_and_only_the_users_own_word_widens(given: Gi
     )
     found = settings.text("permission_mode") or "ask"
     assert MODE_RANK[found] == MODE_RANK[own[0] if own else allowed]
-    sandbox, required = chosen_sandbox(settings, Path("/work/project"))
+    sandbox, required = choose_sandbox(settings, Path("/work/project"))
     somebody = any(one[0] is not None for one in (given.config, given.environment, given.flag))
     assert required or not somebody or sandbox is SandboxMode.WORKSPACE
     assert required is (settings.sources["sandbox"] != "default")
@@ -123,7 +123,7 @@ def test_a_resume_keeps_what_is_stored_and_says_what_a_flag_widens(
         setup = prepare(arguments, {"HOME": str(tmp_path), "PHOENIX_HOME": str(home), "PATH": "/bin"})
         new = NewConversation(name, work, "demo/guide", sandbox=SandboxMode(stored), sandbox_required=True)
         asyncio.run(kept(setup, new))
-        resumed, said = resumed_id(arguments, setup)
+        resumed, said = find_resumed(arguments, setup)
         assert resumed == name
         assert asyncio.run(kept(setup, None, name)).value == (flag or stored)
         wider = flag is not None and BOXES.index(flag) < BOXES.index(stored)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from engine.machine.messages import Origin, Role, TextBlock
 from engine.machine.states import AwaitingLlm, Errored, Idle, RetryWait, Run
 from engine.machine.stop_cause import StopCause
-from engine.machine.texts import stopped
+from engine.machine.texts import describe_stop
 from engine.updates import LiveTextDropped, RunEnded, TextArrived, ToolDrafted, ToolProgressed
 from phoenix_tui.styles.themes import HIGH_CONTRAST, LIGHT
 from tests.snapshots.booth import ALL, MIDDLE, SMALL, Booth, Size
@@ -82,7 +82,7 @@ def soaks(teller: Teller) -> None:
 def stops(teller: Teller) -> None:
     """Esc, while it runs."""
     teller.conversation.play(LiveTextDropped(cancelled=True))
-    teller.save(Role.SYSTEM, Origin.NOTICE, TextBlock(stopped(67, StopCause.USER, processes=3)))
+    teller.save(Role.SYSTEM, Origin.NOTICE, TextBlock(describe_stop(67, StopCause.USER, processes=3)))
     teller.conversation.play(RunEnded(RUN.id, "cancelled", "", "", 1))
     teller.conversation.become(Idle(3))
 

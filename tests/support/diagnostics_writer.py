@@ -24,7 +24,7 @@ def main(folder: Path, name: str, records: int, rotate_bytes: int) -> None:
     for number in range(records):
         words = TextBlock(f"{name} {number} " * (1 + number % 40))
         request = ModelRequest(name, (), (ModelMessage(Role.USER, (words,)),))
-        kept.replied(request, ModelReply((words,), StopReason.END_TURN, Usage(1, 1), name), number)
+        kept.record_reply(request, ModelReply((words,), StopReason.END_TURN, Usage(1, 1), name), number)
 
 
 if __name__ == "__main__":

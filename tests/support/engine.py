@@ -190,7 +190,7 @@ class BuiltIn:
     def names(self, cwd: Path) -> Sequence[Profile]:
         return BUILT_IN_PROFILES
 
-    def added(self, cwd: Path) -> tuple[Profile, ...]:
+    def list_added(self, cwd: Path) -> tuple[Profile, ...]:
         """Return none."""
         return ()
 

@@ -26,7 +26,7 @@ class FakeLibrary:
     def traces(self) -> FakeTraces:
         return self._engine.traces
 
-    async def changed_externally(self) -> bool:
+    async def has_changed_externally(self) -> bool:
         written, self._engine.written_elsewhere = self._engine.written_elsewhere, False
         return written
 

@@ -30,13 +30,13 @@ class FakeModels:
         closed = (one.name for one in self.closed)
         return name in {"anthropic", "demo", "local", *(one.provider for one in self.offered), *closed}
 
-    async def known(self) -> Sequence[ProviderOffer]:
+    async def list_known(self) -> Sequence[ProviderOffer]:
         names = dict.fromkeys(one.provider for one in self.offered)
         by_name = {name: tuple(one for one in self.offered if one.provider == name) for name in names}
         opened = [ProviderOffer(name, ProviderState.READY, "", models) for name, models in by_name.items()]
         return [*opened, *self.closed]
 
-    async def asked(self, *, refresh: bool = False) -> AsyncGenerator[ProviderOffer]:
+    async def ask_all(self, *, refresh: bool = False) -> AsyncGenerator[ProviderOffer]:
         self.refreshed.append(refresh)
         for offer in self.later:
             yield offer

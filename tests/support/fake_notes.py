@@ -12,7 +12,7 @@ from engine.ports.note_index import NoteFile, NoteHit, ReadNote
 class NoIndex:
     """An index in which nothing is found."""
 
-    async def known(self, scope: str) -> Mapping[str, NoteFile]:
+    async def list_known(self, scope: str) -> Mapping[str, NoteFile]:
         return {}
 
     async def update(self, scope: str, files: Sequence[ReadNote], gone: Sequence[str]) -> None:

@@ -57,7 +57,7 @@ class FakeProfiles:
             return None
         return RunCaps(found.max_turns, 0.0, found.timeout) if found.source != BUILT_IN else None
 
-    def chosen(self, name: str) -> ProfileChoice:
+    def choose(self, name: str) -> ProfileChoice:
         try:
             found = self.real.resolve(name, self.cwd)
         except ProfileError as error:

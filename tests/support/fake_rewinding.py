@@ -59,7 +59,7 @@ class FakeRewinding:
     async def points(self, record: ConversationRecord) -> RewindList:
         return RewindList(Path(record.cwd), self.found, self.takeback, self.unfinished, max(len(self.family), 1))
 
-    async def changed(self, record: ConversationRecord) -> Changed:
+    async def read_changes(self, record: ConversationRecord) -> Changed:
         return Changed(self.changes, self.coverage, self.refusal)
 
     async def preview(self, record: ConversationRecord, seq: int) -> Preview:

@@ -79,7 +79,7 @@ class FakeTasks:
         self.set(conversation_id, replace(view, status=replace(view.status, enabled=on)))
         return replace(view.status, enabled=on)
 
-    async def untasked(self, conversation_id: str) -> tuple[int, ...]:
+    async def find_untasked(self, conversation_id: str) -> tuple[int, ...]:
         return self.loose.get(conversation_id, ())
 
     async def _found(self, conversation_id: str, task_id: str) -> tuple[TaskBoardView, TrackedTask]:

@@ -98,7 +98,7 @@ class Scene:
         await conversation.say(prompt)
         state = await conversation.wait_idle()
         assert isinstance(state, Idle), state
-        await self.rewinding.recorder.settled(conversation.id)
+        await self.rewinding.recorder.settle(conversation.id)
 
 
 TOOLS = {"c": "bash", "e": "write_file", "r": "read_file"}

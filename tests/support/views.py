@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from engine.context.assemble import finish, settle, spoken, unfinished
+from engine.context.assemble import build_messages, build_partial_reply, finish, settle
 from engine.machine.messages import Block
 from engine.ports import ModelMessage
 from engine.records import StoredMessage
@@ -18,4 +18,4 @@ def build_view(
     `summary` stands for what came before `messages`; `partial` is the unfinished reply being continued; `transient`
     goes to the end of the last user message and is never stored (SPEC UNI-33).
     """
-    return finish(settle([*spoken(messages), *unfinished(partial)], summary), transient)
+    return finish(settle([*build_messages(messages), *build_partial_reply(partial)], summary), transient)

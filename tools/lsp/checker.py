@@ -188,7 +188,7 @@ class LanguageServerChecks:
         """Checks of earlier edits that came since the last question."""
         return self._late.pop(conversation_id, ())
 
-    def closed(self, conversation_id: str) -> None:
+    def forget_conversation(self, conversation_id: str) -> None:
         """Forget a conversation that closes; its servers end once they are idle."""
         self._late.pop(conversation_id, None)
         self._said = {told for told in self._said if told[0] != conversation_id}

@@ -114,7 +114,7 @@ class HookSet(Struct, frozen=True):
 NO_HOOKS: Final = HookSet()
 
 
-def joined_files(files: tuple[HookFile, ...], waiting: tuple[str, ...] = (), *, is_off: str = "") -> HookSet:
+def join_files(files: tuple[HookFile, ...], waiting: tuple[str, ...] = (), *, is_off: str = "") -> HookSet:
     """The hooks of several files, in their order; equal commands count once."""
     problems = [problem for file in files for problem in file.problems]
     disabled = any(file.disables_all for file in files)
@@ -151,7 +151,7 @@ class LocatedObject(dict[str, object]):
     line: int = 1
 
 
-def located(content: bytes) -> object:
+def decode_located(content: bytes) -> object:
     """The value of a JSON text in UTF-8.
 
     Raises:
@@ -295,7 +295,7 @@ class _Wrong(Exception):
 def read_hooks(content: bytes, source: str, *, is_users: bool = True) -> HookFile:
     """The hooks of a file; whatever is wrong in it is named with its line, and the rest counts."""
     try:
-        document = located(content)
+        document = decode_located(content)
     except LocatedError as error:
         return HookFile(problems=(HookProblem(source, error.line, error.why),))
     if not isinstance(document, LocatedObject):
@@ -467,7 +467,7 @@ def read_toml_hooks(content: bytes, source: str) -> HookFile:
     if isinstance(table, dict):
         events = cast("dict[str, object]", table)
         document[DISABLES] = events.pop(DISABLES, None)
-        table = headings.located(events)
+        table = headings.read_events(events)
     document[TABLE] = table
     return read_document(document, source, is_users=True)
 
@@ -487,7 +487,7 @@ class _Headings:
             self._lines.setdefault(names, []).append(bisect_right(breaks, found.start()) + 1)
         self.first = min((lines[0] for lines in self._lines.values()), default=1)
 
-    def located(self, events: dict[str, object]) -> LocatedObject:
+    def read_events(self, events: dict[str, object]) -> LocatedObject:
         """The table of events with the line of each object."""
         found = LocatedObject()
         found.line = self.first

@@ -137,7 +137,7 @@ class FileHooks(Struct, eq=False):
         awaited = [self._run(hook, occasion) for hook in hooks if not hook.is_async]
         for hook in hooks:
             if hook.is_async:
-                work = self._unwatched(hook, occasion)
+                work = self._run_unwatched(hook, occasion)
                 running = self._unawaited.setdefault(request.record.id, set())
                 task = asyncio.get_running_loop().create_task(work)
                 running.add(task)
@@ -190,7 +190,7 @@ class FileHooks(Struct, eq=False):
             found.append(hook)
         return found
 
-    async def _unwatched(self, hook: Hook, occasion: _Occasion) -> None:
+    async def _run_unwatched(self, hook: Hook, occasion: _Occasion) -> None:
         await self._run(hook, occasion)
 
     async def _run(self, hook: Hook, occasion: _Occasion) -> HookReply:
@@ -200,13 +200,13 @@ class FileHooks(Struct, eq=False):
             observer.hook_started(hook_id, hook.event, hook.name, hook.status)
             reply: HookReply | None = None
             try:
-                reply = replace(await self._replied(hook, occasion), id=hook_id, stdin=_start(given))
+                reply = replace(await self._read_reply(hook, occasion), id=hook_id, stdin=_start(given))
                 self.history.add(HookRun(self.clock.now(), request.record.id, reply))
                 return reply
             finally:
                 observer.hook_ended(hook_id, reply)
 
-    async def _replied(self, hook: Hook, occasion: _Occasion) -> HookReply:
+    async def _read_reply(self, hook: Hook, occasion: _Occasion) -> HookReply:
         request = occasion.request
         if not hook.is_users and not await self.source.holds(request.record, hook):
             return _without_opinion(hook, CHANGED)
@@ -265,7 +265,7 @@ def _shell() -> str:
 
 
 def _reply(hook: Hook, result: ProgramResult) -> HookReply:
-    stdout, stderr = _decoded(result.stdout), _decoded(result.stderr)
+    stdout, stderr = _decode_output(result.stdout), _decode_output(result.stderr)
     if result.timed_out:
         reply = _without_opinion(hook, f"it gave no answer within {hook.seconds:g} s")
     else:
@@ -289,7 +289,7 @@ def _without_opinion(hook: Hook, why: str) -> HookReply:
     return HookReply(hook.event, hook.name, hook.shown, outcome, verdict, is_users=hook.is_users, goes_on=hook.goes_on)
 
 
-def _decoded(captured: Captured) -> str:
+def _decode_output(captured: Captured) -> str:
     return (captured.head + captured.tail).decode("utf-8", "replace")
 
 

@@ -48,7 +48,7 @@ def verdict_of_program(
 ) -> tuple[HookOutcome, HookVerdict]:
     """The verdict of a program that ended; `exit_code` is None when a signal ended it."""
     if exit_code == 0:
-        verdict = _spoken(event, stdout)
+        verdict = _parse_verdict(event, stdout)
         return (HookOutcome.BLOCKED if _holds_up(verdict) else HookOutcome.SUCCESS), verdict
     if exit_code == BLOCK_CODE:
         reason = _text(stderr.strip()) or NO_REASON
@@ -93,7 +93,7 @@ def verdict_of_object(event: HookEvent, given: JsonObject) -> HookVerdict:
     )
 
 
-def _spoken(event: HookEvent, stdout: str) -> HookVerdict:
+def _parse_verdict(event: HookEvent, stdout: str) -> HookVerdict:
     """The verdict of a program that ended well."""
     text = stdout.strip()
     if text.startswith("{"):
@@ -198,7 +198,7 @@ def hook_object(request: HookRequest, transcript: str = "") -> JsonObject:
     }
     if agent is not None:
         found |= {"session_id": agent.parent_id, "agent_id": record.id, "agent_type": record.profile or "general"}
-    return found | {name: _bounded(value) for name, value in request.fields.items()}
+    return found | {name: _limit_texts(value) for name, value in request.fields.items()}
 
 
 def hook_text(given: JsonObject) -> bytes:
@@ -206,13 +206,13 @@ def hook_text(given: JsonObject) -> bytes:
     return msgspec.json.encode(given) + b"\n"
 
 
-def _bounded(value: JsonValue) -> JsonValue:
+def _limit_texts(value: JsonValue) -> JsonValue:
     if isinstance(value, str):
         return value if len(value) <= LONGEST_FIELD else value[:LONGEST_FIELD]
     if isinstance(value, list):
-        return [_bounded(one) for one in value]
+        return [_limit_texts(one) for one in value]
     if isinstance(value, dict):
-        return {name: _bounded(one) for name, one in value.items()}
+        return {name: _limit_texts(one) for name, one in value.items()}
     return value
 
 
@@ -242,7 +242,7 @@ class JoinedVerdict(Struct, frozen=True):
     title: str = ""
 
 
-def joined(replies: Sequence[HookReply]) -> JoinedVerdict:
+def join_verdicts(replies: Sequence[HookReply]) -> JoinedVerdict:
     """The strongest permission counts, in the order deny, defer, ask, allow; of inputs and outputs the last one."""
     blocking = next((one for one in replies if one.verdict.blocks), None)
     stopping = next((one for one in replies if one.verdict.stops), None)

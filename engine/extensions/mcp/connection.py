@@ -19,7 +19,7 @@ from engine.extensions.mcp.offering import Catalogue, with_tools
 from engine.extensions.mcp.server_start import (
     HelpedHeaders,
     error_line,
-    named_places,
+    find_named_places,
     project_variables,
     start_command,
     stderr_lines,
@@ -88,7 +88,7 @@ class ConnectionOwner(Protocol):
     credentials: TokenStore
     """Tokens of servers."""
 
-    def changed(self, server: ServerConnection) -> None:
+    def keep_lists(self, server: ServerConnection) -> None:
         """Take new lists of a server."""
         ...
 
@@ -273,7 +273,7 @@ class ServerConnection:
             if "prompts" not in connected.has:
                 catalogue = replace(catalogue, prompts=[])
             self.catalogue = catalogue if "tools" in connected.has else replace(catalogue, tools=[])
-            self._owner.changed(self)
+            self._owner.keep_lists(self)
 
     def _count_start(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -298,7 +298,7 @@ class ServerConnection:
             sandbox=self._sandbox,
         )
         if self.is_confined and self.kept is not None:
-            named = await asyncio.to_thread(named_places, definition)
+            named = await asyncio.to_thread(find_named_places, definition)
             command = replace(command, readable=named.folders, kept=KeptPlaces(self.kept, named.programs))
         self._service = await self.helpers.services.open(command)
         for note in self._service.notes:
@@ -388,13 +388,13 @@ class ServerConnection:
         else:
             return
         if self.state is ServerState.CONNECTED:
-            self._owner.changed(self)
+            self._owner.keep_lists(self)
 
     def note(self, line: str) -> None:
         """Add a line to its log."""
         self.log.append(clean_line(line))
 
-    def lost(self, why: str) -> None:
+    def take_loss(self, why: str) -> None:
         """Take the end of the helper; the server is started again when it is needed."""
         if self.state is not ServerState.WAITING:
             self.state, self.text = ServerState.FAILED, why

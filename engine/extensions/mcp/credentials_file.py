@@ -73,7 +73,7 @@ class CredentialsFile(Struct, eq=False):
             return {}
 
 
-def checked_content(content: bytes) -> Raw:
+def check_content(content: bytes) -> Raw:
     """Stored content that is JSON within the limit. Raises ValueError."""
     if len(content) > LONGEST:
         raise ValueError("too long")

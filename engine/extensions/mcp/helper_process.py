@@ -292,7 +292,7 @@ class EventTaker(AskedConnection, Protocol):
         """Take an event of its server."""
         ...
 
-    def lost(self, why: str) -> None:
+    def take_loss(self, why: str) -> None:
         """Take the end of the helper."""
         ...
 
@@ -341,22 +341,22 @@ class HelperProcess:
     async def _start(self) -> HelperLink:
         loop = asyncio.get_running_loop()
         if self.closed:
-            raise _failed("Phoenix ends")
+            raise _make_failure("Phoenix ends")
         if why := missing():
-            raise _failed(why)
+            raise _make_failure(why)
         last = self._link
         if last is not None:
             if loop.time() - self._began > STEADY:
                 self._ends = 0
             self._ends += 1
             if self._ends >= len(WAITS):
-                raise _failed(f"the MCP helper keeps ending: {last.last_words() or 'it says nothing'}")
+                raise _make_failure(f"the MCP helper keeps ending: {last.last_words() or 'it says nothing'}")
             await asyncio.sleep(WAITS[self._ends])
         try:
             await asyncio.to_thread(make_folder, self._spill)
             link = await open_helper(self.services, self._spill, self._event)
         except OSError as error:
-            raise _failed(error.strerror or str(error)) from error
+            raise _make_failure(error.strerror or str(error)) from error
         self._link, self._began = link, loop.time()
         task = asyncio.create_task(self._watch(link))
         self._watching.add(task)
@@ -369,9 +369,9 @@ class HelperProcess:
 
     async def _watch(self, link: HelperLink) -> None:
         await link.ended.wait()
-        self.asks.lost()
+        self.asks.withdraw_all()
         for taker in tuple(self._takers.values()):
-            taker.lost("the MCP helper ended")
+            taker.take_loss("the MCP helper ended")
         await link.close(0.5)
 
     def _event(self, event: AnyEvent) -> None:
@@ -382,7 +382,7 @@ class HelperProcess:
             case Ask():
                 self._ask(event)
             case AskClosed(ask=ask):
-                self.asks.closed(ask)
+                self.asks.withdraw(ask)
             case _:
                 pass
 
@@ -407,5 +407,5 @@ class HelperProcess:
             await self._link.close()
 
 
-def _failed(message: str) -> RequestFailed:
+def _make_failure(message: str) -> RequestFailed:
     return RequestFailed(Failure(kind="failed", message=message))

@@ -31,7 +31,7 @@ from engine.extensions.mcp.offering import (
     names_of,
     without_change,
 )
-from engine.extensions.mcp.server_start import kept_folder, start_folder
+from engine.extensions.mcp.server_start import find_data_folder, start_folder
 from engine.extensions.mcp.views import HubTexts, KeptOffers, ServerOffer, view_of
 from engine.ports.extensions import ExtensionPrompt
 from engine.ports.mcp import (
@@ -77,7 +77,7 @@ BAD_ADDRESS: Final = "MCP server '{name}' names an address that no browser shoul
 class ConversationServers(Protocol):
     """The servers of conversations."""
 
-    async def looked_at(self, record: ConversationRecord) -> Sequence[ServerConnection]:
+    async def look(self, record: ConversationRecord) -> Sequence[ServerConnection]:
         """Servers of the definitions as they are now; nothing is started."""
         ...
 
@@ -89,12 +89,12 @@ class SignIns(Struct, frozen=True):
 
     async def begin(self, record: ConversationRecord, name: str) -> SignInAddress | str:
         """Begin a sign-in, or give a sentence why there is none."""
-        server = await self._named(record, name)
+        server = await self._find_server(record, name)
         return await _begin(server) if server is not None else GONE
 
     async def paste(self, record: ConversationRecord, name: str, url: str) -> str:
         """Take the address that the browser was sent to; a sentence where it is not the right one."""
-        server = await self._named(record, name)
+        server = await self._find_server(record, name)
         if server is None:
             return GONE
         try:
@@ -105,7 +105,7 @@ class SignIns(Struct, frozen=True):
 
     async def forget(self, record: ConversationRecord, name: str) -> str:
         """Delete the tokens of a server and end its connection; a sentence where there are none to delete."""
-        server = await self._named(record, name)
+        server = await self._find_server(record, name)
         if server is None or server.definition.transport == "stdio":
             return GONE if server is None else LOCAL.format(name=clean_line(server.name))
         with suppress(ServerGone):  # unknown to the helper, where it was never connected
@@ -114,8 +114,8 @@ class SignIns(Struct, frozen=True):
         await server.end(0.5)
         return ""
 
-    async def _named(self, record: ConversationRecord, name: str) -> ServerConnection | None:
-        return next((one for one in await self.servers.looked_at(record) if one.name == name), None)
+    async def _find_server(self, record: ConversationRecord, name: str) -> ServerConnection | None:
+        return next((one for one in await self.servers.look(record) if one.name == name), None)
 
 
 async def _begin(server: ServerConnection) -> SignInAddress | str:
@@ -211,7 +211,7 @@ class _Deferred(Struct, frozen=True):
 
     def all(self) -> Sequence[ToolSpec]:
         """Every deferred tool."""
-        return [one.spec for one in self.hub.deferred_tools(self.record)]
+        return [one.spec for one in self.hub.list_deferred(self.record)]
 
     async def load(self, names: Sequence[str]) -> None:
         """Offer these from the next request on."""
@@ -257,9 +257,9 @@ class McpHub:
 
         Deferred ones are there once loaded, in the order of loading: what was sent before stays as it was.
         """
-        offered = self._offered(record)
-        deferred = {one.spec.name for one in self._deferred(record, offered)}
-        loaded = [name for name in self._loaded(record) if name in deferred]
+        offered = self._list_offers(record)
+        deferred = {one.spec.name for one in self._select_deferred(record, offered)}
+        loaded = [name for name in self._list_loaded(record) if name in deferred]
         late = deferred.difference(loaded)
         made: dict[str, Tool] = {}
         for server, tools in offered:
@@ -286,7 +286,7 @@ class McpHub:
         confined = server.definition.transport != "stdio" or server.is_confined
         caller = self.asks.caller(server.key, record.id, server)
         shared = (caller, self._images, self._folders.outputs, confined, definition_mark(server.definition))
-        told, lists = partial(self._told, server), server.catalogue or Catalogue()
+        told, lists = partial(self._mark_shown, server), server.catalogue or Catalogue()
         return {
             one.spec.name: McpTool(
                 one.spec, server.name, one.tool, *shared, change_words(server.name, lists, one.tool), told
@@ -294,22 +294,22 @@ class McpHub:
             for one in offered
         }
 
-    def _told(self, server: ServerConnection, tool: str) -> None:
+    def _mark_shown(self, server: ServerConnection, tool: str) -> None:
         """Take that a call has shown what changed in the words of a tool."""
         if server.catalogue is not None:
             server.catalogue = without_change(server.catalogue, tool)
-            self.changed(server)
+            self.keep_lists(server)
 
-    def _deferred(self, record: ConversationRecord, offered: Sequence[ServerOffer]) -> Sequence[OfferedTool]:
+    def _select_deferred(self, record: ConversationRecord, offered: Sequence[ServerOffer]) -> Sequence[OfferedTool]:
         """Tools whose definitions are sent only once they are loaded."""
         found = [one for server, tools in offered if not server.definition.always_load for one in tools.tools]
         return found if is_deferred(found, record.context_window) else ()
 
-    def deferred_tools(self, record: ConversationRecord) -> Sequence[OfferedTool]:
+    def list_deferred(self, record: ConversationRecord) -> Sequence[OfferedTool]:
         """Tools of a conversation that are deferred, loaded or not."""
-        return self._deferred(record, self._offered(record))
+        return self._select_deferred(record, self._list_offers(record))
 
-    def _loaded(self, record: ConversationRecord) -> Sequence[str]:
+    def _list_loaded(self, record: ConversationRecord) -> Sequence[str]:
         known = self._conversations.get(record.id)
         return tuple(dict.fromkeys((*record.mcp_loaded, *(known.loaded if known is not None else ()))))
 
@@ -317,16 +317,16 @@ class McpHub:
         """Send the definitions of deferred tools from the next request on, also after a restart."""
         known = self._conversations.get(record.id)
         if known is not None:
-            known.loaded = [*dict.fromkeys((*self._loaded(record), *names))]
+            known.loaded = [*dict.fromkeys((*self._list_loaded(record), *names))]
             await self._keep(record.id, tuple(known.loaded))
 
     def prompts(self, record: ConversationRecord) -> Sequence[ExtensionPrompt]:
         """The words of servers about themselves, marked as theirs."""
         servers = self._of(record)
         said = [(one.name, one.catalogue.instructions) for one in servers if one.catalogue is not None]
-        return (*instructions(said), *names_of(self.deferred_tools(record)))
+        return (*instructions(said), *names_of(self.list_deferred(record)))
 
-    def _offered(self, record: ConversationRecord) -> Sequence[ServerOffer]:
+    def _list_offers(self, record: ConversationRecord) -> Sequence[ServerOffer]:
         known = self._conversations.get(record.id)
         return known.offers.of(known.servers) if known is not None else ()
 
@@ -338,7 +338,7 @@ class McpHub:
         """Servers of a conversation as they were at the last look."""
         return tuple(self._of(record))
 
-    async def looked_at(self, record: ConversationRecord) -> Sequence[ServerConnection]:
+    async def look(self, record: ConversationRecord) -> Sequence[ServerConnection]:
         """Servers of the definitions as they are now; nothing is started."""
         return tuple((await self._look(record)).servers)
 
@@ -398,7 +398,7 @@ class McpHub:
         number = f"{key}-{next(self._numbers)}"  # a server that ends beside its successor takes none of its events
         made = ServerConnection(number, definition, root, sandbox, self._helpers, self._settings.limits, self)
         made.folder = record.cwd
-        made.kept = kept_folder(self._folders.kept, definition, root)
+        made.kept = find_data_folder(self._folders.kept, definition, root)
         made.start_in = made.headers.start_in = neutral
         made.sandbox_reason = reason
         self._servers[key] = made
@@ -421,18 +421,18 @@ class McpHub:
         same = (one for one in defined if one.name == server.name and one.is_enabled and not one.trouble)
         return any(one.identity == server.definition.identity for one in same)
 
-    def changed(self, server: ServerConnection) -> None:
+    def keep_lists(self, server: ServerConnection) -> None:
         """Keep the lists of a server for later starts."""
         if server.catalogue is not None:
             self._later(asyncio.to_thread(self._cache.put, server.definition.digest, server.catalogue))
 
     # When servers end.
 
-    def closed(self, conversation_id: str) -> None:
+    def close_conversation(self, conversation_id: str) -> None:
         """Take the end of a conversation: its servers end a minute later where no other has them."""
         self._given.forget(conversation_id)
         known = self._conversations.pop(conversation_id, None)
-        self.texts.closed(conversation_id)
+        self.texts.forget_conversation(conversation_id)
         for server in known.servers if known is not None else ():
             self._leave(server, conversation_id)
 
@@ -482,9 +482,9 @@ class McpHub:
     async def views(self, record: ConversationRecord) -> Sequence[ServerView]:
         """Servers of a conversation, those that are off or wrong too."""
         conversation = await self._look(record)
-        offered = {server.name: (server, tools) for server, tools in self._offered(record)}
+        offered = {server.name: (server, tools) for server, tools in self._list_offers(record)}
         live = {server.name: server for server in conversation.servers}
-        deferred = {one.spec.name for one in self.deferred_tools(record)} - set(self._loaded(record))
+        deferred = {one.spec.name for one in self.list_deferred(record)} - set(self._list_loaded(record))
         return tuple(
             view_of(
                 one,
@@ -503,7 +503,7 @@ class McpHub:
     async def details(self, record: ConversationRecord, name: str) -> ServerView | None:
         """One server with its log."""
         view = next((one for one in await self.views(record) if one.name == name), None)
-        server = self._named(record, name)
+        server = self._find_server(record, name)
         if view is None or server is None:
             return view
         return replace(view, log=tuple(await server.log_lines()))
@@ -511,19 +511,19 @@ class McpHub:
     async def reconnect(self, record: ConversationRecord, name: str) -> None:
         """End a server and connect again."""
         await self._look(record)
-        if (server := self._named(record, name)) is not None:
+        if (server := self._find_server(record, name)) is not None:
             server.forgive()
             await server.end(0.5)
             await asyncio.shield(server.start())
 
     async def end(self, record: ConversationRecord, name: str) -> None:
         """End a server now."""
-        if (server := self._named(record, name)) is not None:
+        if (server := self._find_server(record, name)) is not None:
             await server.end()
 
     async def forget_kept(self, record: ConversationRecord, name: str) -> bool:
         """End a server and remove what it has written below the home folder; False where there is nothing."""
-        server = self._named(record, name)
+        server = self._find_server(record, name)
         if server is None or server.kept is None or not await asyncio.to_thread(server.kept.is_dir):
             return False
         for one in [one for one in self._servers.values() if one.kept == server.kept]:
@@ -531,5 +531,5 @@ class McpHub:
         await asyncio.to_thread(remove, server.kept)
         return True
 
-    def _named(self, record: ConversationRecord, name: str) -> ServerConnection | None:
+    def _find_server(self, record: ConversationRecord, name: str) -> ServerConnection | None:
         return next((server for server in self._of(record) if server.name == name), None)

@@ -130,7 +130,7 @@ class Offered(Struct, frozen=True):
     left_out: tuple[str, ...] = ()
 
 
-def offered_tools(definition: ServerDefinition, catalogue: Catalogue, taken: set[str]) -> Offered:
+def choose_tools(definition: ServerDefinition, catalogue: Catalogue, taken: set[str]) -> Offered:
     """Tools of a server; names in `taken` belong to others, and the new ones are added to it."""
     found: list[OfferedTool] = []
     left_out: list[str] = []

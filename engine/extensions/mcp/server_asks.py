@@ -145,12 +145,12 @@ class ServerAsks:
         self._open[asked.ask] = _Open(asked.server, conversation, task)
         task.add_done_callback(lambda _: self._open.pop(asked.ask, None))
 
-    def closed(self, ask: int) -> None:
+    def withdraw(self, ask: int) -> None:
         """Withdraw a question that the server no longer has."""
         if (one := self._open.get(ask)) is not None:
             one.task.cancel()
 
-    def lost(self) -> None:
+    def withdraw_all(self) -> None:
         """Withdraw all questions: the helper ended."""
         self._withdraw(lambda _: True)
 
@@ -162,7 +162,7 @@ class ServerAsks:
 
     async def _ask(self, asked: Ask, conversation: str, server: AskedConnection, answer: Callable[[Raw], None]) -> None:
         try:
-            given = await self._answered(asked.kind, _params(asked.params), conversation, server.name)
+            given = await self._answer(asked.kind, _params(asked.params), conversation, server.name)
         except BadForm as error:
             server.note(f"warning: a question to the user was declined: it {error}")
             answer(DECLINE)
@@ -175,7 +175,7 @@ class ServerAsks:
         else:
             answer(given)
 
-    async def _answered(self, kind: str, params: JsonObject, conversation: str, server: str) -> Raw:
+    async def _answer(self, kind: str, params: JsonObject, conversation: str, server: str) -> Raw:
         if self.host is not None:
             return raw(await self.host.ask(conversation, server, kind, params))
         if self.asker is None:

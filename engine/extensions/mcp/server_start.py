@@ -122,14 +122,14 @@ class HelpedHeaders(Struct, eq=False):
         self.found = definition.headers
         if definition.headers_helper:
             self.ran_at = time.monotonic()
-            self.found = {**definition.headers, **await self._printed(services, definition)}
+            self.found = {**definition.headers, **await self._run_helper(services, definition)}
 
     @property
     def may_have_expired(self) -> bool:
         """True where a helper ran a while ago: a refusal of the server is reason to run it again."""
         return bool(self.ran_at) and time.monotonic() - self.ran_at > AGAIN
 
-    async def _printed(self, services: ServiceRunner, definition: ServerDefinition) -> Mapping[str, str]:
+    async def _run_helper(self, services: ServiceRunner, definition: ServerDefinition) -> Mapping[str, str]:
         """Headers that the helper prints; a project's gets no variables of the definition, which may be secrets."""
         is_projects = definition.origin is ServerOrigin.PROJECT
         environment: Mapping[str, str] = dict[str, str]() if is_projects else definition.environment
@@ -183,7 +183,7 @@ class NamedPlaces(Struct, frozen=True):
     """Folders, and files directly in the home folder: it sees them and changes none, not even for itself."""
 
 
-def kept_folder(base: Path, definition: ServerDefinition, root: Path) -> Path:
+def find_data_folder(base: Path, definition: ServerDefinition, root: Path) -> Path:
     """Folder of what a server keeps; one of a project keeps it for that project alone."""
     place = str(root) if definition.origin is ServerOrigin.PROJECT else ""
     parts = "\0".join((definition.name, definition.origin.value, place))
@@ -191,7 +191,7 @@ def kept_folder(base: Path, definition: ServerDefinition, root: Path) -> Path:
     return base / f"{name}-{hashlib.sha256(parts.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
-def named_places(definition: ServerDefinition) -> NamedPlaces:
+def find_named_places(definition: ServerDefinition) -> NamedPlaces:
     """Places that a definition of the user names in its command, its variables and `cwd`; none of a project's, whose
     word shows nothing beside the project. Touches the disk.
     """
@@ -199,7 +199,7 @@ def named_places(definition: ServerDefinition) -> NamedPlaces:
         return NamedPlaces()
     programs: dict[Path, None] = {}
     folders: dict[Path, None] = {}
-    for path in list(_named(definition))[:MOST]:
+    for path in list(_list_named_paths(definition))[:MOST]:
         for place in dict.fromkeys((path, path.resolve())):
             if place.is_dir():
                 if not _is_shared(place):
@@ -211,7 +211,7 @@ def named_places(definition: ServerDefinition) -> NamedPlaces:
     return NamedPlaces(tuple(programs), tuple(folders))
 
 
-def _named(definition: ServerDefinition) -> Iterator[Path]:
+def _list_named_paths(definition: ServerDefinition) -> Iterator[Path]:
     command = definition.command[:1]
     if command and "/" not in command[0] and (found := shutil.which(command[0])) is not None:
         yield Path(found)

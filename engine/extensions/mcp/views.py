@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.extensions.mcp.connection import ServerConnection
-from engine.extensions.mcp.offering import CHARACTERS_A_TOKEN, Catalogue, Offered, offered_tools, tool_name
+from engine.extensions.mcp.offering import CHARACTERS_A_TOKEN, Catalogue, Offered, choose_tools, tool_name
 from engine.ports.mcp import (
     PromptField,
     ServerDefinition,
@@ -55,7 +55,7 @@ class Connections(Protocol):
         """Servers of the last look."""
         ...
 
-    async def looked_at(self, record: ConversationRecord) -> Sequence[ServerConnection]:
+    async def look(self, record: ConversationRecord) -> Sequence[ServerConnection]:
         """Servers of the definitions as they are now; nothing is started."""
         ...
 
@@ -88,13 +88,13 @@ class HubTexts(Struct, eq=False):
             self._kept[record.id] = kept = _Kept(now, _prompts(now))
         return kept.prompts
 
-    def closed(self, conversation_id: str) -> None:
+    def forget_conversation(self, conversation_id: str) -> None:
         """Drop what is kept for a conversation."""
         self._kept.pop(conversation_id, None)
 
     async def look(self, record: ConversationRecord) -> None:
         """Look at the definitions, and begin to connect to servers that were never connected."""
-        for server in await self.servers.looked_at(record):
+        for server in await self.servers.look(record):
             if server.state is ServerState.WAITING and server.catalogue is None:
                 server.start()
 
@@ -104,15 +104,15 @@ class HubTexts(Struct, eq=False):
         Raises:
             ServerTextError: its server cannot be reached.
         """
-        servers = await self.servers.looked_at(record)
-        if (found := self._known(record, command)) is not None:
+        servers = await self.servers.look(record)
+        if (found := self._find_prompt(record, command)) is not None:
             return found
         for server in servers:
             if command.startswith(tool_name(server.name, "")) and server.state is not ServerState.CONNECTED:
-                await _told(server.ready())
-        return self._known(record, command)
+                await _await_answer(server.ready())
+        return self._find_prompt(record, command)
 
-    def _known(self, record: ConversationRecord, command: str) -> ServerPrompt | None:
+    def _find_prompt(self, record: ConversationRecord, command: str) -> ServerPrompt | None:
         return next((one for one in self.prompts(record) if one.command == command), None)
 
     async def render(self, record: ConversationRecord, prompt: ServerPrompt, values: Mapping[str, str]) -> ToolOutput:
@@ -124,7 +124,7 @@ class HubTexts(Struct, eq=False):
         server = await self._server(record, prompt.server)
         limit = server.limits.text_bytes
         request = GetPrompt(id=0, server=server.key, prompt=prompt.prompt, args=dict(values), text_limit=limit)
-        given = await _told(server.ask(request, PromptText))
+        given = await _await_answer(server.ask(request, PromptText))
         return await self._output(record, _content(given), prompt.command)
 
     async def values(
@@ -159,7 +159,7 @@ class HubTexts(Struct, eq=False):
         found = await self._server(record, server)
         try:
             async with asyncio.timeout(LISTING):
-                items = await _told(found.resources())
+                items = await _await_answer(found.resources())
         except TimeoutError:
             raise ServerTextError(f"MCP server '{clean_line(server)}' has not listed its resources yet.") from None
         return [_resource(item) for item in items]
@@ -171,10 +171,10 @@ class HubTexts(Struct, eq=False):
             ServerTextError: the server does not give it.
         """
         found = await self._server(record, server)
-        return await self._output(record, await _told(found.read(uri)), uri)
+        return await self._output(record, await _await_answer(found.read(uri)), uri)
 
     async def _server(self, record: ConversationRecord, name: str) -> ServerConnection:
-        for server in await self.servers.looked_at(record):
+        for server in await self.servers.look(record):
             if server.name == name:
                 return server
         raise ServerTextError(f"There is no MCP server '{clean_line(name)}' here; /mcp lists all.")
@@ -185,7 +185,7 @@ class HubTexts(Struct, eq=False):
         return await output_of(content, name, context, self.images, self.outputs)
 
 
-async def _told(asked: Awaitable[T]) -> T:
+async def _await_answer(asked: Awaitable[T]) -> T:
     try:
         return await asked
     except ServerGone as error:
@@ -226,10 +226,10 @@ def _line(text: str) -> str:
 def _content(given: PromptText) -> Content:
     """The messages of a prompt as one text; who says what is named where the assistant says anything."""
     several = any(message.role == "assistant" for message in given.messages)
-    return Content(parts=[_named(message) if several else message.part for message in given.messages])
+    return Content(parts=[_describe_part(message) if several else message.part for message in given.messages])
 
 
-def _named(message: PromptMessage) -> Part:
+def _describe_part(message: PromptMessage) -> Part:
     part = message.part
     if not isinstance(part, TextPart):
         return part
@@ -309,5 +309,5 @@ class KeptOffers(Struct, eq=False):
         if versions != self._versions:
             taken: set[str] = set()
             self._versions = versions
-            self._offers = [(one, offered_tools(one.definition, catalogue, taken)) for one, catalogue in listed]
+            self._offers = [(one, choose_tools(one.definition, catalogue, taken)) for one, catalogue in listed]
         return self._offers

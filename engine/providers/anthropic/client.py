@@ -18,11 +18,11 @@ from engine.ports import LimitsTold, ModelInfo, ModelReply, ModelRequest, Provid
 from engine.providers import catalogue
 from engine.providers.anthropic.anthropic_settings import DEFAULT_BASE_URL, AnthropicSettings
 from engine.providers.anthropic.from_wire import AnthropicReplyBuilder
-from engine.providers.anthropic.server_search import refuses_search, unforced
+from engine.providers.anthropic.server_search import refuses_search, without_force
 from engine.providers.anthropic.to_wire import count_body, efforts_of, encode_request, settle
 from engine.providers.catalogue import bare_name, is_closed
 from engine.providers.events import WireModel, drain, post_events, read_models
-from engine.providers.failures import broken, missing_key
+from engine.providers.failures import build_broken, missing_key
 from engine.providers.http import Head, HttpService, set_limits
 from engine.providers.refusals import RefusedEfforts, RefusedTools, without_effort
 from engine.providers.wire import Written, WrittenMessages, tool_ids
@@ -141,16 +141,16 @@ class AnthropicProvider:
         """
         if self._settings.lacks_credentials:
             raise missing_key(self._service)
-        request = self._efforts.allowed(request, efforts_of(request.model))
+        request = self._efforts.choose_effort(request, efforts_of(request.model))
         while True:
             started = False
             try:
-                async with aclosing(self._ask(self._tools.allowed(request))) as items:
+                async with aclosing(self._ask(self._tools.leave_out_refused(request))) as items:
                     async for item in items:
                         started = started or not isinstance(item, LimitsTold)
                         yield item
             except ProviderError as error:
-                changed = None if started else self._changed(request, error)
+                changed = None if started else self._leave_out_refused(request, error)
                 if changed is None:
                     raise
                 request, notice = changed
@@ -159,13 +159,13 @@ class AnthropicProvider:
             else:
                 return
 
-    def _changed(
+    def _leave_out_refused(
         self, request: ModelRequest, error: ProviderError
     ) -> tuple[ModelRequest, ProviderNotice | None] | None:
         """The request without what was refused, and a sentence for the user; None where nothing can be left out."""
         if _is_about_thinking(error) and self._foreign.refuse(_signatures(request)):
             return request, None
-        if (again := unforced(request, error)) is not None:
+        if (again := without_force(request, error)) is not None:
             return again, None
         if refuses_search(request, error):
             self._no_search.add(request.model)
@@ -204,11 +204,11 @@ class AnthropicProvider:
         """See `engine.ports.TokenCounter`."""
         if self._settings.lacks_credentials:
             return None
-        request = self._efforts.allowed(request, efforts_of(request.model))
+        request = self._efforts.choose_effort(request, efforts_of(request.model))
         budget = self._settings.thinking_budget
         self._foreign.recall(_signatures(request))
         foreign = frozenset(self._foreign.signatures)
-        request = self._tools.allowed(request)
+        request = self._tools.leave_out_refused(request)
         body = await asyncio.to_thread(count_body, request, budget, foreign=foreign)
         try:
             return await self._transport.count(body) or None
@@ -227,7 +227,7 @@ class AnthropicProvider:
         self._foreign.recall(_signatures(request))
         foreign = frozenset(self._foreign.signatures)
         settled = settle(request, self._written, foreign)
-        body = await self._encoded(request, foreign, settled)
+        body = await self._encode_request(request, foreign, settled)
         builder, head = AnthropicReplyBuilder(self._service, request.model, settled.tool_ids(request)), Head()
         async with aclosing(self._transport.events(body, head)) as batches:
             async for batch in batches:
@@ -241,11 +241,11 @@ class AnthropicProvider:
                 if builder.done:
                     await drain(batches)
                     await catalogue.load(request.model)
-                    yield await self._sorted_out(request, builder.reply())
+                    yield await self._sort_out_reply(request, builder.reply())
                     return
-        raise broken(self._service)
+        raise build_broken(self._service)
 
-    async def _sorted_out(self, request: ModelRequest, reply: ModelReply) -> ModelReply:
+    async def _sort_out_reply(self, request: ModelRequest, reply: ModelReply) -> ModelReply:
         """The reply as it was meant, where the server is not Claude's own and has read no call of this model yet.
 
         In a thread: a megabyte of short lines takes seconds to be read.
@@ -256,11 +256,11 @@ class AnthropicProvider:
         is_own = settings.backend != "direct" or settings.base_url == DEFAULT_BASE_URL
         if is_own or is_closed(request.model) or request.model in self._callers:
             return reply
-        from engine.providers.anthropic.left_in_text import sorted_out  # noqa: PLC0415 - 10 ms that no start needs
+        from engine.providers.anthropic.left_in_text import sort_out_text  # noqa: PLC0415 - 10 ms that no start needs
 
-        return await asyncio.to_thread(sorted_out, reply, request.tools, tool_ids(request.messages))
+        return await asyncio.to_thread(sort_out_text, reply, request.tools, tool_ids(request.messages))
 
-    async def _encoded(self, request: ModelRequest, foreign: frozenset[str], settled: WrittenMessages) -> bytes:
+    async def _encode_request(self, request: ModelRequest, foreign: frozenset[str], settled: WrittenMessages) -> bytes:
         """The body; images are megabytes to encode, so then a thread does it."""
         if not request.max_tokens:
             request = structs.replace(request, max_tokens=self._settings.max_tokens)

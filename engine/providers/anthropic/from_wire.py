@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from engine.machine.messages import Block, StopReason, TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta, UsageTold
 from engine.providers.anthropic.server_search import SearchResults
-from engine.providers.failures import ServerRefusal, Service, refused, unreadable
+from engine.providers.failures import ServerRefusal, Service, build_refused, unreadable
 from engine.providers.http import ErrorBody, ErrorDetail, error_in
 from engine.providers.http_transport import MOST_NAME, ByteTally, tokens
-from engine.providers.wire import decoded, parse_object, unique_tool_id
+from engine.providers.wire import decode_event, parse_object, unique_tool_id
 
 
 class ServerToolUse(msgspec.Struct, gc=False):
@@ -127,7 +127,7 @@ class AnthropicReplyBuilder:
         Raises:
             ProviderError: the event is an error, or unreadable.
         """
-        event = decoded(_DECODER, payload, self._service)
+        event = decode_event(_DECODER, payload, self._service)
         match event.type:
             case "content_block_delta" if event.delta is not None:
                 return self._delta(event.index, event.delta)
@@ -141,9 +141,9 @@ class AnthropicReplyBuilder:
             case "message_stop":
                 self.done = True
             case _ if event.error is not None:
-                raise refused(self._service, error_in(ErrorBody(error=event.error), 200))
+                raise build_refused(self._service, error_in(ErrorBody(error=event.error), 200))
             case "error":
-                raise refused(self._service, ServerRefusal(200))
+                raise build_refused(self._service, ServerRefusal(200))
             case _:
                 pass
         return None
@@ -153,13 +153,13 @@ class AnthropicReplyBuilder:
         stop = _STOPS.get(self._stop, StopReason.END_TURN)
         opened = list(self._blocks.values())
         cut = stop is StopReason.MAX_TOKENS and bool(opened) and _is_cut_call(opened[-1])
-        blocks = [block for part in (opened[:-1] if cut else opened) if (block := self._finished(part)) is not None]
+        blocks = [block for part in (opened[:-1] if cut else opened) if (block := self._finish_block(part)) is not None]
         if any(isinstance(block, ToolUseBlock) for block in blocks) and stop is StopReason.END_TURN:
             stop = StopReason.TOOL_USE
         return ModelReply(
             blocks=tuple(blocks),
             stop=stop,
-            usage=self._told(),
+            usage=self._read_usage(),
             model=self._message.model[:MOST_NAME] or self._model,
             truncated_call=cut,
             usage_estimated=self._usage.input_tokens is None,
@@ -176,7 +176,7 @@ class AnthropicReplyBuilder:
             self._count(event.message.usage)
         self._stop = (event.delta.stop_reason if event.delta else None) or self._stop
         self._count(event.usage)
-        return UsageTold(self._told())
+        return UsageTold(self._read_usage())
 
     def _take_whole(self, event: WireEvent) -> StreamItem:
         """A reply in one piece, from a server that does not stream."""
@@ -187,7 +187,7 @@ class AnthropicReplyBuilder:
             self._start(index, block)
             self._blocks[index].closed = True
         text = "".join(block.text for block in event.content or () if block.type == "text")
-        return TextDelta(text) if text else UsageTold(self._told())
+        return TextDelta(text) if text else UsageTold(self._read_usage())
 
     def _count(self, usage: MessageUsage | None) -> None:
         """Let later counts replace earlier ones; a missing field keeps its value."""
@@ -202,7 +202,7 @@ class AnthropicReplyBuilder:
             usage.server_tool_use or known.server_tool_use,
         )
 
-    def _told(self) -> Usage:
+    def _read_usage(self) -> Usage:
         server = self._usage.server_tool_use
         return Usage(
             input_tokens=tokens(self._usage.input_tokens),
@@ -255,7 +255,7 @@ class AnthropicReplyBuilder:
         if problem:
             raise unreadable(self._service, problem, retryable=False)
 
-    def _finished(self, block: _OpenBlock) -> Block | None:
+    def _finish_block(self, block: _OpenBlock) -> Block | None:
         start, text = block.start, "".join(block.parts)
         match start.type:
             case "text":

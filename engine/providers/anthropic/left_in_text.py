@@ -13,7 +13,7 @@ from engine.providers.wire import unique_tool_id
 from tools.contract import ToolSpec
 
 
-def sorted_out(reply: ModelReply, tools: Sequence[ToolSpec], used_ids: set[str]) -> ModelReply:
+def sort_out_text(reply: ModelReply, tools: Sequence[ToolSpec], used_ids: set[str]) -> ModelReply:
     """The reply with the calls in its last text as calls, and the reasoning ahead of it as reasoning."""
     last = reply.blocks[-1] if reply.blocks else None
     if not tools or reply.stop is not StopReason.END_TURN or not isinstance(last, TextBlock):

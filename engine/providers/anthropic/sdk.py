@@ -16,9 +16,9 @@ from engine.providers.anthropic.anthropic_settings import AnthropicSettings
 from engine.providers.events import WireModel, payloads_of
 from engine.providers.failures import (
     ServerRefusal,
-    broken,
-    redirected,
-    refused,
+    build_broken,
+    build_redirected,
+    build_refused,
     retry_after_seconds,
     silent,
     unsendable,
@@ -52,7 +52,7 @@ class SdkTransport:
 
     async def events(self, body: bytes, head: Head) -> AsyncGenerator[list[bytes], None]:
         """See `Transport.events`. The body is read as over HTTP; Bedrock's alone, which is no text, by the SDK."""
-        client = await self._made()
+        client = await self._get_client()
         import anthropic  # noqa: PLC0415 - after the client, whose thread has loaded it
         import httpx2  # noqa: PLC0415 - after the client, whose thread has loaded it
 
@@ -73,16 +73,16 @@ class SdkTransport:
                     yield batch
                     await asyncio.sleep(0)
         except anthropic.APIStatusError as error:
-            raise self._refused(error) from None
+            raise self._build_refused(error) from None
         except anthropic.APIConnectionError as error:
-            raise self._http.failure(_carried(error.__cause__ or error), started) from None
+            raise self._http.failure(_convert_failure(error.__cause__ or error), started) from None
         except TimeoutError:
             raise silent(self._service, self._settings.idle_timeout) from None
         except (httpx2.HTTPError, OSError) as error:
-            raise self._http.failure(_carried(error), started) from None
+            raise self._http.failure(_convert_failure(error), started) from None
         except _sdk_errors() as error:
             # Half an event at the end of a cut stream is a ValueError of the JSON or UTF-8 decoder.
-            raise (broken(self._service) if started else self._misconfigured(error)) from None
+            raise (build_broken(self._service) if started else self._build_misconfigured(error)) from None
 
     async def _payloads(self, stream: anthropic.AsyncStream[object]) -> AsyncGenerator[list[bytes], None]:
         if self._settings.backend == "bedrock":
@@ -101,7 +101,7 @@ class SdkTransport:
 
     async def models(self) -> list[WireModel]:
         """See `Transport.models`; Bedrock and Vertex have no such list."""
-        client = await self._made()
+        client = await self._get_client()
         import anthropic  # noqa: PLC0415 - after the client, whose thread has loaded it
 
         if not isinstance(client, anthropic.AsyncAnthropic):
@@ -110,14 +110,14 @@ class SdkTransport:
             listed = [model async for model in client.models.list(limit=100)]
             return [WireModel(model.id, max_input_tokens=model.max_input_tokens) for model in listed]
         except anthropic.APIStatusError as error:
-            raise self._refused(error) from None
+            raise self._build_refused(error) from None
         except anthropic.APIConnectionError as error:
-            raise self._http.failure(_carried(error.__cause__ or error), started=False) from None
+            raise self._http.failure(_convert_failure(error.__cause__ or error), started=False) from None
 
     async def warm(self) -> None:
         """Import the SDK and make the client; a failure is reported with the first request."""
         with contextlib.suppress(ProviderError):
-            await self._made()
+            await self._get_client()
 
     async def close(self) -> None:
         """Close every connection."""
@@ -125,45 +125,45 @@ class SdkTransport:
             await self._client.close()
             self._client = None
 
-    async def _made(self) -> Client:
+    async def _get_client(self) -> Client:
         async with self._making:
             if self._client is None:
                 made = await asyncio.to_thread(make_client, self._settings)
                 if isinstance(made, Exception):
-                    raise self._misconfigured(made)
+                    raise self._build_misconfigured(made)
                 self._client = made
             return self._client
 
-    def _misconfigured(self, error: Exception) -> ProviderError:
+    def _build_misconfigured(self, error: Exception) -> ProviderError:
         """Error for a part that the SDK misses, in its own words: a region, a profile, an extra package."""
         if isinstance(error, UnicodeEncodeError):  # a key from a variable whose bytes are no text
             return unsendable(self._service)
         said = self._service.clean(str(error))
         return ProviderError(f"The Anthropic SDK cannot be used: {said}", kind="auth", retryable=False)
 
-    def _refused(self, error: anthropic.APIStatusError) -> ProviderError:
+    def _build_refused(self, error: anthropic.APIStatusError) -> ProviderError:
         response = error.response
         if response.is_redirect:
-            return redirected(self._service, response.headers.get("location", ""))
-        refusal = self._sorted(error)
+            return build_redirected(self._service, response.headers.get("location", ""))
+        refusal = self._classify_status(error)
         refusal.limits = limits_in(response.headers)
         return refusal
 
-    def _sorted(self, error: anthropic.APIStatusError) -> ProviderError:
+    def _classify_status(self, error: anthropic.APIStatusError) -> ProviderError:
         response = error.response
         retry_after = retry_after_seconds(response.headers.get("retry-after", ""))
         try:
             body = msgspec.convert(error.body, ErrorBody)
         except msgspec.ValidationError:
-            return refused(self._service, ServerRefusal(response.status_code, "", error.message, retry_after))
-        return refused(self._service, error_in(body, response.status_code, retry_after))
+            return build_refused(self._service, ServerRefusal(response.status_code, "", error.message, retry_after))
+        return build_refused(self._service, error_in(body, response.status_code, retry_after))
 
 
-def _carried(error: BaseException) -> TransportError:
+def _convert_failure(error: BaseException) -> TransportError:
     """Convert a failure of the HTTP library underneath; an unclassified one is reported as a plain failure."""
-    from engine.providers.httpx_transport import carried  # noqa: PLC0415 - httpx2, which the SDK has loaded
+    from engine.providers.httpx_transport import convert_failure  # noqa: PLC0415 - httpx2, which the SDK has loaded
 
-    return carried(error) if isinstance(error, Exception) else TransportError(str(error))
+    return convert_failure(error) if isinstance(error, Exception) else TransportError(str(error))
 
 
 def _sdk_errors() -> tuple[type[Exception], ...]:

@@ -77,7 +77,7 @@ def search_fields(search: ServerSearch) -> JsonObject:
     return fields
 
 
-def unforced(request: ModelRequest, error: ProviderError) -> ModelRequest | None:
+def without_force(request: ModelRequest, error: ProviderError) -> ModelRequest | None:
     """The request without force, for a model that reasons in any case and then takes no forced tool; else None."""
     search = request.search
     if search is None or not search.forced or error.kind != "invalid_request":

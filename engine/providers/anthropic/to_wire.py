@@ -10,7 +10,7 @@ import msgspec
 from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage, ModelRequest
 from engine.providers.anthropic.server_search import search_fields
-from engine.providers.catalogue import Thinking, known_model
+from engine.providers.catalogue import Thinking, find_known_model
 from engine.providers.wire import (
     CONTINUE,
     IMAGE_OMITTED,
@@ -68,7 +68,7 @@ def effort_fields(model: str, effort: Effort, budget: int, max_tokens: int) -> J
 
 
 def _thinking_of(model: str) -> Thinking:
-    known = known_model(model)
+    known = find_known_model(model)
     return known.thinking if known is not None else Thinking.NONE
 
 
@@ -118,7 +118,7 @@ def encode_request(
 def settle(request: ModelRequest, written: Written, foreign: Set[str]) -> WrittenMessages:
     """The messages before those whose form changes with the next request, kept for it."""
     writer = _Messages(request, 0, foreign, None)
-    return written.settled(writer.settled(), frozenset(foreign), writer.all_of, writer.depends)
+    return written.write_settled(writer.select_settled(), frozenset(foreign), writer.all_of, writer.depends)
 
 
 def count_body(request: ModelRequest, thinking_budget: int = 0, *, foreign: Set[str] = frozenset()) -> bytes:
@@ -136,7 +136,7 @@ def request_body(
     settled: WrittenMessages | None = None,
 ) -> JsonObject:
     """The body as a value; the `omitted` oldest images are replaced by a remark."""
-    model = known_model(request.model)
+    model = find_known_model(request.model)
     max_tokens = request.max_tokens or (model.max_output if model else 0) or DEFAULT_MAX_TOKENS
     body: JsonObject = {
         "model": request.model,
@@ -175,7 +175,7 @@ class _Messages:
         The parts of the prompt that change between calls are behind the last marker, so that a changed one leaves the
         cached messages valid.
         """
-        settled = [] if self._settled is None else self._settled.filled(self.all_of)
+        settled = [] if self._settled is None else self._settled.fill(self.all_of)
         recent = 0 if self._settled is None else len(self._settled.messages)
         messages = [self._message(message) for message in self._request.messages[recent:]]
         if not messages or messages[-1]["role"] == "assistant":
@@ -189,7 +189,7 @@ class _Messages:
             content += [_text(part) for part in self._request.system[1:] if part.strip()]
         return [*settled, *messages]
 
-    def settled(self) -> tuple[ModelMessage, ...]:
+    def select_settled(self) -> tuple[ModelMessage, ...]:
         """The messages before the first that is written differently next time, since the cache markers move on."""
         messages, users = self._request.messages, 0
         for place in range(len(messages) - 1, -1, -1):

@@ -16,8 +16,8 @@ from engine.providers.guide.plan import (
     FileCount,
     file_count,
     goes_on,
-    listed_files,
     matches,
+    parse_file_list,
     plain_lines,
     test_command,
     test_totals,
@@ -59,7 +59,7 @@ def language_of(path: str) -> str:
     return _LANGUAGES.get(path[dot:].casefold(), "") if dot >= 0 else ""
 
 
-def fenced(lines: Sequence[str], language: str = "") -> str:
+def fence_code(lines: Sequence[str], language: str = "") -> str:
     """A code block no content can close early."""
     shown = [line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + "…" for line in lines]
     body = "\n".join(shown)
@@ -98,7 +98,7 @@ class _ReadArguments(msgspec.Struct):
 
 def listing(answer: str, folder: str, glob: str) -> str:
     """The files of an answer of list_files, at most `SHOWN_FILES` of them."""
-    files, count = listed_files(answer), file_count(answer)
+    files, count = parse_file_list(answer), file_count(answer)
     what = f" that match {code(glob)}" if glob else f" in {code(folder)}" if folder else " here"
     if not files:
         return f"No files{what}."
@@ -112,7 +112,7 @@ def listing(answer: str, folder: str, glob: str) -> str:
 def describe_project(dialogue: Dialogue) -> str:
     """A summary whose every line comes from a tool result of this turn."""
     answer = dialogue.rounds[0][0].text
-    files = listed_files(answer)
+    files = parse_file_list(answer)
     read = {_path(call): plain_lines(call.text) for call in dialogue.answered[1:] if not call.is_error}
     title, purpose = _identity(read)
     lines = [f"**{title}**" + (f": {purpose}" if purpose else "")] if title else [purpose] if purpose else []
@@ -254,20 +254,20 @@ def _from_tools(request: GuideRequest, dialogue: Dialogue) -> str:
                 return _failure(answered[0])
             return describe_project(dialogue) if isinstance(request, Describe) else _tests(dialogue)
         case ListRequest() | ReadFiles() | SearchRequest():
-            return _seen(request, answered)
+            return _describe_seen(request, answered)
         case CountLines(path):
             return _line_count(path, answered[0])
         case RunCommand() | GitChanges():
             return "\n\n".join(_failure(call) if call.is_error else _output(call) for call in answered)
         case Replace() | WriteRequest() | ThinkRequest():
-            return _failure(answered[-1]) if answered[-1].is_error else _done(request)
+            return _failure(answered[-1]) if answered[-1].is_error else _describe_done(request)
         case SmallTalk() | Help() | CountTo() | Summarize():
             return ""
         case _:
             assert_never(request)
 
 
-def _seen(request: ListRequest | ReadFiles | SearchRequest, answered: tuple[Answered, ...]) -> str:
+def _describe_seen(request: ListRequest | ReadFiles | SearchRequest, answered: tuple[Answered, ...]) -> str:
     match request:
         case ListRequest() | SearchRequest() if answered[0].is_error:
             return _failure(answered[0])
@@ -276,12 +276,12 @@ def _seen(request: ListRequest | ReadFiles | SearchRequest, answered: tuple[Answ
         case ReadFiles(paths):
             return "\n\n".join(_file(path, call) for path, call in zip(paths, answered, strict=False))
         case SearchRequest(text, glob):
-            return _found(text, glob, answered[0].text)
+            return _describe_matches(text, glob, answered[0].text)
         case _:
             assert_never(request)
 
 
-def _done(request: Replace | WriteRequest | ThinkRequest) -> str:
+def _describe_done(request: Replace | WriteRequest | ThinkRequest) -> str:
     match request:
         case Replace(path, old, new):
             return f"Replaced {code(old)} with {code(new) if new else 'nothing'} in {code(path)}."
@@ -304,12 +304,12 @@ def _failure(call: Answered) -> str:
     lines = call.text.strip().splitlines() or ["no reason given"]
     if len(lines) == 1:
         return f"{code(call.name)} did not work: {lines[0].strip()}"
-    return f"{code(call.name)} did not work:\n\n{fenced(_tail(lines))}"
+    return f"{code(call.name)} did not work:\n\n{fence_code(_tail(lines))}"
 
 
 def _output(call: Answered) -> str:
     lines = call.text.rstrip().splitlines()
-    return fenced(_tail(lines)) if lines else "It ran and printed nothing."
+    return fence_code(_tail(lines)) if lines else "It ran and printed nothing."
 
 
 def _tail(lines: list[str]) -> list[str]:
@@ -327,16 +327,16 @@ def _file(path: str, call: Answered) -> str:
         return f"{code(path)} is empty."
     if len(lines) > SHOWN_LINES:
         head += f", the first {SHOWN_LINES}"
-    return f"{head}:\n\n{fenced(lines[:SHOWN_LINES], language_of(path))}"
+    return f"{head}:\n\n{fence_code(lines[:SHOWN_LINES], language_of(path))}"
 
 
-def _found(text: str, glob: str, answer: str) -> str:
+def _describe_matches(text: str, glob: str, answer: str) -> str:
     where = f" in {code(glob)}" if glob else ""
     hits = matches(answer)
     if not hits:
         lines = answer.strip().splitlines()
         empty = not lines or len(lines) == 1
-        return f"Nothing contains {code(text)}{where}." if empty else fenced(_tail(lines))
+        return f"Nothing contains {code(text)}{where}." if empty else fence_code(_tail(lines))
     files = len({hit.path for hit in hits})
     rows = [f"- {code(f'{hit.path}:{hit.line}')} {code(hit.text)}" for hit in hits[:SHOWN_MATCHES]]
     more = [f"- … and {counted(len(hits) - SHOWN_MATCHES, 'more line')}"] if len(hits) > SHOWN_MATCHES else []

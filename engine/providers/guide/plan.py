@@ -71,8 +71,8 @@ def read_dialogue(messages: Sequence[ModelMessage]) -> Dialogue:
             continue
         results = {block.tool_use_id: block for block in message.blocks if isinstance(block, ToolResultBlock)}
         if results:
-            rounds.append(tuple(_answered(call, results.get(call.id)) for call in pending))
-        text = _spoken(message.blocks, beside_results=bool(results))
+            rounds.append(tuple(_pair_answer(call, results.get(call.id)) for call in pending))
+        text = _read_typed_text(message.blocks, beside_results=bool(results))
         if text or not results:
             spoken.append(text)
             rounds.clear()
@@ -80,14 +80,14 @@ def read_dialogue(messages: Sequence[ModelMessage]) -> Dialogue:
     return Dialogue(spoken[-1] if spoken else "", tuple(spoken[:-1]), tuple(rounds))
 
 
-def _spoken(blocks: Sequence[Block], *, beside_results: bool) -> str:
+def _read_typed_text(blocks: Sequence[Block], *, beside_results: bool) -> str:
     """Text that the person typed. A bracketed text counts only when there is no other."""
     texts = [block.text for block in blocks if isinstance(block, TextBlock) and not block.attached]
     typed = [text for text in texts if not _TRANSIENT.search(text)]
     return "\n".join(typed if typed or beside_results else texts).strip()
 
 
-def _answered(call: ToolUseBlock, result: ToolResultBlock | None) -> Answered:
+def _pair_answer(call: ToolUseBlock, result: ToolResultBlock | None) -> Answered:
     if result is None:
         return Answered(call.name, call.input_json, "no result", is_error=True)
     text = text_in(result.content, "\n")
@@ -113,7 +113,7 @@ class Match(Struct, frozen=True):
     text: str
 
 
-def listed_files(text: str) -> tuple[str, ...]:
+def parse_file_list(text: str) -> tuple[str, ...]:
     """The paths in an answer of list_files, one a line; notices are left out."""
     lines = (line.strip() for line in text.splitlines())
     return tuple(line.removeprefix("./") for line in lines if line and not _NOTICE.match(line))
@@ -136,7 +136,7 @@ class FileCount(Struct, frozen=True):
 
 def file_count(text: str) -> FileCount:
     """The count in an answer of list_files, also where it names only some."""
-    named = len(listed_files(text))
+    named = len(parse_file_list(text))
     cut = _FILES_CUT.search(text)
     if cut is None:
         return FileCount(named)
@@ -307,7 +307,7 @@ def _describe(dialogue: Dialogue) -> tuple[PlanStep, ...]:
         case 0:
             return (ListStep(),)
         case 1:
-            files = set(_found(dialogue))
+            files = set(_find_files(dialogue))
             return tuple(ReadStep(name) for name in TELLING_FILES if name in files)[:4]
         case _:
             return ()
@@ -318,7 +318,7 @@ def _run_tests(dialogue: Dialogue) -> tuple[PlanStep, ...]:
         case 0:
             return (ListStep(),)
         case 1:
-            command = test_command(_found(dialogue))
+            command = test_command(_find_files(dialogue))
             return (BashStep(command, slow=True),) if command else ()
         case _:
             return ()
@@ -335,6 +335,6 @@ def _unread(dialogue: Dialogue) -> bool:
     return call.is_error and bool(re.search(r"\bread\b", call.text, re.IGNORECASE))
 
 
-def _found(dialogue: Dialogue) -> tuple[str, ...]:
+def _find_files(dialogue: Dialogue) -> tuple[str, ...]:
     first = dialogue.rounds[0]
-    return listed_files(first[0].text) if first and not first[0].is_error else ()
+    return parse_file_list(first[0].text) if first and not first[0].is_error else ()

@@ -43,7 +43,7 @@ class PlannedCall(Struct, frozen=True):
         return json.dumps(self.arguments, ensure_ascii=False)
 
 
-def planned_call(step: PlanStep) -> PlannedCall:
+def make_call(step: PlanStep) -> PlannedCall:
     """The call that carries out `step`."""
     match step:
         case ReadStep(path):
@@ -123,15 +123,15 @@ class GuideProvider:
         if intent is None:
             if self._strict:
                 raise ProviderError(NOT_UNDERSTOOD_SENTENCE, kind="not_understood", retryable=False)
-            return _closed(NOT_UNDERSTOOD), ()
-        calls = tuple(planned_call(step) for step in next_steps(intent, dialogue))
+            return _sign(NOT_UNDERSTOOD), ()
+        calls = tuple(make_call(step) for step in next_steps(intent, dialogue))
         missing = missing_tools(calls, request.tools)
         if missing:
             names = ", ".join(code(name) for name in missing)
-            return _closed(f"That needs {names}, which this conversation does not offer."), ()
+            return _sign(f"That needs {names}, which this conversation does not offer."), ()
         if calls:
             return f"By rule: {', '.join(call.announcement for call in calls)}.", calls
-        return _closed(compose(intent, dialogue)), ()
+        return _sign(compose(intent, dialogue)), ()
 
     def describe(self, model: str) -> ModelInfo:
         """The guide, whatever it is called by."""
@@ -149,5 +149,5 @@ class GuideProvider:
         """Do nothing: there is no connection."""
 
 
-def _closed(answer: str) -> str:
+def _sign(answer: str) -> str:
     return f"{answer}\n\n{SIGNATURE}"

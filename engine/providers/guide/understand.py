@@ -146,7 +146,7 @@ def unquote(text: str) -> str:
     return stripped
 
 
-def named(text: str) -> str:
+def read_file_name(text: str) -> str:
     """The name of a file without quotes, and without the `@` that attaches it to a message."""
     return unquote(text.strip().removeprefix("@"))
 
@@ -164,7 +164,7 @@ def split_paths(text: str) -> tuple[str, ...]:
     quoted = tuple(found.group(1) or found.group(2) or found.group(3) for found in _QUOTED_ITEM.finditer(rest))
     if quoted and not _QUOTED_ITEM.sub("", rest).replace("and", "").strip(" ,@"):
         return quoted
-    parts = tuple(named(part) for part in _SEPARATOR.split(rest) if part.strip())
+    parts = tuple(read_file_name(part) for part in _SEPARATOR.split(rest) if part.strip())
     return parts if parts and all(is_path(part) for part in parts) else ()
 
 
@@ -249,7 +249,7 @@ def _read(match: re.Match[str], _block: str) -> GuideRequest | None:
 
 
 def _list(match: re.Match[str], _block: str) -> GuideRequest | None:
-    where = named(match["where"] or "")
+    where = read_file_name(match["where"] or "")
     if re.search(r"[*?\[]", where):
         return ListRequest(glob=where)
     here = where.casefold().rstrip("/.") in {"", "here", "this", "this project", "project"}
@@ -258,13 +258,13 @@ def _list(match: re.Match[str], _block: str) -> GuideRequest | None:
 
 def _find(match: re.Match[str], _block: str) -> GuideRequest | None:
     """`find app.py` wants the file, `find app` the word."""
-    name = named(match["name"])
+    name = read_file_name(match["name"])
     return ListRequest(glob=name) if is_path(name) and not re.search(r"\s", name) else None
 
 
 def _search(match: re.Match[str], _block: str) -> GuideRequest | None:
     text = _MARKER.sub(r"\1", unquote(match["text"]))
-    glob = named(match["glob"] or "")
+    glob = read_file_name(match["glob"] or "")
     everywhere = re.fullmatch(r"(?:(?:this|the|all|my|every)\b.*|here|files?)", glob, re.IGNORECASE)
     if everywhere or not glob:
         return SearchRequest(text) if text else None
@@ -279,18 +279,18 @@ def _run(match: re.Match[str], block: str) -> GuideRequest | None:
 
 
 def _replace(match: re.Match[str], _block: str) -> GuideRequest | None:
-    old, new, path = unquote(match["old"]), unquote(match["new"]), named(match["path"])
+    old, new, path = unquote(match["old"]), unquote(match["new"]), read_file_name(match["path"])
     return Replace(path, old, new) if old and path else None
 
 
 def _write(match: re.Match[str], block: str) -> GuideRequest | None:
     content = block + "\n" if block else unquote(match["content"] or "") + "\n"
-    path = named(match["path"])
+    path = read_file_name(match["path"])
     return WriteRequest(path, content) if path and content.strip() else None
 
 
 def _write_into(match: re.Match[str], block: str) -> GuideRequest | None:
-    path = named(match["path"])
+    path = read_file_name(match["path"])
     content = block or unquote(match["content"] or "")
     return WriteRequest(path, content + "\n") if is_path(path) and content.strip() else None
 
@@ -300,7 +300,7 @@ def _count_to(match: re.Match[str], _block: str) -> GuideRequest:
 
 
 def _count_lines(match: re.Match[str], _block: str) -> GuideRequest | None:
-    path = named(match["path"])
+    path = read_file_name(match["path"])
     return CountLines(path) if is_path(path) else None
 
 

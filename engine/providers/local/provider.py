@@ -19,7 +19,7 @@ from engine.providers.http import LOCAL_IDLE_TIMEOUT, HttpService
 from engine.providers.http_transport import InvalidResponse, step_problem
 from engine.providers.local.from_wire import CutCall, ModelCallsTool, ReplyPiece, ReplyReader, SpokenReply, read_event
 from engine.providers.local.server import CONTEXT_WINDOW, LlamaServer, ProgramHost, ServerAddress, failure
-from engine.providers.local.to_wire import MAX_TOKENS, CompactTool, encode_priming, encode_request, offered
+from engine.providers.local.to_wire import MAX_TOKENS, CompactTool, encode_priming, encode_request, select_tools
 from engine.providers.wire import encode_json
 
 PROVIDER = "local"
@@ -122,7 +122,7 @@ class LocalProvider:
     async def _reply(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         service = await self._service(request.model)
         self._primed = self._http
-        tools = offered(request.tools)
+        tools = select_tools(request.tools)
         reader = ReplyReader()
         talk: list[str] = []
         finish, usage = "", Usage()

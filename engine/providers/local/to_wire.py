@@ -57,7 +57,7 @@ COMPACT_TOOLS = (
 )
 
 
-def offered(specs: Sequence[ToolSpec]) -> tuple[CompactTool, ...]:
+def select_tools(specs: Sequence[ToolSpec]) -> tuple[CompactTool, ...]:
     """Compact tools whose counterparts the conversation has."""
     names = {spec.name for spec in specs}
     return tuple(tool for tool in COMPACT_TOOLS if tool.name in names)
@@ -113,7 +113,7 @@ turn, so that the server's cache stays valid.
 
 def encode_request(request: ModelRequest) -> bytes:
     """The body for /v1/chat/completions."""
-    tools = offered(request.tools)
+    tools = select_tools(request.tools)
     body: JsonObject = {
         "model": request.model,
         "messages": [*_system(request, tools), *_messages(request.messages, bool(tools))],
@@ -192,19 +192,19 @@ def _messages(messages: Sequence[ModelMessage], as_json: bool) -> Iterator[JsonV
     for index, message in enumerate(messages):
         limit = NEW_RESULT_LIMIT if index == last else OLD_RESULT_LIMIT
         if message.role is Role.ASSISTANT:
-            yield {"role": "assistant", "content": _said(message.blocks, as_json)}
+            yield {"role": "assistant", "content": _format_reply(message.blocks, as_json)}
         else:
-            parts = [part for block in message.blocks if (part := _heard(block, names, limit))]
+            parts = [part for block in message.blocks if (part := _format_block(block, names, limit))]
             if not any(isinstance(block, ToolResultBlock) for block in message.blocks):
                 asked = "\n\n".join(parts)
             elif as_json:
-                parts.append(_AFTER_RESULT.format(asked=shortened(asked, REMINDER_LIMIT)))
+                parts.append(_AFTER_RESULT.format(asked=shorten_middle(asked, REMINDER_LIMIT)))
             yield {"role": "user", "content": "\n\n".join(parts)}
     if messages and messages[-1].role is Role.ASSISTANT:
         yield {"role": "user", "content": CONTINUE}
 
 
-def _said(blocks: Sequence[Block], as_json: bool) -> str:
+def _format_reply(blocks: Sequence[Block], as_json: bool) -> str:
     """Text of the assistant in the form it is to answer in. A call makes the words beside it superfluous."""
     calls = [block for block in blocks if isinstance(block, ToolUseBlock)]
     text = text_in(blocks, "\n\n")
@@ -216,7 +216,7 @@ def _said(blocks: Sequence[Block], as_json: bool) -> str:
     return "\n".join(json.dumps(step, ensure_ascii=False) for step in steps)
 
 
-def _heard(block: Block, names: dict[str, str], limit: int) -> str:
+def _format_block(block: Block, names: dict[str, str], limit: int) -> str:
     match block:
         case TextBlock(text):
             return text
@@ -224,13 +224,13 @@ def _heard(block: Block, names: dict[str, str], limit: int) -> str:
             return IMAGE_NOT_SEEN
         case ToolResultBlock():
             failed = " (it failed)" if block.is_error else ""
-            text = shortened(result_text(block), limit)
+            text = shorten_middle(result_text(block), limit)
             return f"result of {names.get(block.tool_use_id, 'the tool')}{failed}:\n{text}"
         case _:
             return ""
 
 
-def shortened(text: str, limit: int) -> str:
+def shorten_middle(text: str, limit: int) -> str:
     """The first and the last part of `text`, with a note about the part between."""
     if len(text) <= limit:
         return text

@@ -281,7 +281,7 @@ class CallSpotter:
 
 def read_calls(text: str, tools: dict[str, ToolSpec]) -> list[Call]:
     """The calls that `text` consists of; none when it contains anything else."""
-    if text.startswith("<function=", _skipped(text, 0)):
+    if text.startswith("<function=", _skip_blank(text, 0)):
         calls = [_from_xml(name, body, tools) for name, body in _XML.findall(text)]
         left = _AROUND.sub("", _XML.sub("", text)).strip()
         return [call for call in calls if call] if all(calls) and not left else []
@@ -299,7 +299,7 @@ def _values(text: str) -> Iterator[JsonValue]:
 
     Qwen 2.5 is shown calls in doubled braces by its own chat template, and closes them with one brace more, or fewer.
     """
-    decoder, at = json.JSONDecoder(strict=False), _skipped(text, 0)
+    decoder, at = json.JSONDecoder(strict=False), _skip_blank(text, 0)
     while at < len(text):
         doubled = text.startswith("{{", at)
         try:
@@ -309,13 +309,13 @@ def _values(text: str) -> Iterator[JsonValue]:
             return
         while doubled and text[at : at + 1] in {"}", " ", "\n"}:
             at += 1
-        at = _skipped(text, at)
+        at = _skip_blank(text, at)
         fields: JsonObject = value if isinstance(value, dict) else {}
         inner = fields["tool_calls"] if list(fields) == ["tool_calls"] else value
         yield from inner if isinstance(inner, list) else [value]
 
 
-def _skipped(text: str, at: int) -> int:
+def _skip_blank(text: str, at: int) -> int:
     """Index at which the next call may begin."""
     between = _BETWEEN.match(text, at)
     return between.end() if between else at
@@ -346,7 +346,7 @@ def _from_xml(name: str, body: str, tools: dict[str, ToolSpec]) -> Call | None:
         key, _, rest = part.partition(">")
         value, end, _ = rest.partition("</parameter>")
         if end:
-            arguments[key] = _typed(tools[name], key, value.removeprefix("\n").removesuffix("\n"))
+            arguments[key] = _parse_parameter(tools[name], key, value.removeprefix("\n").removesuffix("\n"))
     return _call(name, arguments)
 
 
@@ -357,7 +357,7 @@ def _call(name: str, arguments: JsonObject) -> Call | None:
         return None
 
 
-def _typed(tool: ToolSpec, key: str, value: str) -> JsonValue:
+def _parse_parameter(tool: ToolSpec, key: str, value: str) -> JsonValue:
     """A parameter in the type that its tool requires: everything but a text is JSON."""
     properties = tool.input_schema.get("properties")
     wanted = properties.get(key) if isinstance(properties, dict) else None
@@ -404,7 +404,7 @@ class AnswerText:
         """Feed `text`; yields the visible additions."""
         for at in range(0, len(text), AT_ONCE):
             found = self._splitter.feed(text[at : at + AT_ONCE])
-            yield from _joined(item for piece in found for item in self._take(piece))
+            yield from _join_texts(item for piece in found for item in self._take(piece))
 
     def flush(self, *, cut: bool, called: bool) -> Iterator[StreamItem]:
         """Yield held text that turned out to be plain; the arguments are those of `finish`."""
@@ -448,7 +448,7 @@ class AnswerText:
                 return WholeText(text="".join(self._plain))
 
 
-def _joined(items: Iterable[StreamItem]) -> Iterator[StreamItem]:
+def _join_texts(items: Iterable[StreamItem]) -> Iterator[StreamItem]:
     """The items with texts that follow each other in one: the readers give one a line."""
     texts: list[str] = []
     for item in items:

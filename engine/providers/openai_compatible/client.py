@@ -24,7 +24,7 @@ from engine.providers.events import (
     read_props_window,
     read_tags,
 )
-from engine.providers.failures import broken, missing_key
+from engine.providers.failures import build_broken, missing_key
 from engine.providers.http import Burst, Head, HttpService, set_limits
 from engine.providers.openai_compatible.answer_text import CallSpotter
 from engine.providers.openai_compatible.dialect import (
@@ -32,8 +32,8 @@ from engine.providers.openai_compatible.dialect import (
     EffortParameter,
     effort_fields,
     efforts_of,
-    known_to_reason,
-    learned,
+    is_known_to_reason,
+    learn_dialect,
     parameter_of,
 )
 from engine.providers.openai_compatible.from_wire import OpenAiReplyBuilder
@@ -41,7 +41,7 @@ from engine.providers.openai_compatible.json_protocol import StepReader
 from engine.providers.openai_compatible.openai_settings import OPENAI_BASE_URL, OpenAiCompatibleSettings
 from engine.providers.openai_compatible.to_wire import encode_request, settle
 from engine.providers.refusals import RefusedEfforts, RefusedTools, without_effort
-from engine.providers.wire import Written, WrittenMessages, encoded_size
+from engine.providers.wire import Written, WrittenMessages, find_encoded_size
 from tools.clean import clean_line
 from tools.comparing import near_names
 
@@ -96,13 +96,13 @@ class Offers:
         Raises:
             ProviderError: the server cannot be asked, or its answer is no list.
         """
-        listed = await self._listed()
+        listed = await self._read_list()
         if self._settings.name == LLAMA_CPP:
             listed = [await self._with_true_window(model) for model in listed]
         self._models = {model.id: model for model in listed}
         return [model.id for model in listed]
 
-    async def _listed(self) -> list[WireModel]:
+    async def _read_list(self) -> list[WireModel]:
         try:
             listed = await read_models(self._http, "/models")
         except ProviderError:
@@ -202,25 +202,25 @@ class OpenAiCompatibleProvider:
         if self._settings.key_variable and not self._settings.api_key and not self._settings.local:
             raise missing_key(self._service)
         await self._offers.learn()
-        request = self._efforts.allowed(request, efforts_of(self._parameter, request.model))
+        request = self._efforts.choose_effort(request, efforts_of(self._parameter, request.model))
         while True:
             dialect = self._dialects.get(request.model, self._default)
             started = False
             try:
-                async with aclosing(self._ask(self._tools.allowed(request), dialect)) as items:
+                async with aclosing(self._ask(self._tools.leave_out_refused(request), dialect)) as items:
                     async for item in items:
                         started = started or not isinstance(item, LimitsTold)
                         yield item
             except ProviderError as error:
                 if started:
                     raise
-                request, notice = await self._changed(request, dialect, error)
+                request, notice = await self._leave_out_refused(request, dialect, error)
                 if notice is not None:
                     yield notice
             else:
                 return
 
-    async def _changed(
+    async def _leave_out_refused(
         self, request: ModelRequest, dialect: Dialect, error: ProviderError
     ) -> tuple[ModelRequest, ProviderNotice | None]:
         """The request without what was refused, and a sentence for the user.
@@ -228,7 +228,7 @@ class OpenAiCompatibleProvider:
         Raises:
             ProviderError: nothing can be left out.
         """
-        if (better := learned(dialect, error)) is not None:
+        if (better := learn_dialect(dialect, error)) is not None:
             self._dialects[request.model] = better
             return request, None
         if (notice := self._efforts.notice(request, error)) is not None:
@@ -245,7 +245,7 @@ class OpenAiCompatibleProvider:
         info = catalogue.describe(self.name, model, window=given.window or told.window, local=given.local)
         vision = info.vision if told.vision is None else told.vision
         tools, reasoning = told.takes("tools"), told.takes("reasoning")
-        if reasoning is None and known_to_reason(model):
+        if reasoning is None and is_known_to_reason(model):
             reasoning = True
         limits = set_limits(given.tokens_per_minute, given.requests_per_minute, counts_cached=True)
         efforts = self._efforts.of(model, efforts_of(self._parameter, model))
@@ -290,8 +290,8 @@ class OpenAiCompatibleProvider:
 
     async def _ask(self, request: ModelRequest, dialect: Dialect) -> AsyncGenerator[StreamItem, None]:
         settled = settle(request, dialect, self._written)
-        body = await self._encoded(request, dialect, settled)
-        pictures = sum(encoded_size(image) for image in request.images.values())
+        body = await self._encode_request(request, dialect, settled)
+        pictures = sum(find_encoded_size(image) for image in request.images.values())
         builder = OpenAiReplyBuilder(
             self._service,
             request.model,
@@ -316,7 +316,7 @@ class OpenAiCompatibleProvider:
                     await drain(batches)
                     break
         if not builder.finished:
-            raise broken(self._service)
+            raise build_broken(self._service)
         for item in builder.flush():
             yield item
         if not (self._settings.local and runs_free(self.name, request.model)):
@@ -342,7 +342,7 @@ class OpenAiCompatibleProvider:
         is_own = self._settings.base_url == OPENAI_BASE_URL or is_closed(request.model)
         return None if is_own or request.model in self._callers else CallSpotter(request.tools)
 
-    async def _encoded(self, request: ModelRequest, dialect: Dialect, settled: WrittenMessages) -> bytes:
+    async def _encode_request(self, request: ModelRequest, dialect: Dialect, settled: WrittenMessages) -> bytes:
         """The body; images are megabytes to encode, so then a thread does it."""
         given = self._settings
         if not request.max_tokens:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.ports import ProviderError
-from engine.providers.catalogue import Thinking, bare_name, begins, known_model
+from engine.providers.catalogue import Thinking, bare_name, begins, find_known_model
 from engine.run_options import Effort, nearest
 from tools.contract import JsonObject, JsonValue
 
@@ -53,7 +53,7 @@ def profile_of(profile: SchemaProfile, model: str) -> SchemaProfile:
     return "gemini" if _GEMINI.match(bare_name(model)) else profile
 
 
-def fitted_schema(schema: JsonObject, profile: SchemaProfile) -> JsonObject:
+def fit_schema(schema: JsonObject, profile: SchemaProfile) -> JsonObject:
     """The schema as the family takes it; what it cannot say is left out, so that it allows more, never less."""
     if profile == "full":
         return schema
@@ -153,7 +153,7 @@ class Dialect(Struct, frozen=True):
     """True when a temperature may be sent; OpenAI's reasoning models refuse it."""
 
 
-def learned(dialect: Dialect, error: ProviderError) -> Dialect | None:
+def learn_dialect(dialect: Dialect, error: ProviderError) -> Dialect | None:
     """The dialect to try after this refusal, or None where it is not about dialect.
 
     Each lesson changes a field for good, so a server is asked at most once more per field.
@@ -328,7 +328,7 @@ def parameter_of(name: str, base_url: str) -> EffortParameter:
     return _HOSTS.get(host) or _NAMES.get(name, EffortParameter.EFFORT)
 
 
-def known_to_reason(model: str) -> bool:
+def is_known_to_reason(model: str) -> bool:
     """True for a model of a family that takes levels of effort."""
     name = bare_name(model)
     return bool(next((words for pattern, words in _FAMILIES if begins(name, pattern)), NONE))
@@ -368,7 +368,7 @@ def _words(parameter: EffortParameter, model: str) -> Words:
     """The words of a model by level; an unknown model is offered what most accept, and may refuse it."""
     name = bare_name(model)
     found = next((words for pattern, words in _FAMILIES if begins(name, pattern)), None)
-    if found is None and (known := known_model(model)) is not None:
+    if found is None and (known := find_known_model(model)) is not None:
         found = _GATEWAYS_TO_CLAUDE[known.thinking]
     if found is None:
         found = _ON_OFF if parameter in {EffortParameter.TEMPLATE, EffortParameter.SWITCH} else _THREE

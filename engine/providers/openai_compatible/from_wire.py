@@ -8,7 +8,7 @@ import msgspec
 
 from engine.machine.messages import Block, StopReason, TextBlock, ToolUseBlock, Usage
 from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta, UsageTold
-from engine.providers.failures import ServerRefusal, Service, refused, unreadable
+from engine.providers.failures import ServerRefusal, Service, build_refused, unreadable
 from engine.providers.http import ErrorBody, ErrorDetail, error_in
 from engine.providers.http_transport import MOST_NAME, ByteTally, step_problem
 from engine.providers.openai_compatible.answer_text import AnswerText, CallSpotter
@@ -21,10 +21,10 @@ from engine.providers.openai_compatible.reply_pieces import (
     ReasoningDetails,
     WireCall,
     WireThinking,
-    charged,
-    counted,
+    count_usage,
+    read_charge,
 )
-from engine.providers.wire import carry, decoded, estimated_tokens, unique_tool_id
+from engine.providers.wire import carry, decode_event, estimate_tokens, unique_tool_id
 
 DONE = b"[DONE]"
 
@@ -154,24 +154,24 @@ class OpenAiReplyBuilder:
             # An incomplete call without a finish reason: the stream was cut on the network.
             self.done = bool(self._finish) or not self._calls.is_open
             return
-        chunk = decoded(_DECODER, payload, self._service)
+        chunk = decode_event(_DECODER, payload, self._service)
         if chunk.error is not None:
-            raise refused(self._service, error_in(ErrorBody(error=chunk.error), 200))
+            raise build_refused(self._service, error_in(ErrorBody(error=chunk.error), 200))
         self._id = (chunk.id or self._id)[:MOST_NAME]
         self._model = (chunk.model or self._model)[:MOST_NAME]
         if chunk.usage is not None:
             self._usage = chunk.usage
             if self._is_counted():
-                yield UsageTold(self._counted(), self._charged())
+                yield UsageTold(self._count_usage(), self._read_charge())
         for choice in (chunk.choices or ())[:1]:
             self._finish = (choice.finish_reason or self._finish).lower()
             delta = choice.delta or choice.message
             if delta is not None:
                 yield from self._delta(delta)
             if choice.error is not None:
-                raise refused(self._service, error_in(ErrorBody(error=choice.error), 200))
+                raise build_refused(self._service, error_in(ErrorBody(error=choice.error), 200))
             if self._finish in _BREAKS:
-                raise refused(
+                raise build_refused(
                     self._service, ServerRefusal(200, "server_error", f"the reply ended with `{self._finish}`")
                 )
 
@@ -203,11 +203,11 @@ class OpenAiReplyBuilder:
         return ModelReply(
             tuple(blocks),
             stop,
-            self._counted(),
+            self._count_usage(),
             self._model,
             cut,
             usage_estimated=not self._is_counted(),
-            cost_usd=self._charged(),
+            cost_usd=self._read_charge(),
         )
 
     def _delta(self, delta: ChatDelta) -> Iterator[StreamItem]:
@@ -249,16 +249,16 @@ class OpenAiReplyBuilder:
     def _tool_id(self, given: str) -> str:
         return unique_tool_id(given, self._used_ids, f"{self._id or 'call'}_{len(self._used_ids)}")
 
-    def _charged(self) -> float | None:
-        return charged(self._usage) if self._usage is not None and self._dialect.usage_cost else None
+    def _read_charge(self) -> float | None:
+        return read_charge(self._usage) if self._usage is not None and self._dialect.usage_cost else None
 
     def _is_counted(self) -> bool:
         return self._usage is not None and self._usage.prompt_tokens is not None
 
-    def _counted(self) -> Usage:
+    def _count_usage(self) -> Usage:
         usage = self._usage
         if usage is None or usage.prompt_tokens is None:
             written = sum(map(len, self._refusal)) + self._reasoning.characters
             written += self._characters + self._calls.characters
-            return Usage(estimated_tokens(self._prompt_bytes), estimated_tokens(written))
-        return counted(usage)
+            return Usage(estimate_tokens(self._prompt_bytes), estimate_tokens(written))
+        return count_usage(usage)

@@ -67,8 +67,8 @@ def response_format(tools: Sequence[ToolSpec]) -> JsonObject:
 def answer(text: str, calls: Sequence[ToolUseBlock]) -> str:
     """An earlier answer in the form of the protocol: the call if there was one, else the text."""
     if calls:
-        return "\n".join(_written({"tool": call.name, "arguments": tool_input(call)}) for call in calls)
-    return _written({"reply": text})
+        return "\n".join(_write_json({"tool": call.name, "arguments": tool_input(call)}) for call in calls)
+    return _write_json({"reply": text})
 
 
 def result(tool: str, text: str, is_error: bool) -> str:
@@ -103,7 +103,7 @@ class StepReader:
         elif self._kind is JsonKind.CALL:
             yield ToolCallDelta("", piece)
         if self._kind is JsonKind.REPLY:
-            yield from self._show(self._unescaped())
+            yield from self._show(self._unescape_whole())
         elif self._kind is JsonKind.PLAIN:
             fresh, self._at = self._text[self._at :], len(self._text)
             yield from self._show(fresh)
@@ -113,7 +113,7 @@ class StepReader:
         match parse_object(_without_fence(self._text)):
             case {"tool": str(tool), **rest}:
                 arguments = rest.get("arguments", {})
-                written = _written(arguments) if isinstance(arguments, dict) else str(arguments)
+                written = _write_json(arguments) if isinstance(arguments, dict) else str(arguments)
                 return JsonStep(calls=[("", tool, written)])
             case {"reply": str(reply)}:
                 return JsonStep(reply)
@@ -138,7 +138,7 @@ class StepReader:
             self._shown.append(text)
             yield TextDelta(text)
 
-    def _unescaped(self) -> str:
+    def _unescape_whole(self) -> str:
         """The characters that are whole: an escape waits for its last digit, a high surrogate for its low one."""
         shown: list[str] = []
         text, at = self._text, self._at
@@ -155,7 +155,7 @@ class StepReader:
             length = _escape_length(text, at)
             if length == 0 or at + length > len(text):
                 break
-            shown.append(_escaped(text[at : at + length]))
+            shown.append(_unescape(text[at : at + length]))
             at += length
         self._at = at
         return "".join(shown)
@@ -171,7 +171,7 @@ def _escape_length(text: str, at: int) -> int:
     return 12 if is_high and len(text) >= at + 6 else 6
 
 
-def _escaped(escape: str) -> str:
+def _unescape(escape: str) -> str:
     if escape[1] != "u":
         return _ESCAPES.get(escape[1], escape[1])
     parsed = parse_object('{"c":"' + escape + '"}')
@@ -185,12 +185,12 @@ def _parameters(tool: ToolSpec) -> list[str]:
 
 def _examples(offered: set[str]) -> list[str]:
     lines = [
-        f"user: {said} -> {_written({'tool': tool, 'arguments': arguments})}"
+        f"user: {said} -> {_write_json({'tool': tool, 'arguments': arguments})}"
         for said, tool, arguments in EXAMPLES
         if tool in offered
     ]
     said, reply = REPLY_EXAMPLE
-    return [*lines, f"user: {said} -> {_written({'reply': reply})}"]
+    return [*lines, f"user: {said} -> {_write_json({'reply': reply})}"]
 
 
 def _object(properties: JsonObject) -> JsonObject:
@@ -198,7 +198,7 @@ def _object(properties: JsonObject) -> JsonObject:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def _written(value: JsonObject) -> str:
+def _write_json(value: JsonObject) -> str:
     return encode_json(value).decode("utf-8")
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from engine.machine.messages import ThinkingBlock, Usage
 from engine.providers.http_transport import MOST_NAME, tokens
-from engine.providers.wire import is_carried, listed, parse_object, value_of
+from engine.providers.wire import is_carried, parse_object, read_list, value_of
 from tools.contract import JsonObject, JsonValue
 
 
@@ -66,7 +66,7 @@ class CallList:
         """Add a piece; returns its new parts: the name, if a call begins with it, and the arguments."""
         function = piece.function or WireFunction()
         name, arguments = (function.name or "")[:MOST_NAME], _text(function.arguments)
-        call = self._continued(piece, name)
+        call = self._find_continued(piece, name)
         if call is None:
             extra = value_of(bytes(piece.extra_content))
             self._calls.append(_Call(piece.index, piece.id or "", name, [arguments], extra))
@@ -97,7 +97,7 @@ class CallList:
         extras = [call.extra for call in self._calls]
         return extras if any(extras) else []
 
-    def _continued(self, piece: WireCall, name: str) -> _Call | None:
+    def _find_continued(self, piece: WireCall, name: str) -> _Call | None:
         """The call that `piece` belongs to; None where it begins a new one.
 
         An index normally decides. Servers that send whole calls repeat index 0, or send none: there a new id, or
@@ -176,7 +176,7 @@ class Reasoning(Struct, eq=False):
             yield ThinkingBlock(unsigned, "")
 
 
-def written_back(blocks: Sequence[ThinkingBlock]) -> list[JsonValue]:
+def write_back(blocks: Sequence[ThinkingBlock]) -> list[JsonValue]:
     """Signed blocks as a gateway to Claude takes them back."""
     return [
         {"type": "redacted_thinking", "data": block.signature}
@@ -201,13 +201,13 @@ class ReasoningDetails(Struct, eq=False):
 
     def add(self, raw: bytes) -> None:
         """Add the entries of one event: a piece of the newest one of its type and index, or a new one."""
-        for piece in listed(raw):
+        for piece in read_list(raw):
             if isinstance(piece, dict):
                 self._add(piece)
 
     def _add(self, piece: JsonObject) -> None:
         last = self._entries[-1] if self._entries else None
-        if last is None or any(last.get(name) != piece.get(name) for name in ("type", "index")) or _ended(last):
+        if last is None or any(last.get(name) != piece.get(name) for name in ("type", "index")) or _is_ended(last):
             self._entries.append(dict(piece))
             return
         for name, value in piece.items():
@@ -222,7 +222,7 @@ class ReasoningDetails(Struct, eq=False):
         return list(self._entries)
 
 
-def _ended(entry: JsonObject) -> bool:
+def _is_ended(entry: JsonObject) -> bool:
     """True behind a signature, or for encrypted data with an id of its own: neither has a continuation."""
     return bool(entry.get("signature")) or (entry.get("type") == "reasoning.encrypted" and bool(entry.get("id")))
 
@@ -265,7 +265,7 @@ class ChatUsage(msgspec.Struct, gc=False):
     cost_details: WireCostDetails | None = None
 
 
-def counted(usage: ChatUsage) -> Usage:
+def count_usage(usage: ChatUsage) -> Usage:
     """The counts with the prompt divided: it includes tokens read from a cache and written to one."""
     details = usage.prompt_tokens_details or WireCached()
     read = tokens(details.cached_tokens or usage.prompt_cache_hit_tokens or usage.cache_read_input_tokens)
@@ -278,7 +278,7 @@ def counted(usage: ChatUsage) -> Usage:
     )
 
 
-def charged(usage: ChatUsage) -> float | None:
+def read_charge(usage: ChatUsage) -> float | None:
     """US dollars that the service charges for the reply by its own statement; None where it makes none."""
     parts = [usage.cost]
     if usage.is_byok and usage.cost_details is not None:

@@ -12,10 +12,10 @@ import msgspec
 
 from engine.machine.messages import ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage, ModelRequest
-from engine.providers.catalogue import known_model
+from engine.providers.catalogue import find_known_model
 from engine.providers.openai_compatible import json_protocol
-from engine.providers.openai_compatible.dialect import Dialect, fitted_schema, profile_of
-from engine.providers.openai_compatible.reply_pieces import written_back
+from engine.providers.openai_compatible.dialect import Dialect, fit_schema, profile_of
+from engine.providers.openai_compatible.reply_pieces import write_back
 from engine.providers.wire import (
     CONTINUE,
     IMAGE_OMITTED,
@@ -23,10 +23,10 @@ from engine.providers.wire import (
     Written,
     WrittenMessages,
     base64_text,
-    carried,
     encode_json,
     encode_within,
     media_type,
+    read_kept,
     result_text,
     tool_input,
 )
@@ -45,18 +45,18 @@ def with_marks(messages: Sequence[JsonValue]) -> list[JsonValue]:
     The last message is none of these: it ends with what changes between calls.
     """
     marked = list(messages)
-    if marked and (first := _marked(marked[0], "system")) is not None:
+    if marked and (first := _mark_end(marked[0], "system")) is not None:
         marked[0] = first
     left = RECENT
     for place in range(len(marked) - 2, 0, -1):
-        if left and (found := _marked(marked[place], "user", "tool", "assistant")) is not None:
+        if left and (found := _mark_end(marked[place], "user", "tool", "assistant")) is not None:
             marked[place], left = found, left - 1
     return marked
 
 
-def _marked(message: JsonValue, *roles: str) -> JsonObject | None:
+def _mark_end(message: JsonValue, *roles: str) -> JsonObject | None:
     """The message with a mark at the end of its text; None where it has none, or another role."""
-    value = cast("JsonValue", _decoded(message))
+    value = cast("JsonValue", _decode_message(message))
     if not isinstance(value, dict) or value.get("role") not in roles:
         return None
     content = value.get("content")
@@ -69,7 +69,7 @@ def _marked(message: JsonValue, *roles: str) -> JsonObject | None:
     return {**value, "content": ended}
 
 
-def _decoded(message: object) -> object:
+def _decode_message(message: object) -> object:
     """The message as a value: those that are kept from one request to the next are JSON already."""
     return msgspec.json.decode(message) if isinstance(message, msgspec.Raw) else message
 
@@ -111,7 +111,7 @@ def encode_request(
 def settle(request: ModelRequest, dialect: Dialect, written: Written) -> WrittenMessages:
     """All messages but the last, which ends with what changes between calls; kept for the next request."""
     writer = _Writer(request, dialect, 0)
-    return written.settled(request.messages[:-1], dialect, writer.all_of, writer.depends)
+    return written.write_settled(request.messages[:-1], dialect, writer.all_of, writer.depends)
 
 
 def request_body(
@@ -123,7 +123,7 @@ def request_body(
     settled: WrittenMessages | None = None,
 ) -> JsonObject:
     """The body as a value; the `omitted` oldest images are replaced by a remark."""
-    known = known_model(request.model)
+    known = find_known_model(request.model)
     json_tools = bool(request.tools) and dialect.tool_protocol == "json"
     system = request.system[:1]
     if json_tools:
@@ -151,7 +151,7 @@ def request_body(
     elif request.tools and not json_tools:
         profile = profile_of(dialect.schema_profile, request.model)
         body["tools"] = [
-            _tool(tool.name, tool.description, fitted_schema(tool.input_schema, profile)) for tool in request.tools
+            _tool(tool.name, tool.description, fit_schema(tool.input_schema, profile)) for tool in request.tools
         ]
     return body
 
@@ -175,7 +175,7 @@ class _Writer:
         if not messages or messages[-1]["role"] == "assistant":
             messages.append({"role": "user", "content": CONTINUE})
         messages[-1]["content"] = _behind(messages[-1]["content"], self._request.system[1:])
-        return [*([] if settled is None else settled.filled(self.all_of)), *messages]
+        return [*([] if settled is None else settled.fill(self.all_of)), *messages]
 
     def all_of(self, message: ModelMessage) -> _Messages:
         """The messages of the protocol that it becomes: each tool result is one."""
@@ -261,15 +261,15 @@ class _Writer:
             case "reasoning_content":
                 written["reasoning_content"] = "".join(block.text for block in thinking)
             case "reasoning_details":
-                if details := carried(thinking, "reasoning_details"):
+                if details := read_kept(thinking, "reasoning_details"):
                     written["reasoning_details"] = details
             case "extra_content":
-                _sign(written.get("tool_calls"), carried(thinking, "extra_content"))
+                _sign(written.get("tool_calls"), read_kept(thinking, "extra_content"))
             case "none":
                 pass
             case _:
                 assert_never(self._dialect.reasoning_replay)
-        if self._dialect.replay_signed and (signed := written_back(thinking)):
+        if self._dialect.replay_signed and (signed := write_back(thinking)):
             written["thinking_blocks"] = signed
         return written
 

@@ -16,7 +16,7 @@ from engine.ports.files import CheckpointLimits, FileKind, FileState
 from engine.rewind.snapshots.contents import Contents
 from engine.rewind.snapshots.coverage import coverage_of
 from engine.rewind.snapshots.folder_snapshots import NOTHING, RACY_NS, LookAt, SeenFile, stamp_of
-from engine.rewind.snapshots.safe_files import holder, kind_of, opened_root, read_file
+from engine.rewind.snapshots.safe_files import holder, kind_of, open_root, read_file
 from engine.rewind.snapshots.walk import FolderWalk, WalkStopped
 from tools.files.protected import begins_as_key, looks_secret
 
@@ -43,8 +43,8 @@ class Capture(Struct, eq=False):
             Stopped: `stopping` was set.
             sqlite3.Error: contents cannot be kept.
         """
-        entries, unknown = self._sorted_out(walked, before)
-        folder = opened_root(root)
+        entries, unknown = self._sort_entries(walked, before)
+        folder = open_root(root)
         try:
             for members in _by_folder(unknown):
                 if self.stopping.is_set():
@@ -55,7 +55,7 @@ class Capture(Struct, eq=False):
         self.flush()
         return LookAt(entries, walked.left_out, coverage_of(entries, walked.left_out, self.limits))
 
-    def _sorted_out(self, walked: FolderWalk, before: LookAt) -> tuple[dict[bytes, SeenFile], list[Found]]:
+    def _sort_entries(self, walked: FolderWalk, before: LookAt) -> tuple[dict[bytes, SeenFile], list[Found]]:
         """Sort entries: known or kept by their stat alone, and those to be read.
 
         A folder has its share of the limit. Files changed since the last snapshot are read first, then small files: in
@@ -101,7 +101,7 @@ class Capture(Struct, eq=False):
 
     def states(self, root: bytes, paths: Iterable[bytes]) -> dict[bytes, FileState | None]:
         """Present states of these paths. Raises like `take`."""
-        folder = opened_root(root)
+        folder = open_root(root)
         found: dict[bytes, FileState | None] = {}
         try:
             for path in paths:

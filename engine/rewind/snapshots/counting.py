@@ -16,7 +16,7 @@ MOST_COUNTED = 300
 MOST_BYTES = 1024 * 1024
 
 
-def counted(contents: Contents, changes: Sequence[FileChange]) -> tuple[FileChange, ...]:
+def count_lines(contents: Contents, changes: Sequence[FileChange]) -> tuple[FileChange, ...]:
     """The same changes with their lines."""
     first = tuple(_count(contents, change) for change in changes[:MOST_COUNTED])
     return (*first, *changes[MOST_COUNTED:])

@@ -25,10 +25,10 @@ def coverage_of(entries: Mapping[bytes, SeenFile], left_out: Iterable[bytes], li
     large = [path for path in missing if entries[path].state.size > limits.file and path not in known]
     names = sorted(path for path in left_out if _name(path) not in MADE_AGAIN)
     return Coverage(
-        left_out=_shown(names),
+        left_out=_show_paths(names),
         left_out_count=len(names),
-        too_large=_shown(large),
-        secret=_shown(secret),
+        too_large=_show_paths(large),
+        secret=_show_paths(secret),
         over=len(missing) - len(secret) - len(large),
     )
 
@@ -37,7 +37,7 @@ def with_gone(now: LookAt, before: LookAt, folder: int) -> Coverage:
     """The coverage of a snapshot, with paths left out by the one before and now gone; `folder` is an open one."""
     missing = sorted(before.left_out - now.left_out - now.entries.keys())
     gone = [path for path in missing if _is_missed(path) and not _stands(folder, path)]
-    return replace(now.coverage, gone=_shown(gone)) if gone else now.coverage
+    return replace(now.coverage, gone=_show_paths(gone)) if gone else now.coverage
 
 
 def _is_missed(path: bytes) -> bool:
@@ -52,7 +52,7 @@ def _stands(folder: int, path: bytes) -> bool:
     return True
 
 
-def _shown(paths: list[bytes]) -> tuple[str, ...]:
+def _show_paths(paths: list[bytes]) -> tuple[str, ...]:
     return tuple(os.fsdecode(one) for one in paths[:SHOWN])
 
 

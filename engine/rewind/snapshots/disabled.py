@@ -42,7 +42,7 @@ class NoFolders:
         """Return None: there is nothing to compare."""
         return None
 
-    async def lost(self, states: Sequence[FileState]) -> frozenset[bytes]:
+    async def find_lost(self, states: Sequence[FileState]) -> frozenset[bytes]:
         """Return no contents: nothing was kept."""
         return frozenset()
 

@@ -68,9 +68,9 @@ class CheckpointFolders:
         """The change as a diff."""
         return await self._run(lambda work: work.diff(change))
 
-    async def lost(self, states: Sequence[FileState]) -> frozenset[bytes]:
+    async def find_lost(self, states: Sequence[FileState]) -> frozenset[bytes]:
         """The contents of these that made room for newer ones."""
-        return await self._run(lambda work: work.lost(states))
+        return await self._run(lambda work: work.find_lost(states))
 
     async def count(self, changes: Sequence[FileChange]) -> tuple[FileChange, ...]:
         """The same changes with their lines counted."""
@@ -119,7 +119,7 @@ class CheckpointFolders:
         """
         if self._stopping.is_set():
             raise FilesError(CLOSES)
-        return await self._worker.run(lambda: self._work().guarded(job))
+        return await self._worker.run(lambda: self._work().guard(job))
 
     def _work(self) -> FolderWork:
         if self._made is None:

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from engine.ports.files import CheckpointLimits, FileChange, FileKind, FileState, Restored, same_state
 from engine.rewind.snapshots.capture import Capture
 from engine.rewind.snapshots.contents import Contents
-from engine.rewind.snapshots.safe_files import TEMPORARY, holder, opened_root, set_mode, write_file, write_link
+from engine.rewind.snapshots.safe_files import TEMPORARY, holder, open_root, set_mode, write_file, write_link
 
 CHANGED = "changed since then by someone else"
 NOT_KEPT = "its earlier content was not saved"
@@ -40,7 +40,7 @@ class Restoring(Struct, eq=False):
             sqlite3.Error: contents cannot be read.
         """
         ordered = sorted(changes, key=lambda change: change.path)
-        self._folder = opened_root(self.root)
+        self._folder = open_root(self.root)
         try:
             self._check(ordered)
             good = [change for change in ordered if change.path not in self._problems]

@@ -20,7 +20,7 @@ TEMPORARY = b".phoenix-restore-"
 """Prefix of the files that a restore writes next to others; no snapshot covers them."""
 
 
-def opened_root(root: bytes) -> int:
+def open_root(root: bytes) -> int:
     """A descriptor of the folder itself. Raises OSError."""
     return os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 

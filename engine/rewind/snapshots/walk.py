@@ -14,7 +14,7 @@ from threading import Event
 
 from msgspec import Struct, field
 
-from engine.rewind.snapshots.safe_files import FOLDER_FLAGS, TEMPORARY, kind_of, opened_root
+from engine.rewind.snapshots.safe_files import FOLDER_FLAGS, TEMPORARY, kind_of, open_root
 from tools.files.walking import RULES, allowed, blocks_rules, blocks_rules_above, is_unicode
 
 MOST_ENTRIES = 100_000
@@ -79,7 +79,7 @@ class Walker:
         """
         found = _Walk()
         self._pipes = {b""} if blocks_rules_above(self._root) else set()
-        root = opened_root(self._root)
+        root = open_root(self._root)
         try:
             self._enter(root, b"", (), found)
         finally:
@@ -98,7 +98,7 @@ class Walker:
         rules = (*rules, *(value for name in own for value in _look_of(listing[name])))
         if blocks_rules((self._root + b"/" + path).rstrip(b"/"), listing):
             self._pipes.add(path)
-        ignored = self._ignored(path, frozenset(listing), rules)
+        ignored = self._find_ignored(path, frozenset(listing), rules)
         inner: list[bytes] = []
         for name in sorted(listing):
             state, place = listing[name], path + name
@@ -132,7 +132,7 @@ class Walker:
             return False
         return name in CACHES or self._root + b"/" + path in self._excluded
 
-    def _ignored(self, path: bytes, names: frozenset[bytes], rules: tuple[int, ...]) -> frozenset[bytes]:
+    def _find_ignored(self, path: bytes, names: frozenset[bytes], rules: tuple[int, ...]) -> frozenset[bytes]:
         known = self._decisions.get(path)
         if known is not None and known.rules == rules and known.names == names:
             return known.ignored

@@ -24,11 +24,11 @@ from engine.ports.files import (
 )
 from engine.rewind.snapshots.capture import Capture
 from engine.rewind.snapshots.contents import Contents
-from engine.rewind.snapshots.counting import counted, diff_of
+from engine.rewind.snapshots.counting import count_lines, diff_of
 from engine.rewind.snapshots.coverage import with_gone
 from engine.rewind.snapshots.folder_snapshots import LookAt, difference, lies_in, stamp_of
 from engine.rewind.snapshots.restoring import Restoring
-from engine.rewind.snapshots.safe_files import holder, opened_root
+from engine.rewind.snapshots.safe_files import holder, open_root
 from engine.rewind.snapshots.snapshot_store import LookBook
 from engine.rewind.snapshots.walk import MOST_ENTRIES, TooMany, Walker, WalkStopped
 from tools.contract import DiffDisplay
@@ -59,7 +59,7 @@ class FolderWork:
         self._too_large: dict[bytes, float] = {}
         self._looks: LookBook | None = None
 
-    def guarded(self, job: Callable[[FolderWork], T]) -> T:
+    def guard(self, job: Callable[[FolderWork], T]) -> T:
         """A job's result. Raises FilesError in one sentence."""
         try:
             return job(self)
@@ -91,13 +91,13 @@ class FolderWork:
         except TooMany:
             self._too_large[root] = time.monotonic()
             return FolderSnapshot("", Coverage(refusal=refusal))
-        contents, book = self._kept(), self._book()
+        contents, book = self._open_contents(), self._book()
         now = Capture(contents, self._limits, self._stopping).take(root, walked, book.newest(root))
         coverage = self._with_gone(root, now, since) if since else now.coverage
         return FolderSnapshot(book.add(root, now), coverage)
 
     def _with_gone(self, root: bytes, now: LookAt, since: str) -> Coverage:
-        folder = opened_root(root)
+        folder = open_root(root)
         try:
             return with_gone(now, self._book().load(since), folder)
         finally:
@@ -110,7 +110,7 @@ class FolderWork:
     def before_edit(self, folder: Path, paths: Sequence[bytes], look: str) -> dict[bytes, FileState | None]:
         """Keep the states of these paths, without those that the snapshot has; includes folders created for them."""
         if look:
-            seen, root = self._book().load(look), opened_root(os.fsencode(folder))
+            seen, root = self._book().load(look), open_root(os.fsencode(folder))
             try:
                 paths = [path for path in paths if _adds(root, path, seen)]
             finally:
@@ -124,31 +124,31 @@ class FolderWork:
     def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
         """Differences between two snapshots."""
         found = tuple(difference(self._book().load(before), self._book().load(after)))
-        self._kept().renew(one.before.content for one in found if one.before is not None and one.before.kept)
-        return counted(self._kept(), found)
+        self._open_contents().renew(one.before.content for one in found if one.before is not None and one.before.kept)
+        return count_lines(self._open_contents(), found)
 
     def states(self, folder: Path, paths: Sequence[bytes]) -> dict[bytes, FileState | None]:
         """Present states of these paths."""
-        return Capture(self._kept(), self._limits).states(os.fsencode(folder), paths)
+        return Capture(self._open_contents(), self._limits).states(os.fsencode(folder), paths)
 
-    def lost(self, states: Sequence[FileState]) -> frozenset[bytes]:
+    def find_lost(self, states: Sequence[FileState]) -> frozenset[bytes]:
         """The contents of these that made room for newer ones."""
         wanted = {one.content for one in states if one.kept and one.kind is FileKind.FILE}
-        return frozenset(wanted - self._kept().has(wanted))
+        return frozenset(wanted - self._open_contents().has(wanted))
 
     def diff(self, change: FileChange) -> DiffDisplay | None:
         """The change as a diff."""
-        return diff_of(self._kept(), change)
+        return diff_of(self._open_contents(), change)
 
     def count(self, changes: Sequence[FileChange]) -> tuple[FileChange, ...]:
         """The same changes with their lines counted."""
-        return counted(self._kept(), changes)
+        return count_lines(self._open_contents(), changes)
 
     def restore(
         self, folder: Path, changes: Sequence[FileChange], made: Callable[[int], None] | None
     ) -> tuple[Restored, ...]:
         """Make these changes."""
-        return Restoring(self._kept(), os.fsencode(folder), made, self._limits).run(changes)
+        return Restoring(self._open_contents(), os.fsencode(folder), made, self._limits).run(changes)
 
     def keep_only(self, changes: Sequence[FileChange], looks: Sequence[str]) -> int:
         """Drop unneeded contents."""
@@ -158,7 +158,7 @@ class FolderWork:
         """Compress some of the raw contents, then drop those beyond the limit; False when nothing is left."""
         if not self._file.exists():
             return False
-        if self._kept().pack_some(PACKED_AT_ONCE):
+        if self._open_contents().pack_some(PACKED_AT_ONCE):
             return True
         self._book().shrink(self._limits.total)
         return False
@@ -175,10 +175,10 @@ class FolderWork:
 
     def _book(self) -> LookBook:
         if self._looks is None:
-            self._looks = LookBook(self._kept())
+            self._looks = LookBook(self._open_contents())
         return self._looks
 
-    def _kept(self) -> Contents:
+    def _open_contents(self) -> Contents:
         if self._contents is None:
             self._contents = Contents(self._file)
         return self._contents

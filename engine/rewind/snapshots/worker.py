@@ -34,16 +34,16 @@ class Worker:
         """Run `job` in the thread and return its result or raise its error; cancelling the caller does not stop it."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[object] = loop.create_future()
-        answer.add_done_callback(_seen)
+        answer.add_done_callback(_retrieve_exception)
 
-        def ended(result: object, error: BaseException | None) -> None:
+        def end(result: object, error: BaseException | None) -> None:
             with suppress(RuntimeError):  # the loop may be gone by then, with all callers
                 loop.call_soon_threadsafe(_settle, answer, result, error)
 
         if self._thread is None:
             self._thread = Thread(target=self._serve, name=self._name, daemon=True)
             self._thread.start()
-        self._jobs.put((job, ended))
+        self._jobs.put((job, end))
         return cast("T", await asyncio.shield(answer))
 
     def end(self) -> None:
@@ -62,7 +62,7 @@ class Worker:
             del item, job, ended  # the objects of a job must not stay until the next one
 
 
-def _seen(answer: asyncio.Future[object]) -> None:
+def _retrieve_exception(answer: asyncio.Future[object]) -> None:
     """Retrieve the exception of an abandoned job, so that asyncio does not report it."""
     if not answer.cancelled():
         answer.exception()

@@ -426,7 +426,7 @@ class PromptTool(Struct, eq=False):
         if not self.name.startswith(SERVED):
             return ""
         record = self.conversation.record
-        if any(one.spec.name == self.name for one in self.hub.deferred_tools(record)):
+        if any(one.spec.name == self.name for one in self.hub.list_deferred(record)):
             await self.hub.load(record, [self.name])
         return self.why_not()
 

@@ -21,7 +21,7 @@ from phoenix_tui.cli.blocks import encode
 from phoenix_tui.cli.control.requests import Host, HostError, RequestError
 from phoenix_tui.cli.headless import StructuredAnswer
 from phoenix_tui.config.sources.agents import MOST_BYTES, SUFFIX, AgentError, agent_in, agent_profile
-from phoenix_tui.config.sources.kinds import Plugin, find_plugin, rooted
+from phoenix_tui.config.sources.kinds import Plugin, fill_root, find_plugin
 from tools.clean import clean_line
 from tools.contract import JsonObject, JsonValue
 from tools.files.own_files import read_regular
@@ -75,9 +75,9 @@ class HostAgents:
         own = self._plugins | self._agents
         return (*(one for one in base if one.name not in own), *own.values())
 
-    def added(self, cwd: Path) -> Sequence[Profile]:
+    def list_added(self, cwd: Path) -> Sequence[Profile]:
         """Profiles of files, of plugins and of the host."""
-        files = {one.name: one for one in self.base.added(cwd)} if self.base is not None else {}
+        files = {one.name: one for one in self.base.list_added(cwd)} if self.base is not None else {}
         return tuple((files | self._plugins | self._agents).values())
 
     def resolve(self, name: str, cwd: Path) -> Profile:
@@ -227,7 +227,7 @@ def _read_profile(path: Path, plugin: Plugin) -> Profile:
     if content is None:
         raise AgentError("it cannot be read")
     if len(content) <= MOST_BYTES:
-        content = rooted(content, plugin)
+        content = fill_root(content, plugin)
     return agent_in(content, path, f"{plugin.name}:").profile
 
 

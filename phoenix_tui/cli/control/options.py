@@ -29,7 +29,7 @@ from phoenix_tui.config.claude_settings import (
     parse_settings,
 )
 from phoenix_tui.config.project import check_sources
-from phoenix_tui.config.rules import listed
+from phoenix_tui.config.rules import split_list
 from phoenix_tui.config.settings import Settings
 from tools.clean import clean_line
 from tools.contract import JsonObject, JsonValue
@@ -168,7 +168,7 @@ def _check_prompt_tool(name: str) -> str:
 
 
 def _split_rules(texts: Sequence[str]) -> tuple[str, ...]:
-    return tuple(one for text in texts for one in listed(text))
+    return tuple(one for text in texts for one in split_list(text))
 
 
 def _make_parser() -> argparse.ArgumentParser:
@@ -443,7 +443,7 @@ def _add_launch_settings(options: HostOptions, value: JsonValue) -> HostOptions 
 
 def _add_denied(options: HostOptions, value: JsonValue) -> HostOptions | None:
     texts = [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
-    denied = tuple(one for text in texts for one in listed(text))
+    denied = tuple(one for text in texts for one in split_list(text))
     if not isinstance(value, list) or len(texts) < len(value) or len(denied) > MOST_RULES:
         return None
     return replace(options, disallowed=(*options.disallowed, *denied))

@@ -32,7 +32,7 @@ from phoenix_tui.cli.control.turns import ModelFinder, Turns
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.outcome import COMPATIBLE_VERSION, MODES, HostCommands
 from phoenix_tui.cli.reporters import STATUS, server_frame
-from phoenix_tui.config.claude_settings import FOREIGN_MODES, LINES, NOBODY, known_model
+from phoenix_tui.config.claude_settings import FOREIGN_MODES, LINES, NOBODY, translate_model
 from phoenix_tui.config.servers.definition import Place, parse_definition
 from tools.clean import clean, clean_line, reveal_name
 from tools.contract import JsonObject, JsonValue
@@ -329,7 +329,7 @@ class ControlSession(Struct, eq=False):
         given = request.get("model")
         if given is not None and not isinstance(given, str):
             raise RequestError("The request needs model, a text or null.")
-        wanted = self.default_model if given in {None, "", "default"} else known_model(str(given))
+        wanted = self.default_model if given in {None, "", "default"} else translate_model(str(given))
         try:
             reference = await self.find_model(wanted)
         except ProviderError as error:
@@ -495,7 +495,7 @@ class Inspection(Struct, eq=False):
             "autoCompactThreshold": threshold if report.compact_percent <= 100 else None,
             "memoryFiles": list_memory_files(prompt),
             "mcpTools": list_mcp_tools(prompt),
-            "agents": list_agent_types(self.agents.added(conversation.record.cwd)),
+            "agents": list_agent_types(self.agents.list_added(conversation.record.cwd)),
             "gridRows": nothing,
         }
 

@@ -12,7 +12,7 @@ from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.faults import fault_of
 from phoenix_tui.cli.output import write_json_line, write_progress
 from phoenix_tui.cli.setup import prepare
-from phoenix_tui.config.claude_settings import known_model
+from phoenix_tui.config.claude_settings import translate_model
 from tools.contract import JsonObject, JsonValue
 from tools.fresh_ids import fresh_id
 from tools.process.hardening import harden
@@ -30,7 +30,7 @@ def start_control(argv: Sequence[str]) -> int:
     options = add_settings(options)
     os.environ.update(options.variables)
     if options.run.model:
-        options = replace(options, run=replace(options.run, model=known_model(options.run.model)))
+        options = replace(options, run=replace(options.run, model=translate_model(options.run.model)))
     harden(debuggable=options.run.allow_debugger)
     setup = prepare(options.run, os.environ, options.setting_sources)
     from phoenix_tui.cli.control.extensions import find_plugins  # noqa: PLC0415 - 100 ms, not for a wrong command line

@@ -38,7 +38,7 @@ from phoenix_tui.cli.control.reporter import (
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.headless import StructuredAnswer
 from phoenix_tui.cli.outcome import RunOutcome, Used
-from phoenix_tui.config.claude_settings import known_model
+from phoenix_tui.config.claude_settings import translate_model
 from tools.contract import ImageRejected, JsonObject
 
 ModelFinder: TypeAlias = Callable[[str], Awaitable[str]]
@@ -67,7 +67,7 @@ class Fallback(Struct, eq=False):
             return False
         model = conversation.record.model
         try:
-            other = await self.find_model(known_model(self.reference))
+            other = await self.find_model(translate_model(self.reference))
         except ProviderError as error:
             self.say(f"phoenix: --fallback-model cannot be used: {error.message}")
             return False
@@ -80,7 +80,7 @@ class Fallback(Struct, eq=False):
 
     async def leave(self, conversation: Conversation) -> None:
         """Go back to the model from before, unless the host has chosen one since."""
-        if self._before and conversation.record.model == await self.find_model(known_model(self.reference)):
+        if self._before and conversation.record.model == await self.find_model(translate_model(self.reference)):
             await conversation.change(ConversationChanges(model=self._before))
         self._before = ""
 
@@ -445,7 +445,7 @@ class Turns:
 
     async def _wait_until_settled(self) -> None:
         if self.engine.sub_agents is not None:
-            await self.engine.sub_agents.finished(self.conversation.id)
+            await self.engine.sub_agents.wait_finished(self.conversation.id)
         await self.conversation.wait_idle()
 
     def _caps(self) -> RunCaps | Refused:

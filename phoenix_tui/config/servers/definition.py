@@ -131,7 +131,7 @@ def parse_definition(name: str, value: object, place: Place) -> tuple[ServerDefi
     shown_name = clean_line(name)[:LONGEST_NAME]
     try:
         table = _table(name, value)
-        return _parsed(name, table, place), _notices(shown_name, table, place)
+        return _parse_definition(name, table, place), _notices(shown_name, table, place)
     except Invalid as error:
         trouble = f"{place.source or '--mcp-config'}: server '{shown_name}' {error}."
         return ServerDefinition(name=shown_name, origin=place.origin, source=place.source, trouble=trouble), ()
@@ -152,7 +152,7 @@ def _table(name: str, value: object) -> dict[str, object]:
     return cast("dict[str, object]", value)
 
 
-def _parsed(name: str, table: dict[str, object], place: Place) -> ServerDefinition:
+def _parse_definition(name: str, table: dict[str, object], place: Place) -> ServerDefinition:
     transport = _transport(table)
     folder = str(place.folder)
     own = {"CLAUDE_PROJECT_DIR": folder, "PHOENIX_PROJECT_DIR": folder}
@@ -209,7 +209,7 @@ def _target(
     """Command or address, and the one of them as it is written."""
     if transport != "stdio":
         shown = _text(table, "url")
-        return (), _checked_url(variables.fill(shown)), shown
+        return (), _check_url(variables.fill(shown)), shown
     words = [_text(table, "command"), *_list(table, "args")]
     if not words[0]:
         raise Invalid("needs 'command', or 'url' with type 'http'")
@@ -257,7 +257,7 @@ def _transport(table: dict[str, object]) -> ServerTransport:
     return TRANSPORTS[given]
 
 
-def _checked_url(url: str) -> str:
+def _check_url(url: str) -> str:
     wrong = Invalid("needs 'url', an http:// or https:// address")
     try:
         parts = urlsplit(url)

@@ -22,7 +22,7 @@ from phoenix_tui.config.load import user_layer
 from phoenix_tui.config.project import find_project, places_of
 from phoenix_tui.config.servers.definition import Place, parse_definition
 from phoenix_tui.config.shared_files import FileStamp, stamp
-from phoenix_tui.config.sources.kinds import SourceKind, rooted
+from phoenix_tui.config.sources.kinds import SourceKind, fill_root
 from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources, read_source
 from phoenix_tui.config.trust import Trust
 from tools.call_values import SandboxMode
@@ -192,17 +192,17 @@ class ServerFiles(Struct, eq=False):
 
     def switch(self, folder: Path, name: str, *, on: bool) -> None:
         """Switch a server off for good, or on again. Raises Unchosen."""
-        _keeping(self.choices, lambda: self.choices.switch(self._named(folder, name), on=on))
+        _keeping(self.choices, lambda: self.choices.switch(self._find_server(folder, name), on=on))
 
     def choose_sandbox(self, folder: Path, name: str, mode: SandboxMode | None) -> None:
         """Run a server in another sandbox than its definition says, None: in that. Raises Unchosen."""
-        _keeping(self.choices, lambda: self.choices.choose_sandbox(self._named(folder, name), mode))
+        _keeping(self.choices, lambda: self.choices.choose_sandbox(self._find_server(folder, name), mode))
 
     def allow_secrets(self, folder: Path, name: str) -> None:
         """Let a project's server have the secrets that it names. Raises Unchosen."""
-        _keeping(self.choices, lambda: self.choices.allow_secrets(self._named(folder, name)))
+        _keeping(self.choices, lambda: self.choices.allow_secrets(self._find_server(folder, name)))
 
-    def _named(self, folder: Path, name: str) -> ServerDefinition:
+    def _find_server(self, folder: Path, name: str) -> ServerDefinition:
         for server in self.look(folder).servers:
             if server.name == name:
                 return server
@@ -215,19 +215,19 @@ class ServerFiles(Struct, eq=False):
         found, root = _Found(*self.choices.read()), places_of(folder)[0]
         for value in self.given:
             place = Place(ServerOrigin.FLAG, _source_of(value), folder, self.environment)
-            _guarded(found, lambda value=value, place=place: found.take(given_servers(value), place))
+            _collect(found, lambda value=value, place=place: found.take(read_given_servers(value), place))
         self._plugins(found, folder, trusted)
         if not self.only_given:
             self._projects(found, folder, trusted)
             place = Place(ServerOrigin.USER, str(self.user_file), folder, self.environment)
-            _guarded(found, lambda: found.take(toml_servers(_text(self.user_file)), place))
+            _collect(found, lambda: found.take(toml_servers(_text(self.user_file)), place))
         servers = tuple(found.servers[name] for name in sorted(found.servers))
         return _with_programs(FolderServers(root, servers, tuple(found.notices)), trusted)
 
     def _projects(self, found: _Found, folder: Path, trusted: TrustedSources) -> None:
         for path, text in self._own_settings(folder):
             place = Place(ServerOrigin.PROJECT, reveal_name(path), folder, self.environment)
-            _guarded(found, lambda text=text, place=place: found.take(toml_servers(text), place))
+            _collect(found, lambda text=text, place=place: found.take(toml_servers(text), place))
         for file in trusted.of(SourceKind.SERVERS):
             if file.plugin is not None:
                 continue
@@ -235,7 +235,7 @@ class ServerFiles(Struct, eq=False):
             if content is None:
                 continue  # it changed since the look; the next one asks
             place = Place(ServerOrigin.PROJECT, reveal_name(file.path), file.path.parent, self.environment)
-            _guarded(found, lambda content=content, place=place: found.take(json_servers(content, place.source), place))
+            _collect(found, lambda content=content, place=place: found.take(json_servers(content, place.source), place))
 
     def _plugins(self, found: _Found, folder: Path, trusted: TrustedSources) -> None:
         """The servers of plugins, which the caller has named as it names those of `--mcp-config`."""
@@ -244,8 +244,8 @@ class ServerFiles(Struct, eq=False):
             if plugin is None or content is None:
                 continue
             place = Place(ServerOrigin.FLAG, reveal_name(file.path), folder, self.environment)
-            text, prefix = rooted(content, plugin), f"plugin:{plugin.name}:"
-            _guarded(
+            text, prefix = fill_root(content, plugin), f"plugin:{plugin.name}:"
+            _collect(
                 found,
                 lambda text=text, place=place, prefix=prefix: found.take(
                     {f"{prefix}{name}": table for name, table in json_servers(text, place.source).items()}, place
@@ -269,7 +269,7 @@ def _keeping(choices: ServerChoices, keep: Callable[[], None]) -> None:
         raise Unchosen(f"{reveal_name(choices.path)} cannot be written: {error.strerror or error}.") from error
 
 
-def _guarded(found: _Found, take: Any) -> None:
+def _collect(found: _Found, take: Any) -> None:
     try:
         take()
     except BadServers as error:
@@ -318,7 +318,7 @@ def toml_servers(text: str) -> dict[str, object]:
     return cast("dict[str, object]", servers) if isinstance(servers, dict) else {}
 
 
-def given_servers(value: str) -> dict[str, object]:
+def read_given_servers(value: str) -> dict[str, object]:
     """Definitions of one `--mcp-config`: JSON, or the name of a file with it.
 
     Raises:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from engine.ports.profiles import KNOWN_TOOLS, Profile
 from engine.records import PermissionMode
 from engine.run_options import Effort
-from phoenix_tui.config.claude_settings import FOREIGN_EFFORTS, FOREIGN_MODES, known_model
+from phoenix_tui.config.claude_settings import FOREIGN_EFFORTS, FOREIGN_MODES, translate_model
 from phoenix_tui.config.front_matter import FrontMatter, FrontMatterError, Value, read_front_matter
 from phoenix_tui.config.sources.kinds import SourceFile, SourceKind
 from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources, read_source, sort_sources
@@ -76,7 +76,7 @@ def agent_profile(name: str, about: JsonValue) -> Profile:
         name=name,
         description=_text(about.get("description")),
         prompt=_text(about.get("prompt")),
-        model=known_model(model) if isinstance(model, str) and model not in {"", INHERIT} else "",
+        model=translate_model(model) if isinstance(model, str) and model not in {"", INHERIT} else "",
         tools=_tools(about.get("tools"), about.get("disallowedTools")),
         permission_mode=PermissionMode(FOREIGN_MODES[mode])
         if isinstance(mode, str) and mode in FOREIGN_MODES
@@ -119,7 +119,7 @@ def _about(values: Mapping[str, Value], body: str) -> JsonObject:
     about: JsonObject = {}
     for key, value in values.items():
         if key in _LISTS:
-            about[key] = _listed(value)
+            about[key] = _split_names(value)
         elif key in _NUMBERS:
             about[key] = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else 0
         elif isinstance(value, str):
@@ -150,7 +150,7 @@ def _is_known(name: str) -> bool:
     return name in KNOWN_TOOLS or name == ALL_TOOLS or name.startswith("mcp__")
 
 
-def _listed(value: Value) -> list[JsonValue]:
+def _split_names(value: Value) -> list[JsonValue]:
     names = value.split(",") if isinstance(value, str) else value
     return [name.strip() for name in names if name.strip()]
 
@@ -216,7 +216,7 @@ class AgentReader(Struct, eq=False):
         found, troubles = dict[str, Profile](), list[AgentTrouble]()
         files = [file for file in sources.of(SourceKind.AGENT) if not file.path.name.startswith(".")]
         for file in islice(files, MOST_AGENTS):
-            made = self._made(file)
+            made = self._read_file(file)
             if isinstance(made, AgentTrouble):
                 troubles.append(made)
                 continue
@@ -227,9 +227,9 @@ class AgentReader(Struct, eq=False):
                 troubles.append(AgentTrouble(file.path, f"{shown} has the same name and comes first"))
         if len(files) > MOST_AGENTS:
             troubles.append(AgentTrouble(files[MOST_AGENTS].path, f"at most {MOST_AGENTS} agents of a folder are used"))
-        return FolderAgents(tuple(found.values()), (*troubles, *_waiting(sources), *_left_out(sources)))
+        return FolderAgents(tuple(found.values()), (*troubles, *_waiting(sources), *_list_left_out(sources)))
 
-    def _made(self, file: SourceFile) -> AgentFile | AgentTrouble:
+    def _read_file(self, file: SourceFile) -> AgentFile | AgentTrouble:
         key = file.path, file.digest
         if key not in self._kept:
             if len(self._kept) >= MOST_KEPT:
@@ -260,7 +260,7 @@ def _waiting(sources: TrustedSources) -> Iterator[AgentTrouble]:
         yield AgentTrouble(waiting[0], f"the project {why}: {agents} left out ({names}{more}); /trust shows them")
 
 
-def _left_out(sources: TrustedSources) -> Iterator[AgentTrouble]:
+def _list_left_out(sources: TrustedSources) -> Iterator[AgentTrouble]:
     """Files beyond the limits, and links out of the project."""
     for one in sources.left_out:
         if FOLDER in pairwise(one.path.parts):
@@ -288,11 +288,11 @@ class StartAgents(Struct, frozen=True):
         """Agents of a folder as the files are now; none where it cannot be looked at."""
         sources = ProjectSources(self.users, self.home, self.trust, keeps_answers=False, counts=self.counts)
         try:
-            return AgentReader().read(self._found(sources, folder)).profiles
+            return AgentReader().read(self._look(sources, folder)).profiles
         except OSError:
             return ()
 
-    def _found(self, sources: ProjectSources, folder: Path) -> TrustedSources:
+    def _look(self, sources: ProjectSources, folder: Path) -> TrustedSources:
         found = sources.look(folder)
         if not self.trusts:
             return found

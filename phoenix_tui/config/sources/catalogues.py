@@ -24,7 +24,7 @@ from engine.ports.extensions import (
 from engine.run_options import Effort
 from phoenix_tui.config.claude_settings import LINES
 from phoenix_tui.config.front_matter import FrontMatter, FrontMatterError, Value, read_front_matter
-from phoenix_tui.config.rules import listed
+from phoenix_tui.config.rules import split_list
 from phoenix_tui.config.sources.digests import digest_of
 from phoenix_tui.config.sources.kinds import SourceFile, SourceKind
 from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources, read_source
@@ -93,7 +93,7 @@ def name_of(file: SourceFile) -> str:
 
 
 def _read(main: SourceFile, files: Sequence[SourceFile], kind: InvocableKind, origin: InvocableOrigin) -> Invocable:
-    name = _checked_name(name_of(main), kind)
+    name = _check_name(name_of(main), kind)
     name = f"{main.plugin.name}:{name}" if main.plugin is not None else name
     content = read_source(main, MOST_READ)
     if content is None:
@@ -114,10 +114,10 @@ def _read(main: SourceFile, files: Sequence[SourceFile], kind: InvocableKind, or
     reading = _Reading(found, kind)
     if is_cut:
         reading.notes.append(f"It is longer than {MOST_BYTES[kind] // 1024:,} KB; the rest is left out.")
-    return reading.made(name, origin, main.path, files)
+    return reading.build(name, origin, main.path, files)
 
 
-def _checked_name(name: str, kind: InvocableKind) -> str:
+def _check_name(name: str, kind: InvocableKind) -> str:
     parts = name.split(":")
     if not all(_NAME.fullmatch(part) for part in parts):
         raise InvocableError("Its name may have letters, digits, '-', '_' and '.' only, at most 64; rename it.")
@@ -144,7 +144,7 @@ class _Reading:
         if "hooks" in {*found.values, *found.left_out}:
             self.notes.append("Its 'hooks' are not used; put them into a file of hooks.")
 
-    def made(self, name: str, origin: InvocableOrigin, path: Path, files: Sequence[SourceFile]) -> Invocable:
+    def build(self, name: str, origin: InvocableOrigin, path: Path, files: Sequence[SourceFile]) -> Invocable:
         """The value of the file."""
         described = self._text("description") or self._first_words()
         if not described:
@@ -164,7 +164,7 @@ class _Reading:
             aliases=self._aliases(name),
             argument_hint=self._hint(),
             argument_names=self._argument_names(),
-            files=_bundled(path, files) if self._kind is InvocableKind.SKILL else (),
+            files=_list_bundled(path, files) if self._kind is InvocableKind.SKILL else (),
             allowed_tools=self._rules(),
             model=self._model(),
             effort=self._effort(),
@@ -215,7 +215,7 @@ class _Reading:
     def _rules(self) -> tuple[str, ...]:
         value = self._values.get("allowed-tools", "")
         texts = (value,) if isinstance(value, str) else tuple(value)
-        return tuple(dict.fromkeys(clean_line(rule) for text in texts for rule in listed(text)))
+        return tuple(dict.fromkeys(clean_line(rule) for text in texts for rule in split_list(text)))
 
     def _model(self) -> str:
         """The model; a line of Claude is its newest one, of whatever provider the conversation has."""
@@ -231,7 +231,7 @@ class _Reading:
         return _EFFORTS.get(word, Effort.DEFAULT)
 
 
-def _bundled(path: Path, files: Sequence[SourceFile]) -> tuple[str, ...]:
+def _list_bundled(path: Path, files: Sequence[SourceFile]) -> tuple[str, ...]:
     names = (str(file.path.relative_to(path.parent)) for file in files[:MOST_BUNDLED] if file.path != path)
     return tuple(sorted(clean_line(name) for name in names))
 
@@ -269,9 +269,9 @@ class CatalogueReader(Struct, eq=False):
         nested: Sequence[NestedSources] = (),
     ) -> Catalogue:
         """The catalogue of these files, those of subfolders behind them; `off` are files of skills switched off."""
-        made = [self._made(unit) for unit in _units(sources.files)]
+        made = [self._read_unit(unit) for unit in _units(sources.files)]
         for folder in nested:
-            made += [_prefixed(self._made(unit), folder.name) for unit in _units(folder.files)]
+            made += [_prefix_name(self._read_unit(unit), folder.name) for unit in _units(folder.files)]
         invocables = [one for one in made if isinstance(one, Invocable)]
         problems = tuple(one for one in made if isinstance(one, InvocableProblem))
         switched_off = tuple(one for one in invocables if str(one.path) in off)
@@ -281,8 +281,8 @@ class CatalogueReader(Struct, eq=False):
                 sorter.take(one)
         waiting = {(clean_line(name_of(unit[0])), _kind(unit[0])) for unit in _units(sources.waiting)}
         return Catalogue(
-            skills=sorter.sorted(InvocableKind.SKILL),
-            commands=sorter.sorted(InvocableKind.COMMAND),
+            skills=sorter.sort(InvocableKind.SKILL),
+            commands=sorter.sort(InvocableKind.COMMAND),
             by_call=sorter.calls(),
             shadowed=tuple(sorter.shadowed),
             problems=problems,
@@ -294,7 +294,7 @@ class CatalogueReader(Struct, eq=False):
             used=used,
         )
 
-    def _made(self, unit: list[SourceFile]) -> Invocable | InvocableProblem | None:
+    def _read_unit(self, unit: list[SourceFile]) -> Invocable | InvocableProblem | None:
         key = tuple((file.path, file.digest) for file in unit)
         if key not in self._kept:
             if len(self._kept) >= MOST_KEPT:
@@ -303,7 +303,7 @@ class CatalogueReader(Struct, eq=False):
         return self._kept[key]
 
 
-def _prefixed(made: Invocable | InvocableProblem | None, name: str) -> Invocable | InvocableProblem | None:
+def _prefix_name(made: Invocable | InvocableProblem | None, name: str) -> Invocable | InvocableProblem | None:
     return replace(made, name=f"{name}:{made.name}", aliases=()) if isinstance(made, Invocable) else made
 
 
@@ -340,9 +340,11 @@ class _Sorter:
         first = self._found.setdefault((one.kind, one.name), one)
         if first is not one:
             self._hidden.append(one)
-            self.shadowed.append(ShadowedInvocable(one, f"{_shown(first.path)} has the same name and comes first"))
+            self.shadowed.append(
+                ShadowedInvocable(one, f"{_shorten_path(first.path)} has the same name and comes first")
+            )
 
-    def sorted(self, kind: InvocableKind) -> tuple[Invocable, ...]:
+    def sort(self, kind: InvocableKind) -> tuple[Invocable, ...]:
         """The visible ones of a kind by name."""
         found = (one for (its_kind, _), one in self._found.items() if its_kind is kind)
         return tuple(sorted(found, key=lambda one: one.name))
@@ -350,7 +352,7 @@ class _Sorter:
     def calls(self) -> dict[str, Invocable]:
         """Names for `/name`: a built-in command first, then a command, then a skill; with a prefix each is reached."""
         calls: dict[str, Invocable] = {}
-        visible = (*self.sorted(InvocableKind.COMMAND), *self.sorted(InvocableKind.SKILL))
+        visible = (*self.sort(InvocableKind.COMMAND), *self.sort(InvocableKind.SKILL))
         for one in (*visible, *self._hidden):  # a prefix first: no file may take the place of `user:name`
             if one.for_users:
                 calls.setdefault(f"{one.origin.value}:{one.name}", one)
@@ -372,7 +374,7 @@ class _Sorter:
             self.shadowed.append(ShadowedInvocable(one, f"/{one.name} calls the {first.label}{reached}"))
 
 
-def _shown(path: Path) -> str:
+def _shorten_path(path: Path) -> str:
     """A path from the home folder on, where it is there."""
     text, home = str(path), str(Path.home())
     return clean_line(f"~{text[len(home) :]}" if text.startswith(f"{home}{os.sep}") else text)
@@ -385,7 +387,7 @@ MOST_MET: Final = 100
 """Folders of one working directory that are remembered."""
 
 
-def met_folders(cwd: Path, paths: Iterable[Path]) -> Iterator[Path]:
+def list_met_folders(cwd: Path, paths: Iterable[Path]) -> Iterator[Path]:
     """Folders between the working directory and files that were read there, the nearest to it first."""
     for path in paths:
         if path.is_relative_to(cwd):
@@ -394,7 +396,7 @@ def met_folders(cwd: Path, paths: Iterable[Path]) -> Iterator[Path]:
                 yield cwd.joinpath(*parts[:place])
 
 
-def nested_skills(sources: ProjectSources, cwd: Path, met: Iterable[Path]) -> list[NestedSources]:
+def find_nested_skills(sources: ProjectSources, cwd: Path, met: Iterable[Path]) -> list[NestedSources]:
     """Skills of these folders, accepted and waiting; reads the disk."""
     found: list[NestedSources] = []
     for folder in sorted(met):

@@ -128,11 +128,11 @@ class ProgramSearch(Struct, eq=False):
                 self._command(_split(word), places, steps - 1, imports=imports, only_code=True)
             runs = _INTERPRETERS.fullmatch(before) is not None
             if not only_code or runs or "/" in word or os.path.splitext(word)[1] in _SCRIPTS | _JAVASCRIPT:  # noqa: PTH122 - a word
-                self._named(word, places, steps, imports=imports, only_code=only_code and not runs)
+                self._follow_word(word, places, steps, imports=imports, only_code=only_code and not runs)
             before = word.rpartition("/")[2]
 
-    def _named(self, word: str, places: Sequence[Path], steps: int, *, imports: bool, only_code: bool) -> None:
-        word = self._filled(word)
+    def _follow_word(self, word: str, places: Sequence[Path], steps: int, *, imports: bool, only_code: bool) -> None:
+        word = self._fill_roots(word)
         word = word.rpartition("=")[2] if word.startswith("-") else word
         if not word or "\0" in word or len(word) > os.pathconf("/", "PC_PATH_MAX"):
             return
@@ -141,13 +141,13 @@ class ProgramSearch(Struct, eq=False):
             if (real := self._inside(path)) is not None and (not only_code or _is_code(real)):
                 self._add(path, real, places, steps, imports=imports)
 
-    def _filled(self, word: str) -> str:
+    def _fill_roots(self, word: str) -> str:
         for name in _ROOT_VARIABLES:
             word = word.replace(f"${{{name}}}", str(self.folder)).replace(f"${name}", str(self.folder))
         return word
 
     def _folders(self, word: str, places: Sequence[Path]) -> list[Path]:
-        named = (Path(os.path.normpath(place / self._filled(word))) for place in places)
+        named = (Path(os.path.normpath(place / self._fill_roots(word))) for place in places)
         return [path for path in named if path.is_dir() and path.resolve().is_relative_to(self.root)]
 
     def _own_files(self, word: str, places: Sequence[Path], steps: int, *, imports: bool) -> None:
@@ -160,12 +160,12 @@ class ProgramSearch(Struct, eq=False):
             if (tool, place) in self._tools:
                 continue
             self._tools.add((tool, place))
-            names = [*_OWN_FILES.get(tool, ()), *filter(shape.fullmatch, self._listed(place))]
+            names = [*_OWN_FILES.get(tool, ()), *filter(shape.fullmatch, self._list_names(place))]
             for path in (place / name for name in names if not name.endswith((".lock", "ignore"))):
                 if (real := self._inside(path)) is not None:
                     self._add(path, real, places, steps, imports=imports)
 
-    def _listed(self, place: Path) -> Sequence[str]:
+    def _list_names(self, place: Path) -> Sequence[str]:
         if place not in self._names:
             self.seen.note(place)
             try:
@@ -223,7 +223,7 @@ class ProgramSearch(Struct, eq=False):
             for found in _JAVASCRIPT_IMPORT.finditer(content) if imports else ():
                 name = found[1].decode("utf-8", "replace")
                 for end in ("", ".js", ".mjs", ".cjs", ".ts", "/index.js", "/index.ts"):
-                    self._named(f"{name}{end}", places[:1], steps, imports=True, only_code=False)
+                    self._follow_word(f"{name}{end}", places[:1], steps, imports=True, only_code=False)
         elif path.name == "package.json":
             for line in _scripts(content):
                 self._command(_split(line), places, steps, imports=imports, only_code=True)

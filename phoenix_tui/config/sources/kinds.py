@@ -117,18 +117,18 @@ def find_plugin(text: str, cwd: Path) -> Plugin:
         raise ValueError("it is no folder")
     if _SIGNS.search(str(folder)):
         raise ValueError("its path has quotes or other signs of a shell")
-    name = _named(folder)
+    name = _read_plugin_name(folder)
     if not _NAME.fullmatch(name):
         raise ValueError("its name may have letters, digits, '-', '_' and '.' only, at most 64")
     return Plugin(name, folder)
 
 
-def rooted(content: bytes, plugin: Plugin | None) -> bytes:
+def fill_root(content: bytes, plugin: Plugin | None) -> bytes:
     """A text of JSON with the folder of its plugin filled in."""
     return content if plugin is None else content.replace(ROOT.encode(), str(plugin.folder).encode())
 
 
-def _named(folder: Path) -> str:
+def _read_plugin_name(folder: Path) -> str:
     content = read_regular(folder / MANIFEST, MOST_BYTES)
     if content is None:
         return folder.name

@@ -234,7 +234,7 @@ class ProjectSources(Struct, eq=False):
         holds = kept.root == places_of(real)[0] and kept.fingerprint.holds()
         if not holds or time.monotonic() - began >= QUICK:
             return False
-        self._shared.keep(folder, self._opened(real, kept))
+        self._shared.keep(folder, self._select_readable(real, kept))
         return True
 
     def _look(self, real: Path) -> TrustedSources:
@@ -248,9 +248,9 @@ class ProjectSources(Struct, eq=False):
             trusted = answer is not None and answer.trusted
             found.sorted = sort_sources(found.project, found.users, accepted, trusted=trusted)
             found.answer = answer
-        return self._opened(real, found)
+        return self._select_readable(real, found)
 
-    def _opened(self, real: Path, found: _Found) -> TrustedSources:
+    def _select_readable(self, real: Path, found: _Found) -> TrustedSources:
         """The sorted files without texts that rules deny to read; the same value while nothing has changed."""
         texts = [file for file in found.sorted.files if file.kind in MODELS_TEXTS and not file.is_users]
         is_closed = self.closes(real) if self.closes is not None and texts else None
@@ -341,7 +341,7 @@ class ProjectSources(Struct, eq=False):
             lines += unified_lines(old, new, f"{shown} (accepted)", f"{shown} (now)")
         return "\n".join(lines)
 
-    def accepted_text(self, folder: Path, path: Path) -> str | None:
+    def read_accepted(self, folder: Path, path: Path) -> str | None:
         """Text of a file when the user accepted it; None where it was not kept."""
         answer = self._answer(folder.resolve())
         return answer.texts.get(str(path)) if answer is not None else None

@@ -36,7 +36,7 @@ class _Place(Struct, frozen=True):
         return f"{name}: " if name else ""
 
 
-def declared(file: SourceFile) -> tuple[str, ...]:
+def list_declared(file: SourceFile) -> tuple[str, ...]:
     """Commands and addresses of a file of hooks or servers, each behind its event or name, to the letter.
 
     Empty for other files, and where the file is no JSON or has changed since it was found.
@@ -160,7 +160,7 @@ def report_of(found: TrustedSources, folder: Path) -> SourceReport:
 
 
 def _entries(used: Iterable[SourceFile], found: TrustedSources, root: Path) -> Iterator[SourceEntry]:
-    states = {change.path: _changed(is_new=change.is_new) for change in found.changes if not change.is_gone}
+    states = {change.path: _find_change(is_new=change.is_new) for change in found.changes if not change.is_gone}
     unaccepted = SourceState.OFF if found.trusted else SourceState.NEW
     for file in used:
         yield _entry(file, SourceState.USED, root)
@@ -173,12 +173,12 @@ def _entries(used: Iterable[SourceFile], found: TrustedSources, root: Path) -> I
         yield SourceEntry(one.path, _name(one.path, root), SourceState.LEFT_OUT, why=one.reason)
 
 
-def _changed(*, is_new: bool) -> SourceState:
+def _find_change(*, is_new: bool) -> SourceState:
     return SourceState.NEW if is_new else SourceState.CHANGED
 
 
 def _entry(file: SourceFile, state: SourceState, root: Path) -> SourceEntry:
-    return SourceEntry(file.path, _name(file.path, root), state, file.group, file.kind, file.unit, declared(file))
+    return SourceEntry(file.path, _name(file.path, root), state, file.group, file.kind, file.unit, list_declared(file))
 
 
 def _name(path: Path, root: Path) -> str:
@@ -200,7 +200,7 @@ NOT_KEPT: Final = "What was accepted was not kept, as it is no short text. The w
 
 def text_of(sources: ProjectSources, report: SourceReport, entry: SourceEntry) -> str:
     """Text that the user reads about a file before an answer; reads the disk."""
-    before = sources.accepted_text(report.folder, entry.path)
+    before = sources.read_accepted(report.folder, entry.path)
     if entry.state is SourceState.LEFT_OUT:
         return f"It is not used: {entry.why}."
     if entry.state is SourceState.GONE:

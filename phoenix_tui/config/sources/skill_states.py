@@ -10,7 +10,7 @@ from typing import Final, cast
 
 from msgspec import Struct, field
 
-from phoenix_tui.config.shared_files import FileStamp, locked, stamp
+from phoenix_tui.config.shared_files import FileStamp, lock_file, stamp
 from tools.files.own_files import read_file, write_file
 
 STATES: Final = "skills.json"
@@ -67,7 +67,7 @@ class SkillStates(Struct, eq=False):
         if not self.keeps:
             self._off, self._used = change(self._off, self._used)
             return
-        with locked(self.path):
+        with lock_file(self.path):
             self._refresh()
             off, used = change(self._off, self._used)
             newest = sorted(used.items(), key=lambda one: one[1])[-MOST_NAMES:]

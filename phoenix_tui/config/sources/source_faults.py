@@ -47,7 +47,7 @@ def _sentence(path: Path, line: int, reason: str) -> str:
     return f"{place}: {clean_line(reason).rstrip('.')}."
 
 
-def shortened(faults: list[str], most: int, where: str) -> list[str]:
+def shorten_faults(faults: list[str], most: int, where: str) -> list[str]:
     """The first faults, and a sentence that counts the others and says `where` they are named."""
     more = len(faults) - most
     rest = f"{counted(more, 'more fault')} of files that extend Phoenix; {where} names {'them' if more > 1 else 'it'}."

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec import Struct, field
 from textual.strip import Strip
 
-from engine.machine.messages import Block, ImageBlock, Origin, Role, TextBlock, ThinkingBlock, ToolUseBlock, attached_in
+from engine.machine.messages import (
+    Block,
+    ImageBlock,
+    Origin,
+    Role,
+    TextBlock,
+    ThinkingBlock,
+    ToolUseBlock,
+    find_attachments,
+)
 from engine.machine.texts import without_keys
 from engine.records import StoredMessage
 from phoenix_tui.images.source import box_of
@@ -215,7 +224,7 @@ class Drawing(Struct, frozen=True):
             )
             return [_long_part(key, PartKind.NOTE, rows, foldable=True)]
         images = [block for block in message.blocks if isinstance(block, ImageBlock)]
-        attached = attached_in(message.blocks)
+        attached = find_attachments(message.blocks)
         said = speech.SpokenMessage(texts, tuple(images), attached, tuple(marks(message)))
         rows = speech.prompt_rows(said, self.width, is_open=self.stack.is_open(key), action=fold_action(key))
         prompt = _long_part(key, PartKind.PROMPT, rows)

@@ -168,7 +168,7 @@ class World:
 
     async def settle(self) -> None:
         await self.parent.wait_idle()
-        await self.sub_agents.finished(self.parent.id)
+        await self.sub_agents.wait_finished(self.parent.id)
         await self.parent.wait_idle()
 
     async def check(self) -> None:

@@ -138,7 +138,7 @@ async def test_four_completions_wake_an_idle_parent_into_one_new_turn(tmp_path: 
         await parent.wait_idle()
         leave_completions(tmp_path, parent.id, 4)
         for _ in range(4):
-            parent.agents.arrived()
+            parent.agents.begin_turn()
         await parent.wait_idle()
         assert await completions(harness, parent.id) == [(f"child {n} is done", 1) for n in range(4)]
         assert len(harness.provider.requests) == 2
@@ -151,7 +151,7 @@ async def test_four_completions_join_the_turn_of_a_parent_at_work(tmp_path: Path
         await parent.say("hi")
         await until(lambda: harness.provider.requests)
         leave_completions(tmp_path, parent.id, 4)
-        parent.agents.arrived()
+        parent.agents.begin_turn()
         await parent.wait_idle()
         assert await completions(harness, parent.id) == [(f"child {n} is done", 0) for n in range(4)]
         assert len(harness.provider.requests) == 2

@@ -69,7 +69,7 @@ async def test_one_that_the_user_stops_does_not_wake_its_parent_and_its_end_wait
         assert sub_agents is not None
         assert sub_agents.at_work(parent.id) == 1
         sub_agents.stop_all(parent.id)
-        await sub_agents.finished(parent.id)
+        await sub_agents.wait_finished(parent.id)
         assert isinstance(parent.state, Idle)
         assert (harness.seen(AgentsChanged)[-1].results, sub_agents.results(parent.id)) == (1, 1)
         await parent.say("and now")
@@ -100,7 +100,7 @@ async def test_its_tokens_are_those_of_all_its_requests_at_work_ended_and_after_
         assert [(view.tokens, view.turn) for view in harness.engine.sub_agents.views(parent.id)] == [(40, 2)]
         (child,) = harness.engine.sub_agents.views(parent.id)
         await harness.engine.sub_agents.hint(child.id, "again")
-        await harness.engine.sub_agents.finished(parent.id)
+        await harness.engine.sub_agents.wait_finished(parent.id)
         assert [(view.tokens, view.turn) for view in harness.engine.sub_agents.views(parent.id)] == [(160, 1)], (
             "of its new run"
         )

@@ -76,7 +76,7 @@ class Meeting:
         await until(lambda: self.hushed)
 
     async def come_to_rest(self) -> None:
-        await self.sub_agents.finished(self.parent.id)
+        await self.sub_agents.wait_finished(self.parent.id)
         await self.parent.wait_idle()
 
     async def given(self) -> list[str]:

@@ -50,7 +50,7 @@ async def with_one_ended_and_one_at_work(harness: EngineHarness) -> tuple[Conver
     assert sub_agents is not None
     parent = await harness.conversation()
     await parent.say("begin first")
-    await sub_agents.finished(parent.id)
+    await sub_agents.wait_finished(parent.id)
     await until(lambda: len(harness.provider.requests) == 4)
     await parent.wait_idle()
     await parent.say("begin second")
@@ -87,7 +87,7 @@ async def test_a_hint_to_one_that_waits_for_its_turn_outlives_the_process(tmp_pa
         assert sub_agents.views(parent.id)[0].outcome is not None, "cut off: nothing begins by itself"
         assert (sub_agents.results(parent.id), isinstance(opened.state, Idle)) == (2, True), "its parent reads so"
         await sub_agents.hint(first, "and wider")
-        await sub_agents.finished(parent.id)
+        await sub_agents.wait_finished(parent.id)
         assert await prompts(harness, first) == [
             ("TASK one", Origin.SUBAGENT, 0),
             ("dig deeper", Origin.HUMAN, 1),
@@ -107,9 +107,9 @@ async def test_one_that_never_began_still_knows_its_task_when_it_is_told_to_go_o
         await parent.wait_idle()
         busy, waits = [view.id for view in sub_agents.views(parent.id)]
         sub_agents.stop((waits, busy))
-        await sub_agents.finished(parent.id)
+        await sub_agents.wait_finished(parent.id)
         await sub_agents.hint(waits, "go on")
-        await sub_agents.finished(parent.id)
+        await sub_agents.wait_finished(parent.id)
         assert await prompts(harness, waits) == [(task, Origin.SUBAGENT, 0), ("go on", Origin.HUMAN, 0)]
         assert isinstance(sub_agents.views(parent.id)[1].state, Completed)
 
@@ -121,7 +121,7 @@ async def test_one_that_was_stopped_while_it_waited_again_keeps_what_it_was_told
         parent, first, second = await with_one_ended_and_one_at_work(harness)
         await sub_agents.hint(first, "dig deeper")
         sub_agents.stop((first, second))
-        await sub_agents.finished(parent.id)
+        await sub_agents.wait_finished(parent.id)
         row = await harness.store.agents.row(first)
         assert row is not None
         assert (row.outcome and row.outcome.reason, await harness.store.agents.waiting(first)) == ("cancelled", 1)
@@ -137,7 +137,7 @@ async def test_a_hint_opens_the_parent_that_is_told_of_its_end(tmp_path: Path) -
         await harness.engine.forget(parent.id)
         assert harness.engine.live() == ()
         await sub_agents.hint(first, "dig deeper")
-        await sub_agents.finished(parent.id)
+        await sub_agents.wait_finished(parent.id)
         opened = next(one for one in harness.engine.live() if one.id == parent.id)
         await opened.wait_idle()
         told = [one for one in await harness.store.messages(parent.id) if one.origin is Origin.COMPLETION]

@@ -81,7 +81,7 @@ async def test_a_projects_profile_lowers_what_the_user_set_and_never_raises_it(
 class Added(BuiltIn):
     """More profiles than there is room for."""
 
-    def added(self, cwd: Path) -> tuple[Profile, ...]:
+    def list_added(self, cwd: Path) -> tuple[Profile, ...]:
         many = [Profile(f"p{number}", "x" * 400) for number in range(60)]
         return (Profile("tools:reviewer", "Reviews\x1b[2J\n code"), Profile("bare"), *many)
 

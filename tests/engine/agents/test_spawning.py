@@ -190,7 +190,7 @@ async def test_a_background_task_wakes_its_idle_parent_into_a_new_turn(tmp_path:
         parent = await harness.conversation()
         await parent.say("begin")
         assert harness.engine.sub_agents is not None
-        await harness.engine.sub_agents.finished(parent.id)
+        await harness.engine.sub_agents.wait_finished(parent.id)
         await until(lambda: len(harness.provider.requests) == 4)
         await parent.wait_idle()
         (row,) = await harness.store.agents.rows(parent.id)

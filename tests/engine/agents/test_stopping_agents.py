@@ -73,7 +73,7 @@ async def test_esc_ends_every_process_of_its_agents_and_of_no_others(tmp_path: P
             sub_agents = await working(harness, parent)
             parent.cancel()
             assert isinstance(await parent.wait_idle(), Idle)
-            await sub_agents.finished(parent.id)
+            await sub_agents.wait_finished(parent.id)
             assert await poll(lambda: not mine.alive())
             assert len(others.alive()) >= EACH
             assert isinstance(other.state, AwaitingSubagents)
@@ -149,7 +149,7 @@ async def test_an_ended_one_is_closed_when_nobody_looks_and_goes_on_when_told(tm
         looked_at = await harness.engine.open(view.id)
         leave = await looked_at.subscribe(lambda _update: None)
         await sub_agents.hint(view.id, "dig deeper")
-        await sub_agents.finished(parent.id)
+        await sub_agents.wait_finished(parent.id)
         await parent.wait_idle()
         assert looked_at in harness.engine.live(), "somebody looks at it"
         assert isinstance(looked_at.state, Completed)
@@ -184,7 +184,7 @@ async def test_a_hint_that_comes_too_late_is_read_all_the_same(tmp_path: Path) -
         harness.store.commit = slowly  # type: ignore[assignment, method-assign] # a hint right before the end
         await parent.say("begin")
         await gate.wait()
-        await sub_agents.finished(parent.id)
+        await sub_agents.wait_finished(parent.id)
         await parent.wait_idle()
         await until(partial(all_told, harness))
         await parent.wait_idle()

@@ -53,7 +53,7 @@ async def one_back_while_compacting(home: Path) -> AsyncIterator[tuple[EngineHar
             await parent.wait_idle()
         await parent.context.compact()
         gates[AGENT].set()
-        await sub_agents.finished(parent.id)
+        await sub_agents.wait_finished(parent.id)
         assert (isinstance(parent.state, Compacting), sub_agents.results(parent.id)) == (True, 1)
         yield harness, parent, sub_agents, gates
 
@@ -86,7 +86,7 @@ async def test_one_whose_end_could_not_be_stored_wakes_its_parent_too(
 
         monkeypatch.setattr(harness.store, "commit", once_full)
         gates[AGENT].set()
-        await sub_agents.finished(parent.id)
+        await sub_agents.wait_finished(parent.id)
         await parent.wait_idle()
         assert failures == []
         assert await told(harness, parent.id) == ["I see."]
@@ -98,7 +98,7 @@ async def test_after_esc_it_waits_for_the_user(tmp_path: Path) -> None:
     async with one_back_while_compacting(tmp_path) as (harness, parent, sub_agents, _):
         parent.cancel()
         await parent.wait_idle()
-        await sub_agents.finished(parent.id)
+        await sub_agents.wait_finished(parent.id)
         assert (isinstance(parent.state, Idle), sub_agents.results(parent.id)) == (True, 1)
         await parent.say("and now")
         await parent.wait_idle()

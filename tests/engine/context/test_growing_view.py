@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.context.assemble import GrowingView, limited
+from engine.context.assemble import GrowingView, select_newest_turns
 from engine.context.omissions import apply
 from engine.machine.messages import Block, Origin, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.machine.views import ContextView, Omission, OmissionKind
@@ -45,7 +45,7 @@ def test_however_it_grows_the_view_is_the_one_built_from_the_start(
         known = view if change else known
         partial = (TextBlock("cut"),) if step % 3 == 0 else ()
         transient = "go on" if step % 2 else ""
-        whole = build_view(apply(limited(shown, turns), known.omitted), partial, transient, known.summary)
+        whole = build_view(apply(select_newest_turns(shown, turns), known.omitted), partial, transient, known.summary)
         assert growing.build(shown, known, partial, transient, turns) == whole
 
 

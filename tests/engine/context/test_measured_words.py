@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from engine.context.measure import said
+from engine.context.measure import describe_arguments
 
 
 @pytest.mark.parametrize(
@@ -19,8 +19,8 @@ from engine.context.measure import said
     ],
 )
 def test_arguments_are_said_without_names_and_brackets_however_deep_they_are(arguments: object, words: str) -> None:
-    assert said(json.dumps(arguments)) == words
+    assert describe_arguments(json.dumps(arguments)) == words
 
 
 def test_arguments_that_are_no_object_are_said_as_they_are() -> None:
-    assert said("[1") == "[1"
+    assert describe_arguments("[1") == "[1"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.context.assemble import FARTHEST, MOST, boundary, capped
+from engine.context.assemble import FARTHEST, MOST, boundary, cap_message
 from engine.machine.messages import Block, ImageBlock, Origin, Role, TextBlock
 from engine.records import StoredMessage
 
@@ -17,7 +17,7 @@ def message(*blocks: Block | str, origin: Origin = Origin.HUMAN) -> StoredMessag
 
 
 def sent(text: str) -> str:
-    [block] = capped(message(text)).blocks
+    [block] = cap_message(message(text)).blocks
     assert isinstance(block, TextBlock)
     return block.text
 
@@ -32,7 +32,7 @@ def notice(total: int, kept: int = MOST) -> str:
 @pytest.mark.parametrize("text", ["", "short", "x" * MOST, "é" * MOST, "😀" * MOST])
 def test_up_to_the_limit_a_message_is_sent_whole(text: str) -> None:
     whole = message(text)
-    assert capped(whole) is whole
+    assert cap_message(whole) is whole
 
 
 @pytest.mark.parametrize("sign", ["x", "é", "語", "😀"])
@@ -84,17 +84,17 @@ def test_a_cut_is_never_behind_the_limit(text: str, most: int) -> None:
 def test_attachments_and_images_are_not_counted_and_stay() -> None:
     image, file = ImageBlock("i", 1, 1), TextBlock("f" * 90_000, "a.txt")
     short = message(image, "x" * MOST, file)
-    assert capped(short) is short
-    blocks = capped(message(image, "x" * (MOST + 1), file)).blocks
+    assert cap_message(short) is short
+    blocks = cap_message(message(image, "x" * (MOST + 1), file)).blocks
     assert blocks == (image, TextBlock("x" * MOST + notice(MOST + 1)), file)
 
 
 def test_the_limit_is_that_of_all_words_together() -> None:
-    blocks = capped(message("x" * MOST, "y", "z")).blocks
+    blocks = cap_message(message("x" * MOST, "y", "z")).blocks
     assert blocks == (TextBlock("x" * MOST), TextBlock(notice(MOST + 2)), TextBlock(""))
 
 
 @pytest.mark.parametrize("origin", [Origin.TOOL, Origin.COMPLETION, Origin.NOTICE, Origin.SUBAGENT])
 def test_texts_of_programs_have_limits_of_their_own(origin: Origin) -> None:
     long = message("x" * 99_999, origin=origin)
-    assert capped(long) is long
+    assert cap_message(long) is long

@@ -121,5 +121,5 @@ def test_what_names_no_such_part_changes_nothing() -> None:
 
 def test_the_later_kind_of_the_same_part_counts() -> None:
     short, clear = Omission(1, 0, OmissionKind.SHORTENED), Omission(1, 0, OmissionKind.CLEARED)
-    assert omissions.joined((short,), (clear,)) == (clear,)
-    assert omissions.joined((), (Omission(2, 0, OmissionKind.CLEARED), short))[0] == short
+    assert omissions.join_omissions((short,), (clear,)) == (clear,)
+    assert omissions.join_omissions((), (Omission(2, 0, OmissionKind.CLEARED), short))[0] == short

@@ -9,7 +9,15 @@ from msgspec.structs import replace
 
 from engine.context.agent_prompt import agent_sections
 from engine.context.estimate import text_tokens
-from engine.context.prompt import PromptFacts, PromptMode, dynamic_section, section, sections, static_prompt, tagged
+from engine.context.prompt import (
+    PromptFacts,
+    PromptMode,
+    dynamic_section,
+    section,
+    sections,
+    static_prompt,
+    wrap_in_tags,
+)
 from engine.ports.extensions import PromptFile, PromptFileKind
 from engine.ports.profiles import Profile
 from engine.records import AgentFacts, SpawnMode
@@ -28,7 +36,7 @@ EVERYTHING = replace(
     FACTS,
     tools=(BASH, SPAWN),
     files=tuple(map(file, PromptFileKind)),
-    extra=section("Extra context", tagged("extra_context", "In French."), "append_system_prompt"),
+    extra=section("Extra context", wrap_in_tags("extra_context", "In French."), "append_system_prompt"),
 )
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.context.reply_sanitizer import FENCED, INLINE, STEPS, MaskedText, code_spans, masked, sanitize
+from engine.context.reply_sanitizer import FENCED, INLINE, STEPS, MaskedText, code_spans, mask_code, sanitize
 
 VECTORS = [
     pytest.param("Hello", "Hello", id="1"),
@@ -108,7 +108,7 @@ def test_a_second_pass_finds_nothing(text: str) -> None:
 
 @given(TEXTS)
 def test_a_mask_hides_code_and_nothing_else(text: str) -> None:
-    mask = masked(text)
+    mask = mask_code(text)
     assert len(mask) == len(text)
     spans = list(code_spans(text))
     for start, end, kind in spans:

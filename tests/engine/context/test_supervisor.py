@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine.agents.builtin_profiles import BUILT_IN_PROFILES
 from engine.agents.manager import read_spawn_request
 from engine.agents.spawn_tools import SpawnAgents
-from engine.context.supervisor import Spent, decided, question, record_of, spawn_arguments
+from engine.context.supervisor import Spent, parse_decision, question, record_of, spawn_arguments
 from engine.machine.effects import Strategy
 from engine.machine.messages import Origin, Role, TextBlock
 from engine.records import RunPriority, StoredMessage
@@ -27,7 +27,7 @@ TWO = [
 
 
 def decide(text: str) -> Route:
-    return decided(text, BUILT_IN_PROFILES)
+    return parse_decision(text, BUILT_IN_PROFILES)
 
 
 def answer(**fields: object) -> str:

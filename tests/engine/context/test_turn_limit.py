@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.context.assemble import TurnStarts, limited
+from engine.context.assemble import TurnStarts, select_newest_turns
 from engine.machine.messages import Block, Origin, Role, TextBlock, ToolResultBlock, ToolUseBlock
 from engine.records import StoredMessage
 
@@ -44,14 +44,14 @@ def rows_of(*names: str) -> list[StoredMessage]:
     ],
 )
 def test_the_newest_turns_stay_with_all_their_messages(names: str, turns: int, kept: str) -> None:
-    assert [row.id for row in limited(rows_of(*names.split()), turns)] == kept.split()
+    assert [row.id for row in select_newest_turns(rows_of(*names.split()), turns)] == kept.split()
 
 
 def test_a_message_in_the_same_turn_begins_none() -> None:
     """After a cancel or an error the next message continues its turn."""
     first, again, after = rows_of("m1", "s1", "m2")
     rows = [first, StoredMessage("again", 2, 0, 0, Role.USER, Origin.HUMAN, again.blocks, 0.0), after]
-    assert [row.id for row in limited(rows, 2)] == ["m1", "again", "m2"]
+    assert [row.id for row in select_newest_turns(rows, 2)] == ["m1", "again", "m2"]
 
 
 def test_rows_are_read_once_and_anew_when_they_were_replaced() -> None:

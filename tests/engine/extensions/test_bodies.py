@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.extensions import bodies
-from engine.extensions.bodies import asked_rules, body_of, with_outputs, wrapped
+from engine.extensions.bodies import body_of, read_asked_rules, with_outputs, wrap_body
 from engine.ports.extensions import Invocable, InvocableKind, InvocableOrigin
 from tests.support.engine import until
 from tests.support.program import alive, mark
@@ -71,7 +71,7 @@ async def test_cancelling_ends_the_tree_of_a_line(processes: Processes, tmp_path
 
 
 def test_rules_are_native_and_those_for_everything_are_refused() -> None:
-    found = asked_rules(one(rules=("Bash(git log:*)", "Read", "Bash", "bash(sh *)", "mcp__db__*", "Edit(src/*)")))
+    found = read_asked_rules(one(rules=("Bash(git log:*)", "Read", "Bash", "bash(sh *)", "mcp__db__*", "Edit(src/*)")))
     assert [str(rule) for rule in found.rules] == [
         "bash(git log *)",
         "read_file(*)",
@@ -79,7 +79,7 @@ def test_rules_are_native_and_those_for_everything_are_refused() -> None:
         "write_file(src/*)",
     ]
     assert [line.partition(":")[0] for line in found.refused] == ["Bash", "bash(sh *)", "mcp__db__*"]
-    users = asked_rules(one(rules=("mcp__db__*",), origin=InvocableOrigin.USER))
+    users = read_asked_rules(one(rules=("mcp__db__*",), origin=InvocableOrigin.USER))
     assert [str(rule) for rule in users.rules] == ["mcp__db__*(*)"]
 
 
@@ -88,7 +88,7 @@ def test_a_text_names_fifty_of_the_files_of_a_skill() -> None:
         "a", "", "Go.", InvocableKind.SKILL, InvocableOrigin.USER, Path("/s/a/SKILL.md"), "0",
         files=tuple(f"f{number:02}" for number in range(60)),
     )  # fmt: skip
-    text = wrapped(body_of(many, "", "c"), "Go.")
+    text = wrap_body(body_of(many, "", "c"), "Go.")
     assert text.splitlines()[2].endswith("f48, f49, and 10 more files")
 
 

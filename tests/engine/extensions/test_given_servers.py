@@ -55,7 +55,7 @@ async def test_a_closed_conversation_has_none(tmp_path: Path) -> None:
     async with hub_in(tmp_path) as one:
         one.hub.give(one.record.id, [stdio("mine")])
         await one.hub.prepare(one.record)
-        one.hub.closed(one.record.id)
+        one.hub.close_conversation(one.record.id)
         assert await one.hub.views(one.record) == ()
 
 

@@ -62,7 +62,7 @@ async def test_names_of_prompts_cannot_carry_control_characters_or_be_taken_twic
     other = Item(name="a/b", description="dropped")
     hidden = Item(name="c", arguments=[PromptArgument(name="x\x1b[1m")])
     async with hub_in(tmp_path, stdio()) as one:
-        [server] = await one.hub.looked_at(one.record)
+        [server] = await one.hub.look(one.record)
         server.catalogue = Catalogue(prompts=[odd, twice, same, other, hidden])
         found = {prompt.command: prompt.description for prompt in one.hub.texts.prompts(one.record)}
     assert found == {

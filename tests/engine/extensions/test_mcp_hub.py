@@ -115,10 +115,10 @@ async def test_conversations_share_a_server_that_ends_after_the_last_of_them(tmp
         await one.hub.prepare(other)
         pid = (await one.view()).pid
         assert next(iter(await one.hub.views(other))).pid == pid
-        one.hub.closed(one.record.id)
+        one.hub.close_conversation(one.record.id)
         assert (await one.call("mcp__kinds__echo", {"text": "on"}, record=other)).text == "on"
         assert is_alive(pid)
-        one.hub.closed(other.id)
+        one.hub.close_conversation(other.id)
         assert await poll(lambda: not is_alive(pid))
         await one.hub.prepare(one.record)
         await one.hub.settle(one.record, 10)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from engine.extensions.mcp.server_start import NamedPlaces, kept_folder, named_places
+from engine.extensions.mcp.server_start import NamedPlaces, find_data_folder, find_named_places
 from engine.ports.mcp import ServerOrigin
 from tests.support.mcp_hubs import stdio
 from tests.support.outside import folder_outside_temp
@@ -50,7 +50,7 @@ def test_programs_and_folders_are_told_apart(
 ) -> None:
     words = tuple(word.replace("{home}", str(user)) for word in command)
     values = {name: value.replace("{home}", str(user)) for name, value in environment.items()}
-    found = named_places(replace(stdio(command=words), environment=values))
+    found = find_named_places(replace(stdio(command=words), environment=values))
     mine = NamedPlaces(
         tuple(path for path in found.programs if path.is_relative_to(user)),
         tuple(path for path in found.folders if path.is_relative_to(user)),
@@ -62,13 +62,13 @@ def test_programs_and_folders_are_told_apart(
 
 def test_a_project_shows_nothing(user: Path) -> None:
     definition = replace(stdio(command=("x", str(user / "docs"))), origin=ServerOrigin.PROJECT)
-    assert named_places(definition) == NamedPlaces()
+    assert find_named_places(definition) == NamedPlaces()
 
 
 def test_a_server_of_a_project_keeps_its_files_for_that_project(tmp_path: Path) -> None:
     mine = stdio("a/b")
     theirs = replace(mine, origin=ServerOrigin.PROJECT)
     roots = (Path("/one"), Path("/two"))
-    assert len({kept_folder(tmp_path, mine, root) for root in roots}) == 1
-    assert len({kept_folder(tmp_path, theirs, root) for root in roots}) == 2
-    assert kept_folder(tmp_path, mine, roots[0]).parent == tmp_path
+    assert len({find_data_folder(tmp_path, mine, root) for root in roots}) == 1
+    assert len({find_data_folder(tmp_path, theirs, root) for root in roots}) == 2
+    assert find_data_folder(tmp_path, mine, roots[0]).parent == tmp_path

@@ -282,7 +282,7 @@ async def test_a_request_that_its_server_takes_back_while_the_question_is_open_e
     asks.begin("key", "c1")
     asks.take(a_request(), server, found.append)
     await until(lambda: asker.asked)
-    asks.closed(1)
+    asks.withdraw(1)
     await until(lambda: found)
     assert found == [NO_SAMPLE]
     assert asker.answer.cancelled()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.extensions.skills import FROM, MOST_FOUND, NONE, SkillTool, found_skills
+from engine.extensions.skills import FROM, MOST_FOUND, NONE, SkillTool, find_skills
 from engine.ports.extensions import Catalogue, Invocable, InvocableKind, InvocableOrigin
 from tools.contract import ToolContext, ToolInputError
 
@@ -32,14 +32,14 @@ def test_words_of_names_come_before_words_of_descriptions() -> None:
         skill("web", "Browses."),
         skill("secret", "PDF forms of the user.", for_models=False),
     ]
-    assert found_skills(skills, "PDF").splitlines() == ["pdf: Reads documents.", "forms: Fills PDF forms."]
-    assert found_skills(skills, "pdf forms").splitlines() == ["forms: Fills PDF forms.", "pdf: Reads documents."]
-    assert found_skills(skills, "chess") == NONE
+    assert find_skills(skills, "PDF").splitlines() == ["pdf: Reads documents.", "forms: Fills PDF forms."]
+    assert find_skills(skills, "pdf forms").splitlines() == ["forms: Fills PDF forms.", "pdf: Reads documents."]
+    assert find_skills(skills, "chess") == NONE
 
 
 def test_a_search_is_bounded_whatever_is_asked() -> None:
     many = [skill(f"s{place:04}", "word " * 1_000) for place in range(2_000)]
-    lines = found_skills(many, "word " * 100_000).splitlines()
+    lines = find_skills(many, "word " * 100_000).splitlines()
     assert len(lines) == MOST_FOUND + 1
     assert max(map(len, lines)) <= 300
     assert lines[-1] == "and 1990 more; use more words"

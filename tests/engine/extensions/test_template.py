@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.extensions.bodies import MOST_SHELL_LINES, ShellLine, Values, parts_of, rendered
+from engine.extensions.bodies import MOST_SHELL_LINES, ShellLine, Values, parts_of, render_body
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from engine.extensions.bodies import MOST_SHELL_LINES, ShellLine, Values, parts_
     ],
 )
 def test_variables_are_replaced_once(body: str, arguments: str, text: str) -> None:
-    assert rendered(body, Values(arguments, {"SKILL_DIR": "/s"})) == (text,)
+    assert render_body(body, Values(arguments, {"SKILL_DIR": "/s"})) == (text,)
 
 
 def test_shell_lines_are_told_from_text_and_from_other_code() -> None:
@@ -43,7 +43,7 @@ def test_shell_lines_are_told_from_text_and_from_other_code() -> None:
 
 def test_an_argument_reaches_a_shell_line_as_one_word_only() -> None:
     hostile = "'; touch /tmp/x; $(id) `id`\" | cat"
-    (_, line) = rendered("Run !`echo $ARGUMENTS`", Values(shlex.quote(hostile)))
+    (_, line) = render_body("Run !`echo $ARGUMENTS`", Values(shlex.quote(hostile)))
     assert isinstance(line, ShellLine)
     shell = subprocess.run(["bash", "-c", line.command], capture_output=True, text=True, check=True)
     assert shell.stdout == f"{hostile}\n"
@@ -51,13 +51,13 @@ def test_an_argument_reaches_a_shell_line_as_one_word_only() -> None:
 
 @given(words=st.lists(st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), max_size=20)))
 def test_any_words_come_through_a_shell_unchanged(words: list[str]) -> None:
-    (line,) = rendered("```!\nprintf '%s\\0' $ARGUMENTS\n```", Values(shlex.join(words)))[:1]
+    (line,) = render_body("```!\nprintf '%s\\0' $ARGUMENTS\n```", Values(shlex.join(words)))[:1]
     assert isinstance(line, ShellLine)
     assert shlex.split(line.command)[2:] == words
 
 
 def test_a_shell_line_from_an_argument_is_text() -> None:
-    assert rendered("Say $0", Values("'!`id`'")) == ("Say !`id`",)
+    assert render_body("Say $0", Values("'!`id`'")) == ("Say !`id`",)
 
 
 def test_shell_lines_beyond_the_limit_stay_text() -> None:
@@ -70,7 +70,7 @@ def test_shell_lines_beyond_the_limit_stay_text() -> None:
 def test_any_body_and_any_arguments_are_rendered(body: str, arguments: str) -> None:
     plain = "".join(part if isinstance(part, str) else part.command for part in parts_of(body))
     assert len(plain) <= len(body) + 3
-    assert all(part for part in rendered(body, Values(arguments)))
+    assert all(part for part in render_body(body, Values(arguments)))
 
 
 def test_a_hostile_body_takes_no_time_that_grows_with_its_square() -> None:
@@ -80,7 +80,7 @@ def test_a_hostile_body_takes_no_time_that_grows_with_its_square() -> None:
 
 def test_named_arguments_are_those_that_the_file_names() -> None:
     values = Values("1.2 'next week'", argument_names=("version", "time"))
-    assert rendered("Tag $version at $time, $other and $versions.\n!`tag $time`", values) == (
+    assert render_body("Tag $version at $time, $other and $versions.\n!`tag $time`", values) == (
         "Tag 1.2 at next week, $other and $versions.\n",
         ShellLine("tag 'next week'"),
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.extensions.mcp.offering import Catalogue, offered_tools
+from engine.extensions.mcp.offering import Catalogue, choose_tools
 from engine.permissions.denials import Denials, DenyRule, parse_denial
 from engine.permissions.place import PathPlace
 from engine.permissions.policy import Allow, Deny, Limits, decide
@@ -29,7 +29,7 @@ def defined(table: object, origin: ServerOrigin = ServerOrigin.USER) -> tuple[Se
 
 
 def classes(definition: ServerDefinition) -> dict[str, ToolClass]:
-    return {one.tool: one.spec.tool_class for one in offered_tools(definition, LISTS, set()).tools}
+    return {one.tool: one.spec.tool_class for one in choose_tools(definition, LISTS, set()).tools}
 
 
 def test_a_tool_that_says_it_only_reads_is_believed_where_the_user_says_so() -> None:
@@ -52,7 +52,7 @@ def test_a_project_cannot_vouch_for_its_own_servers() -> None:
 
 @pytest.mark.parametrize("mode", [PermissionMode.ASK, PermissionMode.PLAN, PermissionMode.AUTO])
 def test_such_a_tool_runs_without_a_question_unless_a_rule_denies_it(mode: PermissionMode) -> None:
-    offered = {one.tool: one.spec for one in offered_tools(defined(TRUSTED)[0], LISTS, set()).tools}
+    offered = {one.tool: one.spec for one in choose_tools(defined(TRUSTED)[0], LISTS, set()).tools}
     request = ToolRequest("s: look", access=Access.CONFINED, known_access=Access.CONFINED)
     place = PathPlace(Path("/work"))
     assert isinstance(decide(offered["look"], request, Limits(mode), place, {}), Allow)

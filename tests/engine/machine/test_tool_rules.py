@@ -206,7 +206,7 @@ def test_denying_tells_the_model_why_and_goes_on_with_the_next_call() -> None:
     driver.on(ApprovalAnswered("t1", Verdict.DENY, "m-r", reason="use make"))
     assert driver.effect(SaveToolResult).result.text == "User denied permission to run bash: use make"
     assert driver.effect(ExecTool).call.id == "t2"
-    assert texts.denied("bash", "") == "User denied permission to run bash."
+    assert texts.describe_denial("bash", "") == "User denied permission to run bash."
 
 
 def test_a_question_that_lapsed_starts_the_call_as_one_nobody_allowed() -> None:

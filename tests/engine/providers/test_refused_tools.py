@@ -43,16 +43,16 @@ def test_a_simpler_schema_keeps_names_types_and_descriptions() -> None:
 )
 def test_the_named_tool_is_mended_and_then_left_out(message: str) -> None:
     refused, request = RefusedTools(), request_with("bash", "mcp__srv__bad", "mcp__srv__good")
-    assert refused.allowed(request) == request
+    assert refused.leave_out_refused(request) == request
     first = refused.notice(request, refusal(message))
     assert first is not None
     assert first.text == "The service refuses the schema of bad of MCP server 'srv'; asked with a simpler one."
-    asked = refused.allowed(request)
+    asked = refused.leave_out_refused(request)
     assert [tool.input_schema for tool in asked.tools] == [ODD, simpler(ODD), ODD]
     second = refused.notice(request, refusal(message))
     assert second is not None
     assert "left out" in second.text
-    assert [tool.name for tool in refused.allowed(request).tools] == ["bash", "mcp__srv__good"]
+    assert [tool.name for tool in refused.leave_out_refused(request).tools] == ["bash", "mcp__srv__good"]
 
 
 def test_a_refusal_that_names_no_tool_mends_all_of_servers_once() -> None:

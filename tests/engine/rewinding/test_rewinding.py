@@ -148,7 +148,7 @@ async def test_a_turn_cut_off_by_a_crash_still_knows_what_it_changed(tmp_path: P
         steps = await it.store.turn_log.steps(conversation.id)
         assert [one.kind for one in steps] == [StepKind.TURN]
         it.rewinding.recorder.begun.clear()  # as a new process finds it
-        await it.rewinding.recorder.settled(conversation.id)
+        await it.rewinding.recorder.settle(conversation.id)
         (step,) = await it.store.turn_log.steps(conversation.id)
         assert [change.name for change in step.changes] == ["half.txt"]
 
@@ -193,7 +193,7 @@ async def test_a_command_of_the_user_can_be_gone_back_to(tmp_path: Path, told: b
         it.tool.actions.append(write("a.txt", "1"))
         await conversation.shell("echo 1 > a.txt", send_to_model=told)
         await conversation.wait_idle()
-        await it.rewinding.recorder.settled(conversation.id)
+        await it.rewinding.recorder.settle(conversation.id)
         (point,) = (await it.rewinding.points(conversation.record)).points
         assert (point.text, [change.name for change in point.files]) == ("! echo 1 > a.txt", ["a.txt"])
         await it.rewinding.rewind(conversation.record, conversation.state, point.seq, RewindScope.FILES)
@@ -219,7 +219,7 @@ async def test_a_tool_waits_no_longer_than_the_patience_and_the_look_goes_on(tmp
         it.rewinding.recorder.patience = 0.0
         await it.rewinding.recorder.before_command(conversation.record)
         it.rewinding.recorder.run_ended(conversation.record)
-        await it.rewinding.recorder.settled(conversation.id)
+        await it.rewinding.recorder.settle(conversation.id)
         (step,) = await it.store.turn_log.steps(conversation.id)
         assert (step.look != "", step.changes) == (True, ())
 
@@ -233,7 +233,7 @@ async def test_a_look_ahead_of_its_tool_counts_unless_it_has_grown_old(tmp_path:
         recorder.command_drafted(conversation.record)
         (it.cwd / "a.txt").write_text("1")
         recorder.run_ended(conversation.record)
-        await recorder.settled(conversation.id)
+        await recorder.settle(conversation.id)
         (step,) = await it.store.turn_log.steps(conversation.id)
         assert [change.name for change in step.changes] == ["a.txt"]
         recorder.command_drafted(conversation.record)
@@ -243,7 +243,7 @@ async def test_a_look_ahead_of_its_tool_counts_unless_it_has_grown_old(tmp_path:
         (it.cwd / "b.txt").write_text("by hand, while the question was open")
         await recorder.before_command(conversation.record)
         recorder.run_ended(conversation.record)
-        await recorder.settled(conversation.id)
+        await recorder.settle(conversation.id)
         assert [len(step.changes) for step in await it.store.turn_log.steps(conversation.id)] == [1, 0]
 
 

@@ -32,7 +32,7 @@ async def test_several_turns_are_one_change_and_what_was_changed_back_is_none(tm
         conversation = await it.conversation()
         await it.turn(conversation, "first", write("old.txt", "one\n2\n"), write("same.txt", "else\n"))
         await it.turn(conversation, "second", write("old.txt", "1\n2\n3\n"), write("same.txt", "as it was\n"))
-        changed = await it.rewinding.changed(conversation.record)
+        changed = await it.rewinding.read_changes(conversation.record)
         assert told(changed) == [("old.txt", 3, 2, "")]
         shown = await it.rewinding.diff(changed.files[0].change)
         assert shown is not None
@@ -44,7 +44,7 @@ async def test_what_somebody_else_changed_since_is_shown_and_said(tmp_path: Path
         conversation = await it.conversation()
         await it.turn(conversation, "first", write("made.txt", "mine\n"))
         (it.cwd / "made.txt").write_text("mine\nhers\n")
-        changed = await it.rewinding.changed(conversation.record)
+        changed = await it.rewinding.read_changes(conversation.record)
         assert told(changed) == [("made.txt", 2, 0, "changed since then by someone else")]
 
 
@@ -60,10 +60,10 @@ async def test_a_run_under_way_is_part_of_it_and_is_still_taken_back_whole(tmp_p
         it.tool.release = second
         first.set()
         await asyncio.wait_for(it.tool.started.wait(), PATIENCE)
-        assert told(await it.rewinding.changed(conversation.record)) == [("first.txt", 1, 0, "")]
+        assert told(await it.rewinding.read_changes(conversation.record)) == [("first.txt", 1, 0, "")]
         second.set()
         await conversation.wait_idle()
-        found = told(await it.rewinding.changed(conversation.record))
+        found = told(await it.rewinding.read_changes(conversation.record))
         assert found == [("first.txt", 1, 0, ""), ("second.txt", 1, 0, "")]
         points = (await it.rewinding.points(conversation.record)).points
         assert [one.name for one in points[0].files] == ["first.txt", "second.txt"]

@@ -135,7 +135,7 @@ async def test_a_turn_that_a_crash_cut_off_behind_an_edit_still_brings_it_back(t
         await it.rewinding.recorder.before_edit(conversation.record, [it.cwd / "3.txt"])
         (it.cwd / "3.txt").write_text("half")
         it.rewinding.recorder.begun.clear()  # as a new process finds it
-        await it.rewinding.recorder.settled(conversation.id)
+        await it.rewinding.recorder.settle(conversation.id)
         (step,) = await it.store.turn_log.steps(conversation.id)
         assert [(one.name, one.before is not None) for one in step.changes] == [("3.txt", True)]
 
@@ -145,7 +145,7 @@ async def test_an_open_step_counts_as_no_change(tmp_path: Path) -> None:
         fill(it.cwd)
         conversation = await it.conversation()
         await it.rewinding.recorder.before_edit(conversation.record, [it.cwd / "3.txt"])
-        changed = await it.rewinding.changed(conversation.record)
+        changed = await it.rewinding.read_changes(conversation.record)
         assert changed.files == ()
 
 

@@ -30,7 +30,7 @@ def left(paths: StorePaths) -> list[str]:
 
 
 async def remove_all(store: Store, before: float) -> list[bool]:
-    return [await store.library.remove_expired(one, before) for one in await store.library.expired(before)]
+    return [await store.library.remove_expired(one, before) for one in await store.library.list_expired(before)]
 
 
 async def test_only_what_was_put_away_before_that_time_goes(store: Store, paths: StorePaths) -> None:
@@ -43,13 +43,13 @@ async def test_only_what_was_put_away_before_that_time_goes(store: Store, paths:
     assert await remove_all(store, 50.0) == [True, True]
     assert left(paths) == ["in the list", "archived long ago, deleted just now", "new archive", "taken back"]
     assert query(paths.database, "SELECT count(*) FROM messages")[0][0] == 4
-    assert await store.library.expired(50.0) == []
+    assert await store.library.list_expired(50.0) == []
 
 
 async def test_what_is_open_here_or_was_taken_back_meanwhile_stays(store: Store, paths: StorePaths) -> None:
     opened = await put_away(store, "open here", (ARCHIVE, 10.0))
     back = await put_away(store, "taken back", (TRASH, 10.0))
-    assert await store.library.expired(50.0) == [opened, back]
+    assert await store.library.list_expired(50.0) == [opened, back]
     await store.take(opened)
     await store.change(back, ConversationChanges(deleted=False), 60.0)
     assert not await store.library.remove_expired(opened, 50.0)
@@ -77,7 +77,7 @@ async def test_the_branch_that_an_archived_one_replaced_goes_with_it_and_never_c
     await store.release(first)
     await store.change("second", ARCHIVE, 10.0)
     await store.release("second")
-    assert await store.library.expired(50.0) == [first, "second"]
+    assert await store.library.list_expired(50.0) == [first, "second"]
     assert await remove_all(store, 50.0) == [True, True]
     assert left(paths) == []
     assert await store.conversations(ConversationQuery()) == []

@@ -33,4 +33,4 @@ async def test_servers_that_are_off_and_loaded_tools_are_kept_with_the_conversat
     stored = await store.conversation(new.id)
     assert stored is not None
     assert (stored.record.mcp_off, stored.record.mcp_loaded) == (("files",), ("mcp__a__b", "mcp__a__a"))
-    assert changes.applied_to(record, 1.0).mcp_off == ("files",)
+    assert changes.apply(record, 1.0).mcp_off == ("files",)

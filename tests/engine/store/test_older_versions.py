@@ -310,7 +310,7 @@ async def test_queue_draft_views_agents_and_steps_of_files_are_read_as_they_were
     store = await open_store(paths)
     try:
         busy = await store.conversation(id_of(paths, "busy"))
-        queue = await store.queue.queued(id_of(paths, "busy"))
+        queue = await store.queue.read_queue(id_of(paths, "busy"))
         squeezed = await store.conversation(id_of(paths, "squeezed"))
         stripped = await store.conversation(id_of(paths, "images out"))
         kept = await store.conversation(id_of(paths, "kept away"))
@@ -394,7 +394,7 @@ async def test_a_database_of_a_last_commit_keeps_every_row_and_shows_it(tmp_path
         (asked,) = [one.id for one in await store.messages(files) if one.seq == 2]
         (call,) = await store.tool_calls(files, [asked])
         board = await store.tasks.board(files)
-        queued = await store.queue.queued(id_of(paths, "Cut off"))
+        queued = await store.queue.read_queue(id_of(paths, "Cut off"))
         sums = await store.library.calls(id_of(paths, "Answers"))
         found = await store.library.search(parse_search("answer", cwd=Path("/")), seconds=60)
         (recovered,) = await store.recover_all()

@@ -160,13 +160,13 @@ async def test_of_two_who_take_at_once_one_gets_it(store: Store, paths: StorePat
 
 async def test_only_what_another_process_wrote_counts_as_changed_elsewhere(paths: StorePaths) -> None:
     here, there = await open_store(paths), await open_store(paths)
-    assert not await here.library.changed_externally(), "the first look is the beginning"
+    assert not await here.library.has_changed_externally(), "the first look is the beginning"
     conversation_id = (await here.create(new_conversation(), 1.0)).id
     await here.commit(move(conversation_id, say("mine")))
-    assert not await here.library.changed_externally()
+    assert not await here.library.has_changed_externally()
     await there.create(new_conversation(), 2.0)
-    assert await here.library.changed_externally()
-    assert not await here.library.changed_externally()
+    assert await here.library.has_changed_externally()
+    assert not await here.library.has_changed_externally()
     await there.close()
     await here.close()
 
@@ -185,9 +185,9 @@ async def test_a_database_at_rest_is_asked_only_when_its_files_change(
     here, there = await open_store(paths), await open_store(paths)
     for file in paths.database.parent.glob(f"{paths.database.name}*"):
         os.utime(file, (1, 1))  # long ago
-    assert [await here.library.changed_externally() for _ in range(3)] == [False] * 3
+    assert [await here.library.has_changed_externally() for _ in range(3)] == [False] * 3
     assert asked == 1
     await there.create(new_conversation(), 2.0)
-    assert [await here.library.changed_externally() for _ in range(3)] == [True, False, False]
+    assert [await here.library.has_changed_externally() for _ in range(3)] == [True, False, False]
     await there.close()
     await here.close()

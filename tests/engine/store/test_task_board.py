@@ -146,7 +146,7 @@ async def test_t_tsk_7_a_removed_task_leaves_its_messages_and_closes_the_gap(sto
     await store.tasks.remove(conversation_id, second.id, 6.0)
     assert await tasks(store, conversation_id) == [(1, "A", "pending"), (2, "C", "running")]
     assert query(store.path, "SELECT tracked_task_id FROM messages WHERE seq < 3") == [(None,), (None,)]
-    assert await store.tasks.untasked(conversation_id) == (1, 2)
+    assert await store.tasks.read_untasked(conversation_id) == (1, 2)
     with pytest.raises(TaskRefused, match="no longer on the board"):
         await store.tasks.remove(conversation_id, second.id, 6.0)
 

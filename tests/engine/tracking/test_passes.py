@@ -415,7 +415,7 @@ async def test_the_user_changes_tasks_of_open_and_closed_conversations(tmp_path:
         await harness.engine.forget(conversation.id)
         await tasks.remove(conversation.id, second.id)
         assert await board(harness, conversation) == [(1, "A, in other words", "success", (1,))]
-        assert await tasks.untasked(conversation.id) == (2,)
+        assert await tasks.find_untasked(conversation.id) == (2,)
         with pytest.raises(EngineError, match="no longer on the board"):
             await tasks.edit(conversation.id, second.id, TaskStatus.FAILED)
         with pytest.raises(EngineError, match="Open this conversation first"):

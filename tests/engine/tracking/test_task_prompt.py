@@ -120,7 +120,7 @@ async def test_removals_are_undone_in_reverse_order_also_of_a_closed_conversatio
         for _ in TWO:
             (first, *_) = (await tasks.board(conversation.id)).tasks
             await tasks.remove(conversation.id, first.id)
-        assert (await tasks.untasked(conversation.id)) == (1, 2)
+        assert (await tasks.find_untasked(conversation.id)) == (1, 2)
         assert (await tasks.put_back(conversation.id)).description == "B"
         await harness.engine.forget(conversation.id)
         assert (await tasks.put_back(conversation.id)).description == "A"

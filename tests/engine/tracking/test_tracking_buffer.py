@@ -8,7 +8,7 @@ from engine.tracking.tracker import TrackingBuffer
 def filled(count: int, *, first: int = 1, at: float = 0.0) -> TrackingBuffer:
     buffer = TrackingBuffer()
     for seq in range(first, first + count):
-        buffer.stored(seq, at)
+        buffer.note_stored(seq, at)
     return buffer
 
 
@@ -18,7 +18,7 @@ def passes(buffer: TrackingBuffer, now: float) -> list[int]:
     while buffer.wait(now) == 0 and buffer.begin(now):
         taken = buffer.waiting[:32]
         buffer.take_out(taken, now)
-        buffer.ended()
+        buffer.note_end()
         sizes.append(len(taken))
     return sizes
 
@@ -32,13 +32,13 @@ def test_t_buf_1_fifteen_messages_wait_for_eight_seconds_of_silence() -> None:
 def test_t_buf_2_the_sixteenth_message_begins_a_pass_at_once() -> None:
     buffer = filled(15)
     assert passes(buffer, 1.0) == []
-    buffer.stored(16, 1.0)
+    buffer.note_stored(16, 1.0)
     assert passes(buffer, 1.0) == [16]
 
 
 def test_t_buf_3_a_message_restarts_the_eight_seconds() -> None:
     buffer = filled(1)
-    buffer.stored(2, 7.0)
+    buffer.note_stored(2, 7.0)
     assert (passes(buffer, 8.0), buffer.wait(8.0)) == ([], 7.0)
     assert passes(buffer, 15.0) == [2]
 
@@ -53,7 +53,7 @@ def test_t_buf_6_a_busy_conversation_is_tried_again_after_a_second() -> None:
     buffer = filled(16)
     assert buffer.begin(0.0)
     assert (buffer.begin(5.0), buffer.wait(5.0), buffer.waiting) == (False, 1.0, list(range(1, 17)))
-    buffer.ended()
+    buffer.note_end()
     assert (buffer.wait(5.5), buffer.wait(6.0)) == (0.5, 0.0)
     assert passes(buffer, 6.0) == [16]
 
@@ -73,7 +73,7 @@ def test_t_buf_10_nothing_waits_for_nothing() -> None:
 
 def test_a_message_that_is_reported_twice_waits_once() -> None:
     buffer = filled(3)
-    buffer.stored(2, 1.0)
+    buffer.note_stored(2, 1.0)
     assert buffer.waiting == [1, 2, 3]
 
 

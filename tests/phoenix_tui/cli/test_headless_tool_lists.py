@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.config.rules import listed, why_no_tools, without_effect
+from phoenix_tui.config.rules import split_list, why_no_tools, without_effect
 from tests.support.cli import with_claude
 from tests.support.journeys import calls, says
 from tests.support.loopback import serve
@@ -62,8 +62,8 @@ async def test_a_mistake_in_a_list_is_a_usage_error(tmp_path: Path, value: str, 
 
 def test_commas_and_blanks_separate_outside_parentheses() -> None:
     text = " Read, Bash(git log:*, x) Edit,,mcp__a__*  Bash(echo (a b)) "
-    assert list(listed(text)) == ["Read", "Bash(git log:*, x)", "Edit", "mcp__a__*", "Bash(echo (a b))"]
-    assert list(listed(")),( a b")) == ["))", "( a b"]
+    assert list(split_list(text)) == ["Read", "Bash(git log:*, x)", "Edit", "mcp__a__*", "Bash(echo (a b))"]
+    assert list(split_list(")),( a b")) == ["))", "( a b"]
     assert why_no_tools("--x", [text, "NotebookEdit", "web_fetch(domain:a.org)", ""]) == ""
     assert [why.partition(": ")[2] for why in without_effect(["Bash(git:*),Bash(make test)"])] == [
         "Bash(git:*): “git” can start other programs; name its command too, such as git log*."

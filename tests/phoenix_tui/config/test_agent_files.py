@@ -158,16 +158,16 @@ def test_five_thousand_files_are_cut_and_looked_at_again_without_being_read(
     trust(profiles, root)
     assert len(profiles.agents(root)) == MOST_AGENTS
     assert clauses(profiles, root)["0500.md"] == "at most 500 agents of a folder are used."
-    first = profiles.added(root)
+    first = profiles.list_added(root)
     assert profiles.agents(root)[0] is first[0]
 
 
 def test_what_the_model_is_told_comes_from_memory(root: Path, tmp_path: Path, profiles: AgentProfiles) -> None:
     put(root, "a.md")
     trust(profiles, root)
-    assert profiles.added(root) == ()
+    assert profiles.list_added(root) == ()
     profiles.names(root)
-    assert [one.name for one in profiles.added(root)] == ["a"]
-    assert profiles.added(tmp_path) == (), "another folder has none of it"
+    assert [one.name for one in profiles.list_added(root)] == ["a"]
+    assert profiles.list_added(tmp_path) == (), "another folder has none of it"
     put(root, "b.md")
-    assert [one.name for one in profiles.added(root)] == ["a"]
+    assert [one.name for one in profiles.list_added(root)] == ["a"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from phoenix_tui.config.sources import report as declaring
 from phoenix_tui.config.sources.digests import digest_of
 from phoenix_tui.config.sources.kinds import SourceFile, SourceKind
-from phoenix_tui.config.sources.report import declared
+from phoenix_tui.config.sources.report import list_declared
 from phoenix_tui.text.trust_text import command_line
 
 KEY = "sk-ant-planted-0123456789"
@@ -21,7 +21,7 @@ KEY = "sk-ant-planted-0123456789"
 def lines(folder: Path, document: object, kind: SourceKind = SourceKind.SERVERS) -> tuple[str, ...]:
     path = folder / "file.json"
     path.write_text(json.dumps(document))
-    return declared(SourceFile(path, kind, path, digest_of(path.read_bytes())))
+    return list_declared(SourceFile(path, kind, path, digest_of(path.read_bytes())))
 
 
 def server(folder: Path, **definition: object) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ def test_a_file_that_changed_since_the_look_shows_nothing(tmp_path: Path) -> Non
     path = tmp_path / "file.json"
     path.write_text('{"command": "one"}')
     file = SourceFile(path, SourceKind.SERVERS, path, digest_of(b'{"command": "another"}'))
-    assert declared(file) == ()
+    assert list_declared(file) == ()
 
 
 def test_more_commands_than_the_limit_and_long_ones_say_that_they_are_cut(
@@ -94,4 +94,4 @@ def test_any_json_is_read_without_a_fault(
 def test_what_is_no_json_shows_nothing_or_one_line(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     path.write_bytes(content)
-    assert len(declared(SourceFile(path, SourceKind.HOOKS, path, digest_of(content)))) <= 1
+    assert len(list_declared(SourceFile(path, SourceKind.HOOKS, path, digest_of(content)))) <= 1

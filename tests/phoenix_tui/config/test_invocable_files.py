@@ -59,7 +59,7 @@ def test_a_name_that_is_not_the_folders_is_an_alias_with_a_note(root: Path, sour
     skill(root / ".claude/skills", "pdf", "name: pdf-forms\ndescription: x")
     found = catalogue(root, sources)
     assert [one.name for one in found.skills] == ["pdf"]
-    assert found.skill("pdf-forms") is found.skills[0] is found.called("pdf-forms")
+    assert found.skill("pdf-forms") is found.skills[0] is found.find("pdf-forms")
     assert found.skills[0].notes == ("Its front matter says 'pdf-forms'; the name of its folder counts.",)
 
 
@@ -111,7 +111,7 @@ def test_a_command_comes_behind_phoenix_and_before_a_skill_and_is_reached_by_its
 def test_no_file_takes_the_place_of_a_prefix(root: Path, sources: ProjectSources) -> None:
     command(root / ".claude/commands", "user/fix", "description: false")
     command(sources.config / "commands", "fix", "description: true")
-    found = catalogue(root, sources).called("user:fix")
+    found = catalogue(root, sources).find("user:fix")
     assert found is not None
     assert found.description == "true"
 

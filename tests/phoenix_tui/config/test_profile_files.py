@@ -10,7 +10,7 @@ import pytest
 from engine.ports import ProfileError
 from phoenix_tui.config.load import Layer, merge
 from phoenix_tui.config.profile_files import FILE_LIMIT, ProfileFiles
-from phoenix_tui.config.profile_layer import chosen_profile, instructed, profile_layer, with_profile
+from phoenix_tui.config.profile_layer import add_instructions, choose_profile, profile_layer, with_profile
 from phoenix_tui.config.project import find_project
 from phoenix_tui.config.settings import ConfigError, Settings
 from phoenix_tui.config.trust import TrustFile
@@ -223,8 +223,8 @@ def test_a_new_profile_is_private_and_never_written_over_another(files: ProfileF
 def begun(
     files: ProfileFiles, cwd: Path, name: str, user: Layer | None = None, project: Layer | None = None
 ) -> Settings:
-    chosen = chosen_profile(files, name, cwd)
-    return instructed(merge(*with_profile(user or Layer(), project or Layer(), chosen), Layer(), Layer()), chosen)
+    chosen = choose_profile(files, name, cwd)
+    return add_instructions(merge(*with_profile(user or Layer(), project or Layer(), chosen), Layer(), Layer()), chosen)
 
 
 def test_a_profile_beats_the_users_file_and_names_its_line(files: ProfileFiles, cwd: Path) -> None:
@@ -265,14 +265,14 @@ def test_its_prompt_stands_before_what_the_user_adds(files: ProfileFiles, cwd: P
 
 
 def test_a_flag_beats_the_profile(files: ProfileFiles, cwd: Path) -> None:
-    chosen = chosen_profile(files, "explore", cwd)
+    chosen = choose_profile(files, "explore", cwd)
     flags = Layer({"permission_mode": "ask"}, {"permission_mode": "--permission-mode"})
     assert merge(*with_profile(Layer(), Layer(), chosen), Layer(), flags).text("permission_mode") == "ask"
 
 
 def test_general_and_no_name_change_nothing(files: ProfileFiles, cwd: Path) -> None:
-    assert chosen_profile(files, "general", cwd) is None
-    assert chosen_profile(files, "", cwd) is None
+    assert choose_profile(files, "general", cwd) is None
+    assert choose_profile(files, "", cwd) is None
     put(files.folder, "general", MINE)
     assert begun(files, cwd, "general").text("model") == "a/b", "the user's own general is one like any other"
 
@@ -308,4 +308,4 @@ def test_a_projects_profile_does_not_widen_what_its_settings_narrow(files: Profi
 def test_a_mistake_in_the_chosen_profile_stops_the_start(files: ProfileFiles, cwd: Path) -> None:
     put(files.folder, "mine", "---\ncolour: red\n---\n")
     with pytest.raises(ConfigError, match=r"mine\.md:2: 'colour: red' is not a valid key"):
-        chosen_profile(files, "mine", cwd)
+        choose_profile(files, "mine", cwd)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.extensions.bodies import asked_rules
+from engine.extensions.bodies import read_asked_rules
 from engine.ports.extensions import Invocable
 from engine.run_options import Effort
 from tests.support.skills import catalogue, command, skill, sources_of
@@ -51,14 +51,14 @@ def test_a_stripped_folded_description_with_named_arguments(tmp_path: Path) -> N
 
 def test_plain_tool_names_between_commas(tmp_path: Path) -> None:
     found = read(tmp_path, "description: x\nallowed-tools: Bash, Read, Glob, Grep", is_skill=True)
-    assert [str(rule) for rule in asked_rules(found).rules] == ["read_file(*)", "list_files(*)", "search(*)"]
+    assert [str(rule) for rule in read_asked_rules(found).rules] == ["read_file(*)", "list_files(*)", "search(*)"]
 
 
 def test_brackets_without_quotes_in_a_hint_and_rules_with_colons(tmp_path: Path) -> None:
     front = "allowed-tools: Bash(git add:*), Bash(git status:*)\nargument-hint: [message]\ndescription: 建立 commit"
     found = read(tmp_path, front, is_skill=False)
     assert (found.argument_hint, found.description) == ("[message]", "建立 commit")
-    assert [str(rule) for rule in asked_rules(found).rules] == ["bash(git add *)", "bash(git status *)"]
+    assert [str(rule) for rule in read_asked_rules(found).rules] == ["bash(git add *)", "bash(git status *)"]
 
 
 def test_several_lists_and_words_in_one_hint(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_an_empty_hint_and_rules_for_everything(tmp_path: Path) -> None:
     front = "description: x\nargument-hint:\nallowed-tools: Bash(*), Read(*), Write(*)"
     found = read(tmp_path, front, is_skill=False)
     assert found.argument_hint == ""
-    assert [line.partition(":")[0] for line in asked_rules(found).refused] == ["Bash(*)"]
+    assert [line.partition(":")[0] for line in read_asked_rules(found).refused] == ["Bash(*)"]
 
 
 def test_a_fork_with_a_profile_a_short_model_name_and_a_quoted_hint(tmp_path: Path) -> None:

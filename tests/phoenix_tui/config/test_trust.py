@@ -15,7 +15,7 @@ import pytest
 
 from phoenix_tui.config import shared_files
 from phoenix_tui.config.project import find_project
-from phoenix_tui.config.shared_files import locked
+from phoenix_tui.config.shared_files import lock_file
 from phoenix_tui.config.trust import SourcesAnswer, Trust, TrustFile
 from tests.support.git_repositories import empty_repository
 from tests.support.waiting import PATIENCE
@@ -188,7 +188,7 @@ def test_a_lock_that_is_never_given_up_is_an_error_and_changes_nothing(
 ) -> None:
     monkeypatch.setattr(shared_files, "PATIENCE", 0.0)
     trust = TrustFile(tmp_path / "trust.json")
-    with locked(trust.path), pytest.raises(OSError, match="another Phoenix keeps it locked"):
+    with lock_file(trust.path), pytest.raises(OSError, match="another Phoenix keeps it locked"):
         trust.answer_sources(tmp_path, SourcesAnswer(trusted=True, digests={"a": "b"}, texts={}))
     assert not trust.path.exists()
     trust.answer_sources(tmp_path, SourcesAnswer(trusted=True, digests={"a": "b"}, texts={}))
@@ -197,13 +197,13 @@ def test_a_lock_that_is_never_given_up_is_an_error_and_changes_nothing(
 def test_a_planted_link_in_place_of_the_lock_is_not_followed(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     (tmp_path / ".trust.json.lock").symlink_to(victim)
-    with pytest.raises(OSError, match="link"), locked(tmp_path / "trust.json"):
+    with pytest.raises(OSError, match="link"), lock_file(tmp_path / "trust.json"):
         pass
     assert not victim.exists()
 
 
 def test_the_lock_is_free_after_an_error(tmp_path: Path) -> None:
-    with pytest.raises(KeyError), locked(tmp_path / "file"):
+    with pytest.raises(KeyError), lock_file(tmp_path / "file"):
         raise KeyError
     descriptor = os.open(tmp_path / ".file.lock", os.O_RDWR)
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

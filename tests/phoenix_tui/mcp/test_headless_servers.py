@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from engine.ports.mcp import ServerState
-from engine.records import unstored_record
+from engine.records import build_unstored_record
 from phoenix_tui.cli.exits import CommandError
-from phoenix_tui.wiring.headless import started_servers
+from phoenix_tui.wiring.headless import start_servers
 from tests.support.cli import Phoenix, with_claude
 from tests.support.fake_mcp import FakeServers, a_server
 from tests.support.journeys import calls, says
@@ -145,6 +145,6 @@ async def test_a_run_fails_where_a_required_server_is_still_connecting(tmp_path:
     slow = replace(a_server("files", ServerState.CONNECTING), is_required=True, tools=())
     servers: Any = FakeServers(replace(slow, state=ServerState.WAITING))
     servers.settled = [slow]
-    record = unstored_record(tmp_path, SandboxMode.OFF, required=False)
+    record = build_unstored_record(tmp_path, SandboxMode.OFF, required=False)
     with pytest.raises(CommandError, match="'files', which is required, is still connecting after 30 s; `phoenix mcp"):
-        await started_servers(servers, record)
+        await start_servers(servers, record)

@@ -236,7 +236,7 @@ async def test_a_full_disk_is_said_before_anything_is_fetched(tmp_path: Path) ->
 
 
 async def test_two_installs_do_not_write_over_each_other(tmp_path: Path) -> None:
-    with PartialFile(tmp_path / "duck.gguf").locked():
+    with PartialFile(tmp_path / "duck.gguf").lock():
         assert "Another process" in await Install(tmp_path, WHEELS, pip=FakePip()).fail()
 
 

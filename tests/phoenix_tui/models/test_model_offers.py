@@ -181,7 +181,7 @@ async def test_a_filter_in_the_settings_hides_models_and_says_when_it_hides_all(
             (offer,) = await made.offers("openrouter")
             assert ([one.name for one in offer.models], offer.words) == (names, words)
             made.lists.keep("openrouter", f"{server.url}/v1", (KEPT[0], *offer.models))
-            assert [one.name for one in made.known_offer("openrouter").models] == names
+            assert [one.name for one in made.find_known_offer("openrouter").models] == names
             assert made.resolve("openrouter/z-ai/glm-5:free")[1] == "z-ai/glm-5:free", "a filter is about lists alone"
             await made.close()
 
@@ -219,8 +219,8 @@ def test_marks_and_choices_survive_a_restart(tmp_path: Path) -> None:
     kept = PreferredModels(path)
     assert kept.read().favourites == []
     for number in range(MOST_RECENT + 3):
-        kept.used(f"a/{number}")
-    kept.used("a/6")
+        kept.note_use(f"a/{number}")
+    kept.note_use("a/6")
     assert kept.toggle("a/b")
     found = PreferredModels(path).read()
     assert (found.favourites, found.recent) == (["a/b"], ["a/6", "a/7", "a/5", "a/4", "a/3"])
@@ -232,7 +232,7 @@ def test_marks_and_choices_survive_a_restart(tmp_path: Path) -> None:
 def test_without_a_file_they_are_kept_in_memory() -> None:
     kept = PreferredModels()
     assert kept.toggle("a/b")
-    kept.used("c/d")
+    kept.note_use("c/d")
     assert (kept.read().favourites, kept.read().recent) == (["a/b"], ["c/d"])
 
 

@@ -138,7 +138,7 @@ def test_a_long_path_keeps_its_end() -> None:
 
 
 SUMMARY = "## Under way\nthe queue of each peer \x1b[31m[/red]\n\nThe user's own words, newest first:\n- one queue"
-ROW = texts.summarized(62, 26, "150k → ~40k tokens", SUMMARY)
+ROW = texts.describe_summary(62, 26, "150k → ~40k tokens", SUMMARY)
 
 
 async def test_a_summary_is_folded_under_its_row_and_opens() -> None:

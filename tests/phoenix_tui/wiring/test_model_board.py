@@ -39,7 +39,7 @@ async def test_the_list_of_an_earlier_process_is_known_without_a_request(tmp_pat
         first.lists.keep("work", text.split('"')[1], (ModelInfo("work", "kept", 1_000),))
         second = registry(text)
         second.lists = KeptLists(tmp_path / "lists.json")
-        known = {one.name: one for one in await board(second).known()}
+        known = {one.name: one for one in await board(second).list_known()}
         assert server.requests == []
         await second.close()
     assert [one.name for one in known["work"].models] == ["kept"]
@@ -56,13 +56,13 @@ async def test_a_provider_that_hangs_holds_up_no_other_and_leaving_ends_the_requ
     async with serve(hang) as slow, serve(answer) as quick:
         made = registry(table("slow", slow) + table("quick", quick))
         models = board(made)
-        answers = models.asked()
+        answers = models.ask_all()
         async for offer in answers:
             if offer.name == "quick":
                 break
         await poll(lambda: slow.requests)
         await answers.aclose()
-        known = {one.name: one for one in await models.known()}
+        known = {one.name: one for one in await models.list_known()}
         await made.close()
     assert [one.reference for one in known["quick"].models] == ["quick/m"]
     assert known["slow"].state is ProviderState.ASKING
@@ -71,9 +71,9 @@ async def test_a_provider_that_hangs_holds_up_no_other_and_leaving_ends_the_requ
 async def test_a_key_that_is_stored_later_counts_at_once() -> None:
     made = registry("")
     models = board(made)
-    assert next(one for one in await models.known() if one.name == "groq").state is ProviderState.NO_KEY
+    assert next(one for one in await models.list_known() if one.name == "groq").state is ProviderState.NO_KEY
     made.credentials = Credentials({}, {"groq": "key-0123456789"})
-    assert next(one for one in await models.known() if one.name == "groq").state is ProviderState.ASKING
+    assert next(one for one in await models.list_known() if one.name == "groq").state is ProviderState.ASKING
     await made.close()
 
 
@@ -84,7 +84,7 @@ async def test_facts_come_from_the_list_else_from_the_catalogue_with_a_price() -
     assert found is not None
     assert (found.context_window, found.price_in, found.price_out, found.tools) == (1_000_000, 2.0, 10.0, True)
     assert await models.facts("nowhere/model") is None
-    (demo,) = (one for one in await models.known() if one.name == "demo")
+    (demo,) = (one for one in await models.list_known() if one.name == "demo")
     assert await models.facts("demo/guide") == replace(demo.models[0])
     assert models.has_provider("openrouter")
     assert not models.has_provider("z-ai")
@@ -113,7 +113,7 @@ async def test_a_key_in_a_keyring_that_cannot_be_read_costs_its_provider_alone(
     made = registry("")
     made.credentials = Credentials({}, {"groq": "keyring"})
     models = board(made)
-    offers = {one.name: one async for one in models.asked()}
+    offers = {one.name: one async for one in models.ask_all()}
     assert offers["groq"].state is ProviderState.NO_KEY
     assert words in offers["groq"].words
     assert offers["demo"].state is ProviderState.READY
@@ -124,7 +124,7 @@ async def test_a_key_in_a_keyring_that_cannot_be_read_costs_its_provider_alone(
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 async def test_an_address_that_is_none_costs_its_provider_alone(kind: str) -> None:
     made = registry(f'[providers.own]\nbase_url = "http://["\nkind = "{kind}"\n')
-    offers = {one.name: one async for one in board(made).asked()}
+    offers = {one.name: one async for one in board(made).ask_all()}
     assert (offers["own"].state, offers["own"].words) == (
         ProviderState.UNREACHABLE,
         "The address of own is not valid: Invalid IPv6 URL.",

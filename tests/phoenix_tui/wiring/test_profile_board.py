@@ -36,7 +36,7 @@ def put(folder: Path, name: str, text: str) -> None:
 
 def test_what_is_chosen_is_what_a_start_with_it_would_give(tmp_path: Path) -> None:
     put(tmp_path / "home" / "profiles", "mine", MINE)
-    choice = board(tmp_path, "--append-system-prompt", "In French.").chosen("mine")
+    choice = board(tmp_path, "--append-system-prompt", "In French.").choose("mine")
     assert (choice.profile, choice.model, choice.mode, choice.sandbox) == (
         "mine",
         "a/b",
@@ -65,7 +65,7 @@ def test_its_limits_hold_in_every_conversation_begun_with_it_and_in_no_other(tmp
 def test_general_gives_back_what_was_asked_for_without_a_profile(tmp_path: Path) -> None:
     put(tmp_path / "home" / "profiles", "mine", MINE)
     start = board(tmp_path, "--profile", "mine", "--permission-mode", "plan", "-m", "c/d")
-    choice = start.chosen("general")
+    choice = start.choose("general")
     assert (choice.profile, choice.model, choice.mode, choice.append_system_prompt) == ("", "", None, "")
     assert (start.own_model, start.own_mode) == ("c/d", PermissionMode.PLAN)
 
@@ -73,14 +73,14 @@ def test_general_gives_back_what_was_asked_for_without_a_profile(tmp_path: Path)
 def test_a_projects_profile_never_frees_more_than_the_start(tmp_path: Path) -> None:
     put(tmp_path / "work" / ".phoenix" / "profiles", "release", MINE)
     start = board(tmp_path, "--trust", "--permission-mode", "accept-edits")
-    assert start.chosen("release").mode is PermissionMode.ACCEPT_EDITS
+    assert start.choose("release").mode is PermissionMode.ACCEPT_EDITS
     assert [one.name for one in start.all()][-1] == "release"
 
 
 def test_what_cannot_be_used_or_made_is_one_sentence(tmp_path: Path) -> None:
     start = board(tmp_path)
     with pytest.raises(EngineError, match=r"There is no profile 'nobody' .* Known are general"):
-        start.chosen("nobody")
+        start.choose("nobody")
     with pytest.raises(EngineError, match="is not valid: a profile's name"):
         start.create("../x", MINE)
     start.create("mine", MINE)
@@ -88,7 +88,7 @@ def test_what_cannot_be_used_or_made_is_one_sentence(tmp_path: Path) -> None:
         start.create("mine", MINE)
     (tmp_path / "home" / "config.toml").write_text("modell = 1\n")
     with pytest.raises(EngineError, match=r"config\.toml:1: unknown key 'modell'"):
-        start.chosen("mine")
+        start.choose("mine")
     assert (start.own_model, start.own_mode) == ("", PermissionMode.ASK)
 
 
@@ -100,7 +100,7 @@ def test_an_agent_of_the_user_is_listed_chosen_and_counted(tmp_path: Path, monke
     start = board(tmp_path, "--append-system-prompt", "In French.")
     assert [one.name for one in start.all()][-1] == "reviewer"
     assert [trouble.path.name for trouble in start.troubles()] == ["explore.md"]
-    choice = start.chosen("reviewer")
+    choice = start.choose("reviewer")
     assert (choice.profile, choice.model, choice.mode, choice.append_system_prompt) == (
         "reviewer",
         "anthropic/claude-sonnet-5-5",

@@ -14,7 +14,7 @@ from phoenix_tui.cli.arguments import run_arguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.cli.setup import Setup, prepare
-from phoenix_tui.wiring.resume import resumed_id
+from phoenix_tui.wiring.resume import find_resumed
 from phoenix_tui.wiring.store import open_the_store
 
 
@@ -31,7 +31,7 @@ class Installation:
 
     def resumed(self, *flags: str) -> str:
         arguments = run_arguments(run_parser().parse_args(list(flags)))
-        return resumed_id(arguments, prepare(arguments, self._environment))[0]
+        return find_resumed(arguments, prepare(arguments, self._environment))[0]
 
     def add(self, *ids: str) -> None:
         async def work() -> None:

@@ -9,7 +9,7 @@ import pytest
 from engine.extensions.hooks.definitions import (
     MOST_BYTES,
     MOST_HOOKS,
-    joined_files,
+    join_files,
     matches,
     read_hooks,
     why_no_matcher,
@@ -78,10 +78,10 @@ def test_one_bad_hook_leaves_the_others_in_force() -> None:
 def test_equal_commands_count_once_and_a_file_can_switch_all_off() -> None:
     one = read_hooks(file_of(Stop=[{"hooks": [command(), command("b.sh")]}]), "one")
     two = read_hooks(file_of(Stop=[{"hooks": [command()]}]), "two")
-    assert [hook.source for hook in joined_files((one, two)).hooks] == ["one", "one"]
+    assert [hook.source for hook in join_files((one, two)).hooks] == ["one", "one"]
     off = read_hooks(b'{"disableAllHooks": true}', "off")
-    assert joined_files((one, off)).hooks == ()
-    assert "disableAllHooks" in joined_files((one, off)).off
+    assert join_files((one, off)).hooks == ()
+    assert "disableAllHooks" in join_files((one, off)).off
     assert read_hooks(b'{"disableAllHooks": "yes"}', "off").disables_all  # what is unclear runs nothing
 
 
@@ -139,6 +139,6 @@ def test_a_hook_is_named_after_its_script(text: str, name: str) -> None:
 
 def test_a_folder_has_a_bounded_number_of_hooks() -> None:
     many = [{"hooks": [command(f"{number}.sh") for number in range(MOST_HOOKS + 50)]}]
-    found = joined_files((read_hooks(file_of(Stop=many), "h.json"),))
+    found = join_files((read_hooks(file_of(Stop=many), "h.json"),))
     assert len(found.hooks) == MOST_HOOKS
     assert "at most 200 hooks" in found.problems[-1].sentence

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.extensions.hooks.output import LONGEST_TEXT, joined, verdict_of_program
+from engine.extensions.hooks.output import LONGEST_TEXT, join_verdicts, verdict_of_program
 from engine.ports.extensions import HookEvent, HookOutcome, HookPermission, HookReply, HookVerdict
 
 PRE, POST = HookEvent.PRE_TOOL_USE, HookEvent.POST_TOOL_USE
@@ -99,11 +99,11 @@ def reply(name: str, permission: HookPermission | None = None, **more: Any) -> H
 def test_the_strictest_permission_counts_and_the_last_input() -> None:
     allow, ask = reply("a", HookPermission.ALLOW), reply("b", HookPermission.ASK, reason="hm")
     defer, deny = reply("c", HookPermission.DEFER), reply("d", HookPermission.DENY, reason="no")
-    assert joined([allow, ask]).permission is HookPermission.ASK
-    assert joined([allow, ask]).reason == "b: hm"
-    assert joined([ask, defer, allow]).permission is HookPermission.DEFER
-    assert joined([ask, defer, deny, allow]).permission is HookPermission.DENY
-    both = joined([reply("a", updated_input={"x": 1}), reply("b", updated_input={"y": 2})])
+    assert join_verdicts([allow, ask]).permission is HookPermission.ASK
+    assert join_verdicts([allow, ask]).reason == "b: hm"
+    assert join_verdicts([ask, defer, allow]).permission is HookPermission.DEFER
+    assert join_verdicts([ask, defer, deny, allow]).permission is HookPermission.DENY
+    both = join_verdicts([reply("a", updated_input={"x": 1}), reply("b", updated_input={"y": 2})])
     assert (both.updated_input, both.changed_by) == ({"y": 2}, "b")
     assert "Several hooks" in both.messages[0]
-    assert joined([]).permission is None
+    assert join_verdicts([]).permission is None

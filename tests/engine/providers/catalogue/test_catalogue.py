@@ -15,7 +15,7 @@ from engine.providers.catalogue import (
     ESTIMATED_WINDOW,
     SMALLEST_WINDOW,
     describe,
-    known_model,
+    find_known_model,
     load,
     price,
 )
@@ -106,10 +106,10 @@ def test_the_windows_agree_with_genai_prices() -> None:
     wrong = {
         name: (known.window, window)
         for name, window in listed
-        if (known := known_model(name)) is not None and not window / 2 <= known.window <= window * 1.06
+        if (known := find_known_model(name)) is not None and not window / 2 <= known.window <= window * 1.06
     }
     assert wrong == {}
-    assert [name for name, window in listed if window > SMALLEST_WINDOW and known_model(name) is None] == OUTDATED
+    assert [name for name, window in listed if window > SMALLEST_WINDOW and find_known_model(name) is None] == OUTDATED
 
 
 def test_what_the_server_says_of_the_window_counts_more() -> None:
@@ -119,7 +119,7 @@ def test_what_the_server_says_of_the_window_counts_more() -> None:
 
 def test_every_default_is_known() -> None:
     defaults = [*DEFAULT_MODELS.values(), DEFAULT_OPENAI_MODEL]
-    assert [name for name in defaults if known_model(name) is None] == []
+    assert [name for name in defaults if find_known_model(name) is None] == []
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,8 @@ async def test_the_own_table_agrees_with_genai_prices() -> None:
     wrong = {
         name: (cost("x", name, usage), looked)
         for name in own
-        if (looked := catalogue._looked_up("openai" if name.startswith("gpt") else "anthropic", name, usage)) is None
+        if (looked := catalogue._look_up_price("openai" if name.startswith("gpt") else "anthropic", name, usage))
+        is None
         or round(looked, 9) != cost("x", name, usage)
     }
     assert wrong == {}

@@ -8,7 +8,7 @@ from tests.support.clocks import SteppedClock
 
 def read(pace: ReadPace, clock: SteppedClock, *, waited: float, worked: float = 0.0001) -> float | None:
     clock.seconds += waited
-    pace.arrived()
+    pace.note_piece()
     clock.seconds += worked
     return pace.rest()
 
@@ -33,6 +33,6 @@ def test_tokens_that_trickle_in_are_merged_and_what_was_merged_is_read_at_once()
         read(pace, clock, waited=0.0125)
     assert read(pace, clock, waited=0.0125) == MERGE_SECONDS
     clock.seconds += MERGE_SECONDS
-    pace.rested()
+    pace.note_rest()
     assert [read(pace, clock, waited=0.0001) for _ in range(3)] == [None] * 3
     assert read(pace, clock, waited=0.0125) == MERGE_SECONDS

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.machine.messages import ImageBlock, Role, TextBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage, ModelRequest
-from engine.providers.local.to_wire import NEW_RESULT_LIMIT, ROUNDS, encode_request, shortened
+from engine.providers.local.to_wire import NEW_RESULT_LIMIT, ROUNDS, encode_request, shorten_middle
 from tools.contract import ToolClass, ToolSpec
 
 ALL = ("bash", "read_file", "list_files", "search", "write_file", "patch", "think", "spawn_agents")
@@ -89,7 +89,7 @@ def test_the_request_is_repeated_after_every_result_in_the_same_words() -> None:
 
 
 def test_a_long_result_loses_its_middle() -> None:
-    text = shortened("a" * 5000 + "b" * 5000, NEW_RESULT_LIMIT)
+    text = shorten_middle("a" * 5000 + "b" * 5000, NEW_RESULT_LIMIT)
     assert text.startswith("a" * 4000)
     assert text.endswith("b" * 2000)
     assert "4000 characters left out" in text

@@ -10,7 +10,7 @@ import pytest
 from engine.machine.messages import Block, Role, TextBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError
 from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiCompatibleSettings
-from engine.providers.openai_compatible.dialect import Dialect, learned
+from engine.providers.openai_compatible.dialect import Dialect, learn_dialect
 from engine.providers.openai_compatible.to_wire import with_marks
 from tests.support.loopback import serve
 from tests.support.loopback_openai import DONE, chunk, plays
@@ -99,7 +99,7 @@ def test_messages_without_a_text_at_their_end_are_passed_over() -> None:
 
 def test_a_service_that_refuses_marks_gets_none_from_then_on() -> None:
     refusal = ProviderError("Unknown field: cache_control", kind="invalid_request", retryable=False)
-    changed = learned(Dialect(cache_marks=True), refusal)
+    changed = learn_dialect(Dialect(cache_marks=True), refusal)
     assert changed is not None
     assert changed.cache_marks is False
-    assert learned(changed, refusal) is None
+    assert learn_dialect(changed, refusal) is None

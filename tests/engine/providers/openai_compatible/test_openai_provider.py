@@ -33,7 +33,7 @@ from engine.ports import (
     UsageTold,
 )
 from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiCompatibleSettings
-from engine.providers.openai_compatible.dialect import Dialect, learned
+from engine.providers.openai_compatible.dialect import Dialect, learn_dialect
 from engine.providers.openai_compatible.to_wire import encode_request
 from tests.support.loopback import Loopback, Talk, serve
 from tests.support.loopback_anthropic import TINY_PNG
@@ -385,7 +385,7 @@ async def test_ids_of_calls_get_the_length_that_a_server_asks_for() -> None:
 @pytest.mark.parametrize("length", ["0", "1", "5", "65", "99", "-9", "9999999", "nine"])
 def test_a_length_that_no_id_can_have_teaches_nothing(length: str) -> None:
     said = ProviderError(f"Tool call id with a length of {length}", kind="invalid_request", retryable=False)
-    assert learned(Dialect(), said) is None
+    assert learn_dialect(Dialect(), said) is None
 
 
 def test_an_id_that_fits_stays_and_others_are_the_same_each_time() -> None:

@@ -13,7 +13,7 @@ from engine.machine.messages import Block, Role, TextBlock, ThinkingBlock, ToolR
 from engine.ports import ModelMessage, ModelReply, ModelRequest, UsageTold
 from engine.providers.anthropic.to_wire import request_body as anthropic_body
 from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiCompatibleSettings
-from engine.providers.openai_compatible.dialect import Dialect, fitted_schema
+from engine.providers.openai_compatible.dialect import Dialect, fit_schema
 from engine.providers.openai_compatible.to_wire import request_body
 from engine.providers.wire import carry
 from engine.run_options import Effort
@@ -241,7 +241,7 @@ def test_what_one_service_wants_back_never_reaches_another() -> None:
     ],
 )
 def test_a_schema_that_refers_to_itself_ends(schema: JsonObject) -> None:
-    found = fitted_schema(schema, "gemini")
+    found = fit_schema(schema, "gemini")
     text = json.dumps(found)
     assert isinstance(found, dict)
     assert len(text) < 2_000_000

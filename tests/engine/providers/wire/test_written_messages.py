@@ -119,8 +119,8 @@ class Writing:
     def ask(self, messages: tuple[ModelMessage, ...], form: object = "") -> list[str]:
         """The texts that had to be written."""
         self.written.clear()
-        settled = self.kept.settled(messages, form, self.write, lambda _: False)  # type: ignore[arg-type]  # texts only
-        filled = settled.filled(self.write)  # type: ignore[arg-type]  # texts only
+        settled = self.kept.write_settled(messages, form, self.write, lambda _: False)  # type: ignore[arg-type]  # texts only
+        filled = settled.fill(self.write)  # type: ignore[arg-type]  # texts only
         assert json.loads(b"[" + b",".join(map(bytes, filled)) + b"]") == [  # type: ignore[arg-type]  # all are raw
             {"text": block.text} for one in messages for block in one.blocks if isinstance(block, TextBlock)
         ]
