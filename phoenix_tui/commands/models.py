@@ -1,20 +1,17 @@
-"""Commands about the agent: its model, key, profile, permissions and sandbox."""
+"""Commands about the agent: its model, key, permissions and sandbox."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from engine.executor.requests import EngineError
-from engine.ports.profiles import GENERAL
 from engine.records import PermissionMode
 from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features import model
 from phoenix_tui.features.model import ModelList
 from phoenix_tui.features.permissions import choose_mode, choose_sandbox, rule_places, use_mode
-from phoenix_tui.features.profiles import use_profile
 from phoenix_tui.modals.model_sheet import ModelSheet
-from phoenix_tui.modals.profiles_sheet import ProfilesSheet
 from phoenix_tui.modals.rows_sheet import PickerRow, PickerSheet
 from phoenix_tui.modals.rules_sheet import RulesSheet
 from phoenix_tui.widgets.pasting import provider_of
@@ -115,12 +112,3 @@ async def run_sandbox(ctx: CommandContext, word: str) -> None:
     enforcement = await choose_sandbox(ScreenFrontEnd(ctx), word)
     if enforcement is not None:
         ctx.active.parts.status.enforcement = enforcement
-
-
-async def run_profile(ctx: CommandContext, name: str) -> None:
-    """Choose one, or use the one that is named."""
-    if not name:
-        in_use = ctx.active.launch.profile or GENERAL
-        name = await ctx.sheets.show(ProfilesSheet(ctx.active.services.profiles, in_use, ctx.toasts)) or ""
-    if name:
-        await use_profile(ScreenFrontEnd(ctx), name)

@@ -78,11 +78,14 @@ class ScreenFrontEnd(FrontEnd):
 
     async def show(self, read: PageReader, argument: str = "") -> None:
         """Show a page in a sheet that stays open over its actions."""
-        await self._ctx.sheets.show(PageSheet(self, await read(), read))
+        sheet = PageSheet(self, await read(), read)
+        await self._ctx.sheets.show(sheet)
+        if sheet.last is not None:
+            await sheet.last.run()
 
-    async def edit(self, path: Path, invitation: str = "") -> None:
+    async def edit(self, path: Path, invitation: str = "", *, line: int = 1) -> None:
         """Open the user's own editor on the terminal."""
-        if not await open_outside(self._ctx.screen.app, path, 1):
+        if not await open_outside(self._ctx.screen.app, path, line):
             raise EngineError(f"{NO_EDITOR} The file is {clean_line(str(path))}.")
 
     async def sign_in(self, name: str, address: SignInAddress) -> str:

@@ -89,6 +89,7 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         "agent profiles: use, read, edit, create",
         "models",
         "NAME",
+        run="profiles.show_profiles",
         in_lines="choose the profile of new conversations",
     ),
     SlashCommand(

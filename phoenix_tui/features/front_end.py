@@ -164,8 +164,8 @@ class FrontEnd(ABC):
         """Show a page and do what is chosen on it; in lines `argument` can name an action."""
 
     @abstractmethod
-    async def edit(self, path: Path, invitation: str = "") -> None:
-        """Let the user change a file; where that is left to the user, the path follows `invitation`.
+    async def edit(self, path: Path, invitation: str = "", *, line: int = 1) -> None:
+        """Let the user change a file, from `line` on; where that is left to the user, the path follows `invitation`.
 
         Raises:
             EngineError: there is no editor.

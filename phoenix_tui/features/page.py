@@ -33,6 +33,8 @@ class PageAction(Struct, frozen=True):
     progress: str = ""
     """Words in place of the outcome while it runs."""
     question: Confirmation | None = None
+    closes: bool = False
+    """True to close the sheet first; the page is not made again."""
     repeats: bool = False
     """True to offer the menu again in lines."""
 
@@ -52,7 +54,9 @@ class PageRow(Struct, frozen=True):
     spoken: str = ""
     """The row in lines."""
     name: str = ""
-    """Heading of its menu in lines."""
+    """Heading of its menu in lines; a single action is done without one."""
+    is_bad: bool = False
+    """True for a row in the colour of faults."""
     actions: tuple[PageAction, ...] = ()
 
 
@@ -74,7 +78,7 @@ class ListPage(Struct, frozen=True):
     actions: tuple[PageAction, ...] = ()
     """Actions that need no row."""
     current: str = ""
-    """Key of the row that is chosen first."""
+    """Key of the row that is chosen first, and when another one takes its place."""
     menu: str = ""
     """Heading of the actions without a row in lines, where there are no notes."""
     follows: bool = False

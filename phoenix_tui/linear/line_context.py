@@ -14,7 +14,7 @@ from engine.ports.mcp import SignInAddress
 from engine.records import SideExchange
 from phoenix_tui.features.context_window import SideAnswer, answer_of, in_one_line
 from phoenix_tui.features.front_end import FrontEnd, InView, Option
-from phoenix_tui.features.page import PageAction, PageReader
+from phoenix_tui.features.page import ListPage, PageAction, PageReader
 from phoenix_tui.features.permissions import RuleChanges
 from phoenix_tui.features.prompt_history import PromptHistory
 from phoenix_tui.lifecycle.launch import Launch, Services
@@ -110,24 +110,36 @@ class LineAsker(FrontEnd):
         elif menu:
             for section, rows in groupby(page.rows, lambda row: row.section):
                 self.say(f"{section}:", *(row.spoken for row in rows))
-        elif (chosen := await self.choose(f"{page.title}:", [row.spoken for row in page.rows])) is not None:
-            await self._offer(f"{page.rows[chosen].name}:", page.rows[chosen].actions)
+        else:
+            await self._offer_rows(page)
         if menu:
             await self._offer(" ".join(page.notes) or page.menu, menu)
 
+    async def _offer_rows(self, page: ListPage) -> None:
+        """Read out the rows without a menu, and do an action of the one whose number is typed."""
+        offered = [row for row in page.rows if any(one.words for one in row.actions)]
+        self.say(*(row.spoken for row in page.rows if row not in offered))
+        chosen = await self.choose(f"{page.title}:", [row.spoken for row in offered])
+        if chosen is None:
+            return
+        actions = [one for one in offered[chosen].actions if one.words]
+        if len(actions) == 1:
+            await self._do(actions[0])
+        else:
+            await self._offer(f"{offered[chosen].name}:", actions)
+
     async def _offer(self, heading: str, actions: Sequence[PageAction]) -> None:
         """Do the action whose number is typed."""
-        offered = [one for one in actions if one.words]
-        while (chosen := await self.choose(heading, [one.words for one in offered])) is not None:
-            await self._do(offered[chosen])
-            if not offered[chosen].repeats:
+        while (chosen := await self.choose(heading, [one.words for one in actions])) is not None:
+            await self._do(actions[chosen])
+            if not actions[chosen].repeats:
                 break
 
     async def _do(self, action: PageAction) -> None:
         if action.question is None or await self.confirm(*action.question):
             self.say(*filter(None, (await action.run(),)))
 
-    async def edit(self, path: Path, invitation: str = "") -> None:
+    async def edit(self, path: Path, invitation: str = "", *, line: int = 1) -> None:
         """Say the path: an editor would need the terminal."""
         self.say(f"{invitation}{clean_line(str(path))}")
 

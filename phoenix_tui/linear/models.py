@@ -1,4 +1,4 @@
-"""The agent in lines: its model, profile, permissions and rules."""
+"""The agent in lines: its model, permissions and rules."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from engine.permissions.denials import narrows
-from engine.ports.profiles import GENERAL
 from engine.rule_store import OF_FILE, ActiveRule
 from phoenix_tui.features.approvals import UNTITLED
-from phoenix_tui.features.front_end import Option
 from phoenix_tui.features.model import choose_model
 from phoenix_tui.features.permissions import choose_mode, choose_sandbox, rule_places
-from phoenix_tui.features.profiles import use_profile
 from phoenix_tui.linear.line_context import LinearContext, LineCommand
 from phoenix_tui.text.labels import age
 from phoenix_tui.text.request_text import one_line
@@ -101,14 +98,3 @@ async def run_permissions(ctx: LinearContext, word: str) -> None:
 
 async def run_sandbox(ctx: LinearContext, word: str) -> None:
     await choose_sandbox(ctx, word)
-
-
-async def run_profile(ctx: LinearContext, name: str) -> None:
-    profiles = ctx.services.profiles
-    if not name:
-        ctx.say(*(clean_line(trouble.text) for trouble in profiles.troubles()))
-        in_use = ctx.launch.profile or GENERAL
-        options = [Option(one.name, one.name, (one.description or "no description",)) for one in profiles.all()]
-        name = await ctx.pick("Profiles", options, current=in_use)
-    if name:
-        await use_profile(ctx, name)

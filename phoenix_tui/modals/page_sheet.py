@@ -14,6 +14,7 @@ from phoenix_tui.features.page import ListPage, PageAction, PageReader, PageRow
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import KEYS_BY_ID, Scope, bindings
 from phoenix_tui.modals.rows_sheet import LEAST_WORDS, SIGN, RowsSheet
+from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.bases import run_latest
 
 MOST_NOTES: Final = 3
@@ -34,6 +35,8 @@ class PageSheet(RowsSheet):
         self._front = front
         self._read = read
         self._said = ""
+        self.last: PageAction | None = None
+        """Action that is done once the sheet is closed."""
         self._drawn: dict[tuple[str, int, int], list[Content]] = {}
         """Rows that are not chosen: of 2,000, all but two stay the same at a key."""
         super().__init__(page.title, page.rows, hint(*page.hints), current=page.current, empty=page.empty)
@@ -75,7 +78,10 @@ class PageSheet(RowsSheet):
         """Do what this key does with the chosen row, or with the page."""
         actions = (*(self.chosen.actions if self.chosen is not None else ()), *self.page.actions)
         action = next((one for one in actions if name in one.keys.split()), None)
-        if action is not None:
+        if action is not None and action.closes and self.chosen is not None:
+            self.last = action
+            self.dismiss(self.chosen.key)
+        elif action is not None:
             self.run_worker(self._do(action), group="page", exclusive=False)
 
     async def _do(self, action: PageAction) -> None:
@@ -94,10 +100,14 @@ class PageSheet(RowsSheet):
 
     async def _look(self) -> None:
         """Make the page again."""
+        before = self.page.current
         try:
             self.page = await self._read()
         except ENGINE_ERRORS as error:
             self._said = str(error)
+        if self.page.current != before:
+            keys = [row.key for row in self.page.rows]
+            self._chosen = keys.index(self.page.current) if self.page.current in keys else self._chosen
         self._draw_again()
 
     def _draw_again(self) -> None:
@@ -112,7 +122,8 @@ class PageSheet(RowsSheet):
             return super()._row(entry, words_width, chosen=True)
         place = entry.key, words_width, self.measure
         if place not in self._drawn:
-            self._drawn[place] = super()._row(entry, words_width, chosen=False)
+            lines = super()._row(entry, words_width, chosen=False)
+            self._drawn[place] = [line.stylize(Tone.BAD.value) for line in lines] if entry.is_bad else lines
         return self._drawn[place]
 
     def _words_width(self) -> int:

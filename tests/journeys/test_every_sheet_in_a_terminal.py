@@ -29,7 +29,7 @@ SENDS: Final = ("quit", "init", "retry")
 KEYS: Final = ("down", "up", "right", "left", "tab", "shift+tab", "space", "pagedown", "home", *"0123456789")
 """Keys for all, before those of the sheet itself."""
 SHEETS: Final = frozenset({
-    *("HelpSheet", "ModelSheet", "ProfilesSheet", "RulesSheet", "PageSheet", "TasksSheet"),
+    *("HelpSheet", "ModelSheet", "RulesSheet", "PageSheet", "TasksSheet"),
     *("StatisticsSheet", "HistorySheet", "TurnsSheet", "FindSheet", "SearchSheet", "ChangesSheet", "RewindSheet"),
     *("ArchiveSheet", "ThemeSheet", "SettingsSheet", "TextSheet", "LineSheet"),
 })  # fmt: skip

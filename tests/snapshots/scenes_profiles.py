@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from phoenix_tui.config.project import find_project
-from phoenix_tui.modals.profiles_sheet import ProfilesSheet
 from screenshots.scenes_profiles import MINE, PROJECTS, written
 from tests.snapshots.booth import SMALL, Booth
 from tests.support.fake_profiles import FakeProfiles
@@ -20,7 +19,7 @@ async def profiles(place: Booth) -> None:
     async with place.opened(services={"profiles": known}) as shell:
         await shell.type("/profile")
         await shell.pilot.press("escape", "enter")
-        await shell.until(lambda: isinstance(shell.top, ProfilesSheet))
+        await shell.until(lambda: shell.is_page("Profiles"))
         await place.take(shell, "list")
         await shell.pilot.press(*["down"] * 5)
         await shell.until(lambda: "› migrations" in shell.text)
@@ -29,7 +28,7 @@ async def profiles(place: Booth) -> None:
         await shell.until(lambda: "max_turns: 12" in shell.text)
         await place.take(shell, "read", (SMALL,))
         await shell.pilot.press("escape")
-        await shell.until(lambda: isinstance(shell.top, ProfilesSheet))
+        await shell.until(lambda: shell.is_page("Profiles"))
         await shell.pilot.press("pageup")
         await shell.until(lambda: "triage.md, line 3" in shell.text)
         await place.take(shell, "trouble")

@@ -42,7 +42,7 @@ SCENE_OF: Final = {
     "ContextSheet": "context", "ConversationList": "colours", "DiffSheet": "rewind", "EditSheet": "pasting",
     "FindSheet": "find", "HelpSheet": "sheets", "HistorySheet": "writing", "ModelSheet": "sheets",
     "PageSheet": "memory",
-    "PeekSheet": "peek", "PickerSheet": "tasks", "ProfilesSheet": "profiles", "QueuePanel": "queue",
+    "PeekSheet": "peek", "PickerSheet": "tasks", "QueuePanel": "queue",
     "RewindConfirmSheet": "rewind", "RewindSheet": "rewind", "RoutePanel": "routing", "RowsSheet": "sheets",
     "SearchSheet": "search", "SettingsSheet": "sheets", "StatisticsSheet": "statistics", "TaskSheet": "tasks",
     "TasksSheet": "tasks", "TextSheet": "profiles", "ThemeSheet": "sheets", "TodoPanel": "todo-list",
@@ -51,7 +51,7 @@ SCENE_OF: Final = {
     "AnswerLine": "plan",
 }  # fmt: skip
 """The scene in which each class is seen."""
-PAGES: Final = ("trust",)
+PAGES: Final = ("trust", "profiles")
 """Scenes of further pages."""
 WITHIN: Final = frozenset({"LineInput", "QuestionPanel", "Sheet", "AnsweringSheet", "TaskActionsSheet"})
 """Bases, and the line that many sheets have."""

@@ -11,8 +11,9 @@ import pytest
 from engine.executor.requests import RunCaps
 from engine.records import PermissionMode
 from phoenix_tui.app import PhoenixApp
-from phoenix_tui.commands.models import run_profile
-from phoenix_tui.modals.profiles_sheet import ProfilesSheet
+from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
+from phoenix_tui.features.profiles import use_profile
+from phoenix_tui.modals.page_sheet import PageSheet
 from phoenix_tui.modals.text_sheet import TextSheet
 from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.support.fake_engine import FakeEngine
@@ -38,11 +39,11 @@ def told(shell: Shell, words: str) -> bool:
     return any(words in toast for toast in shell.toasts)
 
 
-async def listed(shell: Shell) -> ProfilesSheet:
+async def listed(shell: Shell) -> PageSheet:
     await show(shell)
-    await shell.until(lambda: isinstance(shell.top, ProfilesSheet))
+    await shell.until(lambda: shell.is_page("Profiles"))
     sheet = shell.top
-    assert isinstance(sheet, ProfilesSheet)
+    assert isinstance(sheet, PageSheet)
     return sheet
 
 
@@ -100,14 +101,14 @@ async def test_the_mode_of_a_profile_holds_for_every_conversation_begun_with_it(
 ) -> None:
     put(tmp_path, "migrations", MINE)
     async with open_shell() as shell:
-        await run_profile(shell.ctx, "migrations")
+        await use_profile(ScreenFrontEnd(shell.ctx), "migrations")
         modes = []
         for text in ("one", "two"):
             conversation = await shell.say(text)
             modes.append(conversation.record.permission_mode.value)
             await shell.command("/permissions auto")
             await shell.active.begin()
-        await run_profile(shell.ctx, "general")
+        await use_profile(ScreenFrontEnd(shell.ctx), "general")
         modes.append((await shell.say("three")).record.permission_mode.value)
         assert modes == ["plan", "plan", "ask"]
 
@@ -151,19 +152,13 @@ async def test_what_is_written_stays_though_its_conversation_is_made_anew(open_s
         await shell.until(lambda: shell.in_view)
         drafted = shell.conversation
         await shell.active.drafts.keep()
-        shell.screen.startup.then(lambda bench: use(bench, "explore"))
+        shell.screen.startup.then(lambda ctx: use_profile(ScreenFrontEnd(ctx), "explore"))
         await shell.until(lambda: shell.composer.content == "where is it" and shell.status.startswith("plan"))
         await shell.pilot.press("enter")
         await shell.until(lambda: shell.in_view and shell.conversation.said)
         assert shell.conversation is not drafted
         assert shell.conversation.record.profile == "explore"
         await shell.until(lambda: drafted.id not in shell.engine.opened)
-
-
-async def use(bench: object, name: str) -> None:
-    from phoenix_tui.commands.models import run_profile  # noqa: PLC0415 - loaded with the command, as in Phoenix
-
-    await run_profile(bench, name)  # type: ignore[arg-type]  # the bench of the shell
 
 
 async def test_an_unknown_profile_is_refused_with_those_there_are(open_shell: OpenShell) -> None:
@@ -180,7 +175,7 @@ async def test_space_reads_all_of_a_profile(open_shell: OpenShell) -> None:
         await shell.pilot.press("down", "space")
         await shell.until(lambda: isinstance(shell.top, TextSheet) and "You explore code" in shell.text)
         await shell.pilot.press("escape")
-        await shell.until(lambda: isinstance(shell.top, ProfilesSheet))
+        await shell.until(lambda: shell.is_page("Profiles"))
 
 
 async def test_a_built_in_profile_is_not_edited_but_copied(open_shell: OpenShell, editor: Path) -> None:
@@ -228,9 +223,9 @@ async def test_a_name_that_cannot_be_is_refused(open_shell: OpenShell, editor: P
             await shell.until(lambda: "a template with explanations" in shell.text)
             await shell.pilot.press("enter")
             await shell.until(partial(told, shell, refusal))
-            await shell.until(lambda: isinstance(shell.top, ProfilesSheet))
+            await shell.until(lambda: shell.is_page("Profiles"))
             await shell.pilot.press("escape")
-            await shell.until(lambda: not isinstance(shell.top, ProfilesSheet))
+            await shell.until(lambda: not shell.is_page("Profiles"))
 
 
 async def test_a_broken_file_is_listed_first_and_mended_at_its_line(open_shell: OpenShell, editor: Path) -> None:
