@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
 from tools.contract import ToolClass, ToolRequest, ToolSpec
 from tools.files.protected import is_secret, protected_part, secret_paths
+
+SYSTEM: Final = tuple(map(Path, ("/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/nix/store")))
+"""Folders of programs and their settings: every sandboxed command may read them."""
 
 
 class PathPlace(Struct, frozen=True):
@@ -25,6 +29,11 @@ class PathPlace(Struct, frozen=True):
         """The paths of a call outside."""
         inside = (self.working_dir, *self.readable) if spec.tool_class is ToolClass.READ else (self.working_dir,)
         return [path for path in request.paths if not _is_in(path, inside)]
+
+    def reads_system(self, spec: ToolSpec, request: ToolRequest) -> bool:
+        """True for a call that reads outside, nothing but what the sandbox shows to commands without a question."""
+        is_read = spec.tool_class is ToolClass.READ
+        return is_read and all(_is_in(path, SYSTEM) for path in self.outside(spec, request))
 
     def own_path(self, spec: ToolSpec, request: ToolRequest) -> str:
         """The first path of a call that is Phoenix's own, empty where none is."""

@@ -571,7 +571,7 @@ def _file(
     if not outside and free:
         return Allow()
     grant = Allow(outside=bool(outside))
-    if auto and limits.sandbox is SandboxMode.OFF:
+    if auto and (limits.sandbox is SandboxMode.OFF or (limits.confines and place.reads_system(spec, request))):
         return grant
     if any(matches(rule, spec, request, place.working_dir) for rule in rules):
         return grant

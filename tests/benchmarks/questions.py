@@ -69,10 +69,13 @@ HOUR: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 
 
 def questions(bench: Bench) -> Iterator[Row]:
-    """Play the hour in each mode; every question is answered with yes."""
+    """Play the hour in each mode; every question is answered with yes.
+
+    The question about the changed AGENTS.md is one more than the eight of `accept-edits` before there was one.
+    """
     for mode, name, most in (
         ("ask", "default", 15),
-        ("accept-edits", "acceptEdits", 8),
+        ("accept-edits", "acceptEdits", 9),
         ("auto", "bypassPermissions", 5),
     ):
         folder = bench.folder / f"hour-{mode}"

@@ -10,7 +10,7 @@ from engine.permissions.place import PathPlace
 from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide
 from engine.permissions.rules import Rule, matches, parse_rule, suggest
 from engine.records import PermissionMode
-from tools.contract import AS_IN_A_SHELL, ToolClass, ToolRequest, ToolSpec
+from tools.contract import AS_IN_A_SHELL, Enforcement, SandboxMode, ToolClass, ToolRequest, ToolSpec
 
 CWD = Path("/work/project")
 INSIDE = (CWD / "src/a.py",)
@@ -47,6 +47,25 @@ def test_each_mode_treats_each_class_as_written(mode: str, read: type, edit: typ
 @pytest.mark.parametrize("tool_class", [ToolClass.READ, ToolClass.EDIT])
 def test_a_path_outside_the_folder_asks_or_is_refused(mode: str, expected: type, tool_class: ToolClass) -> None:
     assert isinstance(decision(tool_class, mode, OUTSIDE), expected)
+
+
+@pytest.mark.parametrize(
+    ("path", "mode", "tool_class", "enforcement", "expected"),
+    [
+        ("/etc/hostname", "auto", ToolClass.READ, Enforcement.FULL, Allow),
+        ("/etc/hostname", "accept-edits", ToolClass.READ, Enforcement.FULL, Ask),
+        ("/etc/hostname", "auto", ToolClass.EDIT, Enforcement.FULL, Ask),
+        ("/etc/hostname", "auto", ToolClass.READ, Enforcement.NONE, Ask),
+        ("/home/other/notes", "auto", ToolClass.READ, Enforcement.FULL, Ask),
+        ("/etcetera", "auto", ToolClass.READ, Enforcement.FULL, Ask),
+    ],
+)
+def test_auto_reads_the_files_of_the_system_that_its_commands_may_read(
+    path: str, mode: str, tool_class: ToolClass, enforcement: Enforcement, expected: type
+) -> None:
+    spec, request = ToolSpec("tool", "", {}, tool_class), ToolRequest("x", (INSIDE[0], Path(path)))
+    limits = Limits(PermissionMode(mode), SandboxMode.WORKSPACE, enforcement=enforcement)
+    assert isinstance(decide(spec, request, limits, PathPlace(CWD, (SPILL,)), {}), expected)
 
 
 def test_reading_spilled_output_is_free_and_writing_it_is_not() -> None:
