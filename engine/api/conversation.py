@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from engine.executor.context_manager import ContextReport, Edited, SystemPrompt
     from engine.executor.requests import ApprovalAnswer, Refused, Review
     from engine.executor.session import MessageRange
+    from engine.executor.session_parts import HookFacts
     from engine.machine.states import State
     from engine.ports import ConversationChanges
     from engine.records import Attachment, ConversationRecord
@@ -27,18 +28,6 @@ if TYPE_CHECKING:
 
 
 Unsubscribe = Callable[[], None]
-
-
-class HooksAskedApi(Protocol):
-    """Hooks that a message waits for."""
-
-    end_reason: str
-    """Reason that hooks hear when its session ends; a new message resets it."""
-
-    @property
-    def asking(self) -> bool:
-        """True while there are any."""
-        ...
 
 
 class SideQuestionsApi(Protocol):
@@ -267,7 +256,7 @@ class ConversationParts(Protocol):
         ...
 
     @property
-    def hooks(self) -> HooksAskedApi:
+    def hooks(self) -> HookFacts:
         """Hooks that a message waits for; `cancel` stops them."""
         ...
 

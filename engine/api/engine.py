@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from engine.executor.requests import ConversationOptions
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from engine.api.conversation import ConversationApi, Unsubscribe
     from engine.executor.requests import Activity
     from engine.machine.states import State
-    from engine.memory.memory import NoteRow
     from engine.ports import ConversationChanges
     from engine.ports.files import BranchRow, FileChange
     from engine.ports.storage import DatabaseWaits, Traces
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
     from engine.records.runs import CallSum, RunRecord, TurnSummary
     from engine.records.tracked_tasks import TaskBoardView, TaskPage, TaskStatus, TrackedTask, TrackingStatus
     from engine.rewind.values import Changed, Done, Preview, RewindList, RewindScope
-    from engine.rule_store import ActiveRule
+    from engine.rule_store import RuleStore
     from engine.search import SearchQuery
     from engine.updates import AgentView
     from tools.contract import DiffDisplay, JsonObject
@@ -151,50 +149,6 @@ class RewindApi(Protocol):
         ...
 
 
-class RulesApi(Protocol):
-    """The stored rules and those of the open conversations. Changes raise EngineError, in one sentence."""
-
-    def all(self, folder: Path | None = None) -> tuple[ActiveRule, ...]:
-        """All rules: global ones, then by project, by conversation, and of files of another program in `folder`."""
-        ...
-
-    def trouble(self) -> str:
-        """Unreadable parts of the stored rules; empty if none."""
-        ...
-
-    def build_denied_test(self, folder: Path) -> Callable[[Path], bool]:
-        """Test of a file: True where rules deny to read it in `folder`."""
-        ...
-
-    def problem(self, text: str) -> str:
-        """Reason why this is no valid rule; empty when it is one."""
-        ...
-
-    def effect(self, text: str) -> str:
-        """Effect of the rule; empty for invalid text."""
-        ...
-
-    def add(self, rule: ActiveRule) -> None:
-        """Let a checked rule hold."""
-        ...
-
-    def put_back(self, rule: ActiveRule) -> None:
-        """Restore a removed rule."""
-        ...
-
-    def remove(self, rule: ActiveRule) -> None:
-        """Let it hold no longer."""
-        ...
-
-    def move(self, old: ActiveRule, project: str) -> ActiveRule:
-        """Let a stored rule hold in this project, or everywhere where that is empty."""
-        ...
-
-    def replace(self, old: ActiveRule, text: str) -> ActiveRule:
-        """Another text, checked, for a rule."""
-        ...
-
-
 class BulkApi(Protocol):
     """Operations on conversations without opening them (`engine.engine`)."""
 
@@ -215,7 +169,7 @@ class EngineApi(Protocol):
     """All conversations, as the screens use them (docs/engine.md)."""
 
     @property
-    def rules(self) -> RulesApi:
+    def rules(self) -> RuleStore:
         """Rules that allow calls without a question."""
         ...
 
@@ -294,34 +248,6 @@ class EngineApi(Protocol):
 
     async def close(self, reason: str = "") -> None:
         """Stop everything and close the store; `reason` is what hooks hear of it, such as prompt_input_exit."""
-        ...
-
-
-class NotesApi(Protocol):
-    """The notes of the user and of every project."""
-
-    async def project(self, cwd: Path) -> str:
-        """The scope of the project that a folder belongs to."""
-        ...
-
-    async def rows(self, scope: str) -> Sequence[NoteRow]:
-        """The newest files of a scope."""
-        ...
-
-    async def read(self, path: str) -> str:
-        """The text of a file."""
-        ...
-
-    async def remove(self, path: str) -> bytes:
-        """Delete a file; gives its content for `put_back`."""
-        ...
-
-    async def put_back(self, path: str, content: bytes) -> None:
-        """Make a file with this content; raises FileExistsError where there is one."""
-        ...
-
-    async def place(self, path: str) -> Path:
-        """The file itself, for an editor."""
         ...
 
 

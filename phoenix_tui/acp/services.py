@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
@@ -29,6 +29,9 @@ from tools.clean import clean, reveal_name
 from tools.contract import JsonValue
 from tools.files.content import unified_lines
 from tools.files.own_files import read_regular
+
+if TYPE_CHECKING:
+    from phoenix_tui.acp.connection import Client
 
 AgentFollower = Callable[[ConversationApi, AgentFacts, Update], None]
 
@@ -114,24 +117,11 @@ TOO_LONG: Final = "[the rest is left out: {count:,} characters]"
 ASKED: Final = "{name} has unsaved changes in the editor, and this changes the file on disk: save or discard them first"
 
 
-class TextReader(Protocol):
-    """An editor that can be asked for texts."""
-
-    @property
-    def reads_text(self) -> bool:
-        """True where it can."""
-        ...
-
-    async def read_text(self, session_id: str, path: str) -> str | None:
-        """Text of a file as the editor has it; None where it gives none."""
-        ...
-
-
 class UnsavedTexts:
     """A `HookRunner`: a check by the editor around calls that read or change a file."""
 
     def __init__(self) -> None:
-        self.editor: TextReader | None = None
+        self.editor: Client | None = None
         self.session_of: Callable[[ConversationRecord], str] = lambda _: ""
         """Session of a conversation or a sub-agent; empty: none."""
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 from acp.exceptions import RequestError
 from acp.schema import (
@@ -20,7 +19,6 @@ from msgspec.structs import replace
 from pydantic import BaseModel
 
 from engine.api.conversation import ConversationApi, Unsubscribe
-from engine.api.engine import EngineApi
 from engine.executor.requests import NeedsYes, Receipt, Refused, RunCaps
 from engine.machine.messages import Role, text_in
 from engine.machine.states import is_busy
@@ -89,35 +87,6 @@ COMMANDS: Final = {
 """Description and hint of each command."""
 
 
-class CommandFacts(Protocol):
-    """Facts that commands name."""
-
-    @property
-    def engine(self) -> EngineApi:
-        """The engine, for its rules."""
-        ...
-
-    async def custom_commands(self, cwd: Path) -> Sequence[CustomCommand]:
-        """Skills and command files of a folder."""
-        ...
-
-    async def cost(self, conversation: ConversationApi) -> list[str]:
-        """Lines about usage and cost. Raises StorageError."""
-        ...
-
-
-class CommandSession(Protocol):
-    """The session of a command."""
-
-    conversation: ConversationApi
-    pump: UpdatePump
-    facts: CommandFacts
-
-    async def until_rest(self) -> None:
-        """Wait until nothing runs."""
-        ...
-
-
 def available(custom: Sequence[CustomCommand]) -> list[AvailableCommand]:
     """The commands as the protocol lists them, those of skills and command files behind the built-in ones."""
     listed = [(name, description, hint) for name, (description, hint) in COMMANDS.items()]
@@ -132,7 +101,7 @@ def command_of(text: str) -> tuple[str, str] | None:
     return (name[1:], rest.strip()) if name.startswith("/") and name[1:] in COMMANDS else None
 
 
-async def run_command(session: CommandSession, name: str, rest: str) -> str | None:
+async def run_command(session: AcpSession, name: str, rest: str) -> str | None:
     """Run a command; the result is the message to send for it, None where there is none. Raises EngineError."""
     match name:
         case "compact":
@@ -154,7 +123,7 @@ async def run_command(session: CommandSession, name: str, rest: str) -> str | No
     return None
 
 
-async def _context(session: CommandSession) -> str:
+async def _context(session: AcpSession) -> str:
     report = await session.conversation.context.report()
     window = f" of {report.window:,}" if report.window else ""
     about = "about " if report.estimated else ""
@@ -184,7 +153,7 @@ class AcpSession:
     """A conversation that a client has open."""
 
     def __init__(
-        self, client: Client, conversation: ConversationApi, options_of: OptionsOf, facts: CommandFacts
+        self, client: Client, conversation: ConversationApi, options_of: OptionsOf, facts: AcpServices
     ) -> None:
         self.conversation = conversation
         self.facts = facts

@@ -9,9 +9,9 @@ import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
-from engine.ports.mcp import McpServers, ServerOrigin, ServerState, ServerView
+from engine.ports.mcp import ServerOrigin, ServerState, ServerView
 from engine.records import ConversationRecord
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import CommandError, Exit
@@ -24,12 +24,15 @@ from phoenix_tui.text.server_text import NO_SERVERS, command_words, details, fac
 from tools.clean import clean_line, reveal_name
 from tools.contract import JsonObject
 
+if TYPE_CHECKING:
+    from engine.extensions.mcp.hub import McpHub
+
 PROJECT: Final = "project"
 SETTLING: Final = 30.0
 """Seconds that `test` waits for a connection."""
 
 
-async def show_servers(servers: McpServers, record: ConversationRecord, arguments: CommandArguments) -> Exit:
+async def show_servers(servers: McpHub, record: ConversationRecord, arguments: CommandArguments) -> Exit:
     """`list`, `get` and `test`.
 
     Raises:
@@ -178,7 +181,7 @@ PATIENCE: Final = 330.0
 LONGEST: Final = 16_384
 
 
-async def change_access(servers: McpServers, record: ConversationRecord, arguments: CommandArguments) -> Exit:
+async def change_access(servers: McpHub, record: ConversationRecord, arguments: CommandArguments) -> Exit:
     """Sign in to a server, or delete its tokens.
 
     Raises:
@@ -209,7 +212,7 @@ async def change_access(servers: McpServers, record: ConversationRecord, argumen
     return Exit.OK
 
 
-async def _outcome(servers: McpServers, record: ConversationRecord, name: str) -> ServerView:
+async def _outcome(servers: McpHub, record: ConversationRecord, name: str) -> ServerView:
     """The server once it is connected, or has another reason why it is not."""
     before = ""
     while True:
@@ -220,7 +223,7 @@ async def _outcome(servers: McpServers, record: ConversationRecord, name: str) -
         await asyncio.sleep(LOOK)
 
 
-async def _paste(servers: McpServers, record: ConversationRecord, name: str) -> None:
+async def _paste(servers: McpHub, record: ConversationRecord, name: str) -> None:
     """Take addresses from standard input, line by line."""
     loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=LONGEST)
     if not sys.stdin.isatty() and not stat.S_ISFIFO(os.fstat(0).st_mode) and not stat.S_ISSOCK(os.fstat(0).st_mode):

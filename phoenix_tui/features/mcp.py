@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.executor.requests import EngineError
 from engine.ports import ConversationChanges
-from engine.ports.mcp import McpServers, ServerState, ServerView, SignInAddress, Unchosen
+from engine.ports.mcp import ServerState, ServerView, SignInAddress, Unchosen
 from engine.records import ConversationRecord
 from phoenix_tui.config.sources.kinds import SourceKind
 from phoenix_tui.features.front_end import FrontEnd
@@ -32,6 +32,9 @@ from phoenix_tui.text.trust_text import counts, join_words
 from tools.call_values import SandboxMode
 from tools.clean import clean_line
 from tools.wording import one_line
+
+if TYPE_CHECKING:
+    from engine.extensions.mcp.hub import McpHub
 
 NONE: Final = "MCP servers are not available here."
 SETTLED: Final = 0.5
@@ -83,7 +86,7 @@ def sign_in_lines(name: str, address: SignInAddress) -> list[str]:
     ]
 
 
-async def _servers_in_view(front: FrontEnd) -> tuple[McpServers, ConversationRecord]:
+async def _servers_in_view(front: FrontEnd) -> tuple[McpHub, ConversationRecord]:
     servers = front.services.mcp
     if servers is None:
         raise EngineError(NONE)

@@ -18,7 +18,7 @@ from phoenix_tui.text.statistics_text import call_lines
 from tools.clean import clean, clean_line
 
 if TYPE_CHECKING:
-    from engine.api.engine import NotesApi
+    from engine.memory.memory import Memory
 
 T = TypeVar("T")
 BYTES_PER_TOKEN: Final = 4
@@ -27,7 +27,7 @@ NEW: Final = "\n"
 """Content of a new file: an editor opens it."""
 
 
-def notes_of(front: FrontEnd) -> NotesApi:
+def notes_of(front: FrontEnd) -> Memory:
     """The notes; raises EngineError where there are none."""
     if front.services.notes is None:
         raise EngineError(UNAVAILABLE)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from engine.api.engine import RulesApi
 from engine.executor.requests import EngineError
 from engine.permissions.projects import project_of
 from engine.ports import ConversationChanges
@@ -19,6 +18,9 @@ from phoenix_tui.text.labels import MODE_MEANINGS, SANDBOX_MEANINGS, ask_widenin
 from phoenix_tui.text.request_text import no_rule_counts, one_line
 from tools.contract import Enforcement, SandboxMode
 from tools.wording import counted
+
+if TYPE_CHECKING:
+    from engine.rule_store import RuleStore
 
 
 class RulePlaces(Struct, frozen=True):
@@ -102,7 +104,7 @@ class RuleChange(Struct, frozen=True):
 class RuleChanges:
     """Changes since the sheet was opened. Each method returns its result in words, or raises EngineError."""
 
-    def __init__(self, rules: RulesApi, way_back: str) -> None:
+    def __init__(self, rules: RuleStore, way_back: str) -> None:
         self._rules = rules
         self._way_back = way_back
         """Keys that undo the last change, in words."""

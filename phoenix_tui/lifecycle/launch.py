@@ -17,11 +17,12 @@ from phoenix_tui.config.settings_tables import StatusLineSettings
 from tools.call_values import SandboxMode
 
 if TYPE_CHECKING:
-    from engine.api.engine import EngineApi, LibraryApi, NotesApi, RewindApi, StatisticsApi
+    from engine.api.engine import EngineApi, LibraryApi, RewindApi, StatisticsApi
     from engine.diagnostics import Diagnostics
     from engine.executor.requests import ConversationOptions
-    from engine.ports.mcp import McpServers
-    from engine.ports.services import LanguageServers, ServiceRunner
+    from engine.extensions.mcp.hub import McpHub
+    from engine.memory.memory import Memory
+    from engine.ports.services import LanguageServers
     from engine.records import Recovery
     from phoenix_tui.features.custom_commands import InvocablesApi
     from phoenix_tui.features.service_interfaces import (
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         TrustApi,
     )
     from tools.contract import Enforcement, ProcessRunner
+    from tools.process.service import SupervisedServices
 
 
 class CannotOpen(CommandError):
@@ -67,7 +69,7 @@ class Services(Struct, frozen=True):
     profiles: ProfilesApi
     models: ModelsApi
     rewinding: RewindApi | None = None
-    notes: NotesApi | None = None
+    notes: Memory | None = None
     """Notes of the user and of projects."""
     hooks: HooksApi | None = None
     """Hooks and their runs."""
@@ -75,7 +77,7 @@ class Services(Struct, frozen=True):
     """Trust in the files that extend Phoenix."""
     invocables: InvocablesApi | None = None
     """Skills and command files."""
-    mcp: McpServers | None = None
+    mcp: McpHub | None = None
     """MCP servers of conversations."""
     language_servers: LanguageServers | None = None
     """Language servers that check edits; None where they are switched off."""
@@ -87,7 +89,7 @@ class Services(Struct, frozen=True):
     """Conversations recovered at the start."""
     warning: str = ""
     """Warning to show from the start: nothing is kept, a fallback is in use."""
-    programs: ServiceRunner | None = None
+    programs: SupervisedServices | None = None
     """Runs programs of the user's settings."""
     kept: bool = True
     """True when messages outlast this session."""

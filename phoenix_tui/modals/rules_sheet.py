@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec.structs import replace
 from textual.actions import SkipAction
@@ -14,7 +14,6 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
-from engine.api.engine import RulesApi
 from engine.executor.requests import EngineError
 from engine.rule_store import OF_FILE, ActiveRule
 from phoenix_tui.features.approvals import UNTITLED
@@ -30,6 +29,9 @@ from tools.clean import clean_line
 from tools.clock import SYSTEM_CLOCK, Clock
 from tools.wording import counted
 
+if TYPE_CHECKING:
+    from engine.rule_store import RuleStore
+
 BESIDE: Final = 12
 """Cells of a row for its sign and its age."""
 LONGEST: Final = 400
@@ -39,7 +41,7 @@ NONE_YET: Final = "No rules yet. Answering a question with a adds one to its pro
 
 
 def rows_of(
-    rules: Sequence[ActiveRule], chosen: int, width: int, room: int, now: float, trouble: str, active: RulesApi
+    rules: Sequence[ActiveRule], chosen: int, width: int, room: int, now: float, trouble: str, active: RuleStore
 ) -> list[Content]:
     """Heading, faults, and as many rules as there is room for, the chosen one among them."""
     head = Content.assemble(
@@ -62,7 +64,7 @@ def rows_of(
     return [*lines, *body[top : top + room]]
 
 
-def remark(text: str, rules: RulesApi, width: int, *, writing: bool) -> Content:
+def remark(text: str, rules: RuleStore, width: int, *, writing: bool) -> Content:
     """Effect of a rule, or the reason why it is invalid; before it the whole of one whose row is cut."""
     if not text.strip():
         return Content("")
@@ -110,7 +112,7 @@ class RulesSheet(Sheet[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS, sheet_take="write"), *bindings(Scope.RULES)]
 
-    def __init__(self, rules: RulesApi, places: RulePlaces) -> None:
+    def __init__(self, rules: RuleStore, places: RulePlaces) -> None:
         super().__init__()
         self._rules = rules
         self._places = places

@@ -16,7 +16,7 @@ from engine.executor.requests import RunCaps
 from engine.machine.messages import Origin, Role, ToolUseBlock
 from engine.ports import ConversationChanges, OwnedElsewhere
 from engine.ports.extensions import ExtensionSource
-from engine.ports.mcp import McpServers, ServerState, ServerView
+from engine.ports.mcp import ServerState, ServerView
 from engine.records import ConversationQuery, ConversationRecord, PermissionMode, StoredMessage
 from engine.run_options import Effort
 from phoenix_tui.cli.arguments import RunArguments
@@ -47,6 +47,7 @@ from tools.clean import clean_line, reveal_name
 from tools.contract import JsonObject, JsonValue, SandboxMode
 
 if TYPE_CHECKING:
+    from engine.extensions.mcp.hub import McpHub
     from engine.store.store import Store
 
 
@@ -83,7 +84,7 @@ REQUIRED_WAIT: Final = 30.0
 """Seconds for the connection of a server that a run cannot do without."""
 
 
-async def start_servers(servers: McpServers, record: ConversationRecord) -> Sequence[ServerView]:
+async def start_servers(servers: McpHub, record: ConversationRecord) -> Sequence[ServerView]:
     """Start the servers of a run, waiting for those whose tools are not known yet; failures go to stderr.
 
     Raises:

@@ -18,7 +18,6 @@ from engine.extensions.hooks.definitions import Hook, HookFile, HookSet, read_ho
 from engine.extensions.hooks.file_hooks import FileHooks, HookRun
 from engine.ports import StorageError
 from engine.ports.extensions import HookEvent, HookReply, HookRequest
-from engine.ports.services import ServiceRunner
 from engine.records import ConversationRecord, PermissionMode, StoredMessage
 from phoenix_tui.cli.blocks import block_object, encode
 from phoenix_tui.cli.findings import Finding, Health
@@ -34,6 +33,7 @@ from tools.wording import counted
 
 if TYPE_CHECKING:
     from engine.store.store import Store
+    from tools.process.service import SupervisedServices
 
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class OpenedHooks(Struct, frozen=True):
     runner: FileHooks
 
 
-def file_hooks(setup: Setup, sources: ProjectSources, services: ServiceRunner, store: Store) -> OpenedHooks:
+def file_hooks(setup: Setup, sources: ProjectSources, services: SupervisedServices, store: Store) -> OpenedHooks:
     """Hooks of all folders; nothing is looked at before a message is sent. No transcript where nothing is kept."""
     files = HookFiles(
         sources, SWITCHED_OFF if setup.no_hooks else "", read_given_hooks(setup), setup.paths.state / NEUTRAL / "hooks"

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from textual.content import Content
 
-from engine.ports.services import ServiceRunner
 from phoenix_tui.cli.blocks import encode
 from phoenix_tui.config.settings_tables import StatusLineSettings
 from phoenix_tui.features.status_facts import status_facts
@@ -22,6 +21,7 @@ from tools.services import ProgramLimits, ServiceCommand
 if TYPE_CHECKING:
     from phoenix_tui.workspace.active_conversation import ActiveConversation
     from phoenix_tui.workspace.screen import WorkspaceScreen
+    from tools.process.service import SupervisedServices
 
 
 LOOK: Final = 10
@@ -38,7 +38,7 @@ class StatusScript:
     def __init__(
         self,
         settings: StatusLineSettings,
-        programs: ServiceRunner,
+        programs: SupervisedServices,
         folder: Path,
         facts: Callable[[], tuple[JsonObject, int]],
         show: Show,
@@ -107,7 +107,7 @@ class StatusScriptRow:
         screen: WorkspaceScreen,
         active: ActiveConversation,
         settings: StatusLineSettings,
-        programs: ServiceRunner,
+        programs: SupervisedServices,
     ) -> None:
         self._screen = screen
         self._active = active

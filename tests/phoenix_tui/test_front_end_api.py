@@ -17,7 +17,7 @@ from engine.api.conversation import (
     SideQuestionsApi,
     TodosApi,
 )
-from engine.api.engine import AgentsApi, BulkApi, EngineApi, LibraryApi, RewindApi, RulesApi
+from engine.api.engine import AgentsApi, BulkApi, EngineApi, LibraryApi, RewindApi
 from engine.conversation import Conversation
 from engine.engine import ConversationBulk, Engine
 from engine.executor.context_manager import ContextManager
@@ -27,7 +27,6 @@ from engine.executor.routing import RoutingControl
 from engine.executor.side_questions import SideQuestions
 from engine.executor.todo_lists import TodoEdits
 from engine.rewind.rewind import Rewinding
-from engine.rule_store import RuleStore
 from engine.store.library import Library
 from phoenix_tui.features.service_interfaces import Onboarding, ProfilesApi, SettingsApi
 from phoenix_tui.wiring.model_board import ModelOffers
@@ -82,7 +81,6 @@ PAIRS: list[tuple[Any, Any]] = [
     (RewindApi, FakeRewinding),
     (RoutingApi, RoutingControl),
     (RoutingApi, FakeRouting),
-    (RulesApi, RuleStore),
 ]
 
 

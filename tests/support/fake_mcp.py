@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -19,6 +20,9 @@ from engine.ports.mcp import (
 )
 from engine.records import ConversationRecord
 from tools.contract import ToolOutput
+
+if TYPE_CHECKING:
+    pass
 
 
 def a_server(name: str = "files", state: ServerState = ServerState.CONNECTED, text: str = "") -> ServerView:
@@ -114,7 +118,7 @@ class FakeSignIns:
 
 
 class FakeServers:
-    """Implements `engine.ports.mcp.McpServers`."""
+    """Implements `engine.ports.mcp.McpHub`."""
 
     def __init__(self, *views: ServerView, notices: Sequence[str] = (), texts: FakeTexts | None = None) -> None:
         self.all, self.said = list(views), notices

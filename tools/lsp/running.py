@@ -34,7 +34,7 @@ STALLED: Final = "it does not read what it is sent"
 
 
 class RunningProgram(Protocol):
-    """The part of a service that is needed here (`engine.ports.services.RunningService`)."""
+    """The part of a service that is needed here (`tools.process.service.DuplexService`)."""
 
     @property
     def pid(self) -> int:
@@ -62,7 +62,7 @@ class RunningProgram(Protocol):
 
 
 class ProgramStarter(Protocol):
-    """Starts services (`engine.ports.services.ServiceRunner`)."""
+    """Starts services (`tools.process.service.SupervisedServices`)."""
 
     async def open(self, command: ServiceCommand) -> RunningProgram:
         """Start one. Raises OSError."""

@@ -139,7 +139,7 @@ class EndingProgram:
 
 
 class DuplexService:
-    """Implements `engine.ports.services.RunningService`."""
+    """A service with separate stdin, stdout and stderr; its tree ends with `end`, with Phoenix, or by itself."""
 
     def __init__(self, ending: EndingProgram, streams: ServiceStreams) -> None:
         self._ending = ending
@@ -287,7 +287,7 @@ class TerminalStreams:
 
 
 class PseudoTerminal:
-    """Implements `engine.ports.services.RunningTerminal`."""
+    """A program with a terminal of its own."""
 
     def __init__(self, ending: EndingProgram, streams: TerminalStreams) -> None:
         self._ending = ending
@@ -366,7 +366,7 @@ USUAL_SIZE = TerminalSize()
 
 
 class SupervisedServices:
-    """Implements `engine.ports.services.ServiceRunner`."""
+    """Starts programs below the supervisor of commands. Starts raise OSError."""
 
     def __init__(self, supervision: Supervision) -> None:
         self._supervision = supervision

@@ -8,7 +8,7 @@ import shutil
 from collections import deque
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 from uuid import uuid4
 
 from msgspec import Struct, field
@@ -17,12 +17,14 @@ from msgspec.structs import replace
 from engine.extensions.hooks.definitions import LONGEST_SUBJECT, Hook, HookSet, matches
 from engine.extensions.hooks.output import hook_object, hook_text, verdict_of_program
 from engine.ports.extensions import HookEvent, HookObserver, HookOutcome, HookReply, HookRequest, HookVerdict
-from engine.ports.services import ServiceRunner
 from engine.records import ConversationRecord
 from tools.clock import Clock
 from tools.contract import UNCONFINED, Captured, Sandbox, SandboxedStartError
 from tools.services import ProgramLimits, ProgramResult, ServiceCommand
 from tools.shell_output import reason_words
+
+if TYPE_CHECKING:
+    from tools.process.service import SupervisedServices
 
 MOST: Final = 20
 LONGEST: Final = 16_384
@@ -112,7 +114,7 @@ class FileHooks(Struct, eq=False):
     """Implements `engine.ports.extensions.HookRunner`."""
 
     source: HookSource
-    services: ServiceRunner
+    services: SupervisedServices
     clock: Clock
     transcripts: Transcripts | None = None
     history: HookHistory = field(default_factory=HookHistory)

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,7 +25,6 @@ from engine.extensions.mcp.server_start import (
     stderr_lines,
 )
 from engine.ports.mcp import SandboxReason, ServerDefinition, ServerState
-from engine.ports.services import RunningService
 from tools.clean import clean_line
 from tools.contract import JsonObject, KeptPlaces, Report, Sandbox, SandboxedStartError, SandboxMode
 from tools.mcp_host.protocol import (
@@ -52,6 +51,9 @@ from tools.mcp_host.protocol import (
 from tools.mcp_tool import ServerGone, progress_line
 from tools.services import ServiceEndedError
 from tools.shell_output import reason_words
+
+if TYPE_CHECKING:
+    from tools.process.service import DuplexService
 
 MOST_STARTS: Final = 3
 IN_SECONDS: Final = 60.0
@@ -130,7 +132,7 @@ class ServerConnection:
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self.ending: asyncio.TimerHandle | None = None
         self._sandbox, self.helpers, self.limits, self._owner = sandbox, helpers, limits, owner
-        self._service: RunningService | None = None
+        self._service: DuplexService | None = None
         self.headers = HelpedHeaders(root, sandbox)
         """Headers of a server over HTTP, those of a helper too."""
         self.access = ServerAccess(owner.credentials, definition, root, self)

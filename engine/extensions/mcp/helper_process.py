@@ -12,14 +12,13 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
 from engine.extensions.mcp.server_asks import CANCEL, AskedConnection, ServerAsks
-from engine.ports.services import RunningService, ServiceRunner
 from tools.clean import clean_line
 from tools.contract import Captured
 from tools.files.own_files import make_folder
@@ -41,6 +40,9 @@ from tools.mcp_host.protocol import (
     Status,
 )
 from tools.services import ServiceCommand
+
+if TYPE_CHECKING:
+    from tools.process.service import DuplexService, SupervisedServices
 
 START: Final = 30.0
 """Seconds until the helper has connected."""
@@ -68,7 +70,7 @@ GONE: Final = Failure(kind="gone", message="the MCP helper ended")
 class HelperLink:
     """One running helper; `ended` is set when it is gone."""
 
-    def __init__(self, service: RunningService, control: socket.socket, folder: Path, on_event: OnEvent) -> None:
+    def __init__(self, service: DuplexService, control: socket.socket, folder: Path, on_event: OnEvent) -> None:
         self._service, self._socket, self._folder, self._on_event = service, control, folder, on_event
         self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count(1)
@@ -210,7 +212,7 @@ class HelperLink:
                 future.set_result(Reply(id=number, error=GONE))
 
 
-async def open_helper(services: ServiceRunner, spill: Path, on_event: OnEvent) -> HelperLink:
+async def open_helper(services: SupervisedServices, spill: Path, on_event: OnEvent) -> HelperLink:
     """Start the helper and return once it has connected.
 
     Raises:
@@ -236,7 +238,7 @@ async def open_helper(services: ServiceRunner, spill: Path, on_event: OnEvent) -
         _remove(folder)
 
 
-async def _accept(listener: socket.socket, service: RunningService) -> socket.socket:
+async def _accept(listener: socket.socket, service: DuplexService) -> socket.socket:
     """The connection of the helper itself."""
     accepting = asyncio.ensure_future(asyncio.get_running_loop().sock_accept(listener))
     ending = asyncio.ensure_future(service.ended())
@@ -300,7 +302,7 @@ class EventTaker(AskedConnection, Protocol):
 class HelperProcess:
     """Gives out the running helper and passes its events on."""
 
-    def __init__(self, services: ServiceRunner, spill: Path) -> None:
+    def __init__(self, services: SupervisedServices, spill: Path) -> None:
         self.services = services
         self._spill = spill
         self.asks = ServerAsks()

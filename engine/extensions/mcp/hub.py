@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -44,7 +44,6 @@ from engine.ports.mcp import (
     SignInAddress,
     confinement,
 )
-from engine.ports.services import ServiceRunner
 from engine.records import ConversationRecord
 from tools.clean import clean_line
 from tools.contract import (
@@ -63,6 +62,9 @@ from tools.mcp_tool import LIST, READ, ListResources, McpTool, ReadResource, Ser
 from tools.process.scratch import remove
 from tools.tool_search import NAME as SEARCH
 from tools.tool_search import ToolSearch
+
+if TYPE_CHECKING:
+    from tools.process.service import SupervisedServices
 
 PATIENCE: Final = 60.0
 """Seconds until the address is known: the authorization server is asked who it is, and knows Phoenix from then on."""
@@ -219,12 +221,12 @@ class _Deferred(Struct, frozen=True):
 
 
 class McpHub:
-    """Implements `engine.ports.extensions.ExtensionSource` and `engine.ports.mcp.McpServers`."""
+    """The servers of conversations; implements `engine.ports.extensions.ExtensionSource`."""
 
     def __init__(
         self,
         definitions: ServerDefinitions,
-        services: ServiceRunner,
+        services: SupervisedServices,
         images: ImageReader,
         enforcement: Callable[[], Awaitable[Enforcement]],
         folders: HubFolders,

@@ -10,19 +10,21 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.ports.mcp import FolderServers, ServerDefinition, ServerOrigin
-from engine.ports.services import ServiceRunner
 from tools.clean import clean_line
 from tools.contract import Captured, Sandbox
 from tools.files.own_files import make_folder
 from tools.services import ProgramLimits, ServiceCommand
 from tools.shell_output import reason_words
+
+if TYPE_CHECKING:
+    from tools.process.service import SupervisedServices
 
 SCRIPTS: Final = (".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".rb", ".sh", ".pl", ".php", ".jar")
 """Endings of files that an interpreter is given."""
@@ -112,7 +114,7 @@ class HelpedHeaders(Struct, eq=False):
     ran_at: float = 0.0
     """Monotonic time of the last run; 0 before one."""
 
-    async def load(self, services: ServiceRunner, definition: ServerDefinition) -> None:
+    async def load(self, services: SupervisedServices, definition: ServerDefinition) -> None:
         """Run the helper, where there is one, for the next connection.
 
         Raises:
@@ -129,7 +131,7 @@ class HelpedHeaders(Struct, eq=False):
         """True where a helper ran a while ago: a refusal of the server is reason to run it again."""
         return bool(self.ran_at) and time.monotonic() - self.ran_at > AGAIN
 
-    async def _run_helper(self, services: ServiceRunner, definition: ServerDefinition) -> Mapping[str, str]:
+    async def _run_helper(self, services: SupervisedServices, definition: ServerDefinition) -> Mapping[str, str]:
         """Headers that the helper prints; a project's gets no variables of the definition, which may be secrets."""
         is_projects = definition.origin is ServerOrigin.PROJECT
         environment: Mapping[str, str] = dict[str, str]() if is_projects else definition.environment

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct, field
 
@@ -17,7 +17,7 @@ from engine.executor.context_manager import SystemPrompt
 from engine.executor.requests import Accepted
 from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.ports.files import FilesError
-from engine.ports.mcp import McpServers, ServerDefinition, ServerOrigin, ServerState, ServerView
+from engine.ports.mcp import ServerDefinition, ServerOrigin, ServerState, ServerView
 from engine.ports.profiles import BUILT_IN, Profile
 from engine.records import PermissionMode
 from engine.rewind.rewind import CannotRewind
@@ -37,6 +37,9 @@ from phoenix_tui.config.servers.definition import Place, parse_definition
 from tools.clean import clean, clean_line, reveal_name
 from tools.contract import JsonObject, JsonValue
 
+if TYPE_CHECKING:
+    from engine.extensions.mcp.hub import McpHub
+
 CONNECT_WITHIN: Final = 10.0
 """Seconds that a request waits for servers that a host sets."""
 TOOLS_CHANGED: Final = "notifications/tools/list_changed"
@@ -47,7 +50,7 @@ class ServerRequests(Struct, eq=False):
     """Answers them for one connection, and is a part of the handshake."""
 
     inside: HostServers
-    others: McpServers
+    others: McpHub
     conversation: Conversation
     start: Callable[[], Awaitable[Sequence[ServerView]]]
     """Starts the others before the first turn. Raises CommandError: a required one failed."""

@@ -11,11 +11,10 @@ import subprocess
 import sys
 import uuid
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from engine.ports.services import ServiceRunner
 from tests.support.processes import ROOT, start_plain
 from tests.support.sandboxes import needs_full_enforcement
 from tests.support.service_host import python, shell
@@ -24,6 +23,9 @@ from tools.contract import Sandbox, SandboxMode
 from tools.process.service import STDERR_KEPT
 from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.services import ProgramLimits, ServiceCommand, ServiceEndedError
+
+if TYPE_CHECKING:
+    from tools.process.service import SupervisedServices
 
 MEGABYTE: Final = 1 << 20
 PYTHON_AND_GLIBC: Final = 1 << 12 | 1 << 24 | 3 << 31
@@ -47,7 +49,7 @@ async def read_to_end(descriptor: int) -> bytes:
 
 
 async def test_the_three_streams_of_a_service_stay_apart(processes: Processes) -> None:
-    runner: ServiceRunner = processes.services
+    runner: SupervisedServices = processes.services
     service = await runner.open(shell("echo ready >&2; while read -r line; do echo got $line; done; exit 5"))
     os.write(service.stdin, b"one\ntwo\n")
     service.close_stdin()
