@@ -222,6 +222,17 @@ async def test_commands_are_listed_and_run_without_the_model(tmp_path: Path) -> 
         assert [one.name for one in listed.available_commands] == ["compact", "context", "init", "model", "cost"]
 
 
+async def test_init_reads_no_file_that_a_rule_closes(tmp_path: Path) -> None:
+    async with scripted(tmp_path, says("Written.")) as opened:
+        (opened.phoenix.cwd / "README.md").write_text("# Closed\n\nA secret plan.\n")
+        (opened.phoenix.cwd / "Makefile").write_text("check:\n\ttrue\n")
+        (opened.phoenix.home / "rules.toml").write_text('deny = ["read_file(README.md)"]\n')
+        assert (await opened.says("/init")).stop_reason == "end_turn"
+        sent = opened.requests[-1].body.decode()
+    assert "make check" in sent
+    assert "secret plan" not in sent
+
+
 async def test_one_process_serves_several_sessions(tmp_path: Path) -> None:
     async with scripted(tmp_path, starts_to_say("Long"), says("Short.")) as opened:
         turn = asyncio.create_task(opened.says("First"))
