@@ -19,6 +19,7 @@ DEEPEST: Final = 30
 UNCLOSED: Final = "a quote or bracket in it is not closed"
 TOO_DEEP: Final = "its substitutions are nested too deeply"
 ODD_BLANK: Final = "it has a blank that some shells do not take for one"
+PROMPT: Final = "it has a value expanded as a prompt, which runs the commands in it"
 CASE: Final = "it has a case statement inside a substitution"
 OPENING: Final = frozenset({"{", "while", "until", "for", "if", "case", "select", "!", "time", "coproc"})
 """Words of the shell behind which several commands may share one input."""
@@ -54,7 +55,7 @@ class ShellParts(Struct):
     commands: list[tuple[Word, ...]]
     doubt: str = ""
     fed: list[bool] = field(default_factory=list[bool])
-    """One value a command, true where the line gives it an input: by a pipe, a here-document or a here-string."""
+    """One value a command, true where the line gives it an input: by a pipe, `<<`, `<<<` or `<(…)`."""
     written: list[tuple[int, Word]] = field(default_factory=list[tuple[int, Word]])
     """Files that redirections write, each with the number of commands before it."""
 
@@ -250,6 +251,8 @@ class _Reader:
         self._depth -= 1
         if self._place == len(self._text):
             self._doubt(UNCLOSED)
+        if self._text.endswith("@P", 0, self._place):
+            self._doubt(PROMPT)
         self._place += 1
 
     def _nested(self) -> None:
@@ -294,8 +297,10 @@ class _Reader:
             self._pieces = None
         is_shift = self._has_no_documents or (self._pieces is not None and self._has_bracket)
         if self._text.startswith(("<(", ">("), self._place):
+            is_input = self._text[self._place] == "<"
             self._place += 2
             self._nested()
+            self._is_fed = self._is_fed or is_input
             self._expanded(quoted=True)
             return
         self._end_word()

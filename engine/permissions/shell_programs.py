@@ -3,8 +3,8 @@
 A program in no table is one of which nothing is known: quoted text in its words is read as a script, its words may be
 a command from any on, and an input that the line gives it asks. So a missing name costs a question, and no denied
 command. Tables of launchers, `_NAMING`, `_COMMAND_KEY` and `_COMMAND_VARIABLE` turn such a doubt into a certain find.
-`_DATA` makes quieter: its programs run none of their words but those that `_NAMING` and launchers know. Not closed: a
-variable in no table whose value some program runs.
+`_DATA` makes quieter: its programs run none of their words but those that `_NAMING` and launchers know. Not closed:
+a variable in no table whose value some program runs.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from engine.permissions.known_options import known_options
 from engine.permissions.launchers import EXACT, GIT_EXACT, INTERPRETERS, LAUNCHERS, TRANSPARENT, stem
 from engine.permissions.shell_parts import UNKNOWN, ShellParts, Word, shell_parts
 
@@ -46,7 +47,7 @@ _SURE: Final = {**TRANSPARENT, "env": 0, "command": 0, "exec": 0, "sudo": 0, "do
 _MORE: Final = """
     xargs parallel watch script ssh su runuser at batch flock unshare nsenter chroot bwrap systemd-run strace ltrace
     perf valgrind entr setarch taskset eval exec trap builtin screen tmux start-stop-daemon nix-shell function
-    prlimit setpriv chronic unbuffer pkexec faketime
+    prlimit setpriv chronic unbuffer pkexec faketime run-parts
 """
 RUNNERS: Final = _ONE_WORD | frozenset(_MORE.split())
 _EXEC_FLAGS: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
@@ -62,7 +63,7 @@ _TAR: Final = (
     "-I", "--use-compress-program", "--to-command", "--checkpoint-action", "--rsh-command", "--rmt-command", "-F",
     "--info-script", "--new-volume-script",
 )  # fmt: skip
-_EDITORS: Final = frozenset({"vi", "vim", "nvim", "view", "ex"})
+EDITORS: Final = frozenset({"vi", "vim", "nvim", "view", "ex"})
 _NAMING: Final[dict[str, tuple[str, ...]]] = {
     "git grep": ("-O", "--open-files-in-pager"),
     "git clone": ("-u", "--upload-pack", "-c", "--config"),
@@ -72,7 +73,7 @@ _NAMING: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("gcc", "cc", "g++", "c++", "clang"), ("-wrapper",)),
     **dict.fromkeys(("ssh", "scp", "sftp"), ("-o", "-S")),
     **dict.fromkeys(("mapfile", "readarray", "compgen", "complete"), ("-C",)),
-    **dict.fromkeys(_EDITORS, ("-c", "-sc", "--cmd")),
+    **dict.fromkeys(EDITORS, ("-c", "-sc", "--cmd")),
     "rsync": ("-e", "--rsh", "--rsync-path"),
     "sort": ("--compress-program",),
     "rg": ("--pre", "--hostname-bin"),
@@ -109,15 +110,52 @@ _READING_CODE: Final = frozenset({"ed", "sqlite3", "psql", "mysql", "m4", "dc", 
 _SPLIT: Final = re.compile(r"-[A-Za-z0]*S(.*)|--s[a-z-]*=(.*)", re.DOTALL)
 """Options of env whose value is taken apart into words."""
 _STANDARD_INPUT: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
-_DATA_NAMES: Final = """
+_READING_NAMES: Final = """
     echo printf true false : [ [[ test cd pushd popd pwd exit return break continue kill sleep date type which whereis
-    cat tac tee head tail wc cut paste tr sort uniq diff cmp comm stat file du df ls tree rm rmdir mkdir touch cp mv ln
-    install chmod chown basename dirname realpath readlink seq yes grep egrep fgrep zgrep rg ag ack fold fmt nl md5sum
-    sha256sum find fd fdfind git gh glab hub hg jj svn pytest pip pip3 apt apt-get brew dnf curl wget logger notify-send
-    say open xdg-open clear tput uname id whoami hostname alias for case select
+    cat tac head tail wc cut paste tr diff cmp comm stat file du df ls tree rm rmdir mkdir chmod chown basename
+    dirname realpath readlink seq yes grep egrep fgrep zgrep rg ag ack fold fmt nl md5sum sha1sum sha256sum base64 xxd
+    od column rev jq git logger notify-send clear tput uname id whoami hostname nproc free ulimit
+    umask env alias for case select wait export set unset read local declare typeset shift let (( function getopts
+    shopt trap ps
 """
-_DATA: Final = frozenset(_DATA_NAMES.split())
+READING: Final = frozenset(_READING_NAMES.split())
+"""Programs that neither run a file or input that they are given nor write a file that their words name."""
+_WRITING_NAMES: Final = """
+    tee sort uniq find fd fdfind touch cp mv ln install curl mktemp gzip gunzip zcat xz
+    bzip2 zstd split csplit dd tar unzip zip truncate patch sed awk gawk mawk xargs
+"""
+QUIET: Final = READING | frozenset(_WRITING_NAMES.split())
+"""The reading programs, and those that write such files and run none.
+
+A name that is in neither set makes a question more. What words of all these may start is known by `_NAMING`, launchers
+and the rules for git.
+"""
+_TEXT_NAMES: Final = "gh glab hub hg jj svn pytest say open xdg-open"
+_DATA: Final = QUIET | frozenset(_TEXT_NAMES.split())
 """Programs for which an argument that is not looked into elsewhere is no more than text."""
+_PACKAGE_NAMES: Final = "helm wget pip pip3 apt apt-get brew dnf"
+PRINTING: Final = _DATA | frozenset(_PACKAGE_NAMES.split())
+"""Programs whose output is text; those that are not quiet start others by options, plugins and aliases of their own."""
+_VIEWING: Final = {
+    **dict.fromkeys(
+        ("less", "more"), re.compile(r"(?:-[EFRSXNMeinr]+|[^-+ ][^ ]*)(?: (?:-[EFRSXNMeinr]+|[^-+ ][^ ]*))*|")
+    ),
+    "kubectl": re.compile(
+        r"(?:get|describe|logs|apply|create|delete|rollout|scale|top|explain|version|wait|label|annotate|patch|replace)\b.*",
+        re.DOTALL,
+    ),
+}
+"""Words with which a program that can start others starts none: no key, no setting, no plugin."""
+
+
+def is_quiet(words: tuple[Word, ...]) -> bool:
+    """True for a command that runs no file or input that it is given."""
+    names = program_names(words[0])
+    return bool(names & QUIET) or any(
+        name in names and form.fullmatch(" ".join(one.text for one in words[1:])) for name, form in _VIEWING.items()
+    )
+
+
 _RENAMING: Final = frozenset({"cp", "ln", "mv", "install", "hash"})
 """Programs behind whose last word the program of a word before it can be started."""
 _SHELL_TABLE: Final = re.compile(r"BASH_(?:CMDS|ALIASES)\[([^\]]*)\]\+?=(.*)", re.DOTALL)
@@ -153,6 +191,8 @@ class Programs(ShellParts):
     """Commands that a program may run which is not known, or under another name."""
     loose: list[tuple[Word, ...]] = field(default_factory=list[tuple[Word, ...]])
     """Words of unknown programs, quoted text taken apart: a command may begin at any of them."""
+    behind_names: list[Step] = field(default_factory=list[Step])
+    """Commands that names stand for which the line itself makes."""
     renamed: dict[str, list[tuple[Word, ...]]] = field(default_factory=dict[str, list[tuple[Word, ...]]])
     """Words that a name of a program stands for, where the line itself makes the name."""
 
@@ -195,6 +235,7 @@ def _follow(found: Programs) -> None:
             aside = Programs([], scripts=found.scripts)
             _look(aside, (*source, *words[1:]), DEEPEST - 1, strictly=False)
             found.perhaps += aside.commands
+            found.behind_names.append(Step((*source, *words[1:])))
             found.scripts = aside.scripts
 
 
@@ -245,6 +286,8 @@ def _read(found: Programs, text: str, depth: int, *, strictly: bool) -> None:
         rest = _without_prefix(words)
         for word in words[: len(words) - len(rest)]:
             _assigned(found, word, depth, strictly=strictly)
+        if rest:  # a program gets them
+            _loose_values(found, words[: len(words) - len(rest)])
         _look(found, rest, depth, strictly=strictly)
     found.is_fed = outer
     if strictly:
@@ -277,11 +320,25 @@ def _assigned(found: Programs, word: Word, depth: int, *, strictly: bool) -> Non
     if table := _SHELL_TABLE.match(word.text):
         _rename(found, table[1], table[2])
     if _COMMAND_VARIABLE.match(word.text):
+        _lengthen(found, value)
         _read(found, value, depth - 1, strictly=strictly and not word.text.startswith("PS"))
     elif _SUBSCRIPT.search(value):
         _read(found, value, depth - 1, strictly=strictly)
     elif "$(" in value or "`" in value:
         _embedded(found, (Word(value),), depth)
+
+
+def _loose_values(found: Programs, words: tuple[Word, ...]) -> None:
+    """Add what stands in the values of variables that a program is given: it may take one for a command."""
+    for word in words:
+        value = word.text.partition("=")[2]
+        if _ASSIGNMENT.match(word.text) and _LIKE_SCRIPT.search(value):
+            found.loose.append(_tokens((Word(value),)))
+
+
+def _lengthen(found: Programs, text: str) -> None:
+    """Add a command that a variable or an option names, with more words, as the program that starts it gives it."""
+    found.perhaps += [(*one, Word(UNKNOWN, splits=True)) for one in shell_parts(text).commands]
 
 
 def _rename(found: Programs, name: str, text: str) -> None:
@@ -321,12 +378,25 @@ def _look(found: Programs, words: tuple[Word, ...], depth: int, *, strictly: boo
 
 
 def _git_alias(found: Programs, words: tuple[Word, ...], *, strictly: bool) -> None:
-    """Add what an alias of git stands for, kept by `git config`; a doubt where an option defines it."""
+    """Add what an alias of git stands for, kept by `git config`, and what options may name that are not known to name
+    no program; a doubt where an option defines an alias.
+    """
     if _defines_alias(words):
         _doubt(found, OWN_ALIAS, strictly=strictly)
     for key, value in pairwise(words):
         if key.text.lower().startswith("alias."):
             found.perhaps += [(words[0], *one) for one in shell_parts(value.text).commands]
+    own = words[git_command(words) :]
+    known = {
+        key: sign for n in (1, 2) for key, sign in known_options().get(("git", *(w.text for w in own[:n])), {}).items()
+    }
+    for option, behind in pairwise((*own[1:], Word(""))):
+        name, sign, text = option.text.partition("=")
+        is_long = name.startswith("--")
+        heads = {name} if is_long else {f"-{letter}" for letter in name[1:]}
+        has_value = not is_long and known.get(name[:2], "") != ""
+        if name.startswith("-") and not heads <= known.keys() and not has_value:
+            found.perhaps += shell_parts(text if sign else behind.text).commands
 
 
 def _perhaps(found: Programs, words: tuple[Word, ...], depth: int) -> None:
@@ -336,6 +406,8 @@ def _perhaps(found: Programs, words: tuple[Word, ...], depth: int) -> None:
     for word in words[1:]:
         if _LIKE_SCRIPT.search(word.text):
             _read(aside, _option_value(word.text), depth - 1, strictly=False)
+        if _COMMAND_VARIABLE.match(word.text):
+            _lengthen(found, word.text.partition("=")[2])
     found.perhaps += aside.commands
     found.scripts = aside.scripts
     found.doubt = found.doubt or aside.doubt
@@ -361,14 +433,16 @@ def _option_value(text: str) -> str:
 
 def _named(found: Programs, names: frozenset[str], words: tuple[Word, ...], depth: int, *, strictly: bool) -> None:
     """Add the commands that options of a program name, and those of the shell's own words."""
-    is_certain = strictly and not names & _EDITORS  # whose scripts hold quotes of their own
+    is_certain = strictly and not names & EDITORS  # whose scripts hold quotes of their own
     for value in _values(names, words):
         key, sign, _ = value.text.partition("=")
         if sign and _KEY.fullmatch(key) and not _COMMAND_KEY.search(key):
             continue
         if UNKNOWN in value.text or value.splits:
             _doubt(found, UNKNOWN_PROGRAM, strictly=is_certain)
-        _read(found, _BEFORE_COMMAND.sub("", value.text, count=1), depth - 1, strictly=is_certain)
+        command = _BEFORE_COMMAND.sub("", value.text, count=1)
+        _read(found, command, depth - 1, strictly=is_certain)
+        _lengthen(found, command)
     _builtin(found, names, words, depth, strictly=strictly)
     if (own := words[0].text.rpartition("/")[2]).startswith("git-"):
         found.commands.append((Word("git"), Word(own.removeprefix("git-")), *words[1:]))
@@ -393,6 +467,7 @@ def _builtin(found: Programs, names: frozenset[str], words: tuple[Word, ...], de
             _doubt(found, UNKNOWN_SCRIPT, strictly=strictly)
     if names & {"export", "declare", "typeset", "readonly", "local"}:
         found.assigned += words[1:]
+        _loose_values(found, words[1:])
     if "alias" in names:
         for word in words[1:]:
             if word.splits or UNKNOWN in word.text:
@@ -411,7 +486,7 @@ def _values(names: frozenset[str], words: tuple[Word, ...]) -> Iterator[Word]:
     place = git_command(words) if "git" in names else 0
     if place:
         yield from (words[n + 1] for n in range(1, place - 1) if words[n].text == "-c")
-        yield from (Word(word.text.partition("::")[2]) for word in words[place:] if word.text.startswith("ext::"))
+        yield from (Word(word.text.partition("ext::")[2]) for word in words if "ext::" in word.text)
         names = frozenset({f"git {words[place].text}"}) if place < len(words) else frozenset()
     options = [option for name in names for option in _NAMING.get(name, ())]
     for n, word in enumerate(words[place + 1 :] if options else (), place + 1):

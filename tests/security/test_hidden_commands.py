@@ -132,6 +132,16 @@ DISGUISES: tuple[Disguise, ...] = (
     lambda c: f"history -s {quote(c)}; fc -s",
     lambda c: f"mapfile a <<< {quote(c)}; ${{a[0]}}",
     lambda c: f"read -r a <<< {quote(c)}; $a",
+    lambda c: f"mkdir h; printf '#!/bin/sh\\n{c}' > h/git-q; chmod +x h/git-q; /usr/bin/git --exec-path=h q",
+    lambda c: f"printf '#!/bin/sh\\n{c}' > q; chmod +x q; BASH_CMDS[ls]=./q; ls",
+    lambda c: f"a='$({c[:3]}'; a+='{c[3:]})'; echo \"${{a@P}}\"",
+    lambda c: f"make -f <(printf 'a:\\n\\t{c[:3]}$(z){c[3:]}\\n')",
+    lambda c: f"echo {quote(c)} | xargs -n9 env",
+    lambda c: f"echo f > f; TAR_OPTIONS='--checkpoint=1 --checkpoint-action=exec=\"{c}\"' tar cf x f",
+    lambda c: f"touch x.c; CC={quote(c)} make x",
+    lambda c: f"python3 -m timeit -n1 -r1 'import os; os.system({halves(c)})'",
+    lambda c: f"python3 -m code <<< 'import os; os.system({halves(c)})'",
+    lambda c: f"make SHELL={first(c)} .SHELLFLAGS={quote(rest(c))} --eval='x:;:' x",
     lambda c: f"command_not_found_handle() {{ {first(c)} {rest(c)}; }}; nothing_here",
 )  # fmt: skip
 AROUND: tuple[Disguise, ...] = (
@@ -213,6 +223,12 @@ def test_no_command_in_disguise_runs_without_a_question(
 BY_OTHERS = (
     "watch sh script", "flock x sh script", "git bisect run sh script", "parallel sh ::: script", "eval . ./script",
     "builtin source script", "busybox sh script", "chroot / sh script", "systemd-run sh script", "at -f script now",
+    "git -c core.hooksPath=bin commit", "git -c include.path=sub/x status", "git x", "git difftool -y -x ./script.py",
+    "git rebase -x ./script.py HEAD~1", "git fetch-pack --exec='git push' .", "git config core.hooksPath bin",
+    "GIT_EXEC_PATH=bin git status", "COMPILER_PATH=bin gcc a.c", "HOME=$PWD git status", "CC=./script.py make x",
+    "make CC=./script.py", "trap ./script.py EXIT", "xargs ./link <<< push", "cp x .git/hooks/pre-commit",
+    "NODE_OPTIONS=--require=./x.js npm -v", "vim -es '+exe x' +q", "less '+!x' f", "cat x | kubectl plugin-of-mine",
+    "apt-get -o APT::Update::Pre-Invoke::='git push' update", "run-parts bin",
     "gh alias set --shell x ./script && gh x", "glab alias set --shell x ./script && glab x",
     "wget --use-askpass script u", "svn diff --diff-cmd ./script", "helm plugin install ./script",
     "brew script", "gh api x > made; q made",
@@ -239,6 +255,11 @@ PLAIN_CODE = (
     "cat f | jq .a | head", "ls | xargs -n1 wc", "git log | less", "cargo build > log 2>&1; tail log", "ls > f && wc f",
     "echo a > f && git add f && git commit -m x", "cat a | kubectl apply -f -", "npm test 2>&1 | tail -5",
     "cat > f.txt <<'E'\nx\nE",
+    "git -c user.name=a -c core.pager=cat log", "git commit -am 'then; git push'",
+    "git -c core.hooksPath=/dev/null commit",
+    "GIT_CONFIG_GLOBAL=/dev/null git status", "git stash push -m 'git push'", "cat > src/hooks/x.ts <<'E'\nx\nE",
+    "diff <(ls) <(ls sub)", "CC=gcc make", "PYTHONPATH=src python3 -m unittest", "tar czf x.tgz --exclude=.git .",
+    "kubectl get pods -o wide", "cat f | more", "vim '+set ft=c' +q f", "git config remote.origin.url x",
     "timeout 60 pytest -q", "make -j4 && make test", "python3 -m unittest", "cd sub && ls",
 )  # fmt: skip
 """Lines that run no text which they make."""
