@@ -49,7 +49,7 @@ def summary_of(record: ConversationRecord, state: State) -> ConversationSummary:
 Watcher = Callable[[Activity], None]
 
 
-class Watched(Protocol):
+class WatchedConversation(Protocol):
     """A conversation, as far as a list knows it."""
 
     @property
@@ -68,7 +68,7 @@ class ActivityReporter:
     nothing.
     """
 
-    def __init__(self, conversation: Watched, watchers: Sequence[Watcher]) -> None:
+    def __init__(self, conversation: WatchedConversation, watchers: Sequence[Watcher]) -> None:
         self._conversation = conversation
         self._watchers = watchers
         self._writing = False

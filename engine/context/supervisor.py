@@ -58,7 +58,7 @@ class _Decision(Struct):
     reasoning: str | None = None
 
 
-class Spent(Struct, frozen=True):
+class SupervisorUsage(Struct, frozen=True):
     """Cost of the decision; no usage when no model was asked."""
 
     model: str = ""
@@ -98,7 +98,7 @@ def spawn_arguments(route: Route) -> str:
     return json.dumps({"tasks": tasks, "strategy": strategy}, ensure_ascii=False)
 
 
-def record_of(route: Route, outcome: str, spent: Spent) -> str:
+def record_of(route: Route, outcome: str, spent: SupervisorUsage) -> str:
     """Encode a decision for `runs.routing_json` (SPEC SDK-09); `outcome` is its result."""
     agents = [
         {

@@ -28,7 +28,7 @@ from engine.machine.states import is_busy
 from engine.machine.texts import BUSY
 from engine.permissions.policy import Ask, Deny
 from engine.permissions.rules import Rule
-from engine.ports.extensions import Catalogue, Invocable, Invocables
+from engine.ports.extensions import Invocable, InvocableCatalogue, Invocables
 from engine.ports.mcp import PromptField, ServerPrompt, ServerTextError, ServerTexts
 from engine.updates import Noticed
 from tools.clean import clean_line
@@ -112,7 +112,9 @@ def calls_invocable(session: Session, text: str) -> bool:
     return invocables.catalogue(session.record.cwd).find(call["name"]) is not None
 
 
-def _handle_unknown(catalogue: Catalogue, name: str, caps: RunCaps, *, attended: bool) -> Expansion | Refused | None:
+def _handle_unknown(
+    catalogue: InvocableCatalogue, name: str, caps: RunCaps, *, attended: bool
+) -> Expansion | Refused | None:
     """Handle a name that means nothing: refuse it for a person, send it with a note for a script."""
     if attended:
         why = why_not_called(catalogue, name)

@@ -59,7 +59,7 @@ async def route(session: Session, act: RouteRequest) -> None:
     chosen = await _offer(session, made.route) if made.route.agents else made.route
     call = ToolCall(f"route_{session.ports.ids.new()}", SPAWN, supervisor.spawn_arguments(chosen))
     outcome = "alone" if not chosen.agents else "as decided" if chosen == made.route else "changed"
-    spent = supervisor.Spent(made.model, made.usage, made.cost_usd)
+    spent = supervisor.SupervisorUsage(made.model, made.usage, made.cost_usd)
     decided = RouteDecided(
         act.gen,
         session.ports.ids.new(),

@@ -15,7 +15,7 @@ from engine.executor.call_log import CallLog
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.governor import Governor
 from engine.executor.inbox import Inbox, InboxEntry, Priority, RunFacts, TimeLimit
-from engine.executor.session_parts import BackgroundWork, HookFacts, KeptRows, Questions
+from engine.executor.session_parts import BackgroundWork, HookFacts, MessageCache, Questions
 from engine.executor.spending_caps import SpendingCaps
 from engine.machine.effects import Save
 from engine.machine.events import Event
@@ -274,7 +274,7 @@ class Session(Struct, eq=False):
     spending: SpendingCaps | None = None
     """Caps on the cost of a day and of a project; None: there are none."""
     questions: Questions = field(default_factory=Questions)
-    kept: KeptRows = field(default_factory=KeptRows)
+    kept: MessageCache = field(default_factory=MessageCache)
     background: BackgroundWork = field(default_factory=BackgroundWork)
     hooks: HookFacts = field(default_factory=HookFacts)
 

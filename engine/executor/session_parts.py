@@ -55,7 +55,7 @@ class Questions(Struct, eq=False):
     """Inputs of calls of this run that a host has changed with its answer, by call."""
 
 
-class KeptRows(Struct, eq=False):
+class MessageCache(Struct, eq=False):
     """Messages of a conversation in memory, as its next request needs them."""
 
     rows: list[StoredMessage] | None = None

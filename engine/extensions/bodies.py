@@ -15,7 +15,7 @@ from engine.permissions.command_rules import prefix_words, why_no_pattern
 from engine.permissions.foreign_rules import native_rules
 from engine.permissions.rules import Rule, parse_rule
 from engine.permissions.tool_names import ANY
-from engine.ports.extensions import Catalogue, Invocable, InvocableKind, InvocableOrigin
+from engine.ports.extensions import Invocable, InvocableCatalogue, InvocableKind, InvocableOrigin
 from tools.aliases import native_name
 from tools.clean import clean
 from tools.command_access import command_access
@@ -38,13 +38,13 @@ PREFIXES: Final = ("CLAUDE_", "PHOENIX_")
 """Beginnings of the names of variables: those of another program, and Phoenix's own."""
 
 
-class ShellLine(Struct, frozen=True):
+class BodyShellLine(Struct, frozen=True):
     """A command whose output takes its place."""
 
     command: str
 
 
-Part: TypeAlias = str | ShellLine
+BodyPart: TypeAlias = str | BodyShellLine
 
 
 class Values(Struct, frozen=True):
@@ -69,12 +69,12 @@ class Values(Struct, frozen=True):
         return words[:MOST_ARGUMENTS]
 
 
-def parts_of(body: str) -> tuple[Part, ...]:
+def parts_of(body: str) -> tuple[BodyPart, ...]:
     """The texts and the shell lines of a body, in order; other fenced code is text, whatever it holds."""
-    found: list[Part] = []
+    found: list[BodyPart] = []
     for is_shell, text in _split_fences(body):
         if is_shell:
-            found.append(ShellLine(text))
+            found.append(BodyShellLine(text))
         elif is_shell is None:
             found.append(text)
         else:
@@ -82,7 +82,7 @@ def parts_of(body: str) -> tuple[Part, ...]:
     return _limit_shell_lines(_join_texts(found))
 
 
-def render_body(body: str, values: Values) -> tuple[Part, ...]:
+def render_body(body: str, values: Values) -> tuple[BodyPart, ...]:
     """The parts of a body with every variable replaced; arguments that it names nowhere follow as a last line.
 
     A position without an argument, and an unknown name, stay as they are.
@@ -91,13 +91,13 @@ def render_body(body: str, values: Values) -> tuple[Part, ...]:
     words = values.words
     named = False
 
-    def fill_part(part: Part) -> Part:
+    def fill_part(part: BodyPart) -> BodyPart:
         nonlocal named
-        is_shell = isinstance(part, ShellLine)
-        text = part.command if isinstance(part, ShellLine) else part
+        is_shell = isinstance(part, BodyShellLine)
+        text = part.command if isinstance(part, BodyShellLine) else part
         written, uses = _fill_variables(text, values, words, shlex.quote if is_shell else _as_it_is)
         named = named or uses
-        return ShellLine(written) if is_shell else written
+        return BodyShellLine(written) if is_shell else written
 
     done = [fill_part(part) for part in parts]
     if values.arguments.strip() and not named:
@@ -156,18 +156,18 @@ def _split_fences(body: str) -> Iterator[tuple[bool | None, str]]:
         yield (None if fence else False), "".join(piece)
 
 
-def _inline(text: str) -> Iterator[Part]:
+def _inline(text: str) -> Iterator[BodyPart]:
     start = 0
     for found in _INLINE.finditer(text):
         yield text[start : found.start()]
-        yield ShellLine(found[1])
+        yield BodyShellLine(found[1])
         start = found.end()
     yield text[start:]
 
 
-def _join_texts(parts: Sequence[Part]) -> tuple[Part, ...]:
+def _join_texts(parts: Sequence[BodyPart]) -> tuple[BodyPart, ...]:
     """The parts with neighbouring texts as one, and none empty."""
-    joined: list[Part] = []
+    joined: list[BodyPart] = []
     for part in parts:
         if isinstance(part, str) and joined and isinstance(joined[-1], str):
             joined[-1] += part
@@ -176,13 +176,13 @@ def _join_texts(parts: Sequence[Part]) -> tuple[Part, ...]:
     return tuple(joined)
 
 
-def _limit_shell_lines(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+def _limit_shell_lines(parts: tuple[BodyPart, ...]) -> tuple[BodyPart, ...]:
     """The parts with shell lines beyond the limit as text."""
-    seen, bounded = 0, list[Part]()
+    seen, bounded = 0, list[BodyPart]()
     for part in parts:
-        seen += isinstance(part, ShellLine)
-        beyond = isinstance(part, ShellLine) and seen > MOST_SHELL_LINES
-        bounded.append(f"!`{part.command}`" if beyond and isinstance(part, ShellLine) else part)
+        seen += isinstance(part, BodyShellLine)
+        beyond = isinstance(part, BodyShellLine) and seen > MOST_SHELL_LINES
+        bounded.append(f"!`{part.command}`" if beyond and isinstance(part, BodyShellLine) else part)
     return _join_texts(bounded)
 
 
@@ -204,12 +204,12 @@ class Body(Struct, frozen=True):
 
     invocable: Invocable
     arguments: str
-    parts: tuple[Part, ...]
+    parts: tuple[BodyPart, ...]
 
     @property
     def lines(self) -> tuple[str, ...]:
         """Shell lines, in order."""
-        return tuple(part.command for part in self.parts if isinstance(part, ShellLine))
+        return tuple(part.command for part in self.parts if isinstance(part, BodyShellLine))
 
     @property
     def opening(self) -> str:
@@ -322,7 +322,7 @@ UNTRUSTED: Final = "/{name} is a file of this project that is not trusted as it 
 BROKEN: Final = "/{name} cannot be used: {path}:{line}: {reason}"
 
 
-def why_not_called(catalogue: Catalogue, name: str) -> str:
+def why_not_called(catalogue: InvocableCatalogue, name: str) -> str:
     """Reason why a file of this name cannot be called, in one sentence; empty where there is none."""
     if any(one.name == name for one in catalogue.waiting):
         return UNTRUSTED.format(name=name)

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from engine.extensions.bodies import Body, body_of, read_asked_rules, with_outputs, wrap_body
 from engine.machine.views import CHARACTERS_PER_TOKEN
-from engine.ports.extensions import Catalogue, Invocable, Invocables
+from engine.ports.extensions import Invocable, InvocableCatalogue, Invocables
 from tools.arguments import Arguments, explain, failed, object_schema
 from tools.contract import (
     JsonObject,
@@ -66,7 +66,7 @@ ONLY_USERS: Final = "only the user loads this skill: ask for /{name} in a messag
 class SkillTool(Struct, frozen=True):
     """The tool for one conversation, with the skills of its folder."""
 
-    catalogue: Catalogue
+    catalogue: InvocableCatalogue
     invocables: Invocables
     conversation_id: str
     attended: bool = True

@@ -159,7 +159,7 @@ class WaitingInvocable(Struct, frozen=True):
     """File of one in a subfolder, which has a question of its own."""
 
 
-class Catalogue(Struct, frozen=True):
+class InvocableCatalogue(Struct, frozen=True):
     """The skills and commands of one folder, as they may be used now; equal files give equal catalogues."""
 
     skills: tuple[Invocable, ...] = ()
@@ -189,7 +189,7 @@ class Catalogue(Struct, frozen=True):
         return self.by_call.get(name)
 
 
-EMPTY: Final = Catalogue()
+EMPTY: Final = InvocableCatalogue()
 
 
 def choose_skills(skills: Sequence[Invocable], names: Collection[str] | None) -> tuple[Invocable, ...]:
@@ -212,11 +212,11 @@ class Invocables(Protocol):
         """False where no person can answer a question."""
         ...
 
-    def catalogue(self, folder: Path) -> Catalogue:
+    def catalogue(self, folder: Path) -> InvocableCatalogue:
         """The newest catalogue of a folder, from memory."""
         ...
 
-    async def refresh(self, record: ConversationRecord) -> Catalogue:
+    async def refresh(self, record: ConversationRecord) -> InvocableCatalogue:
         """Look at the files again, in a thread and within a bound; the last catalogue where that takes longer."""
         ...
 

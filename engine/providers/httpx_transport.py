@@ -58,7 +58,7 @@ def new_client(base_url: str, idle_timeout: float, *, bounded: bool = False) -> 
     )
 
 
-class BoundedStream(httpx2.AsyncByteStream):
+class BoundedBody(httpx2.AsyncByteStream):
     """A body for a reader that has no bounds of its own, such as an SDK: no more bytes, and no larger event.
 
     The SDK puts an event together line by line and copies it for each, so lines are counted too.
@@ -94,7 +94,7 @@ async def limit_response(response: httpx2.Response) -> None:
     streamed = response.headers.get("content-type", "").startswith("text/event-stream")
     most, most_event = (MOST_BODY, MOST_EVENT) if streamed else (MOST_DOCUMENT, MOST_DOCUMENT)
     if isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = BoundedStream(response.stream, most, most_event)
+        response.stream = BoundedBody(response.stream, most, most_event)
 
 
 def convert_failure(error: Exception) -> TransportError:

@@ -312,7 +312,7 @@ def value_of(raw: bytes) -> JsonValue:
         return None
 
 
-Write: TypeAlias = Callable[[ModelMessage], Sequence[JsonObject]]
+WriteMessage: TypeAlias = Callable[[ModelMessage], Sequence[JsonObject]]
 """A message as the messages of the protocol that it becomes."""
 
 
@@ -329,7 +329,7 @@ class WrittenMessages:
         """The ids of every tool use in the messages of the request that begins with these."""
         return self._ids | tool_ids(request.messages[len(self.messages) :])
 
-    def fill(self, write: Write) -> list[JsonValue]:
+    def fill(self, write: WriteMessage) -> list[JsonValue]:
         """All of them, the others as `write` makes them now."""
         found: list[JsonValue] = []
         start = 0
@@ -370,7 +370,7 @@ class Written:
         self,
         messages: tuple[ModelMessage, ...],
         form: object,
-        write: Write,
+        write: WriteMessage,
         depends: Callable[[ModelMessage], bool],
     ) -> WrittenMessages:
         """`messages` as `write` makes them, but for those that depend on the rest of their request.
@@ -426,7 +426,9 @@ class _Sequence:
         other.size = sum(map(_size, other.parts))
         return other
 
-    def extend(self, messages: tuple[ModelMessage, ...], write: Write, depends: Callable[[ModelMessage], bool]) -> None:
+    def extend(
+        self, messages: tuple[ModelMessage, ...], write: WriteMessage, depends: Callable[[ModelMessage], bool]
+    ) -> None:
         """Write the messages that are new."""
         self.ids |= tool_ids(messages[len(self.messages) :])
         for place in range(len(self.messages), len(messages)):

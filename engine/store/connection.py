@@ -22,7 +22,7 @@ from engine.store.faults import NewerDatabase, WritingStopped, is_busy, sentence
 from engine.store.migrations import VERSION, version_of
 from tools.shedding import SheddingOrder, shedding
 
-FileStamp: TypeAlias = tuple[tuple[int, int, int], ...]
+DatabaseStamp: TypeAlias = tuple[tuple[int, int, int], ...]
 """Inode, size and time of change in nanoseconds of each file."""
 FINE: Final = 1_000_000
 """A time of change that is no multiple of this many nanoseconds comes from a file system that stores them all."""
@@ -32,7 +32,7 @@ TOO_NEW_COARSE: Final = 2_000_000_000
 """Nanoseconds for a file system that stores coarse times: FAT counts by two seconds."""
 
 
-def stamp_files(path: Path) -> FileStamp | None:
+def stamp_files(path: Path) -> DatabaseStamp | None:
     """Fingerprint of a database and its log, about 3 µs; another one after each commit of any process.
 
     None where a later change might leave the same: a file is missing, or changed just now.
@@ -64,7 +64,7 @@ WRITING_ENDS: Final = 6.0
 """Seconds in which the writes that wait must end then; the journal undoes one that does not."""
 
 
-class Connection(aiosqlite.Connection):
+class StoreConnection(aiosqlite.Connection):
     """A connection on its own thread that runs whole jobs, in order.
 
     A job is one item of the thread's queue. Its caller may be cancelled; the job never is, so no
@@ -117,7 +117,6 @@ IN_A_CHANGE: Final = "PRAGMA busy_timeout = 30000"
 """Timeout in milliseconds of a change too large for memory, which waits for readers in the middle of a statement."""
 TOO_NEW: Final = 2_000_000_000
 """Nanoseconds in which a second change may bear the time of the first."""
-DatabaseStamp: TypeAlias = tuple[tuple[int, int, int], ...] | None
 
 
 class Transactions:
@@ -125,8 +124,8 @@ class Transactions:
 
     def __init__(
         self,
-        writer: Connection,
-        reader: Connection,
+        writer: StoreConnection,
+        reader: StoreConnection,
         path: Path,
         reading: Callable[[], sqlite3.Connection] | None,
         waits: DatabaseWaits,
@@ -136,14 +135,14 @@ class Transactions:
         self._reader = reader
         self._path = path
         self._reading = reading
-        self._looker: Connection | None = None
+        self._looker: StoreConnection | None = None
         self._opening = asyncio.Lock()
         self._stopped: WritingStopped | None = None
         self._version = 0
-        self._seen: DatabaseStamp = None
+        self._seen: DatabaseStamp | None = None
         """State of the files when `_version` was read."""
         self._read_version = 0
-        self._read_at: DatabaseStamp = None
+        self._read_at: DatabaseStamp | None = None
         """The same for `version`."""
         self._shrinking: set[asyncio.Future[None]] = set()
         shedding.add("caches of the database", SheddingOrder.READ, self._count_open, self.shrink)
@@ -170,7 +169,7 @@ class Transactions:
             return await self.read(job)
         async with self._opening:
             if self._looker is None:
-                looker = Connection(self._reading)
+                looker = StoreConnection(self._reading)
                 await looker.open()
                 self._looker = looker
         return await self._looker.run(partial(self._convert_errors, partial(self._read, job)))
@@ -204,14 +203,14 @@ class Transactions:
             self._read_at = stands
         return self._read_version
 
-    def file_stamp(self) -> FileStamp | None:
+    def file_stamp(self) -> DatabaseStamp | None:
         """Fingerprint of the files that changes with each commit of any process; None where it is unknown."""
         return stamp_files(self._path)
 
     def _count_open(self) -> int:
         return len(self._connections())
 
-    def _connections(self) -> set[Connection]:
+    def _connections(self) -> set[StoreConnection]:
         return {one for one in (self._writer, self._reader, self._looker) if one is not None}
 
     def shrink(self) -> None:
@@ -301,7 +300,7 @@ class Transactions:
             raise NewerDatabase(self._path, found, VERSION)
 
 
-def _stamp(path: Path) -> DatabaseStamp:
+def _stamp(path: Path) -> DatabaseStamp | None:
     """Fingerprint of the files at `path`; None when a file cannot be read, or is too new to tell."""
     found: list[tuple[int, int, int]] = []
     for name in (path, f"{path}-wal"):
@@ -346,11 +345,11 @@ async def open_connections(
     Raises:
         StorageError, OSError, sqlite3.Error: from opening.
     """
-    waits, writer = waits or DatabaseWaits(), Connection(writing)
+    waits, writer = waits or DatabaseWaits(), StoreConnection(writing)
     await writer.open()
     if reading is None:
         return Transactions(writer, writer, path, None, waits)
-    reader = Connection(reading)
+    reader = StoreConnection(reading)
     try:
         await reader.open()
     except BaseException:

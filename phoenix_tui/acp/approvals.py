@@ -17,7 +17,7 @@ from engine.executor.requests import ApprovalAnswer, ApprovalChoice, NeedsYes, R
 from engine.updates import Question
 from phoenix_tui.acp.connection import Client
 from phoenix_tui.acp.tool_calls import (
-    Content,
+    CallContent,
     build_content,
     code_part,
     file_of,
@@ -217,7 +217,7 @@ async def _call(conversation: ConversationApi, question: Question) -> ToolCallUp
     """The call with all that the user must see to decide."""
     request, call, record = question.request, question.call, conversation.record
     given = input_of(call.input_json)
-    content: list[Content] = []
+    content: list[CallContent] = []
     if request.plan:
         content.append(text_part(request.plan))
     elif request.command:

@@ -208,22 +208,22 @@ NOT_FOUND: Final = -32002
 MOST_FAULTS: Final = 3
 """Wrong parameters that an answer names."""
 
-Request: TypeAlias = "type[BaseModel] | type[Struct]"
-Handler: TypeAlias = Callable[[Any], Awaitable[BaseModel | dict[str, Any] | None]]
+ClientRequest: TypeAlias = "type[BaseModel] | type[Struct]"
+RequestHandler: TypeAlias = Callable[[Any], Awaitable[BaseModel | dict[str, Any] | None]]
 
 
-class Route(Struct, frozen=True):
+class MethodRoute(Struct, frozen=True):
     """A method: the type of its parameters, and what handles them."""
 
-    request: Request
-    handle: Handler
+    request: ClientRequest
+    handle: RequestHandler
 
 
 class Dispatcher(Struct, frozen=True):
     """The methods of an agent."""
 
-    requests: Mapping[str, Route]
-    notifications: Mapping[str, Route]
+    requests: Mapping[str, MethodRoute]
+    notifications: Mapping[str, MethodRoute]
 
     async def __call__(self, method: str, params: Any, is_notification: bool) -> dict[str, Any]:
         """Handle one message; the answer as JSON. Raises RequestError."""
@@ -242,7 +242,7 @@ class Dispatcher(Struct, frozen=True):
         return as_json(answer) if isinstance(answer, BaseModel) else answer or {}
 
 
-def check_params(request: Request, params: Any) -> Any:
+def check_params(request: ClientRequest, params: Any) -> Any:
     """The parameters as their type. Raises RequestError."""
     try:
         if issubclass(request, BaseModel):

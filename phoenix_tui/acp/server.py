@@ -37,8 +37,17 @@ from engine.machine.stop_cause import StopCause
 from engine.ports import ConversationChanges, NoConversation, StorageError
 from engine.records import AgentFacts, ConversationQuery, ConversationRecord, build_fork_place
 from engine.updates import Update
-from phoenix_tui.acp.connection import INTERNAL, NOT_FOUND, Client, Dispatcher, LineTransport, Route, fields_of, invalid
-from phoenix_tui.acp.parameters import ModelList, change_of, modes_of, read_prompt
+from phoenix_tui.acp.connection import (
+    INTERNAL,
+    NOT_FOUND,
+    Client,
+    Dispatcher,
+    LineTransport,
+    MethodRoute,
+    fields_of,
+    invalid,
+)
+from phoenix_tui.acp.parameters import OfferedModels, change_of, modes_of, read_prompt
 from phoenix_tui.acp.services import AcpServices, UnsavedTexts
 from phoenix_tui.acp.session import AcpSession
 from phoenix_tui.acp.translator import replay
@@ -111,7 +120,7 @@ class AcpServer:
         self._opening = opening
         self._sessions: dict[str, AcpSession] = {}
         self._entering = asyncio.Lock()
-        self._models = ModelList(self._list_models)
+        self._models = OfferedModels(self._list_models)
         opening.add_done_callback(self._follow_opened)
 
     def dispatcher(self) -> Dispatcher:
@@ -131,8 +140,8 @@ class AcpServer:
             "session/set_model": (SetModel, self.set_model),
             "session/set_config_option": (schema.SetSessionConfigOptionSelectRequest, self.set_option),
         }
-        routes = {name: Route(kind, handle) for name, (kind, handle) in requests.items()}
-        return Dispatcher(routes, {"session/cancel": Route(schema.CancelNotification, self.cancel)})
+        routes = {name: MethodRoute(kind, handle) for name, (kind, handle) in requests.items()}
+        return Dispatcher(routes, {"session/cancel": MethodRoute(schema.CancelNotification, self.cancel)})
 
     async def initialize(self, request: schema.InitializeRequest) -> schema.InitializeResponse:
         """Say who this is and what it can do."""

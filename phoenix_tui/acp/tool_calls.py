@@ -30,11 +30,11 @@ from tools.contract import AgentsDisplay, DiffDisplay, Display, ImageDisplay, Pl
 from tools.displays import check_lines
 from tools.planning import EXIT_PLAN, TODO_WRITE
 
-Kind: TypeAlias = Literal[
+CallKind: TypeAlias = Literal[
     "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
 ]
-Content: TypeAlias = ContentToolCallContent | FileEditToolCallContent | TerminalToolCallContent
-KINDS: Final[dict[str, Kind]] = {
+CallContent: TypeAlias = ContentToolCallContent | FileEditToolCallContent | TerminalToolCallContent
+KINDS: Final[dict[str, CallKind]] = {
     "read_file": "read",
     "read_image": "read",
     "write_file": "edit",
@@ -64,7 +64,7 @@ def text_content(text: str) -> TextContentBlock:
     return TextContentBlock(type="text", text=text)
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> CallKind:
     """The kind of a tool."""
     return KINDS.get(name, "other")
 
@@ -118,7 +118,7 @@ def display_of(display_json: str) -> Display | None:
         return None
 
 
-def build_content(display: Display | None, text: str) -> list[Content]:
+def build_content(display: Display | None, text: str) -> list[CallContent]:
     """Content of a call for the user, without diffs: those are made of files."""
     match display:
         case PlainDisplay(said):

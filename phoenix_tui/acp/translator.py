@@ -59,7 +59,7 @@ from phoenix_tui.acp.parameters import OptionsOf
 from phoenix_tui.acp.tool_calls import (
     HIDDEN,
     TAIL,
-    Content,
+    CallContent,
     build_content,
     code_part,
     display_of,
@@ -421,7 +421,7 @@ def _message(message: StoredMessage, calls: Mapping[str, ToolCallRecord], transl
 
 def _call(block: ToolUseBlock, call: ToolCallRecord | None, translator: Translator) -> ToolCallStart:
     """A settled call; of a diff the changed parts, since the file has changed since."""
-    content: list[Content] = []
+    content: list[CallContent] = []
     if call is not None:
         display = display_of(call.display_json)
         content += build_content(display, "" if isinstance(display, DiffDisplay) else call.output_text)

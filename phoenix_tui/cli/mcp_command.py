@@ -16,7 +16,7 @@ from engine.records import ConversationRecord
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.output import write_json, write_line, write_progress, write_table
-from phoenix_tui.config.servers.definition import Place, parse_definition
+from phoenix_tui.config.servers.definition import DefinitionPlace, parse_definition
 from phoenix_tui.config.servers.server_files import PROJECT_FILE, BadServers, add_server, remove_server
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.features.mcp import sign_in_lines
@@ -167,7 +167,7 @@ def _pair(text: str, sign: str) -> tuple[str, str]:
 
 def _check(name: str, definition: dict[str, object], path: Path, cwd: Path) -> None:
     origin = ServerOrigin.PROJECT if path.name == PROJECT_FILE else ServerOrigin.USER
-    made, _ = parse_definition(name, definition, Place(origin, reveal_name(path), cwd, os.environ))
+    made, _ = parse_definition(name, definition, DefinitionPlace(origin, reveal_name(path), cwd, os.environ))
     if not made.digest:  # a variable may be missing now, and a wrong definition is never usable
         raise CommandError(made.trouble)
 

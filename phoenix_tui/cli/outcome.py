@@ -21,7 +21,7 @@ from engine.machine.messages import Origin, Role, ToolCall, ToolResult, ToolStat
 from engine.machine.states import AwaitingApproval, Cancelling, Errored, Idle, State, ToolExecuting
 from engine.machine.texts import CUT_OFF
 from engine.ports import ModelInfo
-from engine.ports.extensions import Catalogue, Invocable
+from engine.ports.extensions import Invocable, InvocableCatalogue
 from engine.records import StoredMessage
 from engine.records.runs import CallPurpose, CallStatus, ModelCall, total_cost
 from engine.updates import (
@@ -248,9 +248,9 @@ def nothing_known(reference: str) -> ModelInfo | None:
 class HostCommands(Struct, frozen=True):
     """A part of the handshake; the files are looked at before the first turn."""
 
-    catalogue: Callable[[], Catalogue]
+    catalogue: Callable[[], InvocableCatalogue]
     """The newest catalogue, from memory."""
-    offered: Callable[[], Catalogue]
+    offered: Callable[[], InvocableCatalogue]
     """The same with the skills that models are offered."""
     look: Callable[[], Awaitable[None]]
     """Looks at the files again, within its own bound."""
@@ -276,7 +276,7 @@ class HostCommands(Struct, frozen=True):
         ]
 
 
-def _list_callable(catalogue: Catalogue) -> list[Invocable]:
+def _list_callable(catalogue: InvocableCatalogue) -> list[Invocable]:
     """All that a user may call by its plain name."""
     found = (*catalogue.commands, *catalogue.skills)
     return [one for one in found if one.for_users and catalogue.find(one.name) is one]

@@ -200,13 +200,13 @@ def _merge_settings(
 
 def _agents(paths: Paths, files: FileSources | None, gives_trust: bool, folder: Path) -> Sequence[Profile]:
     """Agents in `.claude/agents` that count in a folder; looked for where no profile has a name that was asked for."""
-    from phoenix_tui.config.sources.agents import StartAgents  # noqa: PLC0415 - few starts name one
+    from phoenix_tui.config.sources.agents import AgentSources  # noqa: PLC0415 - few starts name one
 
     trust = TrustFile(paths.trust_file)
     if files is None:
-        return StartAgents(paths.config, Path.home(), trust, gives_trust).of(folder)
+        return AgentSources(paths.config, Path.home(), trust, gives_trust).of(folder)
     users, home = (paths.config, Path.home()) if files.users else (files.folder, files.folder)
-    return StartAgents(users, home, trust, files.trusts, files.counts).of(folder)
+    return AgentSources(users, home, trust, files.trusts, files.counts).of(folder)
 
 
 def _merge_for_command(

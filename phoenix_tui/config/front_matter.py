@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-Value: TypeAlias = "str | tuple[str, ...] | Mapping[str, str]"
+FrontMatterValue: TypeAlias = "str | tuple[str, ...] | Mapping[str, str]"
 
 FENCE: Final = "---"
 LARGEST: Final = 64 * 1024
@@ -36,7 +36,7 @@ _RESERVED: Final = ("&", "*", "!", "%", "@", "`")
 class FrontMatter(Struct, frozen=True):
     """Values and lines of the keys, and the text behind the closing fence."""
 
-    values: Mapping[str, Value]
+    values: Mapping[str, FrontMatterValue]
     lines: Mapping[str, int]
     """Line of each key in the file, from 1."""
     body: str
@@ -88,8 +88,8 @@ class _Reader:
         self.places: dict[str, int] = {}
         self.left_out: dict[str, FrontMatterError] = {}
 
-    def read(self) -> dict[str, Value]:
-        values: dict[str, Value] = {}
+    def read(self) -> dict[str, FrontMatterValue]:
+        values: dict[str, FrontMatterValue] = {}
         while (line := self._next()) is not None:
             key, start = "", self._place
             try:
@@ -110,7 +110,7 @@ class _Reader:
                 self._skip()
         return values
 
-    def _read_value(self, text: str) -> Value:
+    def _read_value(self, text: str) -> FrontMatterValue:
         """The value behind a key, or the text on its line as it stands: an unquoted colon is the common mistake.
 
         Raises:
@@ -160,7 +160,7 @@ class _Reader:
         key = found["key"]
         return (key[1:-1] if key[0] in "'\"" else key), (found["value"] or "").strip()
 
-    def _value(self, text: str) -> Value:
+    def _value(self, text: str) -> FrontMatterValue:
         block = _BLOCK.fullmatch(text)
         if block is not None:
             return self._block(block["style"], block["chomp"] or block["chomp2"])
@@ -271,7 +271,7 @@ class _Reader:
         except ValueError:
             raise self._wrong("has an unknown escape in double quotes") from None
 
-    def _flow(self, text: str) -> Value:
+    def _flow(self, text: str) -> FrontMatterValue:
         """A list in brackets, or a map in braces."""
         closing, place = ("]" if text[0] == "[" else "}"), 1
         parts: list[str] = []

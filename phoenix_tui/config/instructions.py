@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from engine.ports.extensions import FileOwner, PromptFile, PromptFileKind
-from phoenix_tui.config.front_matter import FrontMatterError, Value, read_front_matter
+from phoenix_tui.config.front_matter import FrontMatterError, FrontMatterValue, read_front_matter
 from phoenix_tui.config.imports import DEPTH, MOST_IMPORTS, import_names, import_path, read_import
 from phoenix_tui.config.project import (
     FILE_LIMIT,
@@ -383,7 +383,7 @@ def read_rule(file: SourceFile, places: list[Path]) -> RuleText | None:
     return RuleText(file.path, place, front.body.encode("utf-8", "replace"), globs)
 
 
-def _globs(value: Value, line: int) -> tuple[str, ...]:
+def _globs(value: FrontMatterValue, line: int) -> tuple[str, ...]:
     """Globs of a list, or of a text with commas outside braces between them."""
     if not isinstance(value, str | tuple):
         raise BadRule(f"line {line}: 'paths' must be a list of globs")

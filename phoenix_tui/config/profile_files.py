@@ -25,7 +25,7 @@ from engine.agents.builtin_profiles import BUILT_IN_PROFILES
 from engine.ports.profiles import GENERAL, KNOWN_TOOLS, Profile, ProfileError
 from engine.records import PermissionMode
 from phoenix_tui.config.choices import EFFORTS, PERMISSION_MODES, SANDBOXES
-from phoenix_tui.config.front_matter import FENCE, FrontMatter, FrontMatterError, Value, read_front_matter
+from phoenix_tui.config.front_matter import FENCE, FrontMatter, FrontMatterError, FrontMatterValue, read_front_matter
 from phoenix_tui.config.project import FOLDER, Project, ProjectFile, find_project
 from phoenix_tui.config.shared_files import FileStamp, stamp
 from phoenix_tui.config.trust import Trust, TrustFile
@@ -53,7 +53,7 @@ class _Field(Struct):
 
     key: str
     line: int
-    value: Value
+    value: FrontMatterValue
 
 
 class _Reading(Struct, frozen=True):

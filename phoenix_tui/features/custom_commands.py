@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec import Struct
 
 from engine.extensions.bodies import CALL, why_not_called
-from engine.ports.extensions import Catalogue, Invocable, InvocableKind, WaitingInvocable
+from engine.ports.extensions import Invocable, InvocableCatalogue, InvocableKind, WaitingInvocable
 from tools.clean import reveal
 from tools.wording import one_line
 
@@ -26,7 +26,7 @@ PROMPT: Final = "prompt of a server"
 class InvocablesApi(Protocol):
     """Skills and commands of the folders that are worked in."""
 
-    def catalogue(self, folder: Path) -> Catalogue:
+    def catalogue(self, folder: Path) -> InvocableCatalogue:
         """The newest catalogue of a folder, from memory."""
         ...
 
@@ -67,7 +67,7 @@ class CustomCommand(Struct, frozen=True):
 class CustomCommands:
     """Names of one catalogue and of prompts of servers, made once: a search over 500 takes half a millisecond."""
 
-    def __init__(self, catalogue: Catalogue, prompts: Sequence[ServerPrompt] = ()) -> None:
+    def __init__(self, catalogue: InvocableCatalogue, prompts: Sequence[ServerPrompt] = ()) -> None:
         self.catalogue, self.prompts = catalogue, prompts
         plain = {id(one) for name, one in catalogue.by_call.items() if name == one.name}
         found = catalogue.by_call.items()

@@ -14,7 +14,7 @@ from engine.executor.requests import EngineError
 from engine.extensions.bodies import read_asked_rules
 from engine.extensions.hooks.definitions import Hook, HookSet
 from engine.machine.views import CHARACTERS_PER_TOKEN
-from engine.ports.extensions import Catalogue, Invocable, InvocableKind, InvocableProblem, WaitingInvocable
+from engine.ports.extensions import Invocable, InvocableCatalogue, InvocableKind, InvocableProblem, WaitingInvocable
 from engine.ports.services import LanguageServers
 from phoenix_tui.features.custom_commands import InvocablesApi
 from phoenix_tui.features.front_end import FrontEnd, Option
@@ -251,7 +251,7 @@ async def show_invocables(front: FrontEnd, kind: InvocableKind) -> None:
         await _act(front, api, listed[int(chosen)], folder)
 
 
-def rows(catalogue: Catalogue, api: InvocablesApi, kind: InvocableKind) -> Iterator[ListedFile]:
+def rows(catalogue: InvocableCatalogue, api: InvocablesApi, kind: InvocableKind) -> Iterator[ListedFile]:
     """Rows of files in use by name, then of those that are off, wait, are hidden or broken."""
     hidden = [one for one in catalogue.shadowed if one.invocable.kind is kind]
     unreachable = {id(one.invocable): one.reason for one in hidden}

@@ -58,7 +58,7 @@ class ModelFile(Struct, frozen=True):
         return self.state in {ModelFileState.VERIFIED, ModelFileState.FOREIGN}
 
 
-class ModelChoice(Protocol):
+class InstallChoice(Protocol):
     """The model of new conversations."""
 
     def set(self, reference: str) -> None:
@@ -73,7 +73,7 @@ class ModelFiles:
         self,
         folder: Path,
         runner: ProcessRunner,
-        default: ModelChoice,
+        default: InstallChoice,
         known: Sequence[InstallableModel] = KNOWN_MODELS,
         free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
         own: Path | None = None,

@@ -34,7 +34,7 @@ LAST_SECONDS: Final = 1.5
 """Seconds that the end of Phoenix gives to what is still queued."""
 
 
-class Verdict(Enum):
+class CollectorVerdict(Enum):
     """Answers of a collector."""
 
     DELIVERED = 1
@@ -44,10 +44,10 @@ class Verdict(Enum):
     """The request will never be taken: another try is of no use."""
 
 
-class Delivery(Struct, frozen=True):
+class SpanDelivery(Struct, frozen=True):
     """Result of one request."""
 
-    verdict: Verdict
+    verdict: CollectorVerdict
     why: str = ""
     wait: float = 0.0
     """Seconds that the collector asks to wait; 0: it named none."""
@@ -58,7 +58,7 @@ class Delivery(Struct, frozen=True):
 class Sender(Protocol):
     """Sends one request to the collector."""
 
-    async def send(self, body: bytes) -> Delivery:
+    async def send(self, body: bytes) -> SpanDelivery:
         """Deliver it, within a bounded time. Never raises for what a collector does."""
         ...
 
@@ -126,7 +126,7 @@ class TraceExporter:
         settled = False
         try:
             delivery = await self._send(batch)
-            if delivery.verdict is not Verdict.LATER:
+            if delivery.verdict is not CollectorVerdict.LATER:
                 await self._queue.settle(batch, _count_rejected(delivery, len(batch.spans)))
                 settled = True
         finally:
@@ -135,24 +135,24 @@ class TraceExporter:
                     await self._queue.give_back()
         return self._settle_delivery(delivery, len(batch.spans))
 
-    async def _send(self, batch: TraceBatch) -> Delivery:
+    async def _send(self, batch: TraceBatch) -> SpanDelivery:
         if not batch.spans:  # their conversation was removed
-            return Delivery(Verdict.DELIVERED)
+            return SpanDelivery(CollectorVerdict.DELIVERED)
         try:
             body = await asyncio.to_thread(self._encode, batch)
         except ValueError:  # a number that protobuf cannot hold
-            return Delivery(Verdict.REFUSED, "they cannot be encoded")
+            return SpanDelivery(CollectorVerdict.REFUSED, "they cannot be encoded")
         return await self._sender.send(body)
 
-    def _settle_delivery(self, delivery: Delivery, count: int) -> float:
+    def _settle_delivery(self, delivery: SpanDelivery, count: int) -> float:
         match delivery.verdict:
-            case Verdict.DELIVERED:
+            case CollectorVerdict.DELIVERED:
                 if self._wait:
                     log.info("the collector takes traces again")
                 self._say_answer(_count_rejected(delivery, count), count, delivery.why)
-            case Verdict.REFUSED:
+            case CollectorVerdict.REFUSED:
                 log.warning("the collector refused %d spans for good: %s", count, delivery.why)
-            case Verdict.LATER:
+            case CollectorVerdict.LATER:
                 if not self._wait:
                     log.warning("traces wait, the collector does not take them: %s", delivery.why)
                 return self._lengthen_wait(delivery.wait)
@@ -172,9 +172,9 @@ class TraceExporter:
         return min(max(self._wait, asked), MOST_WAIT)
 
 
-def _count_rejected(delivery: Delivery, count: int) -> RejectedSpans:
+def _count_rejected(delivery: SpanDelivery, count: int) -> RejectedSpans:
     """Spans of `count` that are lost; a collector may claim any number."""
-    if delivery.verdict is Verdict.REFUSED:
+    if delivery.verdict is CollectorVerdict.REFUSED:
         return RejectedSpans(count, delivery.why)
     return RejectedSpans(min(max(delivery.rejected, 0), count), delivery.why)
 

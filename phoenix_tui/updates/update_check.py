@@ -251,7 +251,7 @@ _OK, _UNCHANGED = 200, 304
 _OPT_OUTS: Final = ("DO_NOT_TRACK", "NO_UPDATE_NOTIFIER")
 
 
-class CheckFailed(Exception):
+class UpdateCheckFailed(Exception):
     """The index cannot be asked; the message is one sentence for the user."""
 
 
@@ -308,9 +308,9 @@ async def ask_index(state: Path, index: PackageIndex, now: float, reach: Reach |
             request = HttpAsk(headers=headers, most=MOST_BYTES)
             answer = await ask(chosen_address(f"{index.url}/{NAME}/"), reach or ChosenReach(), request)
     except TimeoutError:
-        raise CheckFailed(f"The package index did not answer within {PATIENCE:.0f} s.") from None
+        raise UpdateCheckFailed(f"The package index did not answer within {PATIENCE:.0f} s.") from None
     except ToolFailure as failure:
-        raise CheckFailed(str(failure)) from failure
+        raise UpdateCheckFailed(str(failure)) from failure
     if answer.status == _UNCHANGED and same:
         newest, etag = known.newest, known.etag
     else:
@@ -322,15 +322,17 @@ async def ask_index(state: Path, index: PackageIndex, now: float, reach: Reach |
 
 def _read_newest(answer: HttpAnswer) -> str:
     if answer.location:
-        raise CheckFailed("The package index redirects, which is not followed; set update_index to its own address.")
+        raise UpdateCheckFailed(
+            "The package index redirects, which is not followed; set update_index to its own address."
+        )
     if answer.status != _OK:
-        raise CheckFailed(f"The package index answers with HTTP status {answer.status}.")
+        raise UpdateCheckFailed(f"The package index answers with HTTP status {answer.status}.")
     if answer.cut or answer.media_type not in {JSON, "application/json"}:
-        raise CheckFailed("The package index has no list in the form that is read (PEP 691).")
+        raise UpdateCheckFailed("The package index has no list in the form that is read (PEP 691).")
     try:
         return find_newest(answer.content)
     except ValueError:
-        raise CheckFailed("The package index has no list in the form that is read (PEP 691).") from None
+        raise UpdateCheckFailed("The package index has no list in the form that is read (PEP 691).") from None
 
 
 def newer_sentence(newest: str, installation: Installation) -> str:

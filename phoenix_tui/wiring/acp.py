@@ -30,7 +30,7 @@ from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.cli.setup import Setup, prepare, prepare_command
 from phoenix_tui.config.rules import SessionFolders, session_rules
-from phoenix_tui.config.servers.definition import Place, parse_definition
+from phoenix_tui.config.servers.definition import DefinitionPlace, parse_definition
 from phoenix_tui.config.servers.server_files import MOST_SERVERS
 from phoenix_tui.config.sources.report import report_of
 from phoenix_tui.features.custom_commands import CustomCommand, CustomCommands
@@ -186,7 +186,7 @@ class _Services(Struct, eq=False):
 
     def use_servers(self, record: ConversationRecord, tables: Mapping[str, object]) -> None:
         """Give a conversation the servers of its client, which start without a question: it is the user's program."""
-        place = Place(ServerOrigin.FLAG, CLIENT, record.cwd, is_literal=True)
+        place = DefinitionPlace(ServerOrigin.FLAG, CLIENT, record.cwd, is_literal=True)
         made = [parse_definition(name, table, place)[0] for name, table in list(tables.items())[:MOST_SERVERS]]
         self.backend.mcp.give(record.id, made)
 

@@ -15,7 +15,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.executor.requests import EngineError
-from engine.ports.extensions import EMPTY, Catalogue, ExtensionPrompt, Invocable, WaitingInvocable, choose_skills
+from engine.ports.extensions import (
+    EMPTY,
+    ExtensionPrompt,
+    Invocable,
+    InvocableCatalogue,
+    WaitingInvocable,
+    choose_skills,
+)
 from engine.records import ConversationRecord
 from phoenix_tui.config.sources.kinds import SourceKind
 from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources
@@ -46,7 +53,7 @@ class _Kept(Struct, frozen=True):
     sources: TrustedSources
     off: frozenset[str]
     nested: list[NestedSources]
-    catalogue: Catalogue
+    catalogue: InvocableCatalogue
     folders: tuple[Path, ...]
 
 
@@ -67,12 +74,12 @@ class InvocableSource(Struct, eq=False):
     _reader: list[CatalogueReader] = field(default_factory=list["CatalogueReader"])
     """Empty until the first look: its modules are loaded there."""
 
-    def catalogue(self, folder: Path) -> Catalogue:
+    def catalogue(self, folder: Path) -> InvocableCatalogue:
         """The newest catalogue of a folder, from memory."""
         kept = self._kept.get(folder)
         return kept.catalogue if kept is not None else EMPTY
 
-    async def refresh(self, record: ConversationRecord) -> Catalogue:
+    async def refresh(self, record: ConversationRecord) -> InvocableCatalogue:
         """Look at the files again, in a thread and within a bound; the last catalogue where that takes longer."""
         await self.look(record.cwd)
         return self.catalogue(record.cwd)
@@ -110,7 +117,7 @@ class InvocableSource(Struct, eq=False):
         """Offer models no other skills than these; None: every one."""
         self._offered = None if names is None else frozenset(names)
 
-    def list_offered(self, folder: Path) -> Catalogue:
+    def list_offered(self, folder: Path) -> InvocableCatalogue:
         """The newest catalogue of a folder with the skills that models are offered, from memory."""
         catalogue = self.catalogue(folder)
         if self._offered is None:
@@ -134,7 +141,7 @@ class InvocableSource(Struct, eq=False):
         return (ExtensionPrompt(SECTION, text, "skills", tool=TOOL),) if text else ()
 
     @staticmethod
-    def _list_skills(catalogue: Catalogue, record: ConversationRecord) -> str:
+    def _list_skills(catalogue: InvocableCatalogue, record: ConversationRecord) -> str:
         """The list of skills as its section has it, or the tool where a given system prompt leaves no sections."""
         if not catalogue.skills:
             return ""
@@ -195,7 +202,9 @@ class InvocableSource(Struct, eq=False):
         if kept is not None and kept.sources is found and (kept.off, kept.nested) == (off, nested):
             return
         if not nested and not any(file.kind in CALLED for file in (*found.files, *found.waiting)):
-            self._kept[folder] = _Kept(found, off, nested, Catalogue(), ())  # most folders: no module is loaded
+            self._kept[folder] = _Kept(
+                found, off, nested, InvocableCatalogue(), ()
+            )  # most folders: no module is loaded
             return
         if not self._reader:
             from phoenix_tui.config.sources.catalogues import CatalogueReader  # noqa: PLC0415 - behind the first frame

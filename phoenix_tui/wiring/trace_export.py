@@ -20,7 +20,14 @@ from engine.store.opening import BUSY_AT_OPENING, open_for_reading
 from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.names import VERSION
 from phoenix_tui.config.settings import Settings
-from phoenix_tui.telemetry.exporter import NO_PACKAGE, Collector, Delivery, TraceExporter, Verdict, collector_of
+from phoenix_tui.telemetry.exporter import (
+    NO_PACKAGE,
+    Collector,
+    CollectorVerdict,
+    SpanDelivery,
+    TraceExporter,
+    collector_of,
+)
 from tools.wording import counted
 
 if TYPE_CHECKING:
@@ -104,7 +111,7 @@ class CollectorClient:
         self._seconds = seconds
         self._transport: HttpTransport | None = None
 
-    async def send(self, body: bytes) -> Delivery:
+    async def send(self, body: bytes) -> SpanDelivery:
         """Deliver one request."""
         headers = {**self._collector.headers, "content-type": TYPE}
         try:
@@ -116,25 +123,27 @@ class CollectorClient:
                     body = await _body(answer)
                     return await self._delivery(answer, body)
         except TimeoutError:
-            return Delivery(Verdict.LATER, f"no answer within {self._seconds:g} s")
+            return SpanDelivery(CollectorVerdict.LATER, f"no answer within {self._seconds:g} s")
         except (TransportError, OSError) as error:
-            return Delivery(Verdict.LATER, type(error).__name__)
+            return SpanDelivery(CollectorVerdict.LATER, type(error).__name__)
 
     async def close(self) -> None:
         """Close the connection."""
         if self._transport is not None:
             await self._transport.close()
 
-    async def _delivery(self, answer: HttpResponse, body: bytes) -> Delivery:
+    async def _delivery(self, answer: HttpResponse, body: bytes) -> SpanDelivery:
         status = answer.status
         if not 200 <= status < 300:
             wait = retry_after_seconds(answer.headers.get("retry-after", ""))
-            return Delivery(Verdict.REFUSED if status in NEVER else Verdict.LATER, f"status {status}", wait)
+            return SpanDelivery(
+                CollectorVerdict.REFUSED if status in NEVER else CollectorVerdict.LATER, f"status {status}", wait
+            )
         if not body or not answer.headers.get("content-type", "").startswith(TYPE):
-            return Delivery(Verdict.DELIVERED)
+            return SpanDelivery(CollectorVerdict.DELIVERED)
         module = await asyncio.to_thread(import_module, "phoenix_tui.telemetry.otlp")
         rejected, why = module.partial_success(body, self._collector.headers.values())
-        return Delivery(Verdict.DELIVERED, why, rejected=rejected)
+        return SpanDelivery(CollectorVerdict.DELIVERED, why, rejected=rejected)
 
 
 async def _transport(url: str) -> HttpTransport:

@@ -21,10 +21,10 @@ from phoenix_tui.cli.output import write_json, write_line
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.settings import Settings
 from phoenix_tui.updates.update_check import (
-    CheckFailed,
     ConfigurationPlaces,
     Installation,
     PackageIndex,
+    UpdateCheckFailed,
     ask_index,
     claim,
     find_index,
@@ -73,7 +73,7 @@ async def watch_for_update(setup: Setup, environment: Mapping[str, str], engine:
     try:
         if not source.why_not and await asyncio.to_thread(claim, setup.paths.state, now):
             await ask_index(setup.paths.state, source.index, now)
-    except (CheckFailed, OSError) as error:
+    except (UpdateCheckFailed, OSError) as error:
         log.info("no look for a newer Phoenix: %s", error)
 
 
@@ -127,7 +127,7 @@ async def update(setup: Setup, environment: Mapping[str, str], *, as_json: bool)
         raise CommandError(f"{source.why_not[:1].upper()}{source.why_not[1:]}.", Exit.FAILED)
     try:
         newest = await ask_index(setup.paths.state, source.index, time.time())
-    except CheckFailed as error:
+    except UpdateCheckFailed as error:
         raise CommandError(str(error), Exit.RETRYABLE) from error
     except OSError as error:
         raise CommandError(f"{error.filename or setup.paths.state}: {error.strerror}.", Exit.FAILED) from error

@@ -12,7 +12,7 @@ from engine.ports.mcp import ServerOrigin
 from phoenix_tui.cli import logs
 from phoenix_tui.config.credentials import Credentials, save_key
 from phoenix_tui.config.load import user_layer
-from phoenix_tui.config.servers.definition import Place, parse_definition
+from phoenix_tui.config.servers.definition import DefinitionPlace, parse_definition
 from tests.support.cli import with_claude
 from tests.support.journeys import calls, says
 from tests.support.loopback import serve
@@ -61,7 +61,7 @@ def test_their_values_are_secrets() -> None:
 def test_what_becomes_known_later_is_out_of_an_open_log(tmp_path: Path) -> None:
     handler = logs.start_log(tmp_path / "log.jsonl", (), debug=False)
     assert handler is not None
-    place = Place(ServerOrigin.USER, "config.toml", Path("/"), {"GH_TOKEN": "variable-of-a-server"})
+    place = DefinitionPlace(ServerOrigin.USER, "config.toml", Path("/"), {"GH_TOKEN": "variable-of-a-server"})
     env = {"GH": "${GH_TOKEN}", "DB_PASSWORD": "literal-of-a-server", "MODE": "quick-and-plain"}
     parse_definition("one", {"command": "x", "env": env}, place)
     headers = {"Authorization": "Bearer opaque-of-a-server"}
@@ -80,7 +80,7 @@ def test_what_becomes_known_later_is_out_of_an_open_log(tmp_path: Path) -> None:
 
 def test_a_definition_of_a_project_names_no_secrets(tmp_path: Path) -> None:
     """Else its words would vanish from the log."""
-    place = Place(ServerOrigin.PROJECT, ".mcp.json", Path("/"), {})
+    place = DefinitionPlace(ServerOrigin.PROJECT, ".mcp.json", Path("/"), {})
     parse_definition("one", {"command": "x", "env": {"A_TOKEN": "refused-by-the-policy"}}, place)
     assert "refused-by-the-policy" not in Credentials({}, {}).secrets()
 

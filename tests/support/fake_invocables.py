@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from engine.ports.extensions import Catalogue, Invocable, WaitingInvocable
+from engine.ports.extensions import Invocable, InvocableCatalogue, WaitingInvocable
 
 
 class NoInvocables:
     """Implements `phoenix_tui.features.custom_commands.InvocablesApi`."""
 
     def __init__(self) -> None:
-        self.found = Catalogue()
+        self.found = InvocableCatalogue()
         self.used: Mapping[str, float] = {}
 
-    def catalogue(self, folder: Path) -> Catalogue:
+    def catalogue(self, folder: Path) -> InvocableCatalogue:
         """The catalogue, with nothing in it."""
         return self.found
 

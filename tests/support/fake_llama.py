@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.providers.local.resources import GIBIBYTE, Resources
-from engine.providers.local.server import ProgramEnded
+from engine.providers.local.server import ServerEnded
 
 PLENTY = Resources(8 * GIBIBYTE, 4, 0.5)
 
@@ -19,7 +19,7 @@ class FakeProgram:
     """Prints a ready line with `url`, or ends as prescribed."""
 
     url: str
-    ended: ProgramEnded | None = None
+    ended: ServerEnded | None = None
     running: bool = True
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
@@ -43,7 +43,7 @@ class FakeHost:
     """Hands out programs and remembers what they were started with."""
 
     url: str = ""
-    ended: ProgramEnded | None = None
+    ended: ServerEnded | None = None
     at_once: bool = True
     programs: list[FakeProgram] = field(default_factory=list[FakeProgram])
     configs: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from engine.ports.extensions import Catalogue
+from engine.ports.extensions import InvocableCatalogue
 from phoenix_tui.config.sources.catalogues import CatalogueReader
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
@@ -30,7 +30,7 @@ def sources_of(home: Path) -> ProjectSources:
 
 def catalogue(
     root: Path, sources: ProjectSources, taken: Collection[str] = ("help", "compact"), *, trusted: bool = True
-) -> Catalogue:
+) -> InvocableCatalogue:
     """The catalogue of a folder, whose files are trusted as they are now unless told otherwise."""
     if not any((folder / ".git").exists() for folder in (root, *root.parents)):
         empty_repository(root)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from engine.extensions.mcp.credentials_file import ServerAccess, TokenStore
 from engine.extensions.mcp.helper_process import HelperProcess, RequestFailed
-from engine.extensions.mcp.offering import Catalogue, with_tools
+from engine.extensions.mcp.offering import ServerCatalogue, with_tools
 from engine.extensions.mcp.server_start import (
     HelpedHeaders,
     error_line,
@@ -121,7 +121,7 @@ class ServerConnection:
         """Neutral folder in which it starts; None: the project, or the one that its definition names."""
         self.sandbox_reason = SandboxReason.CONVERSATION
         self.state, self.text = ServerState.WAITING, ""
-        self.catalogue: Catalogue | None = None
+        self.catalogue: ServerCatalogue | None = None
         """Lists of this connection, or of an earlier one."""
         self.left_out: list[LeftOut] = []
         self.users: set[str] = set()
@@ -270,7 +270,7 @@ class ServerConnection:
         else:
             self.state = ServerState.CONNECTED
             self.completes = "completions" in connected.has
-            catalogue = replace(self.catalogue or Catalogue(), instructions=connected.instructions)
+            catalogue = replace(self.catalogue or ServerCatalogue(), instructions=connected.instructions)
             catalogue = replace(catalogue, has_resources="resources" in connected.has)
             if "prompts" not in connected.has:
                 catalogue = replace(catalogue, prompts=[])
@@ -382,7 +382,7 @@ class ServerConnection:
         return True
 
     def _items(self, event: Items) -> None:
-        catalogue = self.catalogue or Catalogue()
+        catalogue = self.catalogue or ServerCatalogue()
         if event.what == "tools":
             self.catalogue, self.left_out = with_tools(catalogue, event.items), event.left_out
         elif event.what == "prompts":

@@ -18,12 +18,12 @@ from engine.extensions.mcp.connection import McpLimits, ServerConnection
 from engine.extensions.mcp.credentials_file import CredentialsFile, TokenStore
 from engine.extensions.mcp.helper_process import HelperProcess, RequestFailed
 from engine.extensions.mcp.offering import (
-    Catalogue,
     CatalogueCache,
     Choosing,
     GivenServers,
     Offered,
     OfferedTool,
+    ServerCatalogue,
     change_words,
     definition_mark,
     instructions,
@@ -84,7 +84,7 @@ class ConversationServers(Protocol):
         ...
 
 
-class SignIns(Struct, frozen=True):
+class HubSignIns(Struct, frozen=True):
     """Implements `engine.ports.mcp.SignIns`."""
 
     servers: ConversationServers
@@ -242,7 +242,7 @@ class McpHub:
         self.credentials: TokenStore = CredentialsFile(folders.tokens)
         self.choices = Choosing(definitions)
         """Choices about servers that last."""
-        self.sign_ins = SignIns(self)
+        self.sign_ins = HubSignIns(self)
         """Signing in to servers."""
         self.texts = HubTexts(self, images, folders.outputs)
         """Prompts and resources for messages of the user."""
@@ -288,7 +288,7 @@ class McpHub:
         confined = server.definition.transport != "stdio" or server.is_confined
         caller = self.asks.caller(server.key, record.id, server)
         shared = (caller, self._images, self._folders.outputs, confined, definition_mark(server.definition))
-        told, lists = partial(self._mark_shown, server), server.catalogue or Catalogue()
+        told, lists = partial(self._mark_shown, server), server.catalogue or ServerCatalogue()
         return {
             one.spec.name: McpTool(
                 one.spec, server.name, one.tool, *shared, change_words(server.name, lists, one.tool), told

@@ -54,7 +54,7 @@ MOST_ENTRIES: Final = 100
 """Servers whose lists are kept; those that were seen longest ago go first."""
 
 
-class Catalogue(Struct, frozen=True, omit_defaults=True):
+class ServerCatalogue(Struct, frozen=True, omit_defaults=True):
     """Lists of one server, cleaned and bounded by the helper."""
 
     tools: list[Item] = []
@@ -69,15 +69,15 @@ class CatalogueCache(Struct, eq=False):
     """The file `mcp_cache.json`, 0600; its methods touch the disk and belong in a thread."""
 
     path: Path
-    _kept: dict[str, Catalogue] | None = None
+    _kept: dict[str, ServerCatalogue] | None = None
 
-    def get(self, key: str) -> Catalogue | None:
+    def get(self, key: str) -> ServerCatalogue | None:
         """The lists of a server as they were last; None where it was never connected, or the file is damaged."""
         if self._kept is None:
             self._kept = self._read()
         return self._kept.get(key)
 
-    def put(self, key: str, catalogue: Catalogue) -> None:
+    def put(self, key: str, catalogue: ServerCatalogue) -> None:
         """Keep lists, beside those that other processes have kept meanwhile."""
         if self.get(key) == catalogue:
             return
@@ -92,9 +92,9 @@ class CatalogueCache(Struct, eq=False):
             with contextlib.suppress(OSError):  # the next start waits for the connection instead
                 write_file(self.path, content)
 
-    def _read(self) -> dict[str, Catalogue]:
+    def _read(self) -> dict[str, ServerCatalogue]:
         try:
-            return msgspec.json.decode(read_file(self.path, MOST_BYTES, follow=False), type=dict[str, Catalogue])
+            return msgspec.json.decode(read_file(self.path, MOST_BYTES, follow=False), type=dict[str, ServerCatalogue])
         except (OSError, msgspec.MsgspecError, RecursionError):
             return {}
 
@@ -130,7 +130,7 @@ class Offered(Struct, frozen=True):
     left_out: tuple[str, ...] = ()
 
 
-def choose_tools(definition: ServerDefinition, catalogue: Catalogue, taken: set[str]) -> Offered:
+def choose_tools(definition: ServerDefinition, catalogue: ServerCatalogue, taken: set[str]) -> Offered:
     """Tools of a server; names in `taken` belong to others, and the new ones are added to it."""
     found: list[OfferedTool] = []
     left_out: list[str] = []
@@ -199,7 +199,7 @@ LONGEST_CHANGE: Final = 3_000
 CHANGE_HEADING: Final = "{server} describes {tool} differently than before:"
 
 
-def with_tools(catalogue: Catalogue, tools: Sequence[Item]) -> Catalogue:
+def with_tools(catalogue: ServerCatalogue, tools: Sequence[Item]) -> ServerCatalogue:
     """The lists with new tools, and the former descriptions of those that were there and have another one now."""
     was, now = ({item.name: item.description for item in items} for items in (catalogue.tools, tools))
     known = was | catalogue.before  # the words that a call has shown last
@@ -207,12 +207,12 @@ def with_tools(catalogue: Catalogue, tools: Sequence[Item]) -> Catalogue:
     return replace(catalogue, tools=list(tools), before=dict(list(before.items())[:MOST]))
 
 
-def without_change(catalogue: Catalogue, tool: str) -> Catalogue:
+def without_change(catalogue: ServerCatalogue, tool: str) -> ServerCatalogue:
     """The lists once the change of a tool was shown."""
     return replace(catalogue, before={name: text for name, text in catalogue.before.items() if name != tool})
 
 
-def change_words(server: str, catalogue: Catalogue, tool: str) -> str:
+def change_words(server: str, catalogue: ServerCatalogue, tool: str) -> str:
     """Change of a tool's description as lines with - and +; empty where there is none that was not shown."""
     before = catalogue.before.get(tool)
     if before is None:  # nearly always, and asked for every tool of each request

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.extensions.mcp.connection import ServerConnection
-from engine.extensions.mcp.offering import CHARACTERS_A_TOKEN, Catalogue, Offered, choose_tools, tool_name
+from engine.extensions.mcp.offering import CHARACTERS_A_TOKEN, Offered, ServerCatalogue, choose_tools, tool_name
 from engine.ports.mcp import (
     PromptField,
     ServerDefinition,
@@ -63,7 +63,7 @@ class Connections(Protocol):
 class _Kept(Struct, frozen=True):
     """Prompts and the lists that they were made of."""
 
-    catalogues: tuple[tuple[str, Catalogue | None], ...]
+    catalogues: tuple[tuple[str, ServerCatalogue | None], ...]
     prompts: tuple[ServerPrompt, ...]
 
 
@@ -192,12 +192,12 @@ async def _await_answer(asked: Awaitable[T]) -> T:
         raise ServerTextError(str(error)) from error
 
 
-def usages(server: str, catalogue: Catalogue) -> tuple[str, ...]:
+def usages(server: str, catalogue: ServerCatalogue) -> tuple[str, ...]:
     """The prompts of a server as they are typed: `/mcp__SERVER__PROMPT CITY [UNIT]`."""
     return tuple(f"/{one.command} {one.hint}".rstrip() for one in _prompts([(server, catalogue)]))
 
 
-def _prompts(catalogues: Sequence[tuple[str, Catalogue | None]]) -> tuple[ServerPrompt, ...]:
+def _prompts(catalogues: Sequence[tuple[str, ServerCatalogue | None]]) -> tuple[ServerPrompt, ...]:
     found: dict[str, ServerPrompt] = {}
     for server, catalogue in catalogues:
         for item in catalogue.prompts if catalogue is not None else ():
@@ -298,7 +298,7 @@ ServerOffer: TypeAlias = tuple[ServerConnection, Offered]
 class KeptOffers(Struct, eq=False):
     """The offers of one conversation; a request asks for them several times."""
 
-    _versions: list[tuple[str, ServerDefinition, Catalogue]] = field(default_factory=list[Any])
+    _versions: list[tuple[str, ServerDefinition, ServerCatalogue]] = field(default_factory=list[Any])
     """Definitions and lists that the offers were made of."""
     _offers: Sequence[ServerOffer] = ()
 

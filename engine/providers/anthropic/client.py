@@ -86,7 +86,7 @@ MOST_TOKENS: Final = 1_000_000_000
 """A count above it is no count."""
 
 
-class Transport(Protocol):
+class MessagesTransport(Protocol):
     """Carries one request and brings back the payloads of its events, in batches as they arrive."""
 
     def events(self, body: bytes, head: Head) -> AsyncGenerator[list[bytes], None]:
@@ -293,11 +293,11 @@ class HttpMessagesTransport:
         self._http = HttpService(settings.service, headers, settings.idle_timeout)
 
     def events(self, body: bytes, head: Head) -> AsyncGenerator[list[bytes], None]:
-        """See `Transport.events`."""
+        """See `MessagesTransport.events`."""
         return post_events(self._http, "/v1/messages", body, head)
 
     async def count(self, body: bytes) -> int:
-        """See `Transport.count`."""
+        """See `MessagesTransport.count`."""
         async with aclosing(self._http.post_stream("/v1/messages/count_tokens", body)) as pieces:
             answer = b"".join([piece async for piece in pieces])
         try:
@@ -306,15 +306,15 @@ class HttpMessagesTransport:
             return 0
 
     async def models(self) -> list[WireModel]:
-        """See `Transport.models`."""
+        """See `MessagesTransport.models`."""
         return await read_models(self._http, "/v1/models?limit=100")
 
     async def warm(self) -> None:
-        """See `Transport.warm`."""
+        """See `MessagesTransport.warm`."""
         await self._http.warm()
 
     async def close(self) -> None:
-        """See `Transport.close`."""
+        """See `MessagesTransport.close`."""
         await self._http.close()
 
 
@@ -328,7 +328,7 @@ def _is_about_thinking(error: ProviderError) -> bool:
     return error.kind == "invalid_request" and "thinking" in said and ("block" in said or "signature" in said)
 
 
-def _transport(settings: AnthropicSettings) -> Transport:
+def _transport(settings: AnthropicSettings) -> MessagesTransport:
     if settings.uses_sdk:
         from engine.providers.anthropic.sdk import SdkTransport  # noqa: PLC0415 - only where the SDK is chosen
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from engine.machine.messages import Block, StopReason, TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta, UsageTold
-from engine.providers.anthropic.server_search import SearchResults
+from engine.providers.anthropic.server_search import ServerSearchResults
 from engine.providers.failures import ServerRefusal, Service, build_refused, unreadable
 from engine.providers.http import ErrorBody, ErrorDetail, error_in
 from engine.providers.http_transport import MOST_NAME, ByteTally, tokens
@@ -119,7 +119,7 @@ class AnthropicReplyBuilder:
         self._usage = MessageUsage()
         self._stop = ""
         self._tally = ByteTally()
-        self._results = SearchResults()
+        self._results = ServerSearchResults()
 
     def feed(self, payload: bytes) -> StreamItem | None:
         """Feed one event; returns the visible addition, if any.

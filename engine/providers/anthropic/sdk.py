@@ -51,7 +51,7 @@ class SdkTransport:
         self._making = asyncio.Lock()
 
     async def events(self, body: bytes, head: Head) -> AsyncGenerator[list[bytes], None]:
-        """See `Transport.events`. The body is read as over HTTP; Bedrock's alone, which is no text, by the SDK."""
+        """See `MessagesTransport.events`. The body is read as over HTTP; only Bedrock's, no text, by the SDK."""
         client = await self._get_client()
         import anthropic  # noqa: PLC0415 - after the client, whose thread has loaded it
         import httpx2  # noqa: PLC0415 - after the client, whose thread has loaded it
@@ -96,11 +96,11 @@ class SdkTransport:
                 yield batch
 
     async def count(self, body: bytes) -> int:
-        """See `Transport.count`: clouds have no such address, or another one, so the SDK is not asked."""
+        """See `MessagesTransport.count`: clouds have no such address, or another one, so the SDK is not asked."""
         return 0
 
     async def models(self) -> list[WireModel]:
-        """See `Transport.models`; Bedrock and Vertex have no such list."""
+        """See `MessagesTransport.models`; Bedrock and Vertex have no such list."""
         client = await self._get_client()
         import anthropic  # noqa: PLC0415 - after the client, whose thread has loaded it
 

@@ -37,7 +37,7 @@ class _Failure(msgspec.Struct):
 _CONTENT: Final = msgspec.json.Decoder(list[_Result] | _Failure)
 
 
-class SearchResults(Struct, eq=False):
+class ServerSearchResults(Struct, eq=False):
     """Results of the searches of one reply, each address once."""
 
     sources: list[WebSource] = field(default_factory=list[WebSource])

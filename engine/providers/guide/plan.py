@@ -105,7 +105,7 @@ _FILES_CUT = re.compile(r"^\[([\d,]+) of (more than )?([\d,]+) files shown", re.
 _CUT = re.compile(r"^\[[\d,]+ (?:lines?|match(?:es)?) shown[;,]", re.MULTILINE)
 
 
-class Match(Struct, frozen=True):
+class PlanMatch(Struct, frozen=True):
     """One line a search found."""
 
     path: str
@@ -154,10 +154,10 @@ def plain_lines(text: str) -> list[str]:
     return [found.group(1) for found in numbered if found]
 
 
-def matches(text: str) -> tuple[Match, ...]:
+def matches(text: str) -> tuple[PlanMatch, ...]:
     """The matches in an answer of search."""
     found = (_MATCH.match(line) for line in text.splitlines())
-    return tuple(Match(one["path"], int(one["line"]), one["text"].strip()) for one in found if one)
+    return tuple(PlanMatch(one["path"], int(one["line"]), one["text"].strip()) for one in found if one)
 
 
 def test_totals(text: str) -> str:

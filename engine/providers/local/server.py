@@ -30,7 +30,7 @@ LONGEST_LINE = 10_000
 """Characters."""
 
 
-class ProgramEnded(Exception):
+class ServerEnded(Exception):
     """A program ended before it was ready; `signal` is set when one ended it."""
 
     def __init__(self, exit_code: int | None, signal: int | None, tail: str) -> None:
@@ -40,7 +40,7 @@ class ProgramEnded(Exception):
         self.tail = tail
 
 
-class RunningProgram(Protocol):
+class RunningServer(Protocol):
     """A started program."""
 
     @property
@@ -64,7 +64,7 @@ class RunningProgram(Protocol):
 class ProgramHost(Protocol):
     """Starts programs that die with Phoenix."""
 
-    async def start(self, argv: tuple[str, ...], environment: Mapping[str, str], stdin: bytes) -> RunningProgram:
+    async def start(self, argv: tuple[str, ...], environment: Mapping[str, str], stdin: bytes) -> RunningServer:
         """Start it; a failed start shows in `line` as ProgramEnded."""
         ...
 
@@ -124,13 +124,13 @@ class RunnerProgram:
         self._task.cancel()
         await asyncio.wait({self._task})
 
-    async def _run(self, runner: ProcessRunner, command: Command) -> ProgramEnded:
+    async def _run(self, runner: ProcessRunner, command: Command) -> ServerEnded:
         try:
             ended = await runner.run(command, self._report)
         except OSError as error:
-            return ProgramEnded(None, None, error.strerror or str(error))
+            return ServerEnded(None, None, error.strerror or str(error))
         tail = "\n".join(line for line in self._lines[-TAIL_LINES:] if line.strip())
-        return ProgramEnded(ended.exit_code, ended.signal, tail)
+        return ServerEnded(ended.exit_code, ended.signal, tail)
 
     def _report(self, progress: Progress) -> None:
         if isinstance(progress, OutputChunk):
@@ -164,7 +164,7 @@ class LlamaServer:
         self._model = model
         self._host = host
         self._script = script
-        self._program: RunningProgram | None = None
+        self._program: RunningServer | None = None
         self._starting: asyncio.Task[ServerAddress] | None = None
 
     @property
@@ -215,7 +215,7 @@ class LlamaServer:
         except TimeoutError:
             await program.stop()
             raise failure(f"The local model did not load within {START_SECONDS:g} s.") from None
-        except ProgramEnded as ended:
+        except ServerEnded as ended:
             raise failure(explain_end(ended)) from None
 
 
@@ -231,7 +231,7 @@ def objection_to(model: Path, resources: Resources) -> str:
     return resources.shortage(model.stat().st_size)
 
 
-def explain_end(ended: ProgramEnded) -> str:
+def explain_end(ended: ServerEnded) -> str:
     """Reason why the server ended before it was ready, as a sentence."""
     if ended.signal == SIGILL:
         return "This processor lacks the instructions (AVX2) of the embedded engine; choose another model with /model."

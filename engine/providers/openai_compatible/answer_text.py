@@ -120,7 +120,7 @@ def split_at_closing(text: str) -> tuple[str, str]:
     return "", text
 
 
-Call: TypeAlias = tuple[str, str]
+TextCall: TypeAlias = tuple[str, str]
 """Name and arguments, as JSON text."""
 
 _MARKS: Final = ("<tool_call>", "<function_call>", "[tool_calls]", "<|python_tag|>", "<function=")
@@ -158,7 +158,7 @@ class FoundCall(Struct, frozen=True):
     """The classification of a whole text."""
 
     text: str = ""
-    calls: list[Call] = field(default_factory=list[Call])
+    calls: list[TextCall] = field(default_factory=list[TextCall])
     is_cut: bool = False
     """True when a call was cut; it is not among `calls`."""
 
@@ -279,13 +279,13 @@ class CallSpotter:
             yield ToolCallDelta(name, "")
 
 
-def read_calls(text: str, tools: dict[str, ToolSpec]) -> list[Call]:
+def read_calls(text: str, tools: dict[str, ToolSpec]) -> list[TextCall]:
     """The calls that `text` consists of; none when it contains anything else."""
     if text.startswith("<function=", _skip_blank(text, 0)):
         calls = [_from_xml(name, body, tools) for name, body in _XML.findall(text)]
         left = _AROUND.sub("", _XML.sub("", text)).strip()
         return [call for call in calls if call] if all(calls) and not left else []
-    found: list[Call] = []
+    found: list[TextCall] = []
     for value in _values(text):
         call = _from_json(value, tools)
         if call is None:
@@ -321,7 +321,7 @@ def _skip_blank(text: str, at: int) -> int:
     return between.end() if between else at
 
 
-def _from_json(value: JsonValue, tools: dict[str, ToolSpec]) -> Call | None:
+def _from_json(value: JsonValue, tools: dict[str, ToolSpec]) -> TextCall | None:
     if isinstance(value, dict) and isinstance(value.get("function"), dict) and set(value) <= {"function", "id", "type"}:
         value = value["function"]
     if not isinstance(value, dict) or not set(value) <= _FIELDS:
@@ -338,7 +338,7 @@ def _from_json(value: JsonValue, tools: dict[str, ToolSpec]) -> Call | None:
     return _call(name, arguments)
 
 
-def _from_xml(name: str, body: str, tools: dict[str, ToolSpec]) -> Call | None:
+def _from_xml(name: str, body: str, tools: dict[str, ToolSpec]) -> TextCall | None:
     if name not in tools:
         return None
     arguments: JsonObject = {}
@@ -350,7 +350,7 @@ def _from_xml(name: str, body: str, tools: dict[str, ToolSpec]) -> Call | None:
     return _call(name, arguments)
 
 
-def _call(name: str, arguments: JsonObject) -> Call | None:
+def _call(name: str, arguments: JsonObject) -> TextCall | None:
     try:
         return name, encode_json(arguments).decode("utf-8")
     except (msgspec.MsgspecError, OverflowError, RecursionError):  # numbers and depths beyond every request

@@ -33,7 +33,7 @@ from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.outcome import COMPATIBLE_VERSION, MODES, HostCommands
 from phoenix_tui.cli.reporters import STATUS, server_frame
 from phoenix_tui.config.claude_settings import FOREIGN_MODES, LINES, NOBODY, translate_model
-from phoenix_tui.config.servers.definition import Place, parse_definition
+from phoenix_tui.config.servers.definition import DefinitionPlace, parse_definition
 from tools.clean import clean, clean_line, reveal_name
 from tools.contract import JsonObject, JsonValue
 
@@ -143,7 +143,7 @@ class ServerRequests(Struct, eq=False):
             raise RequestError(f"The request needs servers, an object of at most {MOST_SERVERS}.")
         inside = {name: one for name, one in given.items() if isinstance(one, dict) and one.get("type") == "sdk"}
         before = {*self.inside.names(), *self._set}
-        place = Place(ServerOrigin.FLAG, "the host", Path(self.conversation.record.cwd), self.environment)
+        place = DefinitionPlace(ServerOrigin.FLAG, "the host", Path(self.conversation.record.cwd), self.environment)
         made = [parse_definition(name, config, place)[0] for name, config in given.items() if name not in inside]
         self._set = {one.name: one for one in made}
         self.others.give(self.conversation.id, made)

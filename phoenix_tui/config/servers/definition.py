@@ -107,7 +107,7 @@ _NAME: Final = re.compile(r"[^\x00-\x1f\x7f]{1,64}")
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 
 
-class Place(Struct, frozen=True):
+class DefinitionPlace(Struct, frozen=True):
     """Place of definitions."""
 
     origin: ServerOrigin
@@ -126,7 +126,7 @@ class Invalid(ValueError):
     """A definition that cannot be used; the message completes "server 'NAME' …"."""
 
 
-def parse_definition(name: str, value: object, place: Place) -> tuple[ServerDefinition, tuple[str, ...]]:
+def parse_definition(name: str, value: object, place: DefinitionPlace) -> tuple[ServerDefinition, tuple[str, ...]]:
     """A definition, and sentences about keys that are not used; one that is wrong has `trouble` and nothing else."""
     shown_name = clean_line(name)[:LONGEST_NAME]
     try:
@@ -152,7 +152,7 @@ def _table(name: str, value: object) -> dict[str, object]:
     return cast("dict[str, object]", value)
 
 
-def _parse_definition(name: str, table: dict[str, object], place: Place) -> ServerDefinition:
+def _parse_definition(name: str, table: dict[str, object], place: DefinitionPlace) -> ServerDefinition:
     transport = _transport(table)
     folder = str(place.folder)
     own = {"CLAUDE_PROJECT_DIR": folder, "PHOENIX_PROJECT_DIR": folder}
@@ -216,7 +216,7 @@ def _target(
     return tuple(map(variables.fill, words)), "", " ".join(words)
 
 
-def _sandbox(table: dict[str, object], place: Place) -> SandboxMode | None:
+def _sandbox(table: dict[str, object], place: DefinitionPlace) -> SandboxMode | None:
     """Sandbox of its own; a project's can only be narrower than any that a conversation may have."""
     written = _text(table, "sandbox") or INHERIT
     if written == INHERIT:
@@ -231,7 +231,7 @@ def _sandbox(table: dict[str, object], place: Place) -> SandboxMode | None:
     return sandbox
 
 
-def _samples(table: dict[str, object], place: Place) -> bool:
+def _samples(table: dict[str, object], place: DefinitionPlace) -> bool:
     """True where the server may ask for answers of a model; a project's may not, as it would be its own word."""
     sampling = _text(table, "sampling") or "off"
     if sampling not in {"off", "ask"}:
@@ -346,7 +346,7 @@ def _timeout(table: dict[str, object]) -> int:
     return int(value) if value >= LEAST_TIMEOUT else 0
 
 
-def _notices(name: str, table: dict[str, object], place: Place) -> tuple[str, ...]:
+def _notices(name: str, table: dict[str, object], place: DefinitionPlace) -> tuple[str, ...]:
     unused = sorted(clean_line(key)[:40] for key in table.keys() - KNOWN)
     where = place.source or "--mcp-config"
     found = [f"{where}: server '{name}': {', '.join(unused[:5])} not used."] if unused else []

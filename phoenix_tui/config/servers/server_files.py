@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from engine.ports.mcp import FolderServers, ServerDefinition, ServerOrigin, Unchosen
 from phoenix_tui.config.load import user_layer
 from phoenix_tui.config.project import find_project, places_of
-from phoenix_tui.config.servers.definition import Place, parse_definition
+from phoenix_tui.config.servers.definition import DefinitionPlace, parse_definition
 from phoenix_tui.config.shared_files import FileStamp, stamp
 from phoenix_tui.config.sources.kinds import SourceKind, fill_root
 from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources, read_source
@@ -129,7 +129,7 @@ class _Found(Struct):
     servers: dict[str, ServerDefinition] = field(default_factory=dict[str, ServerDefinition])
     notices: list[str] = field(default_factory=list[str])
 
-    def take(self, table: Mapping[str, object], place: Place) -> None:
+    def take(self, table: Mapping[str, object], place: DefinitionPlace) -> None:
         """Add the definitions of one place; a name that a higher place has stays as it is."""
         for name, value in table.items():
             made, notices = parse_definition(name, value, place)
@@ -214,19 +214,19 @@ class ServerFiles(Struct, eq=False):
     def _read(self, folder: Path, trusted: TrustedSources) -> FolderServers:
         found, root = _Found(*self.choices.read()), places_of(folder)[0]
         for value in self.given:
-            place = Place(ServerOrigin.FLAG, _source_of(value), folder, self.environment)
+            place = DefinitionPlace(ServerOrigin.FLAG, _source_of(value), folder, self.environment)
             _collect(found, lambda value=value, place=place: found.take(read_given_servers(value), place))
         self._plugins(found, folder, trusted)
         if not self.only_given:
             self._projects(found, folder, trusted)
-            place = Place(ServerOrigin.USER, str(self.user_file), folder, self.environment)
+            place = DefinitionPlace(ServerOrigin.USER, str(self.user_file), folder, self.environment)
             _collect(found, lambda: found.take(toml_servers(_text(self.user_file)), place))
         servers = tuple(found.servers[name] for name in sorted(found.servers))
         return _with_programs(FolderServers(root, servers, tuple(found.notices)), trusted)
 
     def _projects(self, found: _Found, folder: Path, trusted: TrustedSources) -> None:
         for path, text in self._own_settings(folder):
-            place = Place(ServerOrigin.PROJECT, reveal_name(path), folder, self.environment)
+            place = DefinitionPlace(ServerOrigin.PROJECT, reveal_name(path), folder, self.environment)
             _collect(found, lambda text=text, place=place: found.take(toml_servers(text), place))
         for file in trusted.of(SourceKind.SERVERS):
             if file.plugin is not None:
@@ -234,7 +234,7 @@ class ServerFiles(Struct, eq=False):
             content = read_source(file, MOST_BYTES)
             if content is None:
                 continue  # it changed since the look; the next one asks
-            place = Place(ServerOrigin.PROJECT, reveal_name(file.path), file.path.parent, self.environment)
+            place = DefinitionPlace(ServerOrigin.PROJECT, reveal_name(file.path), file.path.parent, self.environment)
             _collect(found, lambda content=content, place=place: found.take(json_servers(content, place.source), place))
 
     def _plugins(self, found: _Found, folder: Path, trusted: TrustedSources) -> None:
@@ -243,7 +243,7 @@ class ServerFiles(Struct, eq=False):
             plugin, content = file.plugin, read_source(file, MOST_BYTES) if file.plugin is not None else None
             if plugin is None or content is None:
                 continue
-            place = Place(ServerOrigin.FLAG, reveal_name(file.path), folder, self.environment)
+            place = DefinitionPlace(ServerOrigin.FLAG, reveal_name(file.path), folder, self.environment)
             text, prefix = fill_root(content, plugin), f"plugin:{plugin.name}:"
             _collect(
                 found,

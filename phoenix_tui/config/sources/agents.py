@@ -15,7 +15,7 @@ from engine.ports.profiles import KNOWN_TOOLS, Profile
 from engine.records import PermissionMode
 from engine.run_options import Effort
 from phoenix_tui.config.claude_settings import FOREIGN_EFFORTS, FOREIGN_MODES, translate_model
-from phoenix_tui.config.front_matter import FrontMatter, FrontMatterError, Value, read_front_matter
+from phoenix_tui.config.front_matter import FrontMatter, FrontMatterError, FrontMatterValue, read_front_matter
 from phoenix_tui.config.sources.kinds import SourceFile, SourceKind
 from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources, read_source, sort_sources
 from phoenix_tui.config.trust import TrustFile
@@ -114,7 +114,7 @@ def agent_in(content: bytes, path: Path, prefix: str = "") -> AgentFile:
     return AgentFile(replace(profile, source=str(path), project=True), (*_notes(about), *_faults(found)))
 
 
-def _about(values: Mapping[str, Value], body: str) -> JsonObject:
+def _about(values: Mapping[str, FrontMatterValue], body: str) -> JsonObject:
     """The fields as a host writes them, harmless to show."""
     about: JsonObject = {}
     for key, value in values.items():
@@ -150,7 +150,7 @@ def _is_known(name: str) -> bool:
     return name in KNOWN_TOOLS or name == ALL_TOOLS or name.startswith("mcp__")
 
 
-def _split_names(value: Value) -> list[JsonValue]:
+def _split_names(value: FrontMatterValue) -> list[JsonValue]:
     names = value.split(",") if isinstance(value, str) else value
     return [name.strip() for name in names if name.strip()]
 
@@ -273,7 +273,7 @@ def is_agent_file(profile: Profile) -> bool:
     return FOLDER in pairwise(parts)
 
 
-class StartAgents(Struct, frozen=True):
+class AgentSources(Struct, frozen=True):
     """Agents of the user and of a folder that is trusted; no answer is written here."""
 
     users: Path

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from engine.extensions.bodies import MOST_ARGUMENTS
 from engine.ports.extensions import (
-    Catalogue,
     Invocable,
+    InvocableCatalogue,
     InvocableKind,
     InvocableOrigin,
     InvocableProblem,
@@ -23,7 +23,7 @@ from engine.ports.extensions import (
 )
 from engine.run_options import Effort
 from phoenix_tui.config.claude_settings import LINES
-from phoenix_tui.config.front_matter import FrontMatter, FrontMatterError, Value, read_front_matter
+from phoenix_tui.config.front_matter import FrontMatter, FrontMatterError, FrontMatterValue, read_front_matter
 from phoenix_tui.config.rules import split_list
 from phoenix_tui.config.sources.digests import digest_of
 from phoenix_tui.config.sources.kinds import SourceFile, SourceKind
@@ -132,7 +132,7 @@ class _Reading:
     """One front matter; what it says wrongly becomes a note, never an error."""
 
     def __init__(self, found: FrontMatter, kind: InvocableKind) -> None:
-        self._values: Mapping[str, Value] = found.values
+        self._values: Mapping[str, FrontMatterValue] = found.values
         self._body = clean(found.body).strip("\n")
         self._kind = kind
         self._left_out = found.left_out
@@ -267,7 +267,7 @@ class CatalogueReader(Struct, eq=False):
         off: Collection[str],
         used: Mapping[str, float],
         nested: Sequence[NestedSources] = (),
-    ) -> Catalogue:
+    ) -> InvocableCatalogue:
         """The catalogue of these files, those of subfolders behind them; `off` are files of skills switched off."""
         made = [self._read_unit(unit) for unit in _units(sources.files)]
         for folder in nested:
@@ -280,7 +280,7 @@ class CatalogueReader(Struct, eq=False):
             if str(one.path) not in off:
                 sorter.take(one)
         waiting = {(clean_line(name_of(unit[0])), _kind(unit[0])) for unit in _units(sources.waiting)}
-        return Catalogue(
+        return InvocableCatalogue(
             skills=sorter.sort(InvocableKind.SKILL),
             commands=sorter.sort(InvocableKind.COMMAND),
             by_call=sorter.calls(),

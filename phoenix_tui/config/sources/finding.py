@@ -19,7 +19,7 @@ from msgspec import Struct, field
 
 from phoenix_tui.config.project import places_of
 from phoenix_tui.config.sources.digests import Digests, Fingerprint
-from phoenix_tui.config.sources.kinds import LeftOut, Plugin, SourceFile, SourceKind, Sources
+from phoenix_tui.config.sources.kinds import LeftOutFile, Plugin, SourceFile, SourceKind, Sources
 from tools.files.content import is_binary
 from tools.files.own_files import read_regular
 
@@ -403,7 +403,7 @@ def with_programs(sources: Sources, programs: ProgramSearch, digests: Digests) -
     if programs.is_cut or search.is_full:
         runs = [file for file in search.files if file.kind in {SourceKind.HOOKS, SourceKind.SERVERS}]
         search.files = [file for file in search.files if file not in runs]
-        search.left_out += [LeftOut(file.path, TOO_FAR) for file in runs]
+        search.left_out += [LeftOutFile(file.path, TOO_FAR) for file in runs]
     return Sources(tuple(search.files), tuple(search.left_out))
 
 
@@ -429,7 +429,7 @@ class _Search:
         self._entries = MOST_ENTRIES
         self.plugin: Plugin | None = None
         self.files: list[SourceFile] = list(known.files) if known is not None else []
-        self.left_out: list[LeftOut] = list(known.left_out) if known is not None else []
+        self.left_out: list[LeftOutFile] = list(known.left_out) if known is not None else []
 
     @property
     def is_full(self) -> bool:
@@ -443,7 +443,7 @@ class _Search:
             return
         real = self.inside(path)
         if real is None:
-            self.left_out.append(LeftOut(path, _OUTSIDE))
+            self.left_out.append(LeftOutFile(path, _OUTSIDE))
         elif not real.is_dir():
             self.add(path, real, rule.kind, path)
         elif rule.kind is SourceKind.SKILL:
@@ -462,7 +462,7 @@ class _Search:
         for one in self._children(folder, real):
             if one.real is None:
                 self._seen.note(one.path)
-                self.left_out.append(LeftOut(one.path, _OUTSIDE))
+                self.left_out.append(LeftOutFile(one.path, _OUTSIDE))
             elif one.is_folder:
                 if depth:
                     self._walk(one.path, one.real, rule, depth - 1, unit)
@@ -479,14 +479,14 @@ class _Search:
             digest, size = self._digests.digest(real, self._room)
         except (OSError, RuntimeError) as error:
             reason = error.strerror if isinstance(error, OSError) else None
-            self.left_out.append(LeftOut(path, (reason or str(error)).lower()))
+            self.left_out.append(LeftOutFile(path, (reason or str(error)).lower()))
             return
         self._room -= size
         self.files.append(SourceFile(path, kind, unit, digest, is_users=self._root is None, plugin=self.plugin))
 
     def _leave_out_once(self, path: Path, reason: str) -> None:
         if not self.left_out or self.left_out[-1].reason != reason:
-            self.left_out.append(LeftOut(path, reason))
+            self.left_out.append(LeftOutFile(path, reason))
 
     def _children(self, folder: Path, real: Path) -> list[_Entry]:
         """Entries of a folder by name; none where the search is full or has looked at too many."""

@@ -76,7 +76,7 @@ class SourceFile(Struct, frozen=True):
         return GROUPS[self.kind]
 
 
-class LeftOut(Struct, frozen=True):
+class LeftOutFile(Struct, frozen=True):
     """A file that is not used, and the reason as a clause."""
 
     path: Path
@@ -87,7 +87,7 @@ class Sources(Struct, frozen=True):
     """Files of one folder, those nearest to it first, and what was left out."""
 
     files: tuple[SourceFile, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[LeftOutFile, ...] = ()
 
     def of(self, kind: SourceKind) -> tuple[SourceFile, ...]:
         """Files of a kind, in their order."""

@@ -23,7 +23,7 @@ from phoenix_tui.config.sources.finding import (
     find_users_sources,
     with_programs,
 )
-from phoenix_tui.config.sources.kinds import LeftOut, Plugin, SourceFile, SourceGroup, SourceKind, Sources
+from phoenix_tui.config.sources.kinds import LeftOutFile, Plugin, SourceFile, SourceGroup, SourceKind, Sources
 from phoenix_tui.config.trust import TEXT_LIMIT, SourcesAnswer, TrustFile
 from tools.clean import reveal_name
 from tools.files.content import is_binary, unified_lines
@@ -56,7 +56,7 @@ class TrustedSources(Struct, frozen=True):
     """True where the user answered to work without these very files: nothing is asked again."""
     trusted: bool = False
     """True where the user's last answer was yes, about these files or others."""
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[LeftOutFile, ...] = ()
     """Files that no answer brings into use."""
 
     def of(self, kind: SourceKind) -> tuple[SourceFile, ...]:
@@ -93,7 +93,7 @@ def without(sources: TrustedSources, closed: Collection[Path]) -> TrustedSources
         return sources
     units = {file.unit for file in sources.files if file.path in closed and file.path.name == SKILL_FILE}
     kept = tuple(file for file in sources.files if file.path not in closed and file.unit not in units)
-    left = (LeftOut(path, DENIED) for path in sorted(closed))
+    left = (LeftOutFile(path, DENIED) for path in sorted(closed))
     return replace(sources, files=kept, left_out=(*sources.left_out, *left))
 
 

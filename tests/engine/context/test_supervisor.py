@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine.agents.builtin_profiles import BUILT_IN_PROFILES
 from engine.agents.manager import read_spawn_request
 from engine.agents.spawn_tools import SpawnAgents
-from engine.context.supervisor import Spent, parse_decision, question, record_of, spawn_arguments
+from engine.context.supervisor import SupervisorUsage, parse_decision, question, record_of, spawn_arguments
 from engine.machine.effects import Strategy
 from engine.machine.messages import Origin, Role, TextBlock
 from engine.records import RunPriority, StoredMessage
@@ -115,7 +115,7 @@ def test_any_text_gives_an_outcome_that_can_be_carried_out(text: str) -> None:
     assert bool(route.agents) == (route.strategy is not Strategy.SINGLE)
     assert len(route.agents) <= MOST_TASKS
     assert not (route.fallback and route.agents)
-    json.loads(record_of(route, "alone", Spent()))
+    json.loads(record_of(route, "alone", SupervisorUsage()))
     if route.agents:
         order = read_spawn_request(json.loads(spawn_arguments(route)))
         assert [(one.task, one.profile, one.priority) for one in order.tasks] == [

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from engine.extensions.mcp.offering import LONGEST_CHANGE, MOST, Catalogue, change_words, with_tools, without_change
+from engine.extensions.mcp.offering import (
+    LONGEST_CHANGE,
+    MOST,
+    ServerCatalogue,
+    change_words,
+    with_tools,
+    without_change,
+)
 from tests.support.mcp_hubs import Hub, hub_in, stdio
 from tools.contract import PlainDisplay, ToolOutput
 from tools.mcp_host.protocol import Item
@@ -64,7 +71,7 @@ async def test_a_changed_description_is_shown_before_and_with_the_first_call_alo
 
 
 def test_words_that_come_back_are_no_change_and_several_changes_are_one() -> None:
-    first = with_tools(Catalogue(), [Item(name="a", description="one")])
+    first = with_tools(ServerCatalogue(), [Item(name="a", description="one")])
     assert first.before == {}
     third = with_tools(with_tools(first, [Item(name="a", description="two")]), [Item(name="a", description="three")])
     assert change_words("s", third, "a") == "s describes a differently than before:\n-one\n+three"
@@ -76,6 +83,6 @@ def test_words_that_come_back_are_no_change_and_several_changes_are_one() -> Non
 @pytest.mark.parametrize("size", [MOST + 1, 1_000])
 def test_changes_of_many_tools_and_long_ones_are_bounded(size: int) -> None:
     lists = [[Item(name=f"t{number}", description=f"{word}\n" * 1_000) for number in range(size)] for word in "ab"]
-    found = with_tools(with_tools(Catalogue(), lists[0]), lists[1])
+    found = with_tools(with_tools(ServerCatalogue(), lists[0]), lists[1])
     assert len(found.before) == MOST
     assert len(change_words("s", found, "t0")) < LONGEST_CHANGE + 100

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.executor.expanding import parse_values
-from engine.extensions.mcp.offering import Catalogue
+from engine.extensions.mcp.offering import ServerCatalogue
 from engine.ports.mcp import PromptField, ServerTextError
 from tests.support.mcp_hubs import hub_in, stdio
 from tools.mcp_host.protocol import Item, PromptArgument
@@ -63,7 +63,7 @@ async def test_names_of_prompts_cannot_carry_control_characters_or_be_taken_twic
     hidden = Item(name="c", arguments=[PromptArgument(name="x\x1b[1m")])
     async with hub_in(tmp_path, stdio()) as one:
         [server] = await one.hub.look(one.record)
-        server.catalogue = Catalogue(prompts=[odd, twice, same, other, hidden])
+        server.catalogue = ServerCatalogue(prompts=[odd, twice, same, other, hidden])
         found = {prompt.command: prompt.description for prompt in one.hub.texts.prompts(one.record)}
     assert found == {
         "mcp__kinds__a-b": "first",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.extensions.skills import FROM, MOST_FOUND, NONE, SkillTool, find_skills
-from engine.ports.extensions import Catalogue, Invocable, InvocableKind, InvocableOrigin
+from engine.ports.extensions import Invocable, InvocableCatalogue, InvocableKind, InvocableOrigin
 from tools.contract import ToolContext, ToolInputError
 
 
@@ -22,7 +22,7 @@ def skill(name: str, description: str = "", *, for_models: bool = True) -> Invoc
 def tool_with(number: int) -> SkillTool:
     skills = tuple(skill(f"s{place:03}", f"Does thing {place}.") for place in range(number))
     unused: Any = None
-    return SkillTool(Catalogue(skills), unused, "c")
+    return SkillTool(InvocableCatalogue(skills), unused, "c")
 
 
 def test_words_of_names_come_before_words_of_descriptions() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.extensions.bodies import MOST_SHELL_LINES, ShellLine, Values, parts_of, render_body
+from engine.extensions.bodies import MOST_SHELL_LINES, BodyShellLine, Values, parts_of, render_body
 
 
 @pytest.mark.parametrize(
@@ -34,9 +34,9 @@ def test_shell_lines_are_told_from_text_and_from_other_code() -> None:
     body = "State: !`git status`\n```!\nls\npwd\n```\n```sh\n!`rm -rf /`\n```\nx!`no`\n~~~!\nls"
     assert parts_of(body) == (
         "State: ",
-        ShellLine("git status"),
+        BodyShellLine("git status"),
         "\n",
-        ShellLine("ls\npwd"),
+        BodyShellLine("ls\npwd"),
         "\n```sh\n!`rm -rf /`\n```\nx!`no`\n~~~!\nls",
     )
 
@@ -44,7 +44,7 @@ def test_shell_lines_are_told_from_text_and_from_other_code() -> None:
 def test_an_argument_reaches_a_shell_line_as_one_word_only() -> None:
     hostile = "'; touch /tmp/x; $(id) `id`\" | cat"
     (_, line) = render_body("Run !`echo $ARGUMENTS`", Values(shlex.quote(hostile)))
-    assert isinstance(line, ShellLine)
+    assert isinstance(line, BodyShellLine)
     shell = subprocess.run(["bash", "-c", line.command], capture_output=True, text=True, check=True)
     assert shell.stdout == f"{hostile}\n"
 
@@ -52,7 +52,7 @@ def test_an_argument_reaches_a_shell_line_as_one_word_only() -> None:
 @given(words=st.lists(st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), max_size=20)))
 def test_any_words_come_through_a_shell_unchanged(words: list[str]) -> None:
     (line,) = render_body("```!\nprintf '%s\\0' $ARGUMENTS\n```", Values(shlex.join(words)))[:1]
-    assert isinstance(line, ShellLine)
+    assert isinstance(line, BodyShellLine)
     assert shlex.split(line.command)[2:] == words
 
 
@@ -62,7 +62,7 @@ def test_a_shell_line_from_an_argument_is_text() -> None:
 
 def test_shell_lines_beyond_the_limit_stay_text() -> None:
     parts = parts_of(" !`a`" * (MOST_SHELL_LINES + 5))
-    assert sum(isinstance(part, ShellLine) for part in parts) == MOST_SHELL_LINES
+    assert sum(isinstance(part, BodyShellLine) for part in parts) == MOST_SHELL_LINES
     assert parts[-1] == " !`a`" * 5
 
 
@@ -82,5 +82,5 @@ def test_named_arguments_are_those_that_the_file_names() -> None:
     values = Values("1.2 'next week'", argument_names=("version", "time"))
     assert render_body("Tag $version at $time, $other and $versions.\n!`tag $time`", values) == (
         "Tag 1.2 at next week, $other and $versions.\n",
-        ShellLine("tag 'next week'"),
+        BodyShellLine("tag 'next week'"),
     )

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from engine.extensions.mcp.offering import Catalogue, choose_tools
+from engine.extensions.mcp.offering import ServerCatalogue, choose_tools
 from engine.permissions.denials import Denials, DenyRule, parse_denial
 from engine.permissions.place import PathPlace
 from engine.permissions.policy import Allow, Deny, Limits, decide
 from engine.ports.mcp import ServerDefinition, ServerOrigin
 from engine.records import PermissionMode
-from phoenix_tui.config.servers.definition import Place, parse_definition
+from phoenix_tui.config.servers.definition import DefinitionPlace, parse_definition
 from tools.contract import Access, ToolClass, ToolRequest
 from tools.mcp_host.protocol import Annotations, Item
 
-LISTS = Catalogue([
+LISTS = ServerCatalogue([
     Item(name="look", annotations=Annotations(read_only=True)),
     Item(name="drop", annotations=Annotations(read_only=False)),
     Item(name="silent"),
@@ -25,7 +25,7 @@ TRUSTED = {"command": "server", "trust_hints": True}
 
 
 def defined(table: object, origin: ServerOrigin = ServerOrigin.USER) -> tuple[ServerDefinition, tuple[str, ...]]:
-    return parse_definition("s", table, Place(origin, "config.toml", Path("/work")))
+    return parse_definition("s", table, DefinitionPlace(origin, "config.toml", Path("/work")))
 
 
 def classes(definition: ServerDefinition) -> dict[str, ToolClass]:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phoenix_tui.config.front_matter import LARGEST, FrontMatterError, Value, read_front_matter
+from phoenix_tui.config.front_matter import LARGEST, FrontMatterError, FrontMatterValue, read_front_matter
 
 
-def values(inner: str) -> dict[str, Value]:
+def values(inner: str) -> dict[str, FrontMatterValue]:
     return dict(read_front_matter(f"---\n{inner}\n---\nbody").values)
 
 
@@ -45,7 +45,7 @@ def values(inner: str) -> dict[str, Value]:
         ("true: yes\nn: 1.0\nd: 2026-01-01\nz: null", {"true": "yes", "n": "1.0", "d": "2026-01-01", "z": "null"}),
     ],
 )
-def test_what_people_write_is_read(inner: str, expected: dict[str, Value]) -> None:
+def test_what_people_write_is_read(inner: str, expected: dict[str, FrontMatterValue]) -> None:
     assert values(inner) == expected
     assert values(inner.replace("\n", "\r\n")) == expected
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.ports.extensions import Catalogue
+from engine.ports.extensions import InvocableCatalogue
 from engine.run_options import Effort
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from tests.support.extended_folder import write
@@ -24,7 +24,7 @@ def sources(tmp_path: Path) -> ProjectSources:
     return sources_of(tmp_path)
 
 
-def problems(found: Catalogue) -> list[tuple[str, int, str]]:
+def problems(found: InvocableCatalogue) -> list[tuple[str, int, str]]:
     return [(one.path.name, one.line, one.reason) for one in found.problems]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from engine.ports.mcp import FolderServers, ServerDefinition, ServerOrigin, Unchosen
 from phoenix_tui.config.project import find_project
-from phoenix_tui.config.servers.definition import Place, parse_definition
+from phoenix_tui.config.servers.definition import DefinitionPlace, parse_definition
 from phoenix_tui.config.servers.server_files import BadServers, ServerChoices, ServerFiles, json_servers
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
@@ -23,7 +23,7 @@ ENVIRONMENT = {"HOST": "example.com", "MY_TOKEN": "s3cret", "PROXY": "http://me:
 
 
 def parsed(value: Any, origin: ServerOrigin = ServerOrigin.USER, name: str = "one") -> ServerDefinition:
-    return parse_definition(name, value, Place(origin, "file", Path("/work"), ENVIRONMENT))[0]
+    return parse_definition(name, value, DefinitionPlace(origin, "file", Path("/work"), ENVIRONMENT))[0]
 
 
 def make_files(tmp_path: Path, *given: str, only_given: bool = False) -> ServerFiles:
@@ -106,7 +106,7 @@ def test_sampling_is_off_unless_the_user_switches_it_on_and_changes_the_connecti
     off, on = parsed({"command": "a"}), parsed({"command": "a", "sampling": "ask"})
     assert (off.samples, on.samples, parsed({"command": "a", "sampling": "off"}).samples) == (False, True, False)
     assert on.identity != off.identity
-    place = Place(ServerOrigin.PROJECT, ".mcp.json", Path("/work"))
+    place = DefinitionPlace(ServerOrigin.PROJECT, ".mcp.json", Path("/work"))
     made, notices = parse_definition("one", {"command": "a", "sampling": "ask"}, place)
     assert (made.samples, made.trouble) == (False, "")
     assert notices == (
@@ -116,12 +116,12 @@ def test_sampling_is_off_unless_the_user_switches_it_on_and_changes_the_connecti
 
 
 def test_values_of_variables_are_not_searched_for_further_ones() -> None:
-    place = Place(ServerOrigin.USER, "file", Path("/work"), {"A": "${B}", "B": "no"})
+    place = DefinitionPlace(ServerOrigin.USER, "file", Path("/work"), {"A": "${B}", "B": "no"})
     assert parse_definition("one", {"command": "${A}"}, place)[0].command == ("${B}",)
 
 
 def test_a_low_time_limit_is_ignored_and_unknown_keys_are_named() -> None:
-    place = Place(ServerOrigin.USER, "file", Path("/work"))
+    place = DefinitionPlace(ServerOrigin.USER, "file", Path("/work"))
     made, notices = parse_definition("one", {"command": "a", "timeout": 999, "colour": 1}, place)
     assert (made.timeout_ms, notices) == (0, ("file: server 'one': colour not used.",))
 
@@ -209,7 +209,7 @@ def test_at_most_64_servers_are_taken(tmp_path: Path) -> None:
 
 
 def test_settings_for_signing_in_are_read_in_both_spellings_and_checked() -> None:
-    place = Place(ServerOrigin.USER, "config.toml", Path("/"), {"SECRET": "s"})
+    place = DefinitionPlace(ServerOrigin.USER, "config.toml", Path("/"), {"SECRET": "s"})
     table = {"url": "https://a.example/mcp"}
     made, _ = parse_definition("a", {**table, "oauth": {"clientId": "c", "clientSecret": "${SECRET}"}}, place)
     assert made.oauth == OAuth(client_id="c", client_secret="s")
@@ -218,7 +218,7 @@ def test_settings_for_signing_in_are_read_in_both_spellings_and_checked() -> Non
     assert made.identity != toml.identity
     wrong, _ = parse_definition("a", {**table, "oauth": {"callbackPort": 70_000}}, place)
     assert wrong.trouble == "config.toml: server 'a' needs a port for 'callbackPort'."
-    projects = Place(ServerOrigin.PROJECT, ".mcp.json", Path("/"), {"MY_TOKEN": "s"})
+    projects = DefinitionPlace(ServerOrigin.PROJECT, ".mcp.json", Path("/"), {"MY_TOKEN": "s"})
     refused, _ = parse_definition("a", {**table, "oauth": {"clientSecret": "${MY_TOKEN}"}}, projects)
     assert "would send MY_TOKEN to a server that the project defines" in refused.trouble
 

@@ -18,7 +18,7 @@ from engine.machine.messages import Usage
 from engine.ports import RecordSpan
 from engine.records.traces import TraceBatch
 from engine.store import Store, StorePaths, open_store
-from phoenix_tui.telemetry.exporter import BATCH, LOOK, Collector, Delivery, TraceExporter, Verdict
+from phoenix_tui.telemetry.exporter import BATCH, LOOK, Collector, CollectorVerdict, SpanDelivery, TraceExporter
 from phoenix_tui.telemetry.otlp import encode_spans, make_trace_id
 from phoenix_tui.wiring.trace_export import CollectorClient
 from tests.engine.agents.test_spawning import DONE, spawns, submits
@@ -387,10 +387,10 @@ async def test_closing_ends_although_the_collector_hangs_and_keeps_what_was_not_
 
         asked = asyncio.Event()
 
-        async def send(self, body: bytes) -> Delivery:
+        async def send(self, body: bytes) -> SpanDelivery:
             self.asked.set()
             await asyncio.Event().wait()
-            return Delivery(Verdict.DELIVERED)
+            return SpanDelivery(CollectorVerdict.DELIVERED)
 
         async def close(self) -> None:
             return

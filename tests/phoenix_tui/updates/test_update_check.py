@@ -13,10 +13,10 @@ from phoenix_tui.updates import update_check
 from phoenix_tui.updates.update_check import (
     DAY,
     STATE,
-    CheckFailed,
     Installation,
     KnownRelease,
     PackageIndex,
+    UpdateCheckFailed,
     ask_index,
     claim,
     find_opt_out,
@@ -66,7 +66,7 @@ async def test_the_next_request_has_the_etag_and_an_unchanged_list_keeps_what_is
 async def test_another_index_gets_no_etag_and_its_304_is_no_answer(tmp_path: Path) -> None:
     async with serve(sends(FILES, headers='etag: "one"\r\n'), sends(b"", 304)) as served:
         await ask_index(tmp_path, index(served), 5.0)
-        with pytest.raises(CheckFailed, match="HTTP status 304"):
+        with pytest.raises(UpdateCheckFailed, match="HTTP status 304"):
             await ask_index(tmp_path, PackageIndex(f"{served.url}/other", "test"), 6.0)
         assert "if-none-match" not in served.requests[1].headers
 
@@ -86,7 +86,7 @@ async def test_an_answer_of_no_use_is_a_sentence_and_nothing_is_kept(
     tmp_path: Path, answer: Answer, words: str
 ) -> None:
     async with serve(answer) as served:
-        with pytest.raises(CheckFailed, match=words):
+        with pytest.raises(UpdateCheckFailed, match=words):
             await ask_index(tmp_path, index(served), 5.0)
         assert len(served.requests) == 1
     assert read_known_release(tmp_path) == KnownRelease()
@@ -99,14 +99,14 @@ async def test_html_is_not_read(tmp_path: Path) -> None:
         await talk.end()
 
     async with serve(html) as served:
-        with pytest.raises(CheckFailed, match="PEP 691"):
+        with pytest.raises(UpdateCheckFailed, match="PEP 691"):
             await ask_index(tmp_path, index(served), 5.0)
 
 
 async def test_an_index_that_does_not_answer_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(update_check, "PATIENCE", 0.2)
     async with serve(silent) as served:
-        with pytest.raises(CheckFailed, match="did not answer within"):
+        with pytest.raises(UpdateCheckFailed, match="did not answer within"):
             await ask_index(tmp_path, index(served), 5.0)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.ports.extensions import Catalogue, Invocable, InvocableKind, InvocableOrigin
+from engine.ports.extensions import Invocable, InvocableCatalogue, InvocableKind, InvocableOrigin
 from phoenix_tui.features.custom_commands import CustomCommands, called_name
 from phoenix_tui.widgets.completion_popup import Token
 from phoenix_tui.widgets.completions import custom_completions
@@ -16,7 +16,7 @@ def one(name: str, description: str, kind: InvocableKind = InvocableKind.COMMAND
 
 def custom(*found: Invocable) -> CustomCommands:
     calls = {one.name: one for one in found} | {f"project:{one.name}": one for one in found}
-    return CustomCommands(Catalogue(by_call=calls))
+    return CustomCommands(InvocableCatalogue(by_call=calls))
 
 
 def texts(query: str, found: CustomCommands) -> list[str]:

@@ -16,7 +16,7 @@ from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, 
 from engine.providers.local import serve as serve_script
 from engine.providers.local.provider import NOTE, LocalProvider
 from engine.providers.local.resources import GIBIBYTE, Resources
-from engine.providers.local.server import ProgramEnded
+from engine.providers.local.server import ServerEnded
 from tests.support.fake_llama import PLENTY, FakeHost
 from tests.support.loopback import Loopback, Talk, serve
 from tests.support.loopback_openai import DONE, chunk, refuses, usage
@@ -188,21 +188,21 @@ async def test_too_little_memory_is_said_before_anything_starts(weights: Path) -
 @pytest.mark.parametrize(
     ("ended", "sentence"),
     [
-        (ProgramEnded(None, SIGILL, ""), "lacks the instructions (AVX2)"),
-        (ProgramEnded(None, SIGKILL, ""), "ended by signal 9"),
-        (ProgramEnded(serve_script.MISSING_ENGINE, None, "No module"), "pip install 'phoenix-tui[local]'"),
-        (ProgramEnded(serve_script.UNUSABLE_MODEL, None, "x\nnot a GGUF"), "could not load the model: not a GGUF"),
-        (ProgramEnded(None, None, "No such file"), "could not load the model: No such file"),
+        (ServerEnded(None, SIGILL, ""), "lacks the instructions (AVX2)"),
+        (ServerEnded(None, SIGKILL, ""), "ended by signal 9"),
+        (ServerEnded(serve_script.MISSING_ENGINE, None, "No module"), "pip install 'phoenix-tui[local]'"),
+        (ServerEnded(serve_script.UNUSABLE_MODEL, None, "x\nnot a GGUF"), "could not load the model: not a GGUF"),
+        (ServerEnded(None, None, "No such file"), "could not load the model: No such file"),
     ],
 )
-async def test_a_server_that_does_not_come_up_is_explained(weights: Path, ended: ProgramEnded, sentence: str) -> None:
+async def test_a_server_that_does_not_come_up_is_explained(weights: Path, ended: ServerEnded, sentence: str) -> None:
     async with local(weights, FakeHost("", ended)) as provider:
         assert sentence in (await error_of(provider, asks())).message
 
 
 async def test_a_failed_start_is_tried_anew_by_the_next_request(weights: Path) -> None:
     async with serve(writes('{"reply": "up"}')) as loopback:
-        host = FakeHost(loopback.url, ProgramEnded(None, SIGKILL, ""))
+        host = FakeHost(loopback.url, ServerEnded(None, SIGKILL, ""))
         async with local(weights, host) as provider:
             await error_of(provider, asks())
             host.ended = None
@@ -328,7 +328,7 @@ async def test_the_server_goes_after_a_while_of_silence(weights: Path) -> None:
 
 
 async def test_warming_starts_the_only_model_and_is_silent_about_failure(weights: Path) -> None:
-    host = FakeHost("", ProgramEnded(None, SIGKILL, ""))
+    host = FakeHost("", ServerEnded(None, SIGKILL, ""))
     provider = LocalProvider(Installed({"small": weights}), host)
     await provider.warm()
     assert len(host.programs) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.providers.local.server import ProgramEnded, RunnerHost
+from engine.providers.local.server import RunnerHost, ServerEnded
 from tests.support.plain_runner import PlainRunner
 from tools.contract import Sandbox
 
@@ -34,7 +34,7 @@ async def test_the_marked_line_is_found_and_stopping_ends_the_process(tmp_path: 
 async def test_an_early_end_gives_code_and_last_words(tmp_path: Path) -> None:
     script = "import sys; print('cannot load'); sys.exit(4)"
     program = await RunnerHost(PlainRunner(), tmp_path).start(argv(script), {}, b"")
-    with pytest.raises(ProgramEnded) as caught:
+    with pytest.raises(ServerEnded) as caught:
         await program.line("ready ")
     assert (caught.value.exit_code, caught.value.signal, caught.value.tail) == (4, None, "cannot load")
 
@@ -42,13 +42,13 @@ async def test_an_early_end_gives_code_and_last_words(tmp_path: Path) -> None:
 async def test_a_signal_is_told_apart(tmp_path: Path) -> None:
     script = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
     program = await RunnerHost(PlainRunner(), tmp_path).start(argv(script), {}, b"")
-    with pytest.raises(ProgramEnded) as caught:
+    with pytest.raises(ServerEnded) as caught:
         await program.line("ready ")
     assert caught.value.signal == 4
 
 
 async def test_a_program_that_is_not_there_ends_at_once(tmp_path: Path) -> None:
     program = await RunnerHost(PlainRunner(), tmp_path).start((str(tmp_path / "gone"),), {}, b"")
-    with pytest.raises(ProgramEnded) as caught:
+    with pytest.raises(ServerEnded) as caught:
         await program.line("ready ")
     assert caught.value.tail == "No such file or directory"
