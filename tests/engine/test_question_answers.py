@@ -22,6 +22,7 @@ from engine.updates import ApprovalAsked, Question
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tests.support.questions import COLOUR, PARTS, asks, call
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
+from tests.support.waiting import PATIENCE
 from tools.contract import JsonObject, SandboxMode, ToolClass, ToolRequest
 from tools.displays import LONGEST_ANSWER, Answers
 from tools.planning import AskUser
@@ -351,16 +352,23 @@ async def test_another_sandbox_asks_another_question(tmp_path: Path) -> None:
         assert len(harness.tool.calls) == 1
 
 
+async def look(conversation: Conversation) -> None:
+    """Let the mode have come to rest."""
+    timer = conversation.reconsidering._timer
+    assert timer is not None
+    timer.cancel()
+    conversation.reconsidering._look()
+    await conversation._session.background.finish()
+
+
 async def test_modes_that_are_passed_by_answer_nothing(tmp_path: Path) -> None:
     """Shift+Tab from ask to ask again leads over auto and plan."""
     passing = (PermissionMode.ACCEPT_EDITS, PermissionMode.AUTO, PermissionMode.PLAN, PermissionMode.ASK)
-    async with asking(tmp_path, settings=EngineSettings(mode_rest=0.05)) as (harness, conversation):
+    async with asking(tmp_path, settings=EngineSettings(mode_rest=PATIENCE)) as (harness, conversation):
         question = conversation.question
         for one in passing:
             await conversation.change(mode(one))
-        assert conversation.reconsidering._timer is not None
-        await until(lambda: conversation.reconsidering._timer is None)
-        await conversation._session.background.finish()
+        await look(conversation)
         assert (conversation.question, harness.tool.calls) == (question, [])
 
 
@@ -389,9 +397,10 @@ async def test_a_question_whose_facts_changed_is_asked_anew(tmp_path: Path) -> N
 
 
 async def test_an_answer_that_came_first_counts(tmp_path: Path) -> None:
-    async with asking(tmp_path, settings=EngineSettings(mode_rest=0.05)) as (harness, conversation):
+    async with asking(tmp_path, settings=EngineSettings(mode_rest=PATIENCE)) as (harness, conversation):
         await conversation.change(mode(PermissionMode.ACCEPT_EDITS))
         await conversation.answer("t1", ApprovalAnswer(ApprovalChoice.DENY, "not there"))
         await until(lambda: isinstance(conversation.state, Idle))
+        await look(conversation)
         assert harness.tool.calls == []
         assert cast(Any, conversation.reconsidering)._session.questions.open is None

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.conversation import Conversation
+from engine.executor import spending_caps
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted, Refused
 from engine.executor.spending_caps import SpendingCaps
@@ -25,6 +26,7 @@ from tests.support.engine import EngineHarness, Providers, engine_harness, until
 from tests.support.git_repositories import empty_repository
 from tests.support.scripted_provider import Reply, Script, ScriptedCall, ScriptedProvider, Text
 from tests.support.storage import move, new_conversation, query, used
+from tests.support.waiting import PATIENCE
 from tools.clock import SystemClock
 
 DAY = EngineSettings(budget_day_usd=0.02)
@@ -32,6 +34,12 @@ PROJECT = EngineSettings(budget_project_usd=0.02)
 TOOL = Reply((ScriptedCall("bash", '{"command": "ls"}'),))
 SAID = Reply((Text("Done."),))
 DAY_USED_UP = "The budget of $0.02 a day is used up ($0.02 spent today); raise budget_day_usd to continue."
+
+
+@pytest.fixture(autouse=True)
+def checks_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a check hold for its first request however slow the machine is."""
+    monkeypatch.setattr(spending_caps, "JUST", PATIENCE)
 
 
 @dataclass
