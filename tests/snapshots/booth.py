@@ -8,16 +8,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from difflib import unified_diff
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from msgspec.structs import replace
 from rich.cells import cell_len
+from textual.strip import Strip
 
 from phoenix_tui.app import PhoenixApp
 from phoenix_tui.lifecycle.launch import Services
 from tests.snapshots.looks import meanings, written
 from tests.support.fake_engine import FakeEngine, FakeOnboarding, FakeSettings, launch, services
 from tests.support.shell import Shell
+from tests.support.unseen import leave_unpainted
 from tests.support.waiting import poll, rest
 
 SCREENS: Final = Path(__file__).parent / "screens"
@@ -45,6 +47,8 @@ class Booth:
     engine: FakeEngine
     taken: list[str] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
+    paints: ClassVar = False
+    """True to paint each frame, for faults in it."""
 
     @property
     def cwd(self) -> Path:
@@ -60,6 +64,8 @@ class Booth:
             return replace(services(self.engine, onboarding), **{"settings": FakeSettings(), **behind})
 
         app = PhoenixApp(launch(self.home, cwd=self.cwd, **asked), open_services)
+        if not self.paints:
+            leave_unpainted(app)
         async with app.run_test(size=size, notifications=True) as pilot:
             shell = Shell(app, pilot, self.engine, onboarding, [], [])
             await shell.until(lambda: shell.screen.startup.ctx_in_use)
@@ -84,9 +90,15 @@ class Booth:
         stored = path.read_text("utf-8").splitlines() if path.exists() else []
         await shell.pilot.pause()
         patience = HASTE if self.differences or not stored else PATIENCE
-        if not await poll(lambda: lines(shell) == stored, patience):
+        strips: list[Strip] = []
+
+        def is_stored() -> bool:
+            strips[:] = shell.strips
+            return written(strips, meanings(shell.app.current_theme)) == stored
+
+        if not await poll(is_stored, patience):
             self.differences.append(difference(name, stored, lines(shell)))
-        self.differences += [f"{name}: {fault}" for fault in faults(shell)]
+        self.differences += [f"{name}: {fault}" for fault in faults(strips, shell.app.size.width)]
 
 
 async def resized(shell: Shell, columns: int, rows: int) -> None:
@@ -101,11 +113,10 @@ def lines(shell: Shell) -> list[str]:
     return written(shell.strips, meanings(shell.app.current_theme))
 
 
-def faults(shell: Shell) -> list[str]:
+def faults(strips: Iterable[Strip], width: int) -> list[str]:
     """Rows that are not as wide as the screen."""
-    found = enumerate(shell.text.split("\n"))
-    width = shell.app.size.width
-    return [f"row {number} is {cell_len(row)} cells wide" for number, row in found if cell_len(row) != width]
+    found = [(number, cell_len(strip.text)) for number, strip in enumerate(strips)]
+    return [f"row {number} is {cells} cells wide" for number, cells in found if cells != width]
 
 
 def difference(name: str, stored: list[str], seen: list[str]) -> str:

@@ -138,9 +138,11 @@ class Shell:
             await poll(condition, LOOK)
 
     async def shows(self, text: str) -> None:
+        await self.pilot.pause()  # so that the screen is painted once
         await self.until(lambda: text in self.text)
 
     async def lacks(self, text: str) -> None:
+        await self.pilot.pause()
         await self.until(lambda: text not in self.text)
 
     async def ended(self) -> None:

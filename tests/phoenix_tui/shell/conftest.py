@@ -14,6 +14,7 @@ from phoenix_tui.app import PhoenixApp
 from phoenix_tui.lifecycle.launch import Services
 from tests.support.fake_engine import FakeEngine, FakeOnboarding, FakeSettings, launch, services
 from tests.support.shell import Shell
+from tests.support.unseen import leave_unpainted
 
 BEHIND = (
     *("runner", "programs", "warning", "system", "kept", "notes"),
@@ -40,7 +41,10 @@ def open_shell(tmp_path: Path, engine: FakeEngine) -> OpenShell:
             made = services(engine, onboarding, **behind)
             return replace(made, settings=FakeSettings(kept))
 
+        paints = asked.pop("paints", False)
         app = PhoenixApp(launch(tmp_path, **asked), open_services)
+        if not paints:
+            leave_unpainted(app)
         exits: list[int] = []
         leave = app.exit
         app.exit = lambda *_, return_code=0, **__: exits.append(return_code)  # type: ignore[method-assign]  # watched

@@ -30,7 +30,7 @@ async def opened_and_closed(shell: Shell) -> list[weakref.ref[object]]:
 
 
 async def test_a_closed_sheet_and_all_that_it_painted_go(open_shell: OpenShell) -> None:
-    async with open_shell() as shell:
+    async with open_shell(paints=True) as shell:
         held = await opened_and_closed(shell)
         await opened_and_closed(shell)  # the newest one is still known as the last that had the focus
         assert len(held) > 3
@@ -68,7 +68,7 @@ async def test_what_refers_to_itself_is_collected_after_some_sheets(
     open_shell: OpenShell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shedding, "DUE_AT", 2 * KILOBYTES)
-    async with open_shell() as shell:
+    async with open_shell(paints=True) as shell:
         gc.disable()
         try:
             sheets = [(await opened_and_closed(shell))[-1] for _ in range(2)]

@@ -77,6 +77,7 @@ class PressingBooth(Booth):
     """Runs a scene up to the first screen on which a class is seen, and presses keys there."""
 
     wanted: str = ""
+    paints = True
 
     async def take(self, shell: Shell, name: str, sizes: object = ()) -> None:
         """Press, instead of looking at it."""
@@ -242,7 +243,7 @@ OPENERS: Final[dict[str, Callable[[Shell], Awaitable[None]]]] = {
 
 @pytest.mark.parametrize("name", OPENERS)
 async def test_it_takes_every_key_twice(open_shell: OpenShell, name: str) -> None:
-    async with open_shell(mcp=FakeServers(a_server())) as shell:
+    async with open_shell(mcp=FakeServers(a_server()), paints=True) as shell:
         await shell.say("go on")
         await OPENERS[name](shell)
         await shell.until(lambda: type(shell.top).__name__ == name)

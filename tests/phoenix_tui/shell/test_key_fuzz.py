@@ -30,6 +30,6 @@ KINDS: Final = (
 async def test_no_word_of_random_keys_is_lost_doubled_or_in_another_place(
     open_shell: OpenShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    async with open_shell((140, 40)) as shell:
+    async with open_shell((140, 40), paints=True) as shell:
         script, texts = await played(shell, seed, KINDS, tmp_path, monkeypatch)
         assert faults(script, texts) == [], f"{script.steps}\n{dict(texts.of)}\n{texts.loose}"

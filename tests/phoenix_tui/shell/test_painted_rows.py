@@ -20,7 +20,7 @@ async def repainted(shell: Shell, times: int) -> int:
 
 
 async def test_painting_again_and_again_leaves_no_rows(open_shell: OpenShell) -> None:
-    async with open_shell() as shell:
+    async with open_shell(paints=True) as shell:
         gc.collect()
         gc.disable()
         try:
