@@ -35,7 +35,7 @@ async def test_without_key_or_model_the_guide_answers_and_says_how_to_get_a_mode
         await running.shows("For a real model, any one of these:")
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
 async def test_the_first_screen_says_nothing_twice_and_its_examples_can_be_sent(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:

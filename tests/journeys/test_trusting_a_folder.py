@@ -23,12 +23,11 @@ async def open_sheet(running: Program) -> None:
 
 
 @pytest.mark.pty
-@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
-async def test_a_user_trusts_a_repository_and_meets_its_change(size: tuple[int, int], tmp_path: Path) -> None:
+async def test_a_user_trusts_a_repository_and_meets_its_change(tmp_path: Path) -> None:
     async with serve(says("Fine."), says("Fine.")) as server:
         phoenix = with_claude(tmp_path, server.url)
         extended(phoenix.cwd)
-        async with program(phoenix, columns=size[0], rows=size[1]) as running:
+        async with program(phoenix, columns=80, rows=24) as running:
             await running.ready()
             await running.until(lambda: "/trust" in running.text, "the notice")
             assert not (phoenix.home / "trust.json").exists()

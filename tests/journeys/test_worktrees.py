@@ -17,13 +17,12 @@ from tools.git.repository import FOLDER
 
 
 @pytest.mark.pty
-@pytest.mark.parametrize("size", [(80, 24), (160, 40)])
-async def test_a_worktree_beside_the_repository(size: tuple[int, int], tmp_path: Path) -> None:
+async def test_a_worktree_beside_the_repository(tmp_path: Path) -> None:
     async with serve(says("Here."), says("There.")) as server:
         phoenix = with_claude(tmp_path, server.url)
         repository(phoenix.cwd)
         tree = phoenix.cwd.parent / FOLDER / phoenix.cwd.name / "fix"
-        async with program(phoenix, columns=size[0], rows=size[1]) as running:
+        async with program(phoenix, columns=80, rows=24) as running:
             await running.ready()
             await running.send("hello here")
             await running.shows("Here.", "○ ready")

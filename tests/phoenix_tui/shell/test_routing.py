@@ -48,7 +48,7 @@ def panel(shell: Shell) -> RoutePanel:
     return found
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40)])
+@pytest.mark.parametrize("size", [(60, 20), (120, 40)])
 async def test_the_card_says_who_would_do_what_and_why(open_shell: OpenShell, size: tuple[int, int]) -> None:
     async with open_shell(size) as shell:
         await routed(shell)

@@ -49,9 +49,8 @@ def given(*answers: tuple[str, ...]) -> list[tuple[str, ApprovalAnswer]]:
 DECLINED = [("call-1", ApprovalAnswer(ApprovalChoice.DENY))]
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
-async def test_a_digit_answers_a_single_question_at_once(open_shell: Any, size: tuple[int, int]) -> None:
-    async with open_shell(size) as shell:
+async def test_a_digit_answers_a_single_question_at_once(open_shell: Any) -> None:
+    async with open_shell() as shell:
         conversation = await asking(shell)
         await shell.shows("asks you")
         for words in ("Which colour?", "1 ( ) Red  warm", "2 ( ) Blue  cold", "3 ( ) Other  in your own words"):
@@ -173,7 +172,7 @@ async def test_enter_without_an_answer_sends_nothing(open_shell: Any) -> None:
         assert conversation.answers == []
 
 
-@pytest.mark.parametrize("size", [(80, 24), (40, 24), (200, 60)])
+@pytest.mark.parametrize("size", [(40, 24), (200, 60)])
 async def test_long_labels_wrap_and_the_selected_row_is_scrolled_into_sight(
     open_shell: Any, size: tuple[int, int]
 ) -> None:

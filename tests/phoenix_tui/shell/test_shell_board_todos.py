@@ -25,14 +25,11 @@ async def board(shell: Shell, conversation: FakeConversation) -> None:
     await shell.until(lambda: isinstance(shell.top, TasksSheet))
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids=str)
-async def test_the_list_stands_above_the_board_with_its_progress(
-    open_shell: OpenShell, engine: FakeEngine, size: tuple[int, int]
-) -> None:
+async def test_the_list_stands_above_the_board_with_its_progress(open_shell: OpenShell, engine: FakeEngine) -> None:
     conversation = engine.seed("retry", messages=8)
     engine.tasks.set(conversation.id, small_board())
     conversation.set_todos(SEVEN)
-    async with open_shell(size=size) as shell:
+    async with open_shell() as shell:
         await board(shell, conversation)
         await shell.shows("Todo list of the agent 3/7")
         parts = ("Tasks   tracked 12", "Todo list of the agent 3/7", "4. [>] run the tests", "1  find out why")

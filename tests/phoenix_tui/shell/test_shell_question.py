@@ -490,7 +490,7 @@ def test_a_long_change_that_asks_stays_plain() -> None:
     assert colour_change([DiffRow(1, "+", "x = 1")], "a.txt") == ()
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40)])
+@pytest.mark.parametrize("size", [(60, 20), (120, 40)])
 async def test_a_question_keeps_the_last_column_free(open_shell: Any, size: tuple[int, int]) -> None:
     async with open_shell(size) as shell:
         conversation = await shell.say("go")

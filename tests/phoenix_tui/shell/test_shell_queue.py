@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from engine.machine.states import Idle
 from engine.records import QueuedMessage
 from phoenix_tui.modals.text_sheet import EditSheet
@@ -164,12 +162,9 @@ async def test_interrupt_and_send_runs_a_shell_line_and_a_command_instead_of_sen
         assert [text for text, _ in conversation.said] == ["go"]
 
 
-@pytest.mark.parametrize("size", [(80, 24), (60, 20)])
-async def test_older_prompts_and_the_queue_share_the_screen(
-    open_shell: Any, engine: FakeEngine, size: tuple[int, int]
-) -> None:
+async def test_older_prompts_and_the_queue_share_the_screen(open_shell: Any, engine: FakeEngine) -> None:
     conversation = engine.seed("talk", messages=2)
-    async with open_shell(size) as shell:
+    async with open_shell((60, 20)) as shell:
         await shell.open(conversation)
         for number in range(12):
             shell.composer.draft.prompts.add(f"prompt {number:02}\nand more of it\nand more\nand more")

@@ -364,7 +364,7 @@ async def test_a_board_without_tasks_says_why_and_what_to_do(
         await shell.pilot.pause()
 
 
-@pytest.mark.parametrize("size", [(40, 24), (20, 10), (80, 24), (200, 60)])
+@pytest.mark.parametrize("size", [(20, 10), (200, 60)])
 async def test_texts_of_a_model_reach_the_screen_cleaned_and_cut_at_any_width(
     open_shell: OpenShell, engine: FakeEngine, size: tuple[int, int]
 ) -> None:

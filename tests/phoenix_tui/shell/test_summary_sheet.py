@@ -34,7 +34,7 @@ async def offered(shell: Any, proposal: Proposal = PROPOSAL) -> tuple[SummaryShe
     return sheet, verdict
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (200, 60)])
+@pytest.mark.parametrize("size", [(60, 20), (200, 60)])
 async def test_it_says_what_the_summary_stands_for_and_enter_takes_it(open_shell: Any, size: Any) -> None:
     async with open_shell(size=size) as shell:
         _, verdict = await offered(shell)
