@@ -26,7 +26,7 @@ LEAVES: Final = frozenset({"ctrl+q", "ctrl+c", "ctrl+d", "ctrl+z", "ctrl+g"})
 """Keys that end or stop Phoenix, or lend its terminal to an editor."""
 SENDS: Final = ("quit", "init", "retry")
 """Commands that end Phoenix, or only send a message."""
-KEYS: Final = ("down", "up", "right", "left", "tab", "shift+tab", "space", "pagedown", "home", *"0123456789")
+KEYS: Final = ("down", "up", "right", "left", "tab", "shift+tab", "space", "pagedown", "home", *"019")
 """Keys for all, before those of the sheet itself."""
 SHEETS: Final = frozenset({
     *("HelpSheet", "ModelSheet", "RulesSheet", "PageSheet", "TasksSheet"),

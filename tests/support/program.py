@@ -26,6 +26,8 @@ from tests.support.waiting import PATIENCE
 DEADLINE = PATIENCE
 LAST_WORDS = 2.0
 """Seconds in which what a program wrote before its end comes through the pty."""
+SOONEST, SELDOM = 0.01, 0.1
+"""Seconds between two looks at something that is not on the screen."""
 READ, SLOW_READ = 1 << 16, 1 << 10
 MOST_DRAWN = 5_000
 """Columns and rows of the screen that is looked at; a terminal may say that it has more, or none."""
@@ -51,6 +53,7 @@ class Program:
         self._held = b""
         self._text: str | None = None
         """Text of the screen as it is drawn; None where it has to be read anew: every wait looks at it."""
+        self._words: str | None = None
         self._changed = asyncio.Event()
         self._over = asyncio.Event()
         """Set once all that was ever written has been read."""
@@ -77,7 +80,9 @@ class Program:
     @property
     def words(self) -> str:
         """The screen with every run of blanks and line ends as one blank."""
-        return " ".join(self.text.split())
+        if self._words is None:
+            self._words = " ".join(self.text.split())
+        return self._words
 
     def row(self, containing: str) -> str:
         """The first row that holds this text; empty when none does."""
@@ -93,7 +98,7 @@ class Program:
 
     def resize(self, columns: int, rows: int) -> None:
         """Another size, with its SIGWINCH; from then on it is drawn."""
-        self.draws, self._text = True, None
+        self.draws, self._text, self._words = True, None, None
         self.screen.resize(rows, columns)
         self.process.setwinsize(rows, columns)
 
@@ -107,14 +112,17 @@ class Program:
         os.kill(self.pid, number)
 
     async def until(self, holds: Callable[[], bool], why: str = "", seconds: float = DEADLINE) -> None:
-        """Wait until `holds`; looks again at every byte from the program and every 20 ms."""
-        end = self._loop.time() + seconds
+        """Wait until `holds`; looks again at every byte from the program, and ever more seldom without one."""
+        end, pause = self._loop.time() + seconds, SOONEST
         while not holds():
             assert self._loop.time() < end, f"{why or 'the wait'} did not come true:\n{self.text}"
             self._changed.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(0.02):
+            try:
+                async with asyncio.timeout(pause):
                     await self._changed.wait()
+                pause = SOONEST
+            except TimeoutError:
+                pause = min(pause * 1.5, SELDOM)
 
     async def shows(self, *texts: str, seconds: float = DEADLINE) -> None:
         """Wait until all of these are on the screen, however the lines are broken."""
@@ -177,9 +185,10 @@ class Program:
         if not data:
             self._loop.remove_reader(self.process.fd)
             self._over.set()
+            self._changed.set()
             return
         self.raw += data
-        self._text = None
+        self._text = self._words = None
         self._changed.set()
         if not self.draws:
             return

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
 
 class Kept(dict[Any, Any]):
     """Style sheets that Textual keeps of one app, by the text and place of each."""
+
+    def __init__(self, variables: dict[str, str]) -> None:
+        super().__init__()
+        self.variables = variables
 
     def clear(self) -> None:
         """Stay: an app that takes another theme gets what is kept for that one."""
@@ -23,7 +28,11 @@ def share_styles() -> None:
     parse: Any = Stylesheet._parse_rules
 
     def shared(sheet: Any, *where: Any, **more: Any) -> Any:
-        sheet._parse_cache = KEPT.setdefault(frozenset(sheet._variables.items()), Kept())
+        kept = sheet._parse_cache
+        if not isinstance(kept, Kept) or kept.variables is not sheet._variables:
+            kept = KEPT.setdefault(frozenset(sheet._variables.items()), Kept(sheet._variables))
+            sheet._parse_cache, sheet._variables = kept, kept.variables
         return parse(sheet, *where, **more)
 
     setattr(Stylesheet, "_parse_rules", shared)  # noqa: B010 - Textual has no door for it
+    setattr(RuleSet, "__hash__", object.__hash__)  # noqa: B010 - the same in C: each style of a widget asks 100 rules
