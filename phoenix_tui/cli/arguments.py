@@ -141,7 +141,12 @@ def run_arguments(parsed: Namespace) -> RunArguments:
     arguments = RunArguments(**fields)
     _check_headless(arguments)
     _check_conversation(arguments)
-    _check_ids(arguments)
+    given = {"--session-id": arguments.session_id, "--run-id": arguments.run_id}
+    for flag, value in given.items():
+        if value is not None and not arguments.headless:
+            raise CommandError(f"{flag} works with -p; add -p.")
+    if arguments.session_id is not None and arguments.resumes:
+        raise CommandError("--session-id is for a new conversation; leave it out with -c and -r.")
     _check_tools(arguments)
     _check_servers(arguments)
     return arguments
@@ -195,15 +200,6 @@ def _check_servers(arguments: RunArguments) -> None:
             read_given_servers(value)
     except BadServers as error:
         raise CommandError(str(error)) from error
-
-
-def _check_ids(arguments: RunArguments) -> None:
-    given = {"--session-id": arguments.session_id, "--run-id": arguments.run_id}
-    for flag, value in given.items():
-        if value is not None and not arguments.headless:
-            raise CommandError(f"{flag} works with -p; add -p.")
-    if arguments.session_id is not None and arguments.resumes:
-        raise CommandError("--session-id is for a new conversation; leave it out with -c and -r.")
 
 
 def _check_conversation(arguments: RunArguments) -> None:

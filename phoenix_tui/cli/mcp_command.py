@@ -125,7 +125,10 @@ def change_servers(arguments: CommandArguments, config_file: Path, cwd: Path) ->
             write_line(f"Removed {clean_line(arguments.name)} from {reveal_name(path)}")
         else:
             definition = _definition(arguments)
-            _check(arguments.name, definition, path, cwd)
+            origin = ServerOrigin.PROJECT if path.name == PROJECT_FILE else ServerOrigin.USER
+            made, _ = parse_definition(arguments.name, definition, DefinitionPlace(origin, reveal_name(path), cwd, os.environ))
+            if not made.digest:  # a variable may be missing now, and a wrong definition is never usable
+                raise CommandError(made.trouble)
             add_server(path, arguments.name, definition)
             write_line(f"Added {clean_line(arguments.name)} to {reveal_name(path)}")
     except OSError as error:
@@ -163,13 +166,6 @@ def _pair(text: str, sign: str) -> tuple[str, str]:
     if not found or not name.strip():
         raise CommandError(f"'{clean_line(text)}' must have the form NAME{sign}VALUE.")
     return name.strip(), value.strip() if sign == ":" else value
-
-
-def _check(name: str, definition: dict[str, object], path: Path, cwd: Path) -> None:
-    origin = ServerOrigin.PROJECT if path.name == PROJECT_FILE else ServerOrigin.USER
-    made, _ = parse_definition(name, definition, DefinitionPlace(origin, reveal_name(path), cwd, os.environ))
-    if not made.digest:  # a variable may be missing now, and a wrong definition is never usable
-        raise CommandError(made.trouble)
 
 
 SIGNING: Final = frozenset({"login", "logout"})

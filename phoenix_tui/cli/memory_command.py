@@ -33,7 +33,11 @@ def run_memory(arguments: CommandArguments, paths: Paths) -> Exit:
             case "list":
                 _list(notes, {scope: scope for scope in notes.scopes()} if arguments.all else scopes, arguments)
             case "show":
-                _show(notes, _path(arguments.path, scopes), arguments)
+                text = notes.read(_path(arguments.path, scopes))
+                if arguments.json:
+                    write_json({"path": arguments.path, "text": text})
+                else:
+                    write_line(text.rstrip("\n"))
             case _:
                 _delete(notes, _path(arguments.path, scopes), arguments)
     except FileNotFoundError as error:
@@ -66,14 +70,6 @@ def _list(notes: NoteFolder, scopes: dict[str, str], arguments: CommandArguments
         write_table(("NOTE", "BYTES", "FIRST LINE"), rows)
     else:
         write_line("There are no notes yet.")
-
-
-def _show(notes: NoteFolder, path: str, arguments: CommandArguments) -> None:
-    text = notes.read(path)
-    if arguments.json:
-        write_json({"path": arguments.path, "text": text})
-    else:
-        write_line(text.rstrip("\n"))
 
 
 def _delete(notes: NoteFolder, path: str, arguments: CommandArguments) -> None:

@@ -9,7 +9,6 @@ from textual.content import Content
 
 from engine.api.conversation import ConversationApi
 from engine.records import SideExchange
-from engine.records.traces import TraceSpan
 from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.context_window import FORKED, SummaryReview, compact, sent_prompt, sent_to, why_not
@@ -102,16 +101,11 @@ async def run_trace(ctx: CommandContext, _: str) -> None:
         sheet = TraceSheet(ctx.active.services.library.traces, tree, plain=ctx.active.launch.plain)
         span = await ctx.sheets.show(sheet)
         if span is not None:
-            await _go(ctx, span)
+            conversation = ctx.active.conversation
+            if conversation is None or conversation.id != span.conversation_id:
+                await ctx.active.open(span.conversation_id)
+            ctx.active.parts.transcript.scroller.jump(span.message_seq)
             return
-
-
-async def _go(ctx: CommandContext, span: TraceSpan) -> None:
-    """Show a span's message in the transcript, also that of a sub-agent."""
-    conversation = ctx.active.conversation
-    if conversation is None or conversation.id != span.conversation_id:
-        await ctx.active.open(span.conversation_id)
-    ctx.active.parts.transcript.scroller.jump(span.message_seq)
 
 
 async def run_cost(ctx: CommandContext, what: str) -> None:

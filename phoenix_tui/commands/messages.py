@@ -56,7 +56,11 @@ async def _do(ctx: CommandContext, action: BlockAction, target: Target) -> None:
         case BlockAction.EDIT:
             await edit_again(ctx, target)
         case BlockAction.OPEN_FILE:
-            await _open_file(ctx, target)
+            path, trouble = await asyncio.to_thread(_found, ctx.active.folder, target.path)
+            if trouble:
+                ctx.tell(trouble, bad=True)
+            elif not await open_outside(ctx.screen.app, path, target.line):
+                ctx.tell("The editor cannot be started; set VISUAL or EDITOR.", bad=True)
         case BlockAction.OPEN_IMAGE:
             await open_image(ctx, target.image_id)
         case BlockAction.TOGGLE | BlockAction.COPY:
@@ -82,14 +86,6 @@ async def edit_again(ctx: CommandContext, prompt: Target) -> None:
     await ctx.sending.attaching.attach([image.path for image in images])
     ctx.dock.composer.focus()
     ctx.tell("Edit and resend. The original conversation is kept.")
-
-
-async def _open_file(ctx: CommandContext, target: Target) -> None:
-    path, trouble = await asyncio.to_thread(_found, ctx.active.folder, target.path)
-    if trouble:
-        ctx.tell(trouble, bad=True)
-    elif not await open_outside(ctx.screen.app, path, target.line):
-        ctx.tell("The editor cannot be started; set VISUAL or EDITOR.", bad=True)
 
 
 async def open_image(ctx: CommandContext, image_id: str) -> None:

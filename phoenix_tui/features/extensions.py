@@ -111,7 +111,8 @@ async def language_servers(front: FrontEnd, name: str) -> None:
     servers = front.services.language_servers
     if servers is None:
         raise EngineError(OFF)
-    place = _place(front)
+    folder = front.conversation.record.cwd if front.conversation is not None else front.launch.cwd
+    place = CheckPlace("", folder, Sandbox(front.sandbox))
     views = list(await servers.views(place))
     notices = servers.notices
     if not name:
@@ -140,11 +141,6 @@ async def language_servers(front: FrontEnd, name: str) -> None:
             front.read("Left out", clean_line(notices[int(rest)]))
         case _:
             await _server(front, servers, place, views, rest or name)
-
-
-def _place(front: FrontEnd) -> CheckPlace:
-    folder = front.conversation.record.cwd if front.conversation is not None else front.launch.cwd
-    return CheckPlace("", folder, Sandbox(front.sandbox))
 
 
 def _folder_option(servers: LanguageServers, folder: Path) -> Option:

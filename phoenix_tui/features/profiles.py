@@ -176,7 +176,8 @@ class ProfilesPage:
         )
 
     def _make_trouble_row(self, key: str, one: ProfileTrouble) -> PageRow:
-        sentence = _sentence(one)
+        bare = one.text.removeprefix(f"{clean_line(str(one.path))}:")
+        sentence = bare.lstrip() if bare == one.text or bare.startswith(" ") else f"line {bare}"
         return PageRow(
             TROUBLE,
             key,
@@ -265,9 +266,3 @@ def settings_line(profile: Profile) -> str:
 
 def _time(seconds: float) -> str:
     return age(seconds) if seconds else ""
-
-
-def _sentence(trouble: ProfileTrouble) -> str:
-    """Text of a fault without the path before it; the line stays, where there is one."""
-    bare = trouble.text.removeprefix(f"{clean_line(str(trouble.path))}:")
-    return bare.lstrip() if bare == trouble.text or bare.startswith(" ") else f"line {bare}"

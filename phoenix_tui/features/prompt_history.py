@@ -94,15 +94,11 @@ class PromptHistory:
         self._lines += 1
         make_folder(self._path.parent)
         if self._lines > HISTORY_LIMIT + SLACK:
-            self._rewrite()
+            self._entries = _deduplicated([*_lines(self._path), *self._read()[-1:]])
+            write_file(self._path, "".join(json.dumps(entry) + "\n" for entry in self._entries))
+            self._lines = len(self._entries)
         else:
             _append(self._path, text)
-
-    def _rewrite(self) -> None:
-        """Rewrite the file with the current entries, the lines of other processes included."""
-        self._entries = _deduplicated([*_lines(self._path), *self._read()[-1:]])
-        write_file(self._path, "".join(json.dumps(entry) + "\n" for entry in self._entries))
-        self._lines = len(self._entries)
 
     def _read(self) -> list[str]:
         if self._entries is None:

@@ -7,7 +7,7 @@ import signal
 import time
 from typing import Final
 
-from engine.api.conversation import ConversationApi, Unsubscribe
+from engine.api.conversation import ConversationApi
 from engine.api.errors import ENGINE_ERRORS
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.machine.states import Errored
@@ -66,7 +66,8 @@ class LinearApp:
         """Run until the user leaves; returns the exit code."""
         ticking = asyncio.create_task(self._tick())
         unwatch = self.ctx.services.engine.watch(self._notifier.follow)
-        unwatch_sources = self._watch_sources()
+        self._sources.look(self.ctx.launch.cwd, AFTER_A_PROMPT)
+        unwatch_sources = self.ctx.services.engine.watch(self._sources.noticed)
         told = on_this_loop(say_once(self.ctx.say, f"{WAITING} Ctrl+C cancels."))
         unlisten = self.ctx.services.engine.waits.listen(told)
         self._listen_to_signals()
@@ -89,10 +90,6 @@ class LinearApp:
                 self.last_conversation = self._way_back()
                 await self.ctx.active.put_away(self.ctx.terminal.line.text)
         return self.ctx.leaving or 0
-
-    def _watch_sources(self) -> Unsubscribe:
-        self._sources.look(self.ctx.launch.cwd, AFTER_A_PROMPT)
-        return self.ctx.services.engine.watch(self._sources.noticed)
 
     def _end(self, number: signal.Signals) -> None:
         if self._watch is not None:
@@ -163,7 +160,12 @@ class LinearApp:
                 conversation = await active.current()
                 await active.attempt(conversation.shell(text.lstrip("!").strip(), not text.startswith("!!")))
             elif text.strip() and not await attach_dropped(self.ctx, text):
-                await self._send(text)
+                if self.ctx.active.busy:
+                    await queue_up(self.ctx, text)
+                else:
+                    await self.ctx.active.send(text)
+                if trouble := remember(self.ctx.history, text):
+                    self.ctx.say(f"Note: {trouble}")
             elif not text.strip() and active.conversation is not None:
                 await self._go_on(active.conversation)
         except ENGINE_ERRORS as error:
@@ -184,14 +186,6 @@ class LinearApp:
             await self.ctx.active.attempt(conversation.queue.go_on(caps_for(self.ctx, conversation)))
         elif self.ctx.active.images and not self.ctx.active.busy:
             await self.ctx.active.send("")
-
-    async def _send(self, text: str) -> None:
-        if self.ctx.active.busy:
-            await queue_up(self.ctx, text)
-        else:
-            await self.ctx.active.send(text)
-        if trouble := remember(self.ctx.history, text):
-            self.ctx.say(f"Note: {trouble}")
 
     async def _answer(self, question: Question, text: str) -> None:
         if await edited(self.ctx, question, text):

@@ -287,7 +287,9 @@ class LineTerminal:
         """Take keys, or lines of a pipe."""
         self._typed_at = time.monotonic()
         if not self.keyboard.is_terminal:
-            self._take_lines(text)
+            *whole, self._piped = (self._piped + text).replace("\r\n", "\n").split("\n")
+            for line in whole:
+                self._request(LineTyped(line))
             return
         if not self._at_prompt and not self.line.text and text[0].isprintable():
             self.show_prompt()
@@ -305,11 +307,6 @@ class LineTerminal:
         self._requests.append(request)
         self._heard.set()
         self._typed.set()
-
-    def _take_lines(self, text: str) -> None:
-        *whole, self._piped = (self._piped + text).replace("\r\n", "\n").split("\n")
-        for line in whole:
-            self._request(LineTyped(line))
 
     def end_input(self) -> None:
         """Take the end of the input: its last line, then a request to leave."""

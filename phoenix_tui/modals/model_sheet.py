@@ -23,7 +23,7 @@ from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.rows_sheet import is_reference
 from phoenix_tui.models.offers import ProviderState
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.text.model_text import ModelColumn, columns_within, price_text, width_of, window_text
+from phoenix_tui.text.model_text import columns_within, price_text, width_of, window_text
 from phoenix_tui.widgets.bases import run_latest
 from phoenix_tui.widgets.line_input import LineInput
 from tools.clean import clean_line
@@ -103,7 +103,7 @@ class ModelLines:
     def _facts(self, info: ModelInfo | None) -> str:
         if info is None:
             return NOT_LISTED
-        return "".join(" " * column.gap + _cell(column, info) for column in self._columns).rstrip()
+        return "".join(" " * column.gap + column.text(info).center(column.cells) for column in self._columns).rstrip()
 
 
 def detail(row: ModelRow | None, now: str) -> str:
@@ -128,10 +128,6 @@ def detail(row: ModelRow | None, now: str) -> str:
 def cut_end(text: str, cells: int) -> str:
     """The text within so many cells, its end cut off."""
     return Content(text).truncate(max(cells, 0), ellipsis=True).plain
-
-
-def _cell(column: ModelColumn, info: ModelInfo) -> str:
-    return column.text(info).center(column.cells)
 
 
 HERE: Final = ("sheet_take", "here")

@@ -108,7 +108,10 @@ class ToolUseResults(Struct, eq=False):
 
     def add_result(self, line: JsonObject) -> JsonObject:
         """A `user` line with the result of its call; one with several results has room for none."""
-        ids = _list_calls(line)
+        message = line.get("message")
+        content = message.get("content") if isinstance(message, dict) and line.get("type") == "user" else None
+        blocks = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+        ids = [str(one.get("tool_use_id")) for one in blocks if one.get("type") == "tool_result"]
         found = [self._results.pop(one) for one in ids if one in self._results]
         return line | {"tool_use_result": found[0]} if len(ids) == 1 and found else line
 
@@ -121,14 +124,6 @@ def _shape_result(name: str, given: JsonObject, result: ToolResult) -> JsonValue
     except CodecError:
         display = None
     return tool_response(name, given, ToolOutput(result.text, display=display))
-
-
-def _list_calls(line: JsonObject) -> list[str]:
-    """Ids of the calls whose results a line has."""
-    message = line.get("message")
-    content = message.get("content") if isinstance(message, dict) and line.get("type") == "user" else None
-    blocks = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
-    return [str(one.get("tool_use_id")) for one in blocks if one.get("type") == "tool_result"]
 
 
 class AbortedText(Struct, eq=False):
