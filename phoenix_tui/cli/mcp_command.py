@@ -126,7 +126,9 @@ def change_servers(arguments: CommandArguments, config_file: Path, cwd: Path) ->
         else:
             definition = _definition(arguments)
             origin = ServerOrigin.PROJECT if path.name == PROJECT_FILE else ServerOrigin.USER
-            made, _ = parse_definition(arguments.name, definition, DefinitionPlace(origin, reveal_name(path), cwd, os.environ))
+            made, _ = parse_definition(
+                arguments.name, definition, DefinitionPlace(origin, reveal_name(path), cwd, os.environ)
+            )
             if not made.digest:  # a variable may be missing now, and a wrong definition is never usable
                 raise CommandError(made.trouble)
             add_server(path, arguments.name, definition)

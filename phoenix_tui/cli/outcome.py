@@ -55,7 +55,7 @@ def is_denial(result: ToolResult) -> bool:
 
 
 @dataclass(slots=True)
-class Denials:
+class DeniedCalls:
     """Calls that were refused, of a conversation or of its sub-agents, in order."""
 
     found: list[JsonValue] = field(default_factory=list["JsonValue"])
@@ -316,7 +316,7 @@ class RunOutcome:
     """True when `text` is the model's last, with no tool behind it."""
     used: Used = field(default_factory=lambda: Used())
     """Usage of the conversation itself; `agents` has that of its sub-agents."""
-    denials: Denials = field(default_factory=lambda: Denials())
+    denials: DeniedCalls = field(default_factory=lambda: DeniedCalls())
     agents: AgentReports = field(default_factory=lambda: AgentReports())
     ended: RunEnded | None = None
     refused: Refused | None = None

@@ -9,7 +9,7 @@ from engine.records import PermissionMode
 from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features import model
-from phoenix_tui.features.model import ModelList
+from phoenix_tui.features.model import OfferedModels
 from phoenix_tui.features.permissions import choose_mode, choose_sandbox, rule_places, use_mode
 from phoenix_tui.modals.model_sheet import ModelSheet
 from phoenix_tui.modals.rows_sheet import PickerRow, PickerSheet
@@ -33,7 +33,7 @@ async def run_model(ctx: CommandContext, words: str) -> None:
     front = ScreenFrontEnd(ctx)
     if await model.do_named(front, words):
         return
-    models = ModelList(await front.services.models.list_known(), front, words)
+    models = OfferedModels(await front.services.models.list_known(), front, words)
     chosen = await ctx.sheets.show(ModelSheet(front, models)) or ""
     action, _, target = chosen.partition(" ")
     match action:

@@ -131,7 +131,7 @@ def _closed(offer: ProviderOffer) -> ModelRow:
     return ModelRow(section, "", said, f"{said} {offer.state.value}".lower(), offer=offer)
 
 
-class ModelList:
+class OfferedModels:
     """Rows, the filter and the chosen row; whoever shows it draws it."""
 
     def __init__(self, offers: Sequence[ProviderOffer], front: FrontEnd, query: str = "") -> None:
@@ -215,7 +215,7 @@ async def choose_model(front: FrontEnd, words: str) -> None:
     """Use or mark the model that is named, else ask for one of a numbered list, of those with these words."""
     if await do_named(front, words):
         return
-    models = ModelList(await front.services.models.list_known(), front, words)
+    models = OfferedModels(await front.services.models.list_known(), front, words)
     async for _ in models.refresh():
         pass  # the list is read out once
     models.narrow(words)
@@ -323,7 +323,7 @@ async def _remember(front: FrontEnd, reference: str, before: str) -> None:
         front.tell(f"Recent models cannot be saved: {error.strerror}.", bad=True)
 
 
-def _words(models: ModelList, row: ModelRow) -> str:
+def _words(models: OfferedModels, row: ModelRow) -> str:
     return f"{row.key} *" if row.key in models.preferred.favourites else row.key
 
 
@@ -331,7 +331,7 @@ def _facts(row: ModelRow) -> tuple[str, ...]:
     return facts_line(row.info) if row.info is not None else ("not in a list",)
 
 
-def _tell_closed(front: FrontEnd, models: ModelList) -> None:
+def _tell_closed(front: FrontEnd, models: OfferedModels) -> None:
     """Say of providers without models why they have none; without words only how many lack a key."""
     closed = [row.offer for row in models.found if row.offer is not None]
     keyless = [one for one in closed if one.state is ProviderState.NO_KEY]

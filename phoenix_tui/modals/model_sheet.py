@@ -15,7 +15,7 @@ from textual.widgets import Static, TextArea
 
 from engine.ports import ModelInfo
 from phoenix_tui.features.front_end import FrontEnd
-from phoenix_tui.features.model import ModelList, ModelRow, change_text, mark
+from phoenix_tui.features.model import ModelRow, OfferedModels, change_text, mark
 from phoenix_tui.keys.active_keys import fitting
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.markdown.lines import cut_middle
@@ -176,7 +176,7 @@ class ModelSheet(Sheet[str]):
         *bindings(Scope.MODELS),
     ]
 
-    def __init__(self, front: FrontEnd, models: ModelList) -> None:
+    def __init__(self, front: FrontEnd, models: OfferedModels) -> None:
         super().__init__()
         self._front = front
         self._models = models

@@ -184,7 +184,7 @@ PAGE: Final = 300
 """Hits ranked together: the newest ones, so that a common word costs no more than a rare one."""
 
 
-class SearchResults(Struct, frozen=True):
+class HitRows(Struct, frozen=True):
     """Results of the current query."""
 
     hits: tuple[SearchHit, ...] = ()
@@ -201,7 +201,7 @@ class SearchResults(Struct, frozen=True):
 class SearchLoop:
     """Runs as one worker; calls `show` after every change."""
 
-    def __init__(self, library: LibraryApi, show: Callable[[SearchResults], None]) -> None:
+    def __init__(self, library: LibraryApi, show: Callable[[HitRows], None]) -> None:
         self._library = library
         self._show = show
         self._query = SearchQuery()
@@ -209,7 +209,7 @@ class SearchLoop:
         self._number = 0
         """Counts questions; an answer to an older one is not shown."""
         self._wanted = PAGE
-        self.found = SearchResults()
+        self.found = HitRows()
         self.below: int | None = None
         """Start of the next part of the current query."""
 
@@ -227,7 +227,7 @@ class SearchLoop:
             self._wanted = len(self.found.hits) + PAGE
             self._asked.set()
 
-    def resume(self, query: SearchQuery, found: SearchResults, below: int | None) -> None:
+    def resume(self, query: SearchQuery, found: HitRows, below: int | None) -> None:
         """Start with the earlier results."""
         self._query, self.found, self.below = query, found, below
 
@@ -250,13 +250,13 @@ class SearchLoop:
         """Look until the page is full, everything was looked through, or another question came."""
         hits, query = before, self._query
         if query.is_empty:
-            self._tell(SearchResults())
+            self._tell(HitRows())
             return
         while number == self._number:
             try:
                 answer = await self._library.search(query, limit=PAGE, below=self.below)
             except StorageError as error:
-                self._tell(SearchResults(hits, trouble=str(error)))
+                self._tell(HitRows(hits, trouble=str(error)))
                 return
             if number != self._number:
                 return
@@ -264,12 +264,12 @@ class SearchLoop:
             self.below = answer.next
             more = answer.next is not None
             looking = more and len(hits) < self._wanted
-            self._tell(SearchResults(hits, looking, answer.reached if more else 0.0, answer.unindexed))
+            self._tell(HitRows(hits, looking, answer.reached if more else 0.0, answer.unindexed))
             if not looking:
                 return
             await asyncio.sleep(BREATH)
 
-    def _tell(self, found: SearchResults) -> None:
+    def _tell(self, found: HitRows) -> None:
         self.found = found
         self._show(found)
 
@@ -303,7 +303,7 @@ class SearchMemory:
     only_here: bool = False
     chosen: int = 0
     query: SearchQuery = field(default_factory=SearchQuery)
-    found: SearchResults = field(default_factory=SearchResults)
+    found: HitRows = field(default_factory=HitRows)
     below: int | None = None
 
 
@@ -417,7 +417,7 @@ class SearchSheet(Sheet[SearchHit]):
         self._loop.ask(query)
         self._draw()
 
-    def _show(self, found: SearchResults) -> None:
+    def _show(self, found: HitRows) -> None:
         self._memory.chosen = max(0, min(self._memory.chosen, len(found.hits) - 1))
         if self.is_drawable:
             self._draw()
@@ -436,7 +436,7 @@ class SearchSheet(Sheet[SearchHit]):
         else:
             rows.update(Content.styled(self._nothing(found), Tone.QUIET.value))
 
-    def _heading(self, found: SearchResults) -> Content:
+    def _heading(self, found: HitRows) -> Content:
         if self._error is not None and not self._fits(self._error):
             return Content.styled(clean_line(str(self._error)), Tone.BAD.value)
         count = len(found.hits)
@@ -448,7 +448,7 @@ class SearchSheet(Sheet[SearchHit]):
         keys = " · ".join(part for part in (place, switch, "Enter opens") if part)
         return Content.assemble(("Search", "bold"), "   ", (keys, Tone.QUIET.value))
 
-    def _remark(self, found: SearchResults) -> Content:
+    def _remark(self, found: HitRows) -> Content:
         """The row under the input: the fault and its place, else the progress of the search."""
         if self._error is not None:
             sentence = clean_line(str(self._error)) if self._fits(self._error) else ""
@@ -473,7 +473,7 @@ class SearchSheet(Sheet[SearchHit]):
         start = max(cell_len(before) - round(line.scroll_offset.x), 0)
         return " " * (PROMPT + start) + "^" * max(min(cell_len(piece), MOST_CARETS), 1)
 
-    def _nothing(self, found: SearchResults) -> str:
+    def _nothing(self, found: HitRows) -> str:
         if self._error is not None or found.looking or found.trouble:
             return ""
         if self._memory.query.is_empty:

@@ -18,15 +18,15 @@ from engine.ports import ConversationChanges, OwnedElsewhere
 from engine.ports.extensions import ExtensionSource
 from engine.records import ConversationRecord, PermissionMode
 from phoenix_tui.cli.arguments import RunArguments
-from phoenix_tui.cli.control.approvals import HostApprovals, HostRules, PermissionUpdates, PromptTool, is_whole
-from phoenix_tui.cli.control.connection import Connection, FrameWriter, HostLines
+from phoenix_tui.cli.control.approvals import HostApprovals, HostPermissions, PermissionUpdates, PromptTool, is_whole
+from phoenix_tui.cli.control.connection import ControlConnection, FrameWriter, HostLines
 from phoenix_tui.cli.control.extensions import HostAgents, HostHooks, HostPlugins, HostSchema, HostSkills
 from phoenix_tui.cli.control.frames import EndOfInput
 from phoenix_tui.cli.control.options import SERVED, STDIO, HostOptions, add_handshake
 from phoenix_tui.cli.control.reporter import ControlReporter, ToolUseResults, native_tools
-from phoenix_tui.cli.control.requests import Host, HostRequests
+from phoenix_tui.cli.control.requests import HostChannel, HostRequests
 from phoenix_tui.cli.control.servers import HostQuestions, HostServers
-from phoenix_tui.cli.control.session import ControlSession, InitPart, Inspection, ServerRequests, SessionRequests
+from phoenix_tui.cli.control.session import ControlSession, InitPart, Inspection, McpRequests, SessionRequests
 from phoenix_tui.cli.control.turns import Fallback, Turns
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.faults import end_quietly
@@ -64,8 +64,8 @@ async def run_control(options: HostOptions, setup: Setup, plugins: HostPlugins) 
         BrokenPipeError: the reader of stdout is gone; the run is stopped.
     """
     writer = FrameWriter()
-    host = Host(writer)
-    connection = Connection(host)
+    host = HostChannel(writer)
+    connection = ControlConnection(host)
     loop = asyncio.get_running_loop()
     served = ControlRun(options, setup, plugins, host, connection, writer)
     writer.lost = served.stop
@@ -87,8 +87,8 @@ class ControlRun:
         options: HostOptions,
         setup: Setup,
         plugins: HostPlugins,
-        host: Host,
-        connection: Connection,
+        host: HostChannel,
+        connection: ControlConnection,
         writer: FrameWriter,
     ) -> None:
         self._options = options
@@ -97,7 +97,7 @@ class ControlRun:
         self._host = host
         self._connection = connection
         self._writer = writer
-        self._rules: HostRules | None = None
+        self._rules: HostPermissions | None = None
         self._stopped_by: Exit | None = None
         """The signal that came before the first turn could, as its exit code."""
         self._structured = StructuredAnswer(options.run.json_schema)
@@ -235,7 +235,7 @@ class ControlRun:
         return {name: launch[name] for name in launch if name != "plugins" or not self._plugins.errors}
 
     @property
-    def _own_rules(self) -> HostRules:
+    def _own_rules(self) -> HostPermissions:
         assert self._rules is not None, "the backend has asked for the rules"
         return self._rules
 
@@ -246,8 +246,8 @@ class ControlRun:
         stream = replace(stream, hook_events=run.include_hook_events)
         return ControlReporter(self._writer, record.id, record.cwd, record.model, stream, ToolUseResults(record.cwd))
 
-    def _server_requests(self, backend: Backend, conversation: Conversation) -> ServerRequests:
-        return ServerRequests(
+    def _server_requests(self, backend: Backend, conversation: Conversation) -> McpRequests:
+        return McpRequests(
             self._servers,
             backend.mcp,
             conversation,
@@ -263,7 +263,7 @@ class ControlRun:
         return [*conversation.tool_names(), *(name for name in served if not is_left_out(name, gone))]
 
     def _rules_over(self, book: RuleBook) -> RuleBook:
-        self._rules = HostRules(book)
+        self._rules = HostPermissions(book)
         for text in self._options.allowed:
             self._rules.allow(text)
         for text in self._options.disallowed:

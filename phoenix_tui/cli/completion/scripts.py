@@ -9,7 +9,7 @@ import shlex
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 
-from phoenix_tui.cli.completion.tables import CommandTable, Option, command_tables, manual_page
+from phoenix_tui.cli.completion.tables import CommandTable, CompletedFlag, command_tables, manual_page
 from phoenix_tui.cli.completion.values import FILES, FOLDERS
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.output import write_document
@@ -346,7 +346,7 @@ def _fish_lines(table: CommandTable) -> Iterator[str]:
             yield f"{at} -a {_fish_words(argument.kind, argument.choices)}"
 
 
-def _fish_value(option: Option) -> str:
+def _fish_value(option: CompletedFlag) -> str:
     if not option.value:
         return ""
     if option.kind == FILES:

@@ -30,7 +30,7 @@ _DEFAULT_MODEL = ("model", "use")
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class CompletedFlag:
     """One option; `value` is empty for a switch, else the name of its value."""
 
     flags: tuple[str, ...]
@@ -55,11 +55,11 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ArgumentGroup:
     """Options under one heading; an empty heading for those of a command."""
 
     heading: str
-    options: tuple[Option, ...]
+    options: tuple[CompletedFlag, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +68,13 @@ class CommandTable:
 
     path: tuple[str, ...]
     help: str
-    groups: tuple[Group, ...]
+    groups: tuple[ArgumentGroup, ...]
     arguments: tuple[Argument, ...]
     below: tuple[tuple[str, str], ...] = ()
     """Commands below it with their help."""
 
     @property
-    def options(self) -> tuple[Option, ...]:
+    def options(self) -> tuple[CompletedFlag, ...]:
         """The options of all groups."""
         return tuple(option for group in self.groups for option in group.options)
 
@@ -111,22 +111,22 @@ def _list_below(parser: argparse.ArgumentParser) -> tuple[tuple[str, str], ...]:
     return tuple((name, (one.description or "").rstrip(".")) for name, one in _subparsers(parser).items())
 
 
-def _read_groups(path: tuple[str, ...], parser: argparse.ArgumentParser) -> tuple[Group, ...]:
-    found: list[Group] = []
+def _read_groups(path: tuple[str, ...], parser: argparse.ArgumentParser) -> tuple[ArgumentGroup, ...]:
+    found: list[ArgumentGroup] = []
     for group in parser._action_groups:
         options = tuple(_read_option(path, one) for one in group._group_actions if one.option_strings)
         if options:
             heading = "" if group.title in {"options", "positional arguments"} else group.title or ""
-            found.append(Group(heading, options))
+            found.append(ArgumentGroup(heading, options))
     return tuple(found)
 
 
-def _read_option(path: tuple[str, ...], action: argparse.Action) -> Option:
+def _read_option(path: tuple[str, ...], action: argparse.Action) -> CompletedFlag:
     flags = tuple(action.option_strings)
     help_text = "show this help and exit" if flags == ("-h", "--help") else action.help or ""
     if action.nargs == 0:
-        return Option(flags, help_text)
-    return Option(
+        return CompletedFlag(flags, help_text)
+    return CompletedFlag(
         flags, help_text, _name_value(action), _find_kind(path, action), _list_choices(action), action.nargs == "?"
     )
 
@@ -235,7 +235,7 @@ def _option_lines(table: CommandTable) -> Iterator[str]:
             yield from (".TP", _heading(option), escape_roff(option.help))
 
 
-def _heading(option: Option) -> str:
+def _heading(option: CompletedFlag) -> str:
     flags = ", ".join(f"\\fB{escape_roff(flag)}\\fR" for flag in option.flags)
     if not option.value:
         return flags

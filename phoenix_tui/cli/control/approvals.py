@@ -40,7 +40,7 @@ FILES: Final = frozenset({"Read", "Write", "Edit", "MultiEdit", "Glob", "Grep"})
 _WITHOUT_PATTERN: Final = re.compile(r"[^()]*")
 
 
-class HostRules(RuleLayer):
+class HostPermissions(RuleLayer):
     """The rules of the user, and those of the host; the host's last as long as its connection."""
 
     def __init__(self, book: RuleBook) -> None:
@@ -130,7 +130,7 @@ ChangeMode = Callable[[PermissionMode], Awaitable[None]]
 class PermissionUpdates(Struct, eq=False):
     """Applies lists of changes; one entry that is unknown rejects the whole list."""
 
-    rules: HostRules
+    rules: HostPermissions
     change_mode: ChangeMode
     say: Callable[[str], None]
     """Writes a line for the user."""

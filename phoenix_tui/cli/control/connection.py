@@ -19,7 +19,7 @@ from phoenix_tui.cli.control.frames import (
     read_message,
     split_lines,
 )
-from phoenix_tui.cli.control.requests import Host, HostRequests
+from phoenix_tui.cli.control.requests import HostChannel, HostRequests
 from phoenix_tui.cli.control.turns import Turns
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.output import output_waits, write_progress, write_raw_line
@@ -100,10 +100,10 @@ class HostLines:
         self._deliver(line)
 
 
-class Connection:
+class ControlConnection:
     """Sorts the lines of the host; those that come before Phoenix is ready wait."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: HostChannel) -> None:
         self.host = host
         self.faults = False
         """True once a line was no message."""

@@ -18,7 +18,7 @@ from engine.ports.extensions import HookEvent, HookObserver, HookOutcome, HookRe
 from engine.ports.profiles import Profile, Profiles
 from engine.records import ConversationRecord
 from phoenix_tui.cli.blocks import encode
-from phoenix_tui.cli.control.requests import Host, HostError, RequestError
+from phoenix_tui.cli.control.requests import ControlRequestError, HostChannel, HostError
 from phoenix_tui.cli.headless import StructuredAnswer
 from phoenix_tui.config.sources.agents import MOST_BYTES, SUFFIX, AgentError, agent_in, agent_profile
 from phoenix_tui.config.sources.kinds import Plugin, fill_root, find_plugin
@@ -46,16 +46,16 @@ class HostAgents:
         return self
 
     def begin(self, request: JsonObject) -> None:
-        """Take the agents of the handshake. Raises RequestError."""
+        """Take the agents of the handshake. Raises ControlRequestError."""
         agents = request.get("agents")
         if agents is None:
             return
         if not isinstance(agents, dict) or len(agents) > MOST_AGENTS:
-            raise RequestError(f"agents must be an object of at most {MOST_AGENTS} agents.")
+            raise ControlRequestError(f"agents must be an object of at most {MOST_AGENTS} agents.")
         try:
             self._agents = {name: agent_profile(name, about) for name, about in agents.items()}
         except AgentError as error:
-            raise RequestError(f"{error}.") from error
+            raise ControlRequestError(f"{error}.") from error
 
     def init_fields(self) -> JsonObject:
         """The names in the init frame."""
@@ -99,7 +99,7 @@ class HostSkills(Struct, frozen=True):
     """Takes the names that models are offered; None: every skill."""
 
     def begin(self, request: JsonObject) -> None:
-        """Take the names of the handshake; without the field nothing changes. Raises RequestError."""
+        """Take the names of the handshake; without the field nothing changes. Raises ControlRequestError."""
         names = request.get("skills")
         if names is None:
             return
@@ -107,10 +107,10 @@ class HostSkills(Struct, frozen=True):
             self.offer(None)
             return
         if not isinstance(names, list) or len(names) > MOST_NAMES:
-            raise RequestError(f'skills must be a list of at most {MOST_NAMES:,} names, or "{ALL}".')
+            raise ControlRequestError(f'skills must be a list of at most {MOST_NAMES:,} names, or "{ALL}".')
         texts = [name for name in names if isinstance(name, str)]
         if len(texts) < len(names):
-            raise RequestError("Each name in skills must be a text.")
+            raise ControlRequestError("Each name in skills must be a text.")
         self.offer(texts)
 
     def init_fields(self) -> JsonObject:
@@ -237,16 +237,16 @@ class HostSchema(Struct, frozen=True):
     structured: StructuredAnswer
 
     def begin(self, request: JsonObject) -> None:
-        """Take the schema of the handshake. Raises RequestError."""
+        """Take the schema of the handshake. Raises ControlRequestError."""
         schema = request.get("jsonSchema")
         if schema is None or self.structured.is_wanted:
             return
         try:
             usable = usable_schema(schema)
         except SchemaError as error:
-            raise RequestError(f"jsonSchema: {error}") from error
+            raise ControlRequestError(f"jsonSchema: {error}") from error
         if len(encode(schema)) > LARGEST:
-            raise RequestError(f"jsonSchema is longer than {LARGEST:,} characters.")
+            raise ControlRequestError(f"jsonSchema is longer than {LARGEST:,} characters.")
         self.structured.use(usable)
 
     def init_fields(self) -> JsonObject:
@@ -281,20 +281,20 @@ class HostMatcher(Struct, frozen=True):
 class HostHooks:
     """Implements `engine.ports.extensions.HookRunner`, and is a part of the handshake."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: HostChannel) -> None:
         self._host = host
         self._matchers: Mapping[HookEvent, Sequence[HostMatcher]] = {}
 
     def begin(self, request: JsonObject) -> None:
-        """Take the callbacks of the handshake. Raises RequestError."""
+        """Take the callbacks of the handshake. Raises ControlRequestError."""
         hooks = request.get("hooks")
         if hooks is None:
             return
         if not isinstance(hooks, dict):
-            raise RequestError("hooks must be an object of events.")
+            raise ControlRequestError("hooks must be an object of events.")
         found = {event: list(_matchers(event, entries)) for event, entries in hooks.items()}
         if sum(len(one.callbacks) for entries in found.values() for one in entries) > MOST_CALLBACKS:
-            raise RequestError(f"There may be at most {MOST_CALLBACKS} callbacks.")
+            raise ControlRequestError(f"There may be at most {MOST_CALLBACKS} callbacks.")
         known: dict[HookEvent, Sequence[HostMatcher]] = {}
         for event, entries in found.items():
             with suppress(ValueError):  # events that Phoenix does not have are never asked
@@ -378,15 +378,15 @@ def _fail_reply(reply: HookReply, matcher: HostMatcher, error: HostError) -> Hoo
 
 def _matchers(event: str, entries: JsonValue) -> Iterator[HostMatcher]:
     if not isinstance(entries, list):
-        raise RequestError(f"The hooks of {event[:60]} must be a list.")
+        raise ControlRequestError(f"The hooks of {event[:60]} must be a list.")
     for entry in entries:
         ids = entry.get("hookCallbackIds") if isinstance(entry, dict) else None
         if not isinstance(entry, dict) or not isinstance(ids, list):
-            raise RequestError(f"Each hook of {event[:60]} needs hookCallbackIds, a list.")
+            raise ControlRequestError(f"Each hook of {event[:60]} needs hookCallbackIds, a list.")
         given, seconds, failure = entry.get("matcher"), entry.get("timeout"), entry.get("onFailure")
         matcher = given if isinstance(given, str) else ""
         if why := why_no_matcher(matcher):
-            raise RequestError(f"A hook of {event[:60]} cannot be used: {why}.")
+            raise ControlRequestError(f"A hook of {event[:60]} cannot be used: {why}.")
         yield HostMatcher(
             matcher,
             tuple(one for one in ids if isinstance(one, str)),

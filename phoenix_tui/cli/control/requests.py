@@ -16,7 +16,7 @@ from tools.fresh_ids import fresh_id
 MOST_OPEN: Final = 1_000
 """Requests that may wait for answers; a further one fails at once."""
 
-Write: TypeAlias = Callable[[JsonObject], None]
+WriteFrame: TypeAlias = Callable[[JsonObject], None]
 """Write one frame; may raise BrokenPipeError."""
 
 
@@ -46,10 +46,10 @@ class Asker(Protocol):
         ...
 
 
-class Host:
+class HostChannel:
     """The other side of the connection."""
 
-    def __init__(self, write: Write) -> None:
+    def __init__(self, write: WriteFrame) -> None:
         self._write = write
         self._open: dict[str, asyncio.Future[JsonObject]] = {}
         self.is_gone = False
@@ -112,18 +112,18 @@ MOST_AT_ONCE: Final = 100
 UNKNOWN: Final = "Phoenix does not know the request {subtype}."
 CAPABILITIES: Final = ("interrupt", "set_permission_mode", "set_model", "mcp_status", "get_context_usage")
 
-Handler: TypeAlias = Callable[[JsonObject], Awaitable[JsonObject]]
-"""Answers a request. Raises RequestError."""
+RequestHandler: TypeAlias = Callable[[JsonObject], Awaitable[JsonObject]]
+"""Answers a request. Raises ControlRequestError."""
 
 
-class RequestError(Exception):
+class ControlRequestError(Exception):
     """Raised when a request cannot be answered; one sentence for the host."""
 
 
 class HostRequests:
     """Answers requests beside the run, each by itself and in any order."""
 
-    def __init__(self, write: Write, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, write: WriteFrame, handlers: Mapping[str, RequestHandler]) -> None:
         self._write = write
         self._handlers = handlers
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -167,7 +167,7 @@ class HostRequests:
             return
         try:
             answer = await handler(request)
-        except RequestError as error:
+        except ControlRequestError as error:
             self._write(error_frame(request_id, str(error)))
         except BrokenPipeError:
             raise
@@ -187,9 +187,9 @@ def text_of(request: JsonObject, name: str) -> str:
     """A text field of a request.
 
     Raises:
-        RequestError: there is none.
+        ControlRequestError: there is none.
     """
     value = request.get(name)
     if not isinstance(value, str) or not value:
-        raise RequestError(f"The request needs {name}, a text.")
+        raise ControlRequestError(f"The request needs {name}, a text.")
     return value

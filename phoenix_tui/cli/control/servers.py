@@ -19,7 +19,7 @@ from engine.extensions.mcp.server_asks import NoAnswerError
 from engine.ports.extensions import ExtensionPrompt
 from engine.records import ConversationRecord
 from phoenix_tui.cli.blocks import encode
-from phoenix_tui.cli.control.requests import Host, HostError
+from phoenix_tui.cli.control.requests import HostChannel, HostError
 from tools.clean import clean, clean_line
 from tools.contract import (
     ImageReader,
@@ -155,7 +155,7 @@ class HostTool(Struct, eq=False):
 class HostServers:
     """The servers of one host; a source of tools, and a part of the handshake."""
 
-    def __init__(self, host: Host, names: Sequence[str]) -> None:
+    def __init__(self, host: HostChannel, names: Sequence[str]) -> None:
         self._host = host
         self._servers = {name: HostServer(name) for name in names}
         self._connecting: asyncio.Task[None] | None = None
@@ -397,7 +397,7 @@ ACTIONS: Final = ("accept", "decline", "cancel")
 class HostQuestions(Struct, frozen=True):
     """Implements `engine.extensions.mcp.server_asks.QuestionHost`."""
 
-    host: Host
+    host: HostChannel
     engine: Engine
     says_waiting: Callable[[bool], None]
     """Callback for True while the host is asked."""

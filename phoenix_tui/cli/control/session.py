@@ -26,7 +26,7 @@ from engine.run_options import Effort
 from phoenix_tui.cli.control.extensions import HostAgents
 from phoenix_tui.cli.control.options import LONGEST_TITLE, SERVED, choose_effort, confirm_fields
 from phoenix_tui.cli.control.reporter import bare_model, foreign_names
-from phoenix_tui.cli.control.requests import Handler, RequestError, process_facts, text_of
+from phoenix_tui.cli.control.requests import ControlRequestError, RequestHandler, process_facts, text_of
 from phoenix_tui.cli.control.servers import MOST_SERVERS, HostServers
 from phoenix_tui.cli.control.turns import ModelFinder, Turns
 from phoenix_tui.cli.exits import CommandError
@@ -46,7 +46,7 @@ TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 SCOPES: Final = {ServerOrigin.FLAG: "dynamic", ServerOrigin.PROJECT: "project", ServerOrigin.USER: "user"}
 
 
-class ServerRequests(Struct, eq=False):
+class McpRequests(Struct, eq=False):
     """Answers them for one connection, and is a part of the handshake."""
 
     inside: HostServers
@@ -63,7 +63,7 @@ class ServerRequests(Struct, eq=False):
     _set: dict[str, ServerDefinition] = field(default_factory=dict[str, ServerDefinition])
     """Servers that the host has set and Phoenix connects to."""
 
-    def handlers(self) -> Mapping[str, Handler]:
+    def handlers(self) -> Mapping[str, RequestHandler]:
         """The requests that it answers."""
         return {
             "mcp_status": self._status,
@@ -107,7 +107,7 @@ class ServerRequests(Struct, eq=False):
             return {}
         record = self.conversation.record
         if all(view.name != name for view in await self.others.views(record)):
-            raise RequestError(f"There is no server {name[:60]}.")
+            raise ControlRequestError(f"There is no server {name[:60]}.")
         off = [one for one in record.mcp_off if one != name] + ([] if is_on else [name])
         await self.conversation.change(ConversationChanges(mcp_off=tuple(off)))
         await self.others.settle(self.conversation.record, 0)
@@ -117,21 +117,21 @@ class ServerRequests(Struct, eq=False):
         name, record = text_of(request, "serverName"), self.conversation.record
         if self.inside.has(name):
             if why := await self.inside.reconnect(name):
-                raise RequestError(why)
+                raise ControlRequestError(why)
             return {}
         await self.others.reconnect(record, name)
         view = next((one for one in await self.others.views(record) if one.name == name), None)
         if view is None:
-            raise RequestError(f"There is no server {name[:60]}.")
+            raise ControlRequestError(f"There is no server {name[:60]}.")
         if view.state is not ServerState.CONNECTED:
-            raise RequestError(view.text or f"The server {name[:60]} is not connected.")
+            raise ControlRequestError(view.text or f"The server {name[:60]} is not connected.")
         return {}
 
     async def _message(self, request: JsonObject) -> JsonObject:
         """Take a notification of a server inside the host; a change of its tools lists them again."""
         name, message = text_of(request, "server_name"), request.get("message")
         if not self.inside.has(name):
-            raise RequestError(f"There is no server {name[:60]} inside the host.")
+            raise ControlRequestError(f"There is no server {name[:60]} inside the host.")
         if isinstance(message, dict) and message.get("method") == TOOLS_CHANGED:
             await self.inside.list_again(name)
         return {}
@@ -140,7 +140,7 @@ class ServerRequests(Struct, eq=False):
         """Set the servers of the host: those it had set before and does not name are gone."""
         given = request.get("servers")
         if not isinstance(given, dict) or len(given) > MOST_SERVERS:
-            raise RequestError(f"The request needs servers, an object of at most {MOST_SERVERS}.")
+            raise ControlRequestError(f"The request needs servers, an object of at most {MOST_SERVERS}.")
         inside = {name: one for name, one in given.items() if isinstance(one, dict) and one.get("type") == "sdk"}
         before = {*self.inside.names(), *self._set}
         place = DefinitionPlace(ServerOrigin.FLAG, "the host", Path(self.conversation.record.cwd), self.environment)
@@ -182,7 +182,7 @@ class InitPart(Protocol):
     """A part of a connection that reads the handshake and adds to the init frame, such as hooks or servers."""
 
     def begin(self, request: JsonObject) -> None:
-        """Read the `initialize` request. Raises RequestError."""
+        """Read the `initialize` request. Raises ControlRequestError."""
         ...
 
     def init_fields(self) -> JsonObject:
@@ -203,7 +203,7 @@ class ControlSession(Struct, eq=False):
     """Native names of the tools of its model."""
     find_model: ModelFinder
     default_model: str
-    servers: ServerRequests
+    servers: McpRequests
     commands: HostCommands
     agents: HostAgents
     parts: Sequence[InitPart] = ()
@@ -216,7 +216,7 @@ class ControlSession(Struct, eq=False):
     began: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once the handshake is over."""
 
-    def handlers(self) -> Mapping[str, Handler]:
+    def handlers(self) -> Mapping[str, RequestHandler]:
         """The requests that it answers."""
         return {
             "initialize": self._initialize,
@@ -322,7 +322,9 @@ class ControlSession(Struct, eq=False):
     async def _set_mode(self, request: JsonObject) -> JsonObject:
         given = text_of(request, "mode")
         if given not in FOREIGN_MODES:
-            raise RequestError(f"There is no permission mode {given[:60]}; use {', '.join(list(FOREIGN_MODES)[:6])}.")
+            raise ControlRequestError(
+                f"There is no permission mode {given[:60]}; use {', '.join(list(FOREIGN_MODES)[:6])}."
+            )
         self.unasked = given == NOBODY
         self.turns.approvals.asks = self.asks and not self.unasked
         await self.change_mode(PermissionMode(FOREIGN_MODES[given]))
@@ -331,12 +333,12 @@ class ControlSession(Struct, eq=False):
     async def _set_model(self, request: JsonObject) -> JsonObject:
         given = request.get("model")
         if given is not None and not isinstance(given, str):
-            raise RequestError("The request needs model, a text or null.")
+            raise ControlRequestError("The request needs model, a text or null.")
         wanted = self.default_model if given in {None, "", "default"} else translate_model(str(given))
         try:
             reference = await self.find_model(wanted)
         except ProviderError as error:
-            raise RequestError(error.message) from error
+            raise ControlRequestError(error.message) from error
         await self.conversation.change(ConversationChanges(model=reference))
         self.turns.reporter.model = reference
         return {"model": bare_model(reference)}
@@ -352,7 +354,7 @@ class SessionRequests(Struct, eq=False):
     turns: Turns
     commands: HostCommands
 
-    def handlers(self) -> Mapping[str, Handler]:
+    def handlers(self) -> Mapping[str, RequestHandler]:
         """The requests that it answers."""
         return {
             "rename_session": self._rename,
@@ -367,14 +369,14 @@ class SessionRequests(Struct, eq=False):
     async def _rename(self, request: JsonObject) -> JsonObject:
         title = clean_line(text_of(request, "title"))[:LONGEST_TITLE]
         if request.get("session_id") not in {None, self.turns.conversation.id}:
-            raise RequestError("This connection has another session than the one to be renamed.")
+            raise ControlRequestError("This connection has another session than the one to be renamed.")
         await self.turns.conversation.change(ConversationChanges(title))
         return {}
 
     async def _set_thinking(self, request: JsonObject) -> JsonObject:
         given = request.get("max_thinking_tokens")
         if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 0):
-            raise RequestError("max_thinking_tokens must be a number of tokens, or null.")
+            raise ControlRequestError("max_thinking_tokens must be a number of tokens, or null.")
         effort = Effort.DEFAULT if given is None else Effort(choose_effort(given))
         await self.turns.conversation.change(ConversationChanges(effort=effort))
         return {}
@@ -387,7 +389,7 @@ class SessionRequests(Struct, eq=False):
         try:
             captured = self.turns.conversation.jobs.output(task_id)
         except KeyError as error:
-            raise RequestError(f"There is no task {clean_line(task_id)[:60]}.") from error
+            raise ControlRequestError(f"There is no task {clean_line(task_id)[:60]}.") from error
         shown = (captured.tail or captured.head)[-MOST_OUTPUT:]
         total = len(captured.head) + captured.dropped + len(captured.tail)
         output = clean(shown.decode("utf-8", "replace"))
@@ -407,7 +409,7 @@ class SessionRequests(Struct, eq=False):
         try:
             answer = await self.turns.conversation.side.ask(text_of(request, "question"))
         except (ProviderError, StorageError) as error:
-            raise RequestError(str(error)) from error
+            raise ControlRequestError(str(error)) from error
         return {"response": answer, "synthetic": False}
 
 
@@ -464,7 +466,7 @@ class Inspection(Struct, eq=False):
     turns: Turns
     agents: HostAgents
 
-    def handlers(self) -> Mapping[str, Handler]:
+    def handlers(self) -> Mapping[str, RequestHandler]:
         """The requests that it answers."""
         return {
             "get_context_usage": self._context_usage,
@@ -506,13 +508,13 @@ class Inspection(Struct, eq=False):
         seq = self.turns.seqs.get(text_of(request, "user_message_id"))
         conversation, rewinding = self.turns.conversation, self.engine.ports.rewinding
         if seq is None or rewinding is None:
-            raise RequestError(NO_CHECKPOINT)
+            raise ControlRequestError(NO_CHECKPOINT)
         try:
             if request.get("dry_run") is True:
                 return _describe_preview(await rewinding.preview(conversation.record, seq))
             await rewinding.rewind(conversation.record, conversation.state, seq, RewindScope.FILES)
         except (CannotRewind, FilesError, StorageError) as error:
-            raise RequestError(str(error)) from error
+            raise ControlRequestError(str(error)) from error
         return {"canRewind": True}
 
     async def _stop_task(self, request: JsonObject) -> JsonObject:
@@ -525,7 +527,7 @@ class Inspection(Struct, eq=False):
         try:
             await self.turns.conversation.jobs.kill(task_id)
         except KeyError as error:
-            raise RequestError(f"There is no task {task_id[:60]}.") from error
+            raise ControlRequestError(f"There is no task {task_id[:60]}.") from error
         return {}
 
 

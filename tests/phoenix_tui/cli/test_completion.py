@@ -14,7 +14,14 @@ from pathlib import Path
 import pytest
 
 from phoenix_tui.cli.completion.scripts import bash_script, fish_script, zsh_script
-from phoenix_tui.cli.completion.tables import CommandTable, Group, Option, command_tables, escape_roff, manual_page
+from phoenix_tui.cli.completion.tables import (
+    ArgumentGroup,
+    CommandTable,
+    CompletedFlag,
+    command_tables,
+    escape_roff,
+    manual_page,
+)
 from phoenix_tui.cli.names import COMMANDS
 from tests.support.cli import ROOT, Phoenix, phoenix_in
 
@@ -159,8 +166,8 @@ def test_the_tables_hold_every_command_and_its_help() -> None:
 
 def odd_table() -> tuple[CommandTable, ...]:
     """A command whose words hold every sign that a shell or roff would take for its own."""
-    option = Option(("--odd",), "it's `odd` $(touch ran) \\ 'x' [y]: \"z\"", "X", "", ("it's", "$(touch ran)"))
-    return (CommandTable((), "", (Group("", (option,)),), ()),)
+    option = CompletedFlag(("--odd",), "it's `odd` $(touch ran) \\ 'x' [y]: \"z\"", "X", "", ("it's", "$(touch ran)"))
+    return (CommandTable((), "", (ArgumentGroup("", (option,)),), ()),)
 
 
 def test_words_of_the_tables_are_quoted_for_bash(phoenix: Phoenix) -> None:

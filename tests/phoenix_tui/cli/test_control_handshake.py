@@ -14,7 +14,7 @@ import pytest
 
 from phoenix_tui.cli.control.extensions import HostSkills
 from phoenix_tui.cli.control.options import read_flags
-from phoenix_tui.cli.control.requests import RequestError
+from phoenix_tui.cli.control.requests import ControlRequestError
 from phoenix_tui.cli.exits import CommandError
 from tests.phoenix_tui.cli.test_control_servers import ADDS, ALLOWED, CONFIG, adds, bodies, server_with
 from tests.support.bounded import resident
@@ -208,7 +208,7 @@ async def test_a_given_system_prompt_leaves_the_list_of_skills_to_their_tool(tmp
 
 @pytest.mark.parametrize("odd", [7, "some", [7], {"a": 1}, ["x"] * 2_001])
 def test_odd_skills_of_a_handshake_are_refused(odd: Any) -> None:
-    with pytest.raises(RequestError):
+    with pytest.raises(ControlRequestError):
         HostSkills(lambda _: None).begin({"subtype": "initialize", "skills": odd})
 
 

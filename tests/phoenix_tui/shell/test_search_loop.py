@@ -11,7 +11,7 @@ from pathlib import Path
 from engine.ports import StorageError
 from engine.records import FoundText, SearchAnswer, SearchHit
 from engine.search import SearchQuery, Speaker
-from phoenix_tui.modals.search_sheet import SearchLoop, SearchResults
+from phoenix_tui.modals.search_sheet import HitRows, SearchLoop
 from tests.support.waiting import poll
 from tools.contract import JsonObject
 
@@ -43,8 +43,8 @@ class SlowLibrary:
 
 
 @asynccontextmanager
-async def looping(library: SlowLibrary) -> AsyncGenerator[tuple[SearchLoop, list[SearchResults]]]:
-    shown: list[SearchResults] = []
+async def looping(library: SlowLibrary) -> AsyncGenerator[tuple[SearchLoop, list[HitRows]]]:
+    shown: list[HitRows] = []
     loop = SearchLoop(library, shown.append)  # type: ignore[arg-type]  # the turns of a conversation are not asked for
     task = asyncio.create_task(loop.run())
     try:
@@ -95,8 +95,8 @@ async def test_trouble_is_said_and_the_next_question_is_answered() -> None:
     async with looping(library) as (loop, shown):
         loop.ask(SearchQuery(("bad",)))
         assert await poll(lambda: shown)
-        assert shown[-1] == SearchResults(trouble="The disk is full.")
+        assert shown[-1] == HitRows(trouble="The disk is full.")
         loop.ask(SearchQuery(("good",)))
         assert await poll(lambda: shown[-1].hits)
         loop.ask(SearchQuery())
-        assert await poll(lambda: shown[-1] == SearchResults())
+        assert await poll(lambda: shown[-1] == HitRows())
