@@ -23,7 +23,7 @@ from tests.support.cli import ROOT, with_claude
 from tests.support.loopback import Answer, serve
 from tests.support.loopback_agents import calls, never_ends, says
 from tests.support.loopback_anthropic import refuses
-from tests.support.mcp_phoenix import SERVER
+from tests.support.mcp_phoenix import UNFORKED
 
 PACKAGE: Final = "claude-agent-sdk"
 NODE_PACKAGE: Final = "@anthropic-ai/claude-agent-sdk"
@@ -80,7 +80,7 @@ async def differences(host: Sequence[str], name: str, scenario: tuple[tuple[Answ
             own = {name: value for name, value in os.environ.items() if name not in phoenix.environment}
             process = await asyncio.create_subprocess_exec(
                 *(*host, name, str(program), str(phoenix.cwd)),
-                env=own | phoenix.environment | {"PYTHONPATH": str(ROOT), "MCP_SERVER": json.dumps(SERVER)},
+                env=own | phoenix.environment | {"PYTHONPATH": str(ROOT), "MCP_SERVER": json.dumps(UNFORKED)},
                 stdout=asyncio.subprocess.PIPE,
             )
             out, _ = await process.communicate()

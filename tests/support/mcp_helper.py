@@ -7,14 +7,14 @@ import itertools
 import os
 import socket
 import subprocess
-import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
+from tests.support.forks import HELPER, load_helper, shim_command
 from tests.support.waiting import PATIENCE, poll
 from tools.mcp_host.link import command, decode_event, encode
 from tools.mcp_host.protocol import (
@@ -32,7 +32,7 @@ from tools.mcp_host.protocol import (
 )
 
 ROOT = Path(__file__).parents[2]
-KINDS = [sys.executable, "-m", "tests.support.mcp_kinds"]
+KINDS = shim_command("tests.support.mcp_kinds")
 E = TypeVar("E", bound=AnyEvent)
 T = TypeVar("T")
 
@@ -152,11 +152,16 @@ class Helper:
         return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
-def start_helper(folder: Path, **environment: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """The process and Phoenix's end of its socket."""
+def start_helper(
+    folder: Path, *, anew: bool = False, **environment: str
+) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """The process, a fork or one with an interpreter of its own, and Phoenix's end of its socket."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     argv = command(theirs.fileno(), folder)
+    if not anew:
+        load_helper()
+        argv = (*shim_command(HELPER), *argv[argv.index("--socket") :])
     environment = {"PATH": os.defpath, "HOME": str(folder), **environment}
     with theirs:
         process = subprocess.Popen(
@@ -166,9 +171,9 @@ def start_helper(folder: Path, **environment: str) -> tuple[subprocess.Popen[byt
 
 
 @asynccontextmanager
-async def helper(folder: Path, **environment: str) -> AsyncIterator[Helper]:
+async def helper(folder: Path, *, anew: bool = False, **environment: str) -> AsyncIterator[Helper]:
     """A running helper with its spill folder; it must end by itself when its socket closes."""
-    process, ours = start_helper(folder, **environment)
+    process, ours = start_helper(folder, anew=anew, **environment)
     running = Helper(process, ours, folder)
     listening = asyncio.ensure_future(running.listen())
     await running.listens.wait()
@@ -189,7 +194,7 @@ async def helper(folder: Path, **environment: str) -> AsyncIterator[Helper]:
     assert b"Traceback" not in errors, errors.decode()
 
 
-def open_server(argv: list[str], cwd: Path) -> tuple[subprocess.Popen[bytes], tuple[int, int]]:
+def open_server(argv: Sequence[str], cwd: Path) -> tuple[subprocess.Popen[bytes], tuple[int, int]]:
     """Start a stdio server; returns it with its output and its input, which belong to the caller."""
     process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=cwd)
     assert process.stdin is not None

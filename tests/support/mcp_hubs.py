@@ -16,6 +16,7 @@ from engine.extensions.mcp.hub import HubFolders, HubSettings, McpHub
 from engine.ports.mcp import FolderServers, ServerDefinition, ServerOrigin, ServerView
 from engine.records import ConversationRecord
 from phoenix_tui.wiring.system import RandomIds
+from tests.support.forks import fork_helpers, load_helper, shim_command
 from tests.support.mcp_helper import ROOT
 from tests.support.processes import start_plain
 from tests.support.screens import conversation
@@ -23,6 +24,7 @@ from tools.contract import JsonObject, SandboxMode, ToolContext, ToolOutput
 from tools.images.decoder import ImageDecoder
 
 KINDS = (sys.executable, "-m", "tests.support.mcp_kinds")
+FORKED_KINDS = shim_command(KINDS[-1])
 
 
 class Kept:
@@ -60,7 +62,7 @@ class Definitions:
         """Keep nothing."""
 
 
-def stdio(name: str = "kinds", command: tuple[str, ...] = KINDS, **more: Any) -> ServerDefinition:
+def stdio(name: str = "kinds", command: tuple[str, ...] = FORKED_KINDS, **more: Any) -> ServerDefinition:
     """A stdio server, by default the one of all kinds of results."""
     environment = {"PYTHONPATH": str(ROOT), **more.pop("environment", {})}
     digest = f"{name} {command} {sorted(environment.items())}"
@@ -112,9 +114,17 @@ class Hub:
 
 @asynccontextmanager
 async def hub_in(
-    folder: Path, *servers: ServerDefinition, linger: float = 60.0, wait: float = 10.0, limits: McpLimits | None = None
+    folder: Path,
+    *servers: ServerDefinition,
+    linger: float = 60.0,
+    wait: float = 10.0,
+    limits: McpLimits | None = None,
+    anew: bool = False,
 ) -> AsyncIterator[Hub]:
-    """A hub in a folder of the test."""
+    """A hub in a folder of the test; its helper is a fork, or with `anew` a new interpreter."""
+    fork_helpers(anew=anew)
+    if not anew:
+        load_helper()
     (work := folder / "work").mkdir(exist_ok=True)
     processes = await start_plain()
     definitions = Definitions(work, *servers)
@@ -134,7 +144,7 @@ async def hub_in(
 
 async def host(folder: Path, command: tuple[str, ...]) -> None:
     """Connect to a server that starts a tree, say so, and go on until the process is killed."""
-    async with hub_in(folder, stdio("tree", command)) as one:
+    async with hub_in(folder, stdio("tree", command), anew=True) as one:
         await one.hub.prepare(one.record)
         sys.stdout.write("connected\n" if one.hub.tools(one.record) else "failed\n")
         sys.stdout.flush()

@@ -7,9 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.support.mcp_helper import ROOT
+from tests.support.forks import ROOT, shim_command
 
-SERVER = {"command": sys.executable, "args": ["-m", "tests.support.mcp_kinds"], "env": {"PYTHONPATH": str(ROOT)}}
+KINDS = "tests.support.mcp_kinds"
+
+UNFORKED = {"command": sys.executable, "args": ["-m", KINDS], "env": {"PYTHONPATH": str(ROOT)}}
+SERVER = {**UNFORKED, "args": list(shim_command(KINDS)[1:])}
+"""The server as a fork, which a sandbox would not let reach the process that forks."""
 
 
 def servers_json(**servers: Any) -> str:

@@ -73,7 +73,7 @@ async def test_a_server_that_ended_is_started_again_on_the_next_call_but_not_for
 
 
 async def test_calls_survive_the_death_of_the_helper(tmp_path: Path) -> None:
-    async with hub_in(tmp_path, stdio()) as one:
+    async with hub_in(tmp_path, stdio(command=KINDS), anew=True) as one:
         await one.hub.prepare(one.record)
         first = (await one.view()).pid
         slow = asyncio.create_task(one.call("mcp__kinds__slow"))

@@ -19,7 +19,7 @@ from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.machine.states import ToolExecuting
 from engine.updates import ApprovalAsked
 from tests.support.engine import EngineHarness, engine_harness, until
-from tests.support.mcp_hubs import Hub, hub_in, stdio
+from tests.support.mcp_hubs import KINDS, Hub, hub_in, stdio
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.mcp_form import FormAnswer, ServerForm
 from tools.mcp_host.protocol import Ask, raw
@@ -40,7 +40,7 @@ async def asked(home: Path, times: int = 1) -> AsyncIterator[tuple[EngineHarness
     """A conversation whose server asks for a name, and replies for as many of them as ask one after the other."""
     (place := home / "hub").mkdir()
     async with (
-        hub_in(place, stdio()) as one,
+        hub_in(place, stdio(command=KINDS)) as one,
         engine_harness(home, *(CALLS_FORM, DONE) * times, extensions=[one.hub]) as harness,
     ):
         one.hub.asks.asker = ConversationAsker(harness.engine)

@@ -22,7 +22,7 @@ from engine.machine.states import is_busy
 from engine.ports import ModelMessage, ModelRequest
 from engine.updates import Noticed
 from tests.support.engine import EngineHarness, engine_harness, until
-from tests.support.mcp_hubs import Hub, hub_in, stdio
+from tests.support.mcp_hubs import KINDS, Hub, hub_in, stdio
 from tests.support.scripted_provider import Fail, Hang, Reply, Script, ScriptedCall, ScriptedProvider, Text
 from tests.support.storage import query
 from tools.contract import JsonObject, Report
@@ -32,7 +32,7 @@ from tools.mcp_sampling import SampleAnswer, SampleRequest
 
 Sampling: TypeAlias = tuple[EngineHarness, Conversation, Hub]
 DONE = Reply((Text("Done."),), usage=Usage(50, 5))
-SAMPLES = stdio(samples=True)
+SAMPLES = stdio(command=KINDS, samples=True)
 YES = ApprovalAnswer(ApprovalChoice.ONCE, answers=(("Yes, once",),))
 NO = ApprovalAnswer(ApprovalChoice.ONCE, answers=(("No",),))
 LEFT = ApprovalAnswer(ApprovalChoice.DENY, is_left=True)

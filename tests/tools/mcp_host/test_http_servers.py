@@ -110,7 +110,8 @@ async def test_bodies_without_end_compressed_ones_and_wrong_kinds_fail_alone(tmp
     def special(asked: Asked) -> Given | None:
         return answers[len(said)] if asked.message.get("method") == "tools/call" else None
 
-    async with helper(tmp_path) as running, serving(WebServer()) as server, serving(WebServer()) as good:
+    asking = helper(tmp_path, anew=True)
+    async with asking as running, serving(WebServer()) as server, serving(WebServer()) as good:
         await running.connect_url(good.url, server="good")
         await running.connect_url(server.url)
         server.special = special

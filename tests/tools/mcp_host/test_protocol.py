@@ -101,7 +101,7 @@ async def test_reconnecting_a_key_takes_the_place_of_its_connection(tmp_path: Pa
 
 @pytest.mark.parametrize("last", [b"", b"nonsense\n", b"x" * 300_000])
 def test_the_helper_ends_with_its_socket_and_at_a_line_that_is_none(last: bytes, tmp_path: Path) -> None:
-    process, control = start_helper(tmp_path)
+    process, control = start_helper(tmp_path, anew=True)
     output, given = os.pipe()
     mine, input_ = os.pipe()
     socket.send_fds(control, [encode(Connect(id=1, server="s"), tmp_path)], [output, input_])
@@ -124,7 +124,7 @@ def test_the_helper_ends_with_its_socket_and_at_a_line_that_is_none(last: bytes,
 
 async def test_memory_and_tokens_are_closed_to_other_processes(tmp_path: Path) -> None:
     server = RawServer({})
-    async with helper(tmp_path) as running, raw_server(server):
+    async with helper(tmp_path, anew=True) as running, raw_server(server):
         await running.connect(server.pipes)
         assert await poll(lambda: owner(running.process.pid) == 0)
 
