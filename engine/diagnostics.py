@@ -20,7 +20,7 @@ from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError
 from engine.records.runs import CallPurpose
 from tools.files.locked_file import append_record, replace_content
 from tools.files.own_files import make_folder, open_own
-from tools.redaction import MARGIN, redacted, redacted_end, redacted_start
+from tools.redaction import MARGIN, redact, redact_end, redact_start
 
 log = logging.getLogger(__name__)
 
@@ -149,10 +149,10 @@ class Diagnostics(Struct, frozen=True):
             start = max(size - SHOWN_BYTES - MARGIN, 0)
             file.seek(start)
             text = file.read(SHOWN_BYTES + MARGIN).decode("utf-8", "replace")
-        return redacted_end(text, self.secrets()) if start else redacted(text, self.secrets())
+        return redact_end(text, self.secrets()) if start else redact(text, self.secrets())
 
     def _redact(self, text: str) -> str:
-        return redacted_start(text, LONGEST_MESSAGE, self.secrets())
+        return redact_start(text, LONGEST_MESSAGE, self.secrets())
 
     def _encode_messages(self, messages: Sequence[ModelMessage]) -> list[str]:
         """The newest messages as redacted JSON, oldest first, together no longer than an entry."""
@@ -169,7 +169,7 @@ class Diagnostics(Struct, frozen=True):
     def _encode_message(self, message: ModelMessage) -> str:
         blocks = encode_blocks(message.blocks)
         if len(blocks) <= LONGEST_MESSAGE:
-            return f'{{"role": "{message.role.value}", "content": {redacted(blocks, self.secrets())}}}'
+            return f'{{"role": "{message.role.value}", "content": {redact(blocks, self.secrets())}}}'
         return json.dumps({"role": message.role.value, "content": self._redact(blocks)}, ensure_ascii=False)
 
     def _record_request(self, request: ModelRequest, purpose: CallPurpose) -> None:
@@ -189,7 +189,7 @@ class Diagnostics(Struct, frozen=True):
     def _append(self, name: str, line: dict[str, object], field: str, content: str) -> None:
         """Append a line, with a field of outside text that is redacted and cut."""
         if field:
-            text = redacted_start(content, LONGEST_ENTRY, self.secrets())
+            text = redact_start(content, LONGEST_ENTRY, self.secrets())
             line[field] = _parse(text)
         content = json.dumps(line, ensure_ascii=False) + "\n"
         self._write(name, lambda path: append_record(path, _encode(content), ROTATE_BYTES))

@@ -205,7 +205,7 @@ class OpenConversations:
         finally:
             del self._closing[conversation_id]
             closed.set()
-            garbage.ended(KILOBYTES)
+            garbage.note_end(KILOBYTES)
 
     def needs(self, conversation: Conversation) -> bool:
         """True while something of a conversation without viewers would be missed if it were closed now."""

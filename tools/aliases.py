@@ -440,7 +440,7 @@ def from_foreign(name: str, args: JsonObject, cwd: Path) -> TranslatedCall:
     if name not in NATIVE:
         return _from_native_name(name, args, cwd)
     given = {field: value for field, value in args.items() if field != KEPT}
-    kept = _kept(args.get(KEPT), cwd)
+    kept = _read_native_call(args.get(KEPT), cwd)
     if kept is not None:
         foreign, plain = outward(kept.name, kept.input, str(cwd))
         if foreign == name and _same(plain, given):
@@ -479,7 +479,7 @@ def _foreign_fields(name: str, args: JsonObject) -> str:
     return foreign if any(field in only for field in args) else ""
 
 
-def _kept(value: JsonValue, cwd: Path) -> TranslatedCall | None:
+def _read_native_call(value: JsonValue, cwd: Path) -> TranslatedCall | None:
     """The native call that travels in a foreign one; None for anything else."""
     if not isinstance(value, dict):
         return None

@@ -188,6 +188,6 @@ def explain(error: OSError, name: str) -> str:
     return sentence.format(name=name) if sentence else f"{name}: {error.strerror or error}."
 
 
-def failed(sentence: str) -> ToolOutput:
+def failure_output(sentence: str) -> ToolOutput:
     """The output of a call that failed."""
     return ToolOutput(text=sentence, is_error=True)

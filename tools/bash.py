@@ -13,10 +13,10 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tools.arguments import Arguments, explain, failed, object_schema
+from tools.arguments import Arguments, explain, failure_output, object_schema
 from tools.clean import reveal, reveal_line, reveal_name
 from tools.command_access import command_access
-from tools.command_hosts import ANY, MOST_HOSTS, NO_HOSTS, needed_hosts, valid_hosts
+from tools.command_hosts import ANY, MOST_HOSTS, NO_HOSTS, find_needed_hosts, valid_hosts
 from tools.contract import (
     ACCESS_RANK,
     Access,
@@ -40,7 +40,7 @@ from tools.files.location import spill_name, spills_of
 from tools.files.own_files import make_folder
 from tools.jobs import Caller, JobBoard
 from tools.process.programs import find_program
-from tools.shell_output import MOST_BYTES, all_lines, leftover_names, outcome_lines, readable, refusal_note, shown_runs
+from tools.shell_output import MOST_BYTES, all_lines, leftover_names, outcome_lines, readable, refusal_note, show_runs
 from tools.terminal.values import ShellTerminal, TerminalRows
 from tools.wording import one_line
 
@@ -77,11 +77,11 @@ def folder_script(command: str, folder: str) -> FolderScript:
     end, enter = _END.replace("MARK", shlex.quote(mark)), ""
     if folder:
         sentence = shlex.quote(GONE.format(reveal_name(folder)))
-        enter = _ENTER.replace("SENTENCE", sentence).replace("FOLDER", _quoted(folder))
+        enter = _ENTER.replace("SENTENCE", sentence).replace("FOLDER", _quote_for_bash(folder))
     return FolderScript(f"trap {shlex.quote(end)} EXIT; {enter}eval -- {shlex.quote(command)}", mark)
 
 
-def _quoted(folder: str) -> str:
+def _quote_for_bash(folder: str) -> str:
     """A word for bash; a name that is no UTF-8 is spelled byte by byte."""
     try:
         folder.encode()
@@ -122,12 +122,12 @@ class ShellLine(Struct, frozen=True):
         is_placed = isinstance(progress, TerminalRows | OutputSoFar)
         self.context.report(replace(progress, folder=self.place) if is_placed else progress)
 
-    def settled(self, output: ToolOutput, captured: Captured) -> ToolOutput:
+    def add_terminal_facts(self, output: ToolOutput, captured: Captured) -> ToolOutput:
         """The result with its colours and folders; `captured` is all that the terminal showed."""
         facts = captured.terminal
         if facts is None or not isinstance(output.display, TerminalDisplay):
             return output
-        display = replace(output.display, runs=shown_runs(captured, output.display.output), folder=self.place)
+        display = replace(output.display, runs=show_runs(captured, output.display.output), folder=self.place)
         lines = [output.text, *([f"[in {self.place}]"] if self.place else [])]
         ends_in = facts.folder if facts.folder else None
         if ends_in is not None and ends_in == os.path.realpath(self.context.working_dir):
@@ -267,7 +267,7 @@ class Bash(Struct, frozen=True):
         access = wanted.access if declared else known
         needed = NO_HOSTS
         if access is Access.NETWORK:
-            needed = await asyncio.to_thread(needed_hosts, wanted.command, wanted.hosts, working_dir)
+            needed = await asyncio.to_thread(find_needed_hosts, wanted.command, wanted.hosts, working_dir)
         return ToolRequest(
             wanted.command,
             (),
@@ -276,7 +276,7 @@ class Bash(Struct, frozen=True):
             access=access,
             access_reason=DECLARED[wanted.access] if declared else reason,
             known_access=known,
-            why=_quotable(wanted.why),
+            why=reveal(one_line(wanted.why, MOST_OF_WHY)).translate(dict.fromkeys(map(ord, "“”„‟"), "'")),
             hosts=needed.hosts,
             any_host=needed.any_host,
         )
@@ -287,13 +287,15 @@ class Bash(Struct, frozen=True):
         try:
             command = await asyncio.to_thread(self._command, wanted, context)
             if wanted.background:
-                return await self._start(wanted, command, context)
+                job = await self.jobs.start(command, context.conversation_id, _title(wanted))
+                text = f"Started background job {job.id}. {_WAYS}"
+                return ToolOutput(text, display=PlainDisplay(f"Job {job.id} runs in the background."))
             if context.shell is not None:
                 return await self._run_line(wanted, command, context, context.shell)
             caller = Caller(context.conversation_id, context.call_id, _title(wanted))
             ended = await self.jobs.run(command, caller, context.report)
         except OSError as error:
-            return failed(f"The command could not be started. {explain(error, str(context.working_dir))}")
+            return failure_output(f"The command could not be started. {explain(error, str(context.working_dir))}")
         return self._runs_on(ended) if isinstance(ended, JobInfo) else _output(wanted, ended)
 
     async def _run_line(
@@ -308,8 +310,8 @@ class Bash(Struct, frozen=True):
         line.report(TerminalRows(""))
         ended = await self.jobs.run(line.command, line.caller, line.report)
         if isinstance(ended, JobInfo):
-            return line.settled(self._runs_on(ended), self.jobs.output(ended.id))
-        return line.settled(_output(wanted, ended), ended.captured)
+            return line.add_terminal_facts(self._runs_on(ended), self.jobs.output(ended.id))
+        return line.add_terminal_facts(_output(wanted, ended), ended.captured)
 
     def _command(self, wanted: BashInput, context: ToolContext) -> Command:
         spills = spills_of(self.spill_folder, context.working_dir)
@@ -325,11 +327,6 @@ class Bash(Struct, frozen=True):
             gate=context.gate,
         )
 
-    async def _start(self, wanted: BashInput, command: Command, context: ToolContext) -> ToolOutput:
-        job = await self.jobs.start(command, context.conversation_id, _title(wanted))
-        text = f"Started background job {job.id}. {_WAYS}"
-        return ToolOutput(text, display=PlainDisplay(f"Job {job.id} runs in the background."))
-
     def _runs_on(self, job: JobInfo) -> ToolOutput:
         """Result for a command that the user sent to the background: its output so far, and the id under which to read
         the rest.
@@ -340,11 +337,6 @@ class Bash(Struct, frozen=True):
         text = f"[sent to the background by the user after {job.elapsed:.0f} s: it runs on as job {job.id}. {_WAYS}]"
         display = TerminalDisplay(output, None, job=job.id, lines=all_lines(captured))
         return ToolOutput(f"{body}\n{text}", display=display, truncated=captured.dropped > 0)
-
-
-def _quotable(why: str) -> str:
-    """The model's own words in a form for quotation marks."""
-    return reveal(one_line(why, MOST_OF_WHY)).translate(dict.fromkeys(map(ord, "“”„‟"), "'"))
 
 
 def _access(name: str) -> Access:

@@ -75,7 +75,7 @@ def _terminal() -> re.Pattern[str]:
 
 
 @cache
-def hidden() -> re.Pattern[str]:
+def compile_hidden_pattern() -> re.Pattern[str]:
     """The pattern of characters that hide or reorder; it looks two characters back and one ahead."""
     return re.compile(_HIDDEN)
 
@@ -90,7 +90,7 @@ def clean(text: str) -> str:
     text = _terminal().sub(_terminal_effect, text)
     if _CURSOR.search(text):
         text = "\n".join(_overwritten(line) for line in text.split("\n"))
-    return SURROGATE.sub("\ufffd", hidden().sub("", text))
+    return SURROGATE.sub("\ufffd", compile_hidden_pattern().sub("", text))
 
 
 def clean_line(text: str) -> str:
@@ -102,7 +102,7 @@ def clean_line(text: str) -> str:
         return text
     text = text.replace("\r\n", "\n").removesuffix("\r").translate(_SPELLED)
     text = _terminal().sub(lambda match: "\n" if match["newline"] else "", text)
-    return SURROGATE.sub("\ufffd", hidden().sub("", text)).translate(_WHITE)
+    return SURROGATE.sub("\ufffd", compile_hidden_pattern().sub("", text)).translate(_WHITE)
 
 
 def reveal(text: str) -> str:
@@ -113,7 +113,7 @@ def reveal(text: str) -> str:
     """
     if _ORDINARY.fullmatch(text):
         return text
-    return _BLANKS.sub(lambda run: "␠" * len(run.group()), _REVEALED.sub(_spelled, text))
+    return _BLANKS.sub(lambda run: "␠" * len(run.group()), _REVEALED.sub(_spell_match, text))
 
 
 def reveal_name(name: object) -> str:
@@ -162,7 +162,7 @@ def _overwritten(line: str) -> str:
     return "".join(cells)
 
 
-def _spelled(match: re.Match[str]) -> str:
+def _spell_match(match: re.Match[str]) -> str:
     character = match.group()
     if unicodedata.combining(character) and _is_astray(match.string, match.start()):
         return f"⟨U+{ord(character):04X}⟩"
@@ -192,4 +192,4 @@ def _is_plain(character: str) -> bool:
     category = unicodedata.category(character)
     if category[0] in "CZ" or character in _BLANK_LOOKING:
         return False
-    return not (category == "Mn" and hidden().match(character)) and character not in "\ufe0e\ufe0f"
+    return not (category == "Mn" and compile_hidden_pattern().match(character)) and character not in "\ufe0e\ufe0f"

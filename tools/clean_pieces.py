@@ -10,7 +10,7 @@ import re
 from functools import cache
 from typing import Final
 
-from tools.clean import SURROGATE, hidden, terminal_sequences
+from tools.clean import SURROGATE, compile_hidden_pattern, terminal_sequences
 
 MOST_ARGUMENTS: Final = 256
 """Characters of the arguments of a control sequence; one with more ends there and the rest is text."""
@@ -28,7 +28,7 @@ def _acting() -> re.Pattern[str]:
 
 
 @cache
-def _unfinished() -> re.Pattern[str]:
+def _compile_unfinished() -> re.Pattern[str]:
     # Incomplete sequences at the end, held until the next characters complete them.
     arguments, body = f"{{0,{MOST_ARGUMENTS}}}+", rf"[^\x07\x1b\x80-\x9f]{{0,{LONGEST_STRING}}}+"
     return re.compile(
@@ -56,26 +56,26 @@ class PieceCleaner:
         if not self._joiner and _PLAIN.fullmatch(text):
             self._waiting, self._before = "", (self._before + text[-_LOOKED_BACK:])[-_LOOKED_BACK:]
             return text
-        unfinished = _unfinished().search(text)
+        unfinished = _compile_unfinished().search(text)
         end = len(text) if unfinished is None else unfinished.start()
         self._waiting = text[end:]
-        return self._shown(text[:end], final=False)
+        return self._show_text(text[:end], final=False)
 
     def end(self) -> str:
         """Return the held text at the end."""
         text, self._waiting = self._waiting, ""
-        shown = self._shown(text, final=True)
+        shown = self._show_text(text, final=True)
         self._before = ""
         return shown
 
-    def _shown(self, text: str, *, final: bool) -> str:
+    def _show_text(self, text: str, *, final: bool) -> str:
         start = len(self._before)
         text = self._before + self._joiner + _acting().sub(_effect, text)
         self._joiner = "\u200d" if text.endswith("\u200d", start) and not final else ""
         text = text.removesuffix(self._joiner)
         self._before = text[-_LOOKED_BACK:]
         kept: list[str] = []
-        for match in hidden().finditer(text, start):
+        for match in compile_hidden_pattern().finditer(text, start):
             kept.append(text[start : match.start()])
             start = match.end()
         return SURROGATE.sub("\ufffd", "".join(kept) + text[start:])

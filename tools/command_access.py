@@ -206,7 +206,7 @@ def command_access(command: str) -> Need:
     if len(command) > MOST_CHARACTERS:
         return CONFINED
     in_environment = ACTIVATED.search(command) is not None
-    return max((_told(words, in_environment) for words in programs_in(command)), key=_rank, default=CONFINED)
+    return max((_name_need(words, in_environment) for words in programs_in(command)), key=_rank, default=CONFINED)
 
 
 def programs_in(command: str) -> Iterator[list[str]]:
@@ -245,7 +245,7 @@ def _rank(need: Need) -> int:
     return RANKS[need[0]]
 
 
-def _told(words: Sequence[str], in_environment: bool) -> Need:
+def _name_need(words: Sequence[str], in_environment: bool) -> Need:
     access, reason = _need(words, in_environment)
     return (access, f"{_program(words)} {reason}") if reason else CONFINED
 

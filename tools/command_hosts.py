@@ -66,7 +66,7 @@ class NeededHosts(Struct, frozen=True):
 NO_HOSTS: Final = NeededHosts()
 
 
-def needed_hosts(command: str, declared: Sequence[str], folder: Path) -> NeededHosts:
+def find_needed_hosts(command: str, declared: Sequence[str], folder: Path) -> NeededHosts:
     """The hosts that the command names, those that the model `declared`, and the registries of its package managers.
 
     Reads settings of package managers in `folder` and in the home folder; starts nothing.
@@ -77,7 +77,7 @@ def needed_hosts(command: str, declared: Sequence[str], folder: Path) -> NeededH
     direct = any(_is_local(host) for host in found)
     for words in programs_in(command):
         name = _name(words)
-        direct = direct or name in DIRECT_PROGRAMS or _serves(words)
+        direct = direct or name in DIRECT_PROGRAMS or command_access(shlex.join(words))[1].endswith(NEEDS_PORT)
         if name in FETCHERS:
             found += valid_hosts(word.partition("/")[0] for word in words[1:] if BARE.match(word) and "://" not in word)
         if name in PRESETS and command_access(shlex.join(words))[0] is not Access.CONFINED:
@@ -128,11 +128,6 @@ def _name(words: Sequence[str]) -> str:
     if match[1] == "pip":
         return "pip"
     return _name(words[2:]) if len(words) > 2 and words[1] == "-m" else name
-
-
-def _serves(words: Sequence[str]) -> bool:
-    """True for a program that listens for others."""
-    return command_access(shlex.join(words))[1].endswith(NEEDS_PORT)
 
 
 def _registries(name: str, folder: Path, command: str) -> list[str]:

@@ -74,10 +74,10 @@ def _match(
             waiting.append((first, block.old, new_first, block.new))
         if block.old + block.size < last and block.new + block.size < new_last:
             waiting.append((block.old + block.size, last, block.new + block.size, new_last))
-    return Matching([*_joined(sorted(found)), MatchingBlock(len(old), size, 0)], is_whole)
+    return Matching([*_join_blocks(sorted(found)), MatchingBlock(len(old), size, 0)], is_whole)
 
 
-def _joined(blocks: Iterable[MatchingBlock]) -> list[MatchingBlock]:
+def _join_blocks(blocks: Iterable[MatchingBlock]) -> list[MatchingBlock]:
     """Neighbours as one block."""
     joined: list[MatchingBlock] = []
     for block in blocks:

@@ -53,10 +53,10 @@ def problem_text(problem: CodeProblem) -> str:
 def check_row(check: EditCheck) -> str:
     """A check in one line, without its problems."""
     about = f" about an earlier edit of {reveal_name(check.path)}" if check.is_late else ""
-    return f"{check.server}{about}: {found_words(check)}"
+    return f"{check.server}{about}: {describe_check(check)}"
 
 
-def found_words(check: EditCheck) -> str:
+def describe_check(check: EditCheck) -> str:
     """Counts of a check in words, or the reason for having none."""
     if check.note:
         return check.note
@@ -191,13 +191,13 @@ class AskedQuestion(Struct, frozen=True):
         return tuple(option.label for option in self.options)
 
 
-def answered_text(questions: Sequence[AskedQuestion], answers: Answers) -> str:
+def format_answers(questions: Sequence[AskedQuestion], answers: Answers) -> str:
     """The answers as the model reads them, a line each (SPEC REQ-ASK)."""
     pairs = zip(questions, answers, strict=True)
     return "\n".join(f'"{one.question}"="{", ".join(chosen) or NOT_ANSWERED}"' for one, chosen in pairs)
 
 
-def cleaned_answers(answers: Answers) -> Answers:
+def clean_answers(answers: Answers) -> Answers:
     """The answers without control characters, empty ones left out."""
     return tuple(tuple(text for one in chosen if (text := clean(one).strip())) for chosen in answers)
 

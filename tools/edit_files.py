@@ -61,7 +61,14 @@ class PatchInput(Struct, frozen=True):
             ToolFailure: one of them does not apply.
         """
         if existing is not None:
-            edits = [_unix(edit) for edit in self.edits] if existing.crlf else self.edits
+            edits = (
+                [
+                    FileEdit(edit.operation, edit.new.replace("\r\n", "\n"), edit.old.replace("\r\n", "\n"))
+                    for edit in self.edits
+                ]
+                if existing.crlf
+                else self.edits
+            )
             return apply_edits(existing.text, edits)
         if self.edits[0].operation is Operation.REPLACE:
             raise ToolFailure(f"{self.path} does not exist; create it with write_file.")
@@ -108,11 +115,6 @@ def _edit(entry: JsonObject, where: str) -> FileEdit:
     if old == new:
         raise ToolInputError(f"{where}old and new are the same; nothing would change.")
     return FileEdit(operation, new, old)
-
-
-def _unix(edit: FileEdit) -> FileEdit:
-    """The edit as it meets a text whose `\\r\\n` were read as `\\n`."""
-    return FileEdit(edit.operation, edit.new.replace("\r\n", "\n"), edit.old.replace("\r\n", "\n"))
 
 
 _WRITE_SCHEMA = object_schema(

@@ -85,10 +85,10 @@ def _text_of(name: bytes) -> Generator[Iterator[tuple[int, bytes]]]:
         if b"\0" in stream.read(_LOOKED_AT):
             raise ValueError(BINARY)
         stream.seek(0)
-        yield _numbered(stream, name)
+        yield _number_lines(stream, name)
 
 
-def _numbered(stream: BinaryIO, name: bytes) -> Iterator[tuple[int, bytes]]:
+def _number_lines(stream: BinaryIO, name: bytes) -> Iterator[tuple[int, bytes]]:
     number, is_cut = 0, False
     while line := stream.readline(_LONGEST_LINE):
         rest = line

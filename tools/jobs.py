@@ -8,7 +8,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from tools.arguments import Arguments, ToolFailure, failed, object_schema
+from tools.arguments import Arguments, ToolFailure, failure_output, object_schema
 from tools.contract import (
     Captured,
     Command,
@@ -196,7 +196,7 @@ class JobOutput(Struct, frozen=True):
             job = _own_job(self.board, job_id, context)
             captured = self.board.output(job_id)
         except ToolFailure as failure:
-            return failed(str(failure))
+            return failure_output(str(failure))
         output = readable(captured)
         if not job.running and (note := refusal_note(captured.refused)):
             output = f"{output.rstrip()}\n{note}"
@@ -228,7 +228,7 @@ class JobKill(Struct, frozen=True):
         try:
             before = _own_job(self.board, job_id, context)
         except ToolFailure as failure:
-            return failed(str(failure))
+            return failure_output(str(failure))
         if not before.running:
             return ToolOutput(f"Job {job_id} had ended already. {_state(before)}")
         await self.board.kill(job_id)

@@ -95,7 +95,7 @@ _LIKE_SIGN: Final = _table(_SIGNS)
 
 
 @lru_cache(maxsize=1024)
-def drawn_like(character: str) -> str:
+def find_ascii_drawing(character: str) -> str:
     """The ASCII character of which this is another drawing: fullwidth, mathematical, small; empty for all others."""
     if character.isascii():
         return ""
@@ -119,7 +119,7 @@ def suspects(text: str) -> list[Suspect]:
     found = {one.place: one for token in _TOKEN.finditer(text) for one in _of_token(token.group(), token.start())}
     for start, end in _doubtful(text):
         found |= {one.place: one for one in _whole_words(text, start, end)}
-    quoted = _quoted(text)
+    quoted = _number_quotations(text)
     for place, character in enumerate(text):
         looks = _LIKE_TYPE.get(character, "")
         if looks and not quoted[place]:
@@ -132,7 +132,7 @@ def _of_token(token: str, at: int) -> Iterator[Suspect]:
     if token.isascii():
         return
     for place, character in enumerate(token, at):
-        if looks := drawn_like(character) or _LIKE_SIGN.get(character, ""):
+        if looks := find_ascii_drawing(character) or _LIKE_SIGN.get(character, ""):
             yield Suspect(place, character, looks)
     for word in _WORD.finditer(token):
         yield from _of_word(word.group(), at + word.start())
@@ -149,7 +149,7 @@ def _of_word(word: str, at: int) -> Iterator[Suspect]:
     alone = all(one in _LIKE_LETTER for one in odd) or (len(odd) == 1 and len(letters) > 1)
     for place, letter in enumerate(word, at):
         script = script_of(letter)
-        if letter.isascii() or drawn_like(letter) or script in {"MODIFIER", ""}:
+        if letter.isascii() or find_ascii_drawing(letter) or script in {"MODIFIER", ""}:
             continue
         looks = _LIKE_LETTER.get(letter, "")
         if script != "LATIN":
@@ -161,7 +161,7 @@ def _of_word(word: str, at: int) -> Iterator[Suspect]:
 
 def _doubtful(text: str) -> Iterator[tuple[int, int]]:
     """Stretches in which a whole word of look-alikes is odd: each token, but in prose of that script within quotes."""
-    quoted = _quoted(text)
+    quoted = _number_quotations(text)
     honest = _honest_tokens(text, quoted)
     for token in _TOKEN.finditer(text):
         start, end = token.span()
@@ -194,7 +194,7 @@ def _whole_words(text: str, start: int, end: int) -> Iterator[Suspect]:
             yield from (Suspect(place, one, _LIKE_LETTER[one]) for place, one in enumerate(letters, word.start()))
 
 
-def _quoted(text: str) -> list[int]:
+def _number_quotations(text: str) -> list[int]:
     """The number of the ASCII quotation around each character, as a shell reads them; 0 outside."""
     inside: list[int] = []
     mark, number, skips = "", 0, False
@@ -236,7 +236,9 @@ def remarks(text: str) -> list[str]:
     if text.isascii():
         return []
     kinds = list(dict.fromkeys((one.character, one.looks) for one in suspects(text)))
-    said = [f"contains {_named(character)}{_likeness(character, looks)}" for character, looks in kinds[:MOST_SAID]]
+    said = [
+        f"contains {_name_character(character)}{_likeness(character, looks)}" for character, looks in kinds[:MOST_SAID]
+    ]
     if len(kinds) > MOST_SAID:
         said.append(f"contains {len(kinds) - MOST_SAID} more characters that look like others")
     forged = "".join(sign for sign in SPELLING if sign in text)
@@ -247,7 +249,7 @@ def remarks(text: str) -> list[str]:
     return said
 
 
-def _named(character: str) -> str:
+def _name_character(character: str) -> str:
     name = unicodedata.name(character, "a character without a name")
     return f"U+{ord(character):04X} {name}"
 

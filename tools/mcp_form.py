@@ -142,18 +142,22 @@ def value_of(field: FormField, words: Sequence[str]) -> Value:
         BadValue: they do not fit.
     """
     if field.choices:
-        return _chosen(field, words)
+        return _choose(field, words)
     text = words[0].strip() if words else ""
     match field.kind:
         case "boolean":
-            return _flag(text)
+            if text.lower() in {"yes", "y", "true"}:
+                return True
+            if text.lower() in {"no", "n", "false"}:
+                return False
+            raise BadValue("is yes or no")
         case "integer" | "number":
-            return _checked_number(field, text)
+            return _check_number(field, text)
         case _:
-            return _checked_text(field, text)
+            return _check_text(field, text)
 
 
-def _chosen(field: FormField, words: Sequence[str]) -> Value:
+def _choose(field: FormField, words: Sequence[str]) -> Value:
     by_words = {one.value: one.value for one in field.choices} | {one.label: one.value for one in field.choices}
     found = [by_words.get(word.strip()) for word in words]
     values = list(dict.fromkeys(value for value in found if value is not None))
@@ -166,15 +170,7 @@ def _chosen(field: FormField, words: Sequence[str]) -> Value:
     return values
 
 
-def _flag(text: str) -> bool:
-    if text.lower() in {"yes", "y", "true"}:
-        return True
-    if text.lower() in {"no", "n", "false"}:
-        return False
-    raise BadValue("is yes or no")
-
-
-def _checked_number(field: FormField, text: str) -> int | float:
+def _check_number(field: FormField, text: str) -> int | float:
     wrong = BadValue(f"is a {'whole ' if field.kind == 'integer' else ''}number{_limits(field)}")
     try:
         value = float(text) if len(text) <= LONGEST_LABEL else math.nan
@@ -187,7 +183,7 @@ def _checked_number(field: FormField, text: str) -> int | float:
     return int(value) if field.kind == "integer" or value.is_integer() else value
 
 
-def _checked_text(field: FormField, text: str) -> str:
+def _check_text(field: FormField, text: str) -> str:
     text = clean(text)
     if (field.least is not None and len(text) < field.least) or (field.most is not None and len(text) > field.most):
         raise BadValue(f"has {_range(field, 'characters')}")

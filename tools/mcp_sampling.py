@@ -83,7 +83,7 @@ class SampleRequest(Struct, frozen=True):
     def shown(self) -> str:
         """All of it as text; images are named."""
         parts = [("System prompt", self.system)] if self.system else []
-        parts += [(ROLES[one.role], "\n".join(map(_shown, one.parts))) for one in self.messages]
+        parts += [(ROLES[one.role], "\n".join(map(_show_part, one.parts))) for one in self.messages]
         return "\n\n".join(f"{heading}:\n{text}" for heading, text in parts)
 
 
@@ -144,7 +144,13 @@ def read_sample(params: Raw) -> SampleRequest:
     reader = _Reader()
     system = reader.text(found.get("systemPrompt") or "")
     messages = reader.messages(found.get("messages"))
-    return SampleRequest(messages, int(min(wanted, MOST_TOKENS)), system, _stops(found.get("stopSequences")))
+    value = found.get("stopSequences")
+    given = cast("list[object]", value) if isinstance(value, list) else []
+    if len(given) > MOST_STOPS or not all(isinstance(one, str) and 0 < len(one) <= LONGEST_STOP for one in given):
+        raise SampleRefused(
+            f"A sampling request has at most {MOST_STOPS} stopSequences of 1 to {LONGEST_STOP} characters."
+        )
+    return SampleRequest(messages, int(min(wanted, MOST_TOKENS)), system, tuple(cast("Sequence[str]", given)))
 
 
 class _Reader:
@@ -217,16 +223,7 @@ class _Reader:
         return SampleImage(clean_line(str(table.get("mimeType", "")))[:LONGEST_TYPE], data)
 
 
-def _stops(value: object) -> tuple[str, ...]:
-    given = cast("list[object]", value) if isinstance(value, list) else []
-    if len(given) > MOST_STOPS or not all(isinstance(one, str) and 0 < len(one) <= LONGEST_STOP for one in given):
-        raise SampleRefused(
-            f"A sampling request has at most {MOST_STOPS} stopSequences of 1 to {LONGEST_STOP} characters."
-        )
-    return tuple(cast("Sequence[str]", given))
-
-
-def _shown(part: str | SampleImage) -> str:
+def _show_part(part: str | SampleImage) -> str:
     if isinstance(part, str):
         return part
     return f"[image, {part.media_type or 'of an unknown type'}, {counted(len(part.data), 'byte')}]"

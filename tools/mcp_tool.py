@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tools.arguments import Arguments, failed, object_schema
+from tools.arguments import Arguments, failure_output, object_schema
 from tools.clean import clean_line
 from tools.contract import (
     Access,
@@ -101,7 +101,7 @@ class McpTool(Struct, frozen=True):
         try:
             content = await self.caller.call(self.tool, args, context.report)
         except ServerGone as error:
-            return failed(str(error))
+            return failure_output(str(error))
         output = await output_of(content, self.tool, context, self.images, self.spill_folder)
         if not self.change:
             return output
@@ -118,7 +118,10 @@ async def output_of(
     taken = [await taking.take(part, number) for number, part in enumerate(content.parts)]
     texts = [text for text, part in zip(taken, content.parts, strict=True) if part.for_model]
     return ToolOutput(
-        "\n\n".join(filter(None, texts)) or _only_images(taking.found, name),
+        "\n\n".join(filter(None, texts))
+        or (
+            f"{name} returned {len(taking.found)} image{'s' if len(taking.found) > 1 else ''}." if taking.found else ""
+        ),
         is_error=content.is_error,
         display=_display("\n".join(filter(None, taken)), taking.found, name),
         images=tuple(taking.found),
@@ -139,7 +142,7 @@ class _Taking(Struct):
         if isinstance(part, TextPart):
             if not part.file:
                 return part.text
-            moved = await asyncio.to_thread(self._moved, Path(part.file), number)
+            moved = await asyncio.to_thread(self._move, Path(part.file), number)
             return part.text.replace(part.file, str(moved))
         try:
             image = await self.images.prepare(await asyncio.to_thread(_bytes_of, part))
@@ -151,7 +154,7 @@ class _Taking(Struct):
             self.found.append(image)
         return ""
 
-    def _moved(self, file: Path, number: int) -> Path:
+    def _move(self, file: Path, number: int) -> Path:
         folder = spills_of(self.spill_folder, self.context.working_dir)
         target = folder / spill_name(self.context.conversation_id, f"{self.context.call_id}/{number}")
         try:
@@ -168,10 +171,6 @@ def _bytes_of(part: ImagePart) -> bytes:
     content = read_own(Path(part.file))
     Path(part.file).unlink(missing_ok=True)
     return content
-
-
-def _only_images(images: list[PreparedImage], tool: str) -> str:
-    return f"{tool} returned {len(images)} image{'s' if len(images) > 1 else ''}." if images else ""
 
 
 def _display(shown: str, images: list[PreparedImage], tool: str) -> Display:
@@ -248,7 +247,7 @@ class ListResources(Struct, frozen=True):
         wanted = Arguments(args, ("server",)).text("server", "")
         chosen = [server for server in self.servers if wanted in {"", server.name}]
         if not chosen:
-            return failed(_unknown(wanted, self.servers))
+            return failure_output(_unknown(wanted, self.servers))
         lines: list[str] = []
         for server in chosen:
             try:
@@ -276,23 +275,23 @@ class ReadResource(Struct, frozen=True):
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Name server and address."""
-        server, uri = _parsed(args)
+        server, uri = _parse_resource(args)
         return ToolRequest(f"{server}: {uri}")
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         """Read it."""
-        name, uri = _parsed(args)
+        name, uri = _parse_resource(args)
         server = next((one for one in self.servers if one.name == name), None)
         if server is None:
-            return failed(_unknown(name, self.servers))
+            return failure_output(_unknown(name, self.servers))
         try:
             content = await server.read(uri)
         except ServerGone as error:
-            return failed(str(error))
+            return failure_output(str(error))
         return await output_of(content, uri, context, self.images, self.spill_folder)
 
 
-def _parsed(args: JsonObject) -> tuple[str, str]:
+def _parse_resource(args: JsonObject) -> tuple[str, str]:
     fields = Arguments(args, ("server", "uri"))
     return fields.text("server"), fields.text("uri")
 

@@ -150,17 +150,17 @@ def _option(fields: JsonObject, where: str) -> AskedOption:
 
 def _line(read: Arguments, name: str, where: str, most: int) -> str:
     """A text of one line that is not empty."""
-    line = clean_line(_bounded(read.text(name), name, where, most)).strip()
+    line = clean_line(_check_length(read.text(name), name, where, most)).strip()
     if not line:
         raise ToolInputError(f"{where}{name} is empty: write it.")
     return line
 
 
 def _text(read: Arguments, name: str, where: str, most: int) -> str:
-    return _bounded(read.text(name), name, where, most) if read.has(name) else ""
+    return _check_length(read.text(name), name, where, most) if read.has(name) else ""
 
 
-def _bounded(text: str, name: str, where: str, most: int) -> str:
+def _check_length(text: str, name: str, where: str, most: int) -> str:
     if len(text) > most:
         raise ToolInputError(f"{where}{name} has {len(text):,} characters; at most {most:,} are shown: shorten it.")
     return text

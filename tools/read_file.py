@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from tools.arguments import Arguments, ToolFailure, explain, failed, object_schema
+from tools.arguments import Arguments, ToolFailure, explain, failure_output, object_schema
 from tools.contract import (
     ImageDisplay,
     ImageReader,
@@ -24,7 +24,7 @@ from tools.contract import (
     ToolSpec,
 )
 from tools.files.content import PROBE_BYTES, is_binary
-from tools.files.location import Location, admit, opened_file, resolve, shown, spills_of
+from tools.files.location import Location, admit, open_regular, resolve, show_path, spills_of
 from tools.files.writing import ReadLedger, Version
 from tools.wording import counted
 
@@ -90,7 +90,7 @@ class ReadFile(Struct, frozen=True):
         path = await asyncio.to_thread(resolve, wanted.path, working_dir)
         last = f"-{wanted.offset + wanted.limit - 1}" if Arguments(args, tuple(args)).has("limit") else ""
         lines = f":{wanted.offset}{last}" if wanted.offset > 1 or last else ""
-        return ToolRequest(summary=f"{shown(path, working_dir)}{lines}", paths=(path,))
+        return ToolRequest(summary=f"{show_path(path, working_dir)}{lines}", paths=(path,))
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         """Read it."""
@@ -98,32 +98,25 @@ class ReadFile(Struct, frozen=True):
         try:
             return await asyncio.to_thread(self._read, wanted, context)
         except ToolFailure as failure:
-            return failed(str(failure))
+            return failure_output(str(failure))
         except OSError as error:
-            return failed(explain(error, wanted.path))
+            return failure_output(explain(error, wanted.path))
 
     def _read(self, wanted: ReadFileInput, context: ToolContext) -> ToolOutput:
         also = tuple(spills_of(folder, context.working_dir) for folder in self.spills)
         location = admit(wanted.path, context, also)
-        with opened_file(location) as stream:
-            version = _version(stream, location)
+        with open_regular(location) as stream:
+            state = os.fstat(stream.fileno())
+            head = stream.read(MOST_HASHED if state.st_size <= MOST_HASHED else PROBE_BYTES)
+            if is_binary(head):
+                raise ToolFailure(
+                    f"{location.shown} is a binary file ({state.st_size:,} bytes); read_file reads text only."
+                )
+            stream.seek(0)
+            version = Version.of(state, head if state.st_size <= MOST_HASHED else None)
             output = _excerpt(stream, wanted, location.shown)
         self.ledger.note_read(context.conversation_id, location.path, version)
         return output
-
-
-def _version(stream: BinaryIO, location: Location) -> Version:
-    """The version of the whole file; leaves the stream at its start.
-
-    Raises:
-        ToolFailure: it is binary.
-    """
-    state = os.fstat(stream.fileno())
-    head = stream.read(MOST_HASHED if state.st_size <= MOST_HASHED else PROBE_BYTES)
-    if is_binary(head):
-        raise ToolFailure(f"{location.shown} is a binary file ({state.st_size:,} bytes); read_file reads text only.")
-    stream.seek(0)
-    return Version.of(state, head if state.st_size <= MOST_HASHED else None)
 
 
 def _excerpt(stream: BinaryIO, wanted: ReadFileInput, name: str) -> ToolOutput:
@@ -139,7 +132,11 @@ def _excerpt(stream: BinaryIO, wanted: ReadFileInput, name: str) -> ToolOutput:
         size += len(line)
         out.append(f"{number:>6}\t{line.decode('utf-8', 'replace')}")
     if not out:
-        return ToolOutput(f"[{name} is empty]") if not number else failed(_past_end(name, number, wanted.offset))
+        return (
+            ToolOutput(f"[{name} is empty]")
+            if not number
+            else failure_output(f"{name} has {counted(number, 'line')}; offset {wanted.offset} is past its end.")
+        )
     return ToolOutput("\n".join([*out, cut] if cut else out), truncated=bool(cut))
 
 
@@ -153,10 +150,6 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
         while (rest := stream.readline(64 * 1024)) and not rest.endswith(b"\n"):
             dropped += len(rest)
         yield line + f" [line cut: {dropped + len(rest):,} more bytes]".encode()
-
-
-def _past_end(name: str, lines: int, offset: int) -> str:
-    return f"{name} has {counted(lines, 'line')}; offset {offset} is past its end."
 
 
 MOST_IMAGE_BYTES = 50 * 1024 * 1024
@@ -184,7 +177,7 @@ class ReadImage(Struct, frozen=True):
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Name the file."""
         path = await asyncio.to_thread(resolve, _path(args), working_dir)
-        return ToolRequest(summary=shown(path, working_dir), paths=(path,))
+        return ToolRequest(summary=show_path(path, working_dir), paths=(path,))
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         """Read and prepare it."""
@@ -194,11 +187,11 @@ class ReadImage(Struct, frozen=True):
             raw = await asyncio.to_thread(_read, location)
             image = await self.images.prepare(raw)
         except ToolFailure as failure:
-            return failed(str(failure))
+            return failure_output(str(failure))
         except ImageRejected as rejection:
-            return failed(f"{wanted}: {rejection}")
+            return failure_output(f"{wanted}: {rejection}")
         except OSError as error:
-            return failed(explain(error, wanted))
+            return failure_output(explain(error, wanted))
         text = f"{location.shown}: image of {image.width}x{image.height} pixels."
         if (image.width, image.height) != (image.original_width, image.original_height):
             text += f" Shrunk from {image.original_width}x{image.original_height}."
@@ -210,7 +203,7 @@ def _path(args: JsonObject) -> str:
 
 
 def _read(location: Location) -> bytes:
-    with opened_file(location) as stream:
+    with open_regular(location) as stream:
         size = os.fstat(stream.fileno()).st_size
         if size > MOST_IMAGE_BYTES:
             raise ToolFailure(f"{location.shown} has {size:,} bytes; the limit for an image is {MOST_IMAGE_BYTES:,}.")

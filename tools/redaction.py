@@ -36,33 +36,33 @@ _BYTES: Final = re.compile(r"[A-Za-z0-9+/]{512,}={0,2}")
 def without_keys(text: str) -> str:
     """`text` without keys of known shapes; everything else, such as settings and encoded bytes, stays."""
     text = _KEY.sub(BLOT, _PRIVATE_KEY.sub(BLOT, text))
-    return _BEARER.sub(_blotted, text)
+    return _BEARER.sub(_blot, text)
 
 
-def redacted(text: str, secrets: Iterable[str] = ()) -> str:
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """`text` without these values, without anything that looks like a credential, and without encoded bytes."""
     for secret in sorted({form for one in secrets if len(one) >= SHORTEST for form in _forms(one)}, key=len)[::-1]:
         text = text.replace(secret, BLOT)
     text = _IMAGE.sub(lambda found: f"[image, {len(found[1]) * 3 // 4:,} bytes]", text)
     text = _BYTES.sub(lambda found: f"[{len(found[0]) * 3 // 4:,} bytes]", text)
-    return _IN_ADDRESS.sub(BLOT, _HEADER.sub(_blotted, without_keys(text)))
+    return _IN_ADDRESS.sub(BLOT, _HEADER.sub(_blot, without_keys(text)))
 
 
-def _blotted(found: re.Match[str]) -> str:
+def _blot(found: re.Match[str]) -> str:
     return found[0].replace(found[1], BLOT)
 
 
-def redacted_start(text: str, most: int, secrets: Iterable[str] = ()) -> str:
+def redact_start(text: str, most: int, secrets: Iterable[str] = ()) -> str:
     """The beginning of a redacted text, about `most` characters, without half a key at its end."""
     if len(text) <= most:
-        return redacted(text, secrets)
-    return f"{redacted(text[: most + MARGIN], secrets)[:-MARGIN]}[{len(text):,} characters in all]"
+        return redact(text, secrets)
+    return f"{redact(text[: most + MARGIN], secrets)[:-MARGIN]}[{len(text):,} characters in all]"
 
 
-def redacted_end(text: str, secrets: Iterable[str] = ()) -> str:
+def redact_end(text: str, secrets: Iterable[str] = ()) -> str:
     """The end of a text that was cut at its first character, from its first whole line on."""
     first, found, rest = text.partition("\n")
-    return redacted(rest if found else first[MARGIN:], secrets)
+    return redact(rest if found else first[MARGIN:], secrets)
 
 
 def _forms(secret: str) -> set[str]:

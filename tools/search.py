@@ -17,11 +17,10 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from tools.arguments import Arguments, ToolFailure, explain, failed, object_schema
+from tools.arguments import Arguments, ToolFailure, explain, failure_output, object_schema
 from tools.contract import (
     HELPER_SANDBOX,
     Command,
-    Finished,
     JsonObject,
     ProcessRunner,
     ToolClass,
@@ -31,7 +30,7 @@ from tools.contract import (
     ToolRequest,
     ToolSpec,
 )
-from tools.files.location import admit, resolve, shown, spills_of
+from tools.files.location import admit, resolve, show_path, spills_of
 from tools.files.walking import MOST_WALKED, WalkedFiles, matcher, walk
 from tools.process.programs import find_program
 from tools.wording import counted
@@ -111,7 +110,7 @@ def parse(output: bytes) -> SearchMatches:
         try:
             event = decoder.decode(raw)
             if event.type in {"match", "context"}:
-                found.append(_found(msgspec.json.decode(event.data, type=_Line), event.type == "match"))
+                found.append(_read_line(msgspec.json.decode(event.data, type=_Line), event.type == "match"))
             elif event.type == "end":
                 end = msgspec.json.decode(event.data, type=_End)
                 left_out |= {} if end.binary_offset is None else {_path(end.path): BINARY}
@@ -139,7 +138,7 @@ def render(lines: Sequence[FoundLine], working_dir: Path) -> Iterator[str]:
         if separated and previous and not adjoining:
             yield "--"
         mark = ":" if line.is_match else "-"
-        yield f"{shown(Path(line.path), working_dir)}{mark}{line.number}{mark} {line.text}"
+        yield f"{show_path(Path(line.path), working_dir)}{mark}{line.number}{mark} {line.text}"
         previous = line
 
 
@@ -147,7 +146,7 @@ def _path(path: _Text) -> str:
     return os.fsdecode(path.raw())
 
 
-def _found(line: _Line, is_match: bool) -> FoundLine:
+def _read_line(line: _Line, is_match: bool) -> FoundLine:
     raw = line.lines.raw().rstrip(b"\r\n")
     start = line.submatches[0].start if line.submatches else 0
     first = max(0, start - LONGEST_SHOWN // 3) if len(raw) > LONGEST_SHOWN else 0
@@ -233,7 +232,7 @@ class Search(Struct, frozen=True):
         """Name the pattern and the place."""
         wanted = SearchInput.parse(args)
         path = await asyncio.to_thread(resolve, wanted.path, working_dir)
-        place = shown(path, working_dir)
+        place = show_path(path, working_dir)
         glob = f" ({wanted.glob})" if wanted.glob else ""
         return ToolRequest(summary=f'"{wanted.pattern}" in {place}{glob}', paths=(path,))
 
@@ -243,20 +242,25 @@ class Search(Struct, frozen=True):
         try:
             also = tuple(spills_of(folder, context.working_dir) for folder in self.spills)
             walked = await asyncio.to_thread(_walk, wanted, context, also)
-            return await self._searched(wanted, walked, context.working_dir)
+            return await self._search_files(wanted, walked, context.working_dir)
         except ToolFailure as failure:
-            return failed(str(failure))
+            return failure_output(str(failure))
         except OSError as error:
-            return failed(explain(error, wanted.path))
+            return failure_output(explain(error, wanted.path))
 
-    async def _searched(self, wanted: SearchInput, walked: WalkedFiles, working_dir: Path) -> ToolOutput:
+    async def _search_files(self, wanted: SearchInput, walked: WalkedFiles, working_dir: Path) -> ToolOutput:
         lines: list[FoundLine] = []
         left_out: dict[str, str] = {}
         whole = walked.complete
         for command in _commands(wanted, walked.files, working_dir):
             finished = await self.runner.run(command)
             found = parse(finished.captured.head)
-            _refuse(found.lines, found.problem, finished)
+            if finished.timed_out and not found.lines:
+                raise ToolFailure(
+                    f"The search took longer than {TIMEOUT:g} s; use a simpler pattern or a smaller folder."
+                )
+            if found.problem and finished.exit_code == 2 and not found.lines:
+                raise ToolFailure(f"The pattern cannot be searched: {found.problem}")
             lines.extend(found.lines)
             left_out |= found.left_out
             whole = whole and not finished.captured.dropped and not finished.timed_out
@@ -314,13 +318,6 @@ def _batches(files: Sequence[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _refuse(lines: Sequence[FoundLine], problem: str, finished: Finished) -> None:
-    if finished.timed_out and not lines:
-        raise ToolFailure(f"The search took longer than {TIMEOUT:g} s; use a simpler pattern or a smaller folder.")
-    if problem and finished.exit_code == 2 and not lines:
-        raise ToolFailure(f"The pattern cannot be searched: {problem}")
-
-
 class _NotSearched(NamedTuple):
     """Files that were not searched: their number, and the words about all of them and about those that are text."""
 
@@ -331,7 +328,7 @@ class _NotSearched(NamedTuple):
 
 def _not_searched(left_out: Mapping[str, str], working_dir: Path) -> _NotSearched:
     texts = [(path, why) for path, why in left_out.items() if why != BINARY]
-    named = [f"{shown(Path(path), working_dir)} ({why})" for path, why in sorted(texts)[:MOST_NAMED]]
+    named = [f"{show_path(Path(path), working_dir)} ({why})" for path, why in sorted(texts)[:MOST_NAMED]]
     if len(texts) > MOST_NAMED:
         named.append(f"{counted(len(texts) - MOST_NAMED, 'more file')}")
     binary = len(left_out) - len(texts)
@@ -345,7 +342,7 @@ def _large_files(lines: Sequence[FoundLine], working_dir: Path) -> Iterator[str]
         with suppress(OSError):
             size = Path(path).stat().st_size
             if size > LARGE:
-                yield f"[{shown(Path(path), working_dir)} is large, {size >> 20:,} MB; read it in parts]"
+                yield f"[{show_path(Path(path), working_dir)} is large, {size >> 20:,} MB; read it in parts]"
 
 
 def _output(
@@ -421,7 +418,7 @@ class ListFiles(Struct, frozen=True):
         """Name the folder and the pattern."""
         wanted = ListFilesInput.parse(args)
         path = await asyncio.to_thread(resolve, wanted.path, working_dir)
-        name = shown(path, working_dir)
+        name = show_path(path, working_dir)
         return ToolRequest(summary=f"{wanted.glob} in {name}" if wanted.glob else name, paths=(path,))
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
@@ -430,9 +427,9 @@ class ListFiles(Struct, frozen=True):
         try:
             return await asyncio.to_thread(_list, wanted, context)
         except ToolFailure as failure:
-            return failed(str(failure))
+            return failure_output(str(failure))
         except OSError as error:
-            return failed(explain(error, wanted.path))
+            return failure_output(explain(error, wanted.path))
 
 
 def _list(wanted: ListFilesInput, context: ToolContext) -> ToolOutput:
@@ -447,7 +444,7 @@ def _list_output(walked: WalkedFiles, wanted: ListFilesInput, context: ToolConte
     if not walked.files:
         rest = "" if wanted.ignored else " Files that .gitignore excludes are listed with ignored: true."
         return ToolOutput(f"[no files{f' match {wanted.glob}' if wanted.glob else ''}]{rest}")
-    lines = [shown(Path(path), context.working_dir) for path in walked.files[:MOST_FILES]]
+    lines = [show_path(Path(path), context.working_dir) for path in walked.files[:MOST_FILES]]
     total = len(walked.files)
     if total > MOST_FILES:
         count = f"{total:,}" if walked.complete else f"more than {MOST_WALKED:,}"

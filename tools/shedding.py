@@ -49,11 +49,11 @@ class Shedding:
         self._kept = [one for one in self._kept if one() is not None]
         count_now, drop_now = _weakly(count), _weakly(drop)
 
-        def kept() -> Kept | None:
+        def find_kept() -> Kept | None:
             counts, drops = count_now(), drop_now()
             return Kept(name, order, counts, drops) if counts is not None and drops is not None else None
 
-        self._kept.append(kept)
+        self._kept.append(find_kept)
 
     def all(self) -> tuple[Kept, ...]:
         """Caches in the order in which they are dropped."""
@@ -100,7 +100,7 @@ class Garbage:
     def __init__(self) -> None:
         self._kilobytes = 0
 
-    def ended(self, kilobytes: int) -> None:
+    def note_end(self, kilobytes: int) -> None:
         """Count a finished object by its size; called on the thread of the event loop."""
         self._kilobytes += kilobytes
         if self._kilobytes >= DUE_AT:

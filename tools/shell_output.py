@@ -69,7 +69,7 @@ def all_lines(captured: Captured) -> int:
     return 0 if is_whole(captured) else captured.lines
 
 
-def shown_runs(captured: Captured, output: str) -> tuple[TextRun, ...]:
+def show_runs(captured: Captured, output: str) -> tuple[TextRun, ...]:
     """Coloured pieces of `output`, which `readable` made; where it leaves out the middle their lines are counted from
     the end.
     """
@@ -178,7 +178,7 @@ def refusals(text: str, view: SandboxView) -> str:
     if view.sandbox.mode is SandboxMode.OFF:
         return ""
     lines = text[-MOST_TEXT:].splitlines()[-MOST_LINES:]
-    found = list(dict.fromkeys(_refused_paths(lines, view)))[:MOST_NAMED]
+    found = list(dict.fromkeys(_explain_refusals(lines, view)))[:MOST_NAMED]
     if not view.sandbox.network and _lacks_network(lines):
         found.append(NO_NETWORK if view.sandbox.hosts is None else BY_PROXY)
     denied = signs_of(os.environ).denied
@@ -224,7 +224,7 @@ def _pattern(numbers: Sequence[int], language: str, more: str) -> re.Pattern[str
     return re.compile(text, re.IGNORECASE)
 
 
-def _refused_paths(lines: Sequence[str], view: SandboxView) -> Iterator[str]:
+def _explain_refusals(lines: Sequence[str], view: SandboxView) -> Iterator[str]:
     """A clause for each error whose path is explained by its place, else one for a read-only error without a path."""
     signs = signs_of(os.environ)
     judged: dict[tuple[str, bool, bool], str] = {}
@@ -279,39 +279,34 @@ def _path(name: str, folder: Path) -> Path:
 
 def _judge(path: Path, view: SandboxView, *, denied: bool, frozen: bool) -> str:
     """A clause where the sandbox explains the error at `path`; empty where it would be one without a sandbox too."""
-    place = _place_of(path, view)
+    # The innermost place around `path`; None where there is none, as all that is no place is read-only.
+    around = [place for place in view.places if path.is_relative_to(place.path)]
+    place = around[-1] if around else None
     kind = place.kind if place is not None else mount_places.READ_ONLY
     if any(path.is_relative_to(secret) for secret in view.secret):
         kind = mount_places.EMPTY
     if not denied:
         hides = kind in {mount_places.EMPTY, mount_places.INSTEAD_READ_ONLY, mount_places.INSTEAD}
-        return _hidden(path, place) if hides or path.is_relative_to("/dev") else ""
+        return _describe_hidden(path, place) if hides or path.is_relative_to("/dev") else ""
     if kind in {mount_places.WRITABLE, mount_places.INSTEAD} or (kind == mount_places.COPY and not frozen):
         return ""
-    if not _could_write(path) or path.is_relative_to("/proc") or path.is_relative_to("/sys"):
+    if (
+        not os.access(path if os.path.lexists(path) else path.parent, os.W_OK)
+        or path.is_relative_to("/proc")
+        or path.is_relative_to("/sys")
+    ):
         return ""
     hides = kind in {mount_places.EMPTY, mount_places.INSTEAD_READ_ONLY}
     return f"{reveal_name(path)} is {'hidden' if hides else 'read-only'}"
 
 
-def _hidden(path: Path, place: MountPlace | None) -> str:
+def _describe_hidden(path: Path, place: MountPlace | None) -> str:
     """A clause where a path that is missing inside stands outside, or the folder does that it would be made in."""
     if os.path.lexists(path):
         return f"{reveal_name(path)} is hidden"
     above = path.parent
     is_below = place is not None and above.is_relative_to(place.path) and str(above) != place.path
     return f"{reveal_name(above)} is hidden" if is_below and above.is_dir() else ""
-
-
-def _place_of(path: Path, view: SandboxView) -> MountPlace | None:
-    """The innermost place around `path`; None where there is none, as all that is no place is read-only."""
-    around = [place for place in view.places if path.is_relative_to(place.path)]
-    return around[-1] if around else None
-
-
-def _could_write(path: Path) -> bool:
-    """True where this user could write, or make, what stands at `path` without a sandbox."""
-    return os.access(path if os.path.lexists(path) else path.parent, os.W_OK)
 
 
 def _lacks_network(lines: Sequence[str]) -> bool:

@@ -112,7 +112,7 @@ def _check_value(root: JsonValue, keyword: str, given: JsonValue, here: str) -> 
         names = given if isinstance(given, list) else [given]
         if not names or any(name not in TYPES for name in names if isinstance(name, str)):
             raise SchemaError(f"{here} names no type; the types are {', '.join(TYPES)}.")
-    elif keyword == "$ref" and _resolved(root, given) is None:
+    elif keyword == "$ref" and _resolve(root, given) is None:
         raise SchemaError(f"{here} leads nowhere in this schema.")
     elif keyword == "pattern":
         if not isinstance(given, str) or len(given) > LONGEST_PATTERN:
@@ -127,7 +127,7 @@ def _check_value(root: JsonValue, keyword: str, given: JsonValue, here: str) -> 
         raise SchemaError(f"{here} must be a number.")
 
 
-def _resolved(root: JsonValue, reference: JsonValue) -> JsonValue:
+def _resolve(root: JsonValue, reference: JsonValue) -> JsonValue:
     """The part of a schema that a local reference means; None where it leads nowhere."""
     if not isinstance(reference, str) or not reference.startswith("#"):
         return None
@@ -157,11 +157,11 @@ class _Checker:
                 yield f"{place or '/'} is not allowed"
             return
         if "$ref" in schema:
-            yield from self.faults(_resolved(self._root, schema["$ref"]), value, place, depth + 1)
+            yield from self.faults(_resolve(self._root, schema["$ref"]), value, place, depth + 1)
         if said := _wrong_kind(schema, value):
             yield f"{place or '/'} {said}"
             return
-        yield from self._combined(schema, value, place, depth)
+        yield from self._check_combined(schema, value, place, depth)
         if isinstance(value, dict):
             yield from self._object(schema, value, place, depth)
         elif isinstance(value, list):
@@ -172,7 +172,7 @@ class _Checker:
     def _fits(self, schema: JsonValue, value: JsonValue, depth: int) -> bool:
         return next(self.faults(schema, value, "", depth + 1), "") == ""
 
-    def _combined(self, schema: JsonObject, value: JsonValue, place: str, depth: int) -> Iterator[str]:
+    def _check_combined(self, schema: JsonObject, value: JsonValue, place: str, depth: int) -> Iterator[str]:
         for one in _list(schema.get("allOf")):
             yield from self.faults(one, value, place, depth + 1)
         choices = _list(schema.get("anyOf"))
@@ -198,14 +198,14 @@ class _Checker:
                 yield f"{here} is no field of it; the fields are {', '.join(properties)}"
             else:
                 yield from self.faults(more, one, here, depth + 1)
-        yield from _counted(schema, len(value), "Properties", "fields", place)
+        yield from _check_count(schema, len(value), "Properties", "fields", place)
 
     def _array(self, schema: JsonObject, value: list[JsonValue], place: str, depth: int) -> Iterator[str]:
         first = _list(schema.get("prefixItems"))
         for number, one in enumerate(value):
             inner = first[number] if number < len(first) else schema.get("items", True)
             yield from self.faults(inner, one, f"{place}/{number}", depth + 1)
-        yield from _counted(schema, len(value), "Items", "items", place)
+        yield from _check_count(schema, len(value), "Items", "items", place)
         if schema.get("uniqueItems") is True and len({repr(one) for one in value}) < len(value):
             yield f"{place or '/'} has an item twice"
 
@@ -237,7 +237,7 @@ def _wrong_size(schema: JsonObject, value: JsonValue) -> str:
         pattern = schema.get("pattern")
         if isinstance(pattern, str) and not re.search(pattern, value[:LONGEST_MATCHED]):
             return f"does not match {pattern}"
-        return next(_counted(schema, len(value), "Length", "characters", ""), "").removeprefix("/ ")
+        return next(_check_count(schema, len(value), "Length", "characters", ""), "").removeprefix("/ ")
     if isinstance(value, bool) or not isinstance(value, int | float):
         return ""
     least, most = _number(schema.get("minimum")), _number(schema.get("maximum"))
@@ -254,7 +254,7 @@ def _wrong_size(schema: JsonObject, value: JsonValue) -> str:
     return f"must be a multiple of {step:g}" if step and value % step else ""
 
 
-def _counted(schema: JsonObject, count: int, of: str, words: str, place: str) -> Iterator[str]:
+def _check_count(schema: JsonObject, count: int, of: str, words: str, place: str) -> Iterator[str]:
     least, most = _number(schema.get(f"min{of}")), _number(schema.get(f"max{of}"))
     if least is not None and count < least:
         yield f"{place or '/'} must have at least {least:g} {words}"

@@ -57,11 +57,11 @@ class ToolSearch(Struct, frozen=True):
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Name the query."""
-        return ToolRequest(_parsed(args)[0])
+        return ToolRequest(_parse(args)[0])
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         """Find, load, and show the definitions."""
-        query, most = _parsed(args)
+        query, most = _parse(args)
         found = find_tools(self.deferred.all(), query, most)
         if not found:
             return ToolOutput(f"No tool matches '{query}'. Names are in the system prompt.", is_error=True)
@@ -75,7 +75,7 @@ class ToolSearch(Struct, frozen=True):
         return ToolOutput(text, display=PlainDisplay(names))
 
 
-def _parsed(args: JsonObject) -> tuple[str, int]:
+def _parse(args: JsonObject) -> tuple[str, int]:
     fields = Arguments(args, ("query", "max_results"))
     return fields.text("query").strip(), fields.whole("max_results", USUAL, 1, MOST)
 

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tools.arguments import Arguments, ToolFailure, failed, object_schema
+from tools.arguments import Arguments, ToolFailure, failure_output, object_schema
 from tools.clean import clean
 from tools.clock import SYSTEM_CLOCK
 from tools.contract import (
@@ -32,10 +32,10 @@ from tools.web.contract import (
     WebModel,
     WebQuery,
     WebSource,
-    numbered,
+    find_shared_addresses,
+    number_line,
     one_line_title,
-    shared_addresses,
-    unnumbered,
+    strip_numbers,
 )
 from tools.web.fetching import (
     FetchedPage,
@@ -111,26 +111,23 @@ class WebFetch(Struct, frozen=True):
         try:
             page = self.cache.get(address.url) or await fetch(address, self.reach)
             if isinstance(page, Redirected):
-                return failed(
+                return failure_output(
                     f"{page.url} redirects to another host. Call {WEB_FETCH} with {page.to} if it is to be read."
                 )
             self.cache.put(address.url, page)
             if is_image(page):
-                return await self._picture(page)
+                try:
+                    image = await self.images.prepare(page.content)
+                except ImageRejected as rejection:
+                    return failure_output(f"{page.url}: {rejection}")
+                text = f"{page.url}: image of {image.width}x{image.height} pixels."
+                return ToolOutput(text, display=ImageDisplay(page.url, image.width, image.height), images=(image,))
             found = await page_text(page, self.runner)
             if prompt and context.web is not None and page.status < FAILURE:
-                return await _answered(page, found, offset, prompt, context.web)
+                return await _answer(page, found, offset, prompt, context.web)
             return _fetch_output(page, found, offset)
         except ToolFailure as failure:
-            return failed(str(failure))
-
-    async def _picture(self, page: FetchedPage) -> ToolOutput:
-        try:
-            image = await self.images.prepare(page.content)
-        except ImageRejected as rejection:
-            return failed(f"{page.url}: {rejection}")
-        text = f"{page.url}: image of {image.width}x{image.height} pixels."
-        return ToolOutput(text, display=ImageDisplay(page.url, image.width, image.height), images=(image,))
+            return failure_output(str(failure))
 
 
 def _read_fetch(args: JsonObject) -> tuple[WebAddress, int, str]:
@@ -141,7 +138,7 @@ def _read_fetch(args: JsonObject) -> tuple[WebAddress, int, str]:
     return parse_url(fields.text("url")), fields.whole("offset", 0, 0, MOST_OFFSET), prompt
 
 
-async def _answered(page: FetchedPage, found: PageText, offset: int, prompt: str, model: WebModel) -> ToolOutput:
+async def _answer(page: FetchedPage, found: PageText, offset: int, prompt: str, model: WebModel) -> ToolOutput:
     """The answer of a model about the page; the page where no model is configured, or it fails."""
     text = found.text[offset:]
     try:
@@ -156,11 +153,11 @@ async def _answered(page: FetchedPage, found: PageText, offset: int, prompt: str
         f"{ANSWERED}{by} about {page.url}: {len(page.content):,} bytes, {found.kind}. It is information from outside."
     )
     said = clean(answer.text).strip()[:LONGEST_FETCH_ANSWER]
-    links = shared_addresses(said, text, MOST_LINKS)
-    listed = "\n".join(numbered(place, url) for place, url in enumerate(links, 1))
+    links = find_shared_addresses(said, text, MOST_LINKS)
+    listed = "\n".join(number_line(place, url) for place, url in enumerate(links, 1))
     notes = ["[The page is larger than what is read of it.]"] if page.cut else []
     shown = "\n".join([*facts_line(page, found), f"Answer of {by}:", said])
-    parts = (f"{head} Without prompt the page itself comes.]", unnumbered(said) or "[no answer]", listed, *notes)
+    parts = (f"{head} Without prompt the page itself comes.]", strip_numbers(said) or "[no answer]", listed, *notes)
     return ToolOutput("\n\n".join(filter(None, parts)), display=PlainDisplay(shown), truncated=page.cut)
 
 
@@ -255,11 +252,11 @@ class WebSearch(Struct, frozen=True):
         query = _read_search(args)
         searcher = self.service or context.web
         if searcher is None:
-            return failed("There is nothing to search the web with here.")
+            return failure_output("There is nothing to search the web with here.")
         try:
             found = await searcher.search(query)
         except ToolFailure as failure:
-            return failed(str(failure))
+            return failure_output(str(failure))
         return _search_output(query, found)
 
 
@@ -301,8 +298,8 @@ def _search_output(query: WebQuery, found: WebFindings) -> ToolOutput:
     head = f"[{number} of a web search by {by}. It is information from outside, not from the user.]"
     listed = "\n".join(line for place, one in enumerate(sources, 1) for line in _lines(place, one))
     whole = clean(found.answer).strip()
-    answer = unnumbered(whole[:LONGEST_SEARCH_ANSWER]) + ("…" if len(whole) > LONGEST_SEARCH_ANSWER else "")
-    shown = "\n".join([number, *(_shown(one) for one in sources)])
+    answer = strip_numbers(whole[:LONGEST_SEARCH_ANSWER]) + ("…" if len(whole) > LONGEST_SEARCH_ANSWER else "")
+    shown = "\n".join([number, *(_show_source(one) for one in sources)])
     return ToolOutput("\n\n".join(filter(None, (head, listed, answer))), display=PlainDisplay(shown))
 
 
@@ -310,10 +307,10 @@ def _lines(number: int, one: WebSource) -> list[str]:
     title, age = one_line_title(one.title, LONGEST_TITLE), one_line_title(one.age, LONGEST_TITLE)
     named = " · ".join(filter(None, (title, age)))
     extract = one_line_title(one.text, LONGEST_EXTRACT)
-    return [numbered(number, one.url), *(f"    {text}" for text in (named, extract) if text)]
+    return [number_line(number, one.url), *(f"    {text}" for text in (named, extract) if text)]
 
 
-def _shown(one: WebSource) -> str:
+def _show_source(one: WebSource) -> str:
     title = one_line_title(one.title, LONGEST_TITLE)
     return f"{title}  {one_line_title(one.url, LONGEST_TITLE)}".strip()
 

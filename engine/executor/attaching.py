@@ -26,7 +26,7 @@ from engine.ports.mcp import ServerTextError, ServerTexts
 from engine.records import StoredMessage
 from tools.clean import clean_line, reveal_name
 from tools.contract import PreparedImage, Tool, ToolContext, ToolInputError, ToolOutput, ToolRequest
-from tools.files.location import resolve, shown
+from tools.files.location import resolve, show_path
 from tools.images.contract import IMAGE_SUFFIXES
 from tools.wording import counted, one_line
 
@@ -99,7 +99,7 @@ def _file_of(word: str, cwd: Path) -> Path | None:
 async def _read_file(session: Session, path: Path, room: int, deadline: float) -> tuple[Block, ...]:
     """The blocks of one file, read until `deadline` on the clock of the loop."""
     is_image = path.suffix.lower() in IMAGE_SUFFIXES
-    name = reveal_name(shown(path, session.record.cwd))
+    name = reveal_name(show_path(path, session.record.cwd))
     if is_image and not sees_images(session):
         return (explain_not_attached(f"{name}, since {session.record.model} cannot see images"),)
     if room <= 0:
@@ -138,7 +138,7 @@ async def _read(session: Session, tool: Tool, path: Path) -> ToolOutput:
         ToolInputError: no file can have this name.
     """
     cwd = session.record.cwd
-    name = shown(path, cwd)
+    name = show_path(path, cwd)
     args = {"path": str(path) if name.startswith("~") else name}
     request = await tool.request({**args}, cwd)
     place = place_of(session)

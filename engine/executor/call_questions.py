@@ -24,7 +24,7 @@ from engine.records import PermissionMode
 from engine.updates import ApprovalAsked, Question
 from tools.clean import clean_line, reveal, reveal_line
 from tools.contract import HostVerdict, OutputSoFar, SelfStarting, TerminalDisplay, ToolClass, ToolOutput, ToolRequest
-from tools.displays import Answers, AskedOption, AskedQuestion, cleaned_answers, why_no_answers
+from tools.displays import Answers, AskedOption, AskedQuestion, clean_answers, why_no_answers
 from tools.files.self_starting import weigh
 from tools.mcp_form import LEFT, FormAnswer, ServerForm
 from tools.wording import both_ends, one_line
@@ -87,7 +87,7 @@ def take_answer(session: Session, call_id: str, answer: ApprovalAnswer) -> Recei
     if answer.choice is ApprovalChoice.DENY:
         one.answer.set_result(LEFT if answer.is_left else FormAnswer())
     else:
-        given = cleaned_answers(answer.answers)
+        given = clean_answers(answer.answers)
         asked = one.form.questions
         own = (
             text

@@ -22,7 +22,7 @@ from tools.arguments import ToolFailure
 from tools.clean import reveal_name
 from tools.contract import DiffDisplay, Sandbox, ToolClass, ToolOutput, ToolRequest, ToolSpec
 from tools.displays import EditCheck, check_lines, check_text
-from tools.files.location import Location, opened_file, shown
+from tools.files.location import Location, open_regular, show_path
 from tools.lsp.contract import CheckPlace, EditBegun
 from tools.wording import one_line
 
@@ -81,7 +81,7 @@ async def read_attached_instructions(session: Session, paths: Sequence[Path]) ->
         path = reveal_name(str(file.path))
         if path not in seen and path not in blocks and len(file.text) <= room:
             room -= len(file.text)
-            blocks[path] = TextBlock(_format_file(file), f"instructions of {reveal_name(shown(file.path, cwd))}")
+            blocks[path] = TextBlock(_format_file(file), f"instructions of {reveal_name(show_path(file.path, cwd))}")
             tell_folder_file(session, file, paths[0])
     return tuple(blocks.values())
 
@@ -180,6 +180,6 @@ async def read_before(session: Session, ready: ReadyCall) -> str | None:
 
 
 def _read(path: Path) -> str:
-    with opened_file(Location(Path(path.anchor), path.parts[1:], str(path))) as stream:
+    with open_regular(Location(Path(path.anchor), path.parts[1:], str(path))) as stream:
         text = stream.read(_BYTES).decode("utf-8", "replace")
     return text.replace("\r\n", "\n")[:LONGEST]

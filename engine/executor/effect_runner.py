@@ -61,7 +61,7 @@ from engine.ports import SuppressWakes, Write
 from engine.updates import AnswerEnded, ApprovalAsked, JobsChanged, Noticed, RetryScheduled, RunningCall
 from tools.call_titles import tool_label
 from tools.contract import Captured, JobInfo, OutputSoFar, SelfStarting, TerminalDisplay
-from tools.shell_output import all_lines, readable, shown_runs
+from tools.shell_output import all_lines, readable, show_runs
 
 
 def collect_stopped_output(
@@ -78,7 +78,7 @@ def collect_stopped_output(
     captured = so_far.captured
     output = readable(captured)
     body = output.rstrip()
-    runs = shown_runs(captured, output)
+    runs = show_runs(captured, output)
     shown = f"{body}\n{line}" if body else line
     display = TerminalDisplay(shown, None, lines=all_lines(captured), runs=runs, folder=so_far.folder)
     text = "\n".join([body or "[no output]", *([f"[in {so_far.folder}]"] if so_far.folder else []), line])

@@ -25,7 +25,7 @@ from engine.permissions.policy import Allow, Ask, Decision, Limits
 from engine.ports.profiles import ASK_TOOL
 from engine.updates import ApprovalAsked, Question
 from tools.contract import JsonObject, ToolInputError
-from tools.displays import Answers, answered_text, cleaned_answers, why_no_answers
+from tools.displays import Answers, clean_answers, format_answers, why_no_answers
 
 CHOOSE: Final = "Choose an answer first, or decline to answer."
 CARD_CLOSED: Final = "The question was closed without an answer."
@@ -35,7 +35,7 @@ def check_answers(session: Session, question: Question, answer: ApprovalAnswer) 
     """Reason why an answer to questions cannot be taken; empty when it can."""
     if answer.choice is ApprovalChoice.DENY:
         return ""
-    given = cleaned_answers(answer.answers)
+    given = clean_answers(answer.answers)
     if not any(given):
         return CHOOSE
     asked = question.request.questions
@@ -52,7 +52,7 @@ def build_answer_event(session: Session, question: Question, answer: ApprovalAns
         told = texts.describe_unanswered(answer.reason.strip())
         return ApprovalAnswered(call_id, Verdict.DENY, message_id, told=told)
     return ApprovalAnswered(
-        call_id, Verdict.ALLOW, message_id, told=_format_answers(question, cleaned_answers(answer.answers))
+        call_id, Verdict.ALLOW, message_id, told=_format_answers(question, clean_answers(answer.answers))
     )
 
 
@@ -67,7 +67,7 @@ async def answer_left_open(
         return Accepted()
     if why := check_answers(session, question, answer):
         return Refused(why)
-    text = answer.reason.strip() or _format_answers(question, cleaned_answers(answer.answers))
+    text = answer.reason.strip() or _format_answers(question, clean_answers(answer.answers))
     return await send(session, text, (), caps)
 
 
@@ -127,7 +127,7 @@ def ends_question(before: State, after: State, question: Question | None) -> boo
 
 
 def _format_answers(question: Question, answers: Answers) -> str:
-    return answered_text(question.request.questions, answers)
+    return format_answers(question.request.questions, answers)
 
 
 class Reconsidering:

@@ -30,7 +30,7 @@ from tools.aliases import NATIVE, WITHOUT, from_foreign, native_name
 from tools.contract import JsonObject, PathOrder, Sandbox, Tool, ToolContext, ToolInputError, ToolOutput, ToolRequest
 from tools.process.programs import program_facts
 from tools.tool_search import NAME as TOOL_SEARCH
-from tools.web.contract import known_text
+from tools.web.contract import extract_known_text
 from tools.wording import one_line
 
 LOADED: Final = "It is already loaded, with the same text; follow it as it stands above."
@@ -187,7 +187,7 @@ def _read_seen_texts(rows: Sequence[StoredMessage]) -> Iterator[str]:
     for row in rows:
         for block in row.blocks:
             if isinstance(block, ToolResultBlock) and block.tool_use_id in web:
-                yield known_text(web[block.tool_use_id], text_in(block.content))
+                yield extract_known_text(web[block.tool_use_id], text_in(block.content))
             elif isinstance(block, TextBlock) and row.origin is Origin.HUMAN:
                 yield block.text
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from engine.extensions.bodies import Body, body_of, read_asked_rules, with_outputs, wrap_body
 from engine.machine.views import CHARACTERS_PER_TOKEN
 from engine.ports.extensions import Invocable, InvocableCatalogue, Invocables
-from tools.arguments import Arguments, explain, failed, object_schema
+from tools.arguments import Arguments, explain, failure_output, object_schema
 from tools.contract import (
     JsonObject,
     PlainDisplay,
@@ -119,7 +119,9 @@ class SkillTool(Struct, frozen=True):
                 body, self.invocables.runner, context.working_dir, context.line_sandboxes, context.gate
             )
         except OSError as error:
-            return failed(f"A shell line of the skill could not be started. {explain(error, str(context.working_dir))}")
+            return failure_output(
+                f"A shell line of the skill could not be started. {explain(error, str(context.working_dir))}"
+            )
         whole = wrap_body(body, text)
         self.invocables.note_use(body.invocable)
         if body.invocable.forks:

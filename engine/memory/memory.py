@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from engine.memory.passages import cut_excerpt, split_passages, words_of
 from engine.permissions.projects import project_of
 from engine.ports.note_index import NoteFile, NoteIndex, Passage
-from tools.files.locked_file import FileLocked, locked_file
+from tools.files.locked_file import FileLocked, hold_locked_file
 from tools.files.own_files import make_folder, new_file, read_file, read_start
 from tools.redaction import without_keys
 
@@ -157,7 +157,7 @@ def _refuse_links(folder: Path) -> None:
 def _lock_file(place: Path) -> Generator[int]:
     """Open and lock the file that has this name, also where an editor has just put another one in its place."""
     try:
-        with locked_file(place, os.O_RDWR | os.O_APPEND) as descriptor:
+        with hold_locked_file(place, os.O_RDWR | os.O_APPEND) as descriptor:
             yield descriptor
     except FileLocked:
         raise NoteRefused("Another program keeps this file of notes locked.") from None

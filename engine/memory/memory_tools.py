@@ -11,7 +11,7 @@ from engine.memory.memory import USER, Memory, NoteRefused
 from engine.memory.passages import read_message, search_unseen, words_of
 from engine.ports import StorageError
 from engine.ports.profiles import MEMORY_TOOLS
-from tools.arguments import Arguments, failed, object_schema
+from tools.arguments import Arguments, failure_output, object_schema
 from tools.contract import (
     JsonObject,
     Tool,
@@ -146,11 +146,11 @@ class MemoryGet(Struct, frozen=True):
                 case "user":
                     text = await self.memory.read(f"{USER}/{name}")
                 case _:
-                    return failed("path begins with project/, user/ or message/, as memory_search gives it.")
+                    return failure_output("path begins with project/, user/ or message/, as memory_search gives it.")
         except FileNotFoundError:
-            return failed(f"There is no {one_line(wanted.path)}; memory_search finds the notes there are.")
+            return failure_output(f"There is no {one_line(wanted.path)}; memory_search finds the notes there are.")
         except (NoteRefused, OSError) as error:
-            return failed(_explain(error))
+            return failure_output(_explain(error))
         return _cut_lines(text, wanted)
 
     async def _read_message(self, seq: str, context: ToolContext) -> str:
@@ -202,7 +202,7 @@ def _cut_lines(text: str, wanted: _Place) -> ToolOutput:
         if size >= MOST_CHARACTERS:
             break
     if not shown:
-        return failed(f"It has {counted(len(lines), 'line')}; from_line {wanted.first} is past its end.")
+        return failure_output(f"It has {counted(len(lines), 'line')}; from_line {wanted.first} is past its end.")
     rest = wanted.first - 1 + len(shown)
     more = [f"[{counted(len(lines) - rest, 'more line')}: continue with from_line {rest + 1}]"]
     return ToolOutput("\n".join(shown + (more if rest < len(lines) else [])), truncated=rest < len(lines))

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from tools.contract import ToolClass, ToolRequest, ToolSpec
-from tools.files.protected import is_secret, protected_part, secret_paths
+from tools.files.protected import describe_protection_within, is_secret, secret_paths
 
 SYSTEM: Final = tuple(map(Path, ("/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/nix/store")))
 """Folders of programs and their settings: every sandboxed command may read them."""
@@ -47,7 +47,9 @@ class PathPlace(Struct, frozen=True):
             if is_secret(path, self.home):
                 verb = "reads" if spec.tool_class is ToolClass.READ else "changes"
                 return f"{verb} {path}, a folder of keys"
-            if spec.tool_class is ToolClass.EDIT and (part := protected_part(path, self.working_dir, self.home)):
+            if spec.tool_class is ToolClass.EDIT and (
+                part := describe_protection_within(path, self.working_dir, self.home)
+            ):
                 return f"changes {part}, which programs outside the sandbox act on"
         return ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tools.git.repository import first_line, has_repository, named_folder
+from tools.git.repository import first_line, has_repository, read_git_pointer
 
 
 def project_of(working_dir: Path) -> Path:
@@ -43,7 +43,7 @@ def _main_of(top: Path) -> Path:
     Any folder can hold a file `.git` that claims to belong to a repository. It counts only where that repository
     names this very folder.
     """
-    control = _resolved(named_folder(top / ".git"), top)
+    control = _resolved(read_git_pointer(top / ".git"), top)
     if control is None or control.parent.name != "worktrees":
         return top
     back = _resolved(first_line(control / "gitdir"), control)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from engine.ports import ProviderError
 from engine.providers.http_transport import seconds, seconds_named
 from tools.known_secrets import SecretFields
-from tools.web.surroundings import refused_by_proxy
+from tools.web.surroundings import describe_proxy_refusal
 from tools.wording import one_line
 
 OVERFLOW_MARKS = (
@@ -227,7 +227,7 @@ def _sentence(kind: str, service: Service, refusal: ServerRefusal, overflow: boo
             words = f" It said: {said}" if said else ""
             return f"API key rejected: {fix} a key that {service.host} accepts.{words}"
         case "network":
-            return refused_by_proxy(urlsplit(service.base_url).scheme, str(refusal.status), os.environ)[0]
+            return describe_proxy_refusal(urlsplit(service.base_url).scheme, str(refusal.status), os.environ)[0]
         case "rate_limit":
             return _limit_sentence(service, refusal, said, tail)
         case "overloaded":

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from tools.web.surroundings import untrusted_certificate
+from tools.web.surroundings import describe_untrusted_certificate
 
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds (SPEC BED-006)."""
@@ -66,7 +66,7 @@ class Unsendable(TransportError):
 def tls_failure(error: ssl.SSLError, host: str) -> TransportError:
     """A failure of TLS with a server: what no wait changes is named."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return Misconfigured(untrusted_certificate(host, error, os.environ))
+        return Misconfigured(describe_untrusted_certificate(host, error, os.environ))
     if error.reason in _WITHOUT_TLS:
         return Misconfigured(f"{host} speaks no TLS; its address may have to begin with http:// instead of https://.")
     return TransportError(str(error))

@@ -30,7 +30,7 @@ from engine.providers.http_transport import (
     is_loopback,
     tls_failure,
 )
-from tools.web.surroundings import proxy_of, refused_by_proxy, without_connections
+from tools.web.surroundings import describe_proxy_refusal, proxy_of, without_connections
 
 MOST_LINES = 2_000
 """Lines of one event, or of one document."""
@@ -107,7 +107,7 @@ def convert_failure(error: Exception) -> TransportError:
         case httpx2.LocalProtocolError():  # its text quotes the header, which may be the key
             return Unsendable()
         case httpx2.ProxyError():
-            sentence, may_pass = refused_by_proxy(_address(error).scheme, str(error), os.environ)
+            sentence, may_pass = describe_proxy_refusal(_address(error).scheme, str(error), os.environ)
             return TransportError(sentence) if may_pass else Misconfigured(sentence)
         case httpx2.ConnectError():
             return _explain_connect_error(error)

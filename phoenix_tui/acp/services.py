@@ -27,7 +27,7 @@ from engine.updates import Update
 from phoenix_tui.features.custom_commands import CustomCommand
 from tools.clean import clean, reveal_name
 from tools.contract import JsonValue
-from tools.files.content import unified_lines
+from tools.files.content import diff_lines
 from tools.files.own_files import read_regular
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _compare_texts(saved: Sequence[str], held: Sequence[str]) -> str:
-    whole = clean("\n".join(unified_lines(saved, held, "on disk", "in the editor", 2)))
+    whole = clean("\n".join(diff_lines(saved, held, "on disk", "in the editor", 2)))
     rest = len(whole) - MOST_SHOWN
     return whole if rest <= 0 else f"{whole[:MOST_SHOWN]}\n{TOO_LONG.format(count=rest)}"
 

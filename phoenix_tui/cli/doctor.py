@@ -35,7 +35,7 @@ from phoenix_tui.text.statistics_text import size_in_words
 from tools.clean import clean_line
 from tools.contract import JsonObject
 from tools.files.own_files import new_file, read_file
-from tools.redaction import redacted
+from tools.redaction import redact
 from tools.web.surroundings import network_troubles, proxy_of
 
 PACKAGES = ("textual", "rich", "httpx2", "anthropic", "pillow", "msgspec", "xllamacpp")
@@ -188,7 +188,7 @@ def bundle_parts(findings: Sequence[Finding], settings: Settings, diagnostics: D
     }
     for place, failure in enumerate(_read_failures(diagnostics), 1):
         texts[f"failure-{place}.json"] = _json(failure)
-    return [BundlePart(name, redacted(text, secrets).encode("utf-8", "replace")) for name, text in texts.items()]
+    return [BundlePart(name, redact(text, secrets).encode("utf-8", "replace")) for name, text in texts.items()]
 
 
 def settings_object(settings: Settings) -> JsonObject:

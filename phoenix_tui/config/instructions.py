@@ -35,7 +35,7 @@ from tools.clean import reveal_name
 from tools.contract import ToolInputError
 from tools.files.content import is_binary
 from tools.files.own_files import open_own, read_regular
-from tools.files.walking import compiled
+from tools.files.walking import compile_glob
 from tools.git.repository import has_repository
 
 if TYPE_CHECKING:
@@ -329,7 +329,7 @@ class RuleText(Struct, frozen=True):
         if not path.is_relative_to(self.place):
             return False
         name = path.relative_to(self.place).as_posix()
-        return any(compiled(glob).matches(name) or compiled(f"{glob}/**").matches(name) for glob in self.globs)
+        return any(compile_glob(glob).matches(name) or compile_glob(f"{glob}/**").matches(name) for glob in self.globs)
 
 
 class BadRule(ValueError):
@@ -393,7 +393,7 @@ def _globs(value: FrontMatterValue, line: int) -> tuple[str, ...]:
         raise BadRule(f"line {line}: 'paths' has more than {MOST_GLOBS} globs")
     for glob in globs:
         try:
-            compiled(f"{glob}/**")
+            compile_glob(f"{glob}/**")
         except ToolInputError as error:
             raise BadRule(f"line {line}: {str(error).rstrip('.')}") from error
     return globs

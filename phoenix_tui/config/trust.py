@@ -128,7 +128,7 @@ class TrustFile(Struct, frozen=True):
 
     def changes(self, project: Project) -> str:
         """Changes since the last answer, as a unified diff (FAULTS 64)."""
-        from tools.files.content import unified_lines  # noqa: PLC0415 - the first frame has no use for it
+        from tools.files.content import diff_lines  # noqa: PLC0415 - the first frame has no use for it
 
         entry = self._entries().get(str(project.folder))
         before = entry.texts if entry is not None else {}
@@ -137,7 +137,7 @@ class TrustFile(Struct, frozen=True):
         for name in sorted(before.keys() | after.keys()):
             old, new = before.get(name, "").splitlines(), after.get(name, "").splitlines()
             shown = reveal_name(name)
-            lines += unified_lines(old, new, f"{shown} (then)", f"{shown} (now)")
+            lines += diff_lines(old, new, f"{shown} (then)", f"{shown} (now)")
         return "\n".join(lines)
 
     def _write(self, entries: dict[str, _Entry]) -> None:

@@ -103,7 +103,7 @@ class MemoryWatch:
         """Reason of the end, once Phoenix ends for lack of memory."""
         self._statm = _open_statm()
         if limit.most:
-            link.bound(int(limit.most * BEYOND))
+            link.limit_memory(int(limit.most * BEYOND))
 
     def look(self) -> None:
         """Give memory back above the first mark; end Phoenix above the ceiling."""
@@ -247,7 +247,7 @@ class LoopWatch:
         if self._leaving_since is None:
             self._leaving_since = time.monotonic()
         self._begun.set()
-        self._link.begun()
+        self._link.report_end_begun()
 
     def stop(self) -> None:
         """The loop ends; a forced end comes no more."""
@@ -276,7 +276,7 @@ class LoopWatch:
 
     def _run(self) -> None:
         while not self._over.is_set():
-            if number := self._link.heard(LOOK_EVERY):
+            if number := self._link.wait_for_signal(LOOK_EVERY):
                 self._see_to_the_end(number)
                 return
             if self._leaving_since is not None and time.monotonic() - self._leaving_since > LEAVING:
@@ -289,7 +289,7 @@ class LoopWatch:
         came = time.monotonic()
         while not self._over.is_set():
             after = time.monotonic() - came
-            again = self._link.heard(SOON) in HURRYING and after > AGAIN_AFTER
+            again = self._link.wait_for_signal(SOON) in HURRYING and after > AGAIN_AFTER
             if again or after > (FINISHING if self._begun.is_set() else PATIENCE):
                 self._force(number)
 
@@ -316,7 +316,7 @@ class LoopWatch:
 
     def _force(self, number: int) -> None:
         """End at once; committed data is in the database, and the zygote ends every program. 0: a key, no signal."""
-        self._link.begun()  # it waits for these last acts, which take 1.2 s when the terminal accepts nothing
+        self._link.report_end_begun()  # it waits for these acts, which take 1.2 s when the terminal accepts nothing
         stack = stack_of(self._loop_thread)
         why = f"Did not react to signal {number}" if number else f"Did not end within {LEAVING:.0f} s"
         words = f"phoenix: {why} and was killed; the log says where it was.\n"

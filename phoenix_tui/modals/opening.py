@@ -27,7 +27,7 @@ class Sheets:
         try:
             return await self._screen.app.push_screen_wait(sheet)
         finally:
-            garbage.ended(KILOBYTES)
+            garbage.note_end(KILOBYTES)
 
     async def ask_line(self, heading: str, text: str = "", *, secret: bool = False) -> str | None:
         """One line, None where Esc was pressed."""
@@ -51,4 +51,4 @@ class Sheets:
         """Show text to read; a wrapped row continues `hang` cells in."""
         from phoenix_tui.modals.text_sheet import TextSheet  # noqa: PLC0415 - as above
 
-        self._screen.app.push_screen(TextSheet(heading, text, hang), lambda _: garbage.ended(KILOBYTES))
+        self._screen.app.push_screen(TextSheet(heading, text, hang), lambda _: garbage.note_end(KILOBYTES))

@@ -19,7 +19,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 
 from engine.records.traces import ExportSpan, SpanKind, SpanStatus, TraceSpan
 from tools.clean import clean_line
-from tools.redaction import redacted
+from tools.redaction import redact
 from tools.wording import one_line
 
 NAME: Final = "phoenix"
@@ -173,4 +173,4 @@ def partial_success(body: bytes, secrets: Iterable[str]) -> tuple[int, str]:
     except DecodeError:
         return 0, ""
     words = clean_line(told.error_message[:READ_OF_REASON])
-    return told.rejected_spans, one_line(redacted(words, secrets), LONGEST_REASON)
+    return told.rejected_spans, one_line(redact(words, secrets), LONGEST_REASON)

@@ -37,7 +37,7 @@ from phoenix_tui.wiring.settings_board import SettingsBoard
 from phoenix_tui.wiring.start_facts import choose_sandbox
 from phoenix_tui.wiring.trust_board import TrustBoard, settings_notices
 from tools.contract import Enforcement, SandboxMode
-from tools.files.protected import linked_from_home
+from tools.files.protected import find_home_links
 from tools.known_secrets import SecretFields
 from tools.process.link import ZygoteLink
 from tools.process.zygote.tree import send, start_ticks
@@ -244,7 +244,7 @@ async def _settle(backend: Backend, folder: Path) -> None:
     await load("engine.providers.http")
     await asyncio.sleep(LET_PASS)
     await asyncio.to_thread(_warm)
-    await asyncio.to_thread(linked_from_home, folder, Path.home())  # the first edit would wait for it
+    await asyncio.to_thread(find_home_links, folder, Path.home())  # the first edit would wait for it
     await asyncio.sleep(LET_PASS)
     gc.collect()
     gc.freeze()

@@ -83,7 +83,7 @@ async def _timed(processes: Processes, command: Command) -> tuple[float, float]:
 
 async def _floor(processes: Processes, command: Command, sandbox: str) -> float:
     began = time.perf_counter()
-    plan: CommandPlan = await processes.planner.confined(command, sandbox, CONFINED, is_watched=False)
+    plan: CommandPlan = await processes.planner.plan_confined(command, sandbox, CONFINED, is_watched=False)
     running = await processes._supervision.start_planned(command, plan)
     await processes._supervision.see_through(running, 60, asyncio.Event())
     return (time.perf_counter() - began) * 1000

@@ -208,5 +208,5 @@ async def test_conversations_go_soon_after_some_were_closed(tmp_path: Path, monk
 
 def _are_gone(gone: list[weakref.ref[Conversation]]) -> bool:
     """A task of the last one may end after the first collection, so others end here, too."""
-    shedding.garbage.ended(2 * KILOBYTES)
+    shedding.garbage.note_end(2 * KILOBYTES)
     return not any(one() for one in gone)

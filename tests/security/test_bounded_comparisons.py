@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from phoenix_tui.widgets.blocks.diff_rows import MOST_STEPS, DiffRow, compare_lines, diff_rows, mark_runs
 from tools.comparing import LONGEST_NAME, MatchingBlock, Steps, match_blocks, near_names
-from tools.files.content import diff_display, unified_lines
+from tools.files.content import diff_display, diff_lines
 
 WORDS = st.lists(st.sampled_from("aab "), max_size=12)
 FEW = 5_000
@@ -79,7 +79,7 @@ def _file(rows: list[DiffRow], signs: str) -> str:
 
 @given(WORDS, WORDS, st.integers(0, 3))
 def test_unified_lines_are_those_of_the_library(old: list[str], new: list[str], context: int) -> None:
-    ours = unified_lines(old, new, "was", "now", context)
+    ours = diff_lines(old, new, "was", "now", context)
     assert bool(ours) == (old != new)
     removed = [line[1:] for line in ours[2:] if line.startswith("-")]
     added = [line[1:] for line in ours[2:] if line.startswith("+")]

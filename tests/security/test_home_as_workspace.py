@@ -14,7 +14,7 @@ from tests.support.sandboxes import home, sandbox
 from tests.support.waiting import PATIENCE
 from tools.contract import Enforcement, SandboxMode, ToolClass, ToolRequest, ToolSpec
 from tools.files import protected
-from tools.files.protected import linked_from_home
+from tools.files.protected import find_home_links
 from tools.process import sandbox as sandbox_layout
 
 EDIT = ToolSpec("write_file", "", {}, ToolClass.EDIT)
@@ -40,10 +40,10 @@ def dotfiles(tmp_path: Path) -> tuple[Path, Path]:
 
 def test_links_of_settings_are_found_whatever_their_names(dotfiles: tuple[Path, Path]) -> None:
     place, work = dotfiles
-    found = linked_from_home(work, place) or {}
+    found = find_home_links(work, place) or {}
     assert sorted(str(path.relative_to(work)) for path in found) == ["later", "nvim", "run", "tool.conf", "zshrc"]
-    assert linked_from_home(work / "src", place) == {}
-    assert linked_from_home(work, place / "missing") == {}
+    assert find_home_links(work / "src", place) == {}
+    assert find_home_links(work, place / "missing") == {}
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def test_links_of_settings_are_found_whatever_their_names(dotfiles: tuple[Path, 
 def test_links_in_any_hidden_folder_are_found_at_any_usual_depth(tmp_path: Path, link: str) -> None:
     place, work = tmp_path.resolve() / "home", tmp_path.resolve() / "work"
     (place / link).parent.mkdir(parents=True)
-    assert linked_from_home(work, place) == {}
+    assert find_home_links(work, place) == {}
     (place / link).symlink_to(work / "a")
-    assert linked_from_home(work, place) == {work / "a": place / link}
+    assert find_home_links(work, place) == {work / "a": place / link}
 
 
 def test_links_in_caches_in_the_workspace_and_in_plain_folders_do_not_count(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_links_in_caches_in_the_workspace_and_in_plain_folders_do_not_count(tmp_
     for name in (".cache/x", ".npm/_cacache", ".zsh/.git", ".local/share/Trash", ".dotfiles/sub", "notes"):
         (place / name).mkdir(parents=True)
         (place / name / "link").symlink_to(work / "a")
-    assert linked_from_home(work, place) == {}
+    assert find_home_links(work, place) == {}
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_no_bound_of_the_look_at_a_home_folder_hides_a_link(
         (place / name).mkdir(parents=True)
         (place / name / "link").symlink_to(work / name.replace("/", "-"))
     monkeypatch.setattr(protected, bound, most)
-    found = linked_from_home(work, place, PATIENCE)
+    found = find_home_links(work, place, PATIENCE)
     assert found is not None
     assert found[work / ".z-one-two-three-four-five-six-seven-eight"].name == "link"
     assert len(found) == 31

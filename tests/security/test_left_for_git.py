@@ -24,7 +24,7 @@ from tests.support.outside import folder_outside_temp
 from tests.support.sandboxes import CONFINED, sandbox
 from tests.support.waiting import poll
 from tools.contract import Command, Finished
-from tools.git.repository import find_repository, named_folder
+from tools.git.repository import find_repository, read_git_pointer
 from tools.jobs import Caller
 from tools.process.git_control import git_control
 from tools.process.git_index import submodules
@@ -243,7 +243,7 @@ async def test_no_command_makes_the_folder_it_was_to_run_in(place: Path) -> None
 def test_one_reader_of_git_files_takes_what_git_writes_alone(text: str, tmp_path: Path) -> None:
     pointer = tmp_path / ".git"
     pointer.write_text(text, "ascii")
-    assert named_folder(pointer) == (text[8:].partition("\0")[0] if "gitdir: /x" in text else "")
+    assert read_git_pointer(pointer) == (text[8:].partition("\0")[0] if "gitdir: /x" in text else "")
     assert find_repository(tmp_path) is None
     assert project_of(tmp_path) == tmp_path
     assert all(one.path == pointer for one in git_control(tmp_path).guarded)

@@ -18,7 +18,7 @@ from tests.support.journeys import calls, says
 from tests.support.loopback import serve
 from tools.known_secrets import LONGEST, MOST, KnownSecrets
 from tools.process.desktop import for_desktop
-from tools.process.environment import scrubbed
+from tools.process.environment import scrub_environment
 from tools.process.programs import without_keys
 
 CONFIG = """
@@ -42,7 +42,7 @@ def known(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("known")
-@pytest.mark.parametrize("environment_for", [scrubbed, without_keys, for_desktop])
+@pytest.mark.parametrize("environment_for", [scrub_environment, without_keys, for_desktop])
 def test_no_program_gets_a_variable_that_the_settings_name_for_a_key(
     environment_for: Callable[[Mapping[str, str]], dict[str, str]],
 ) -> None:

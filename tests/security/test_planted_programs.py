@@ -36,9 +36,9 @@ def place() -> Iterator[Path]:
 @pytest.fixture
 def use_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """Set PATH as if Phoenix had been started with it."""
-    programs.trusted_entries.cache_clear()
+    programs.list_trusted_entries.cache_clear()
     yield monkeypatch
-    programs.trusted_entries.cache_clear()
+    programs.list_trusted_entries.cache_clear()
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_what_everybody_may_write_is_not_used(
     plant(folder, place / "ran", "rg")
     use_path.setenv("PATH", str(folder))
     assert (programs.find_program("rg", place / "repository") != "") is (what != "temporary")
-    programs.trusted_entries.cache_clear()
+    programs.list_trusted_entries.cache_clear()
     opened = {"folder": folder, "above": folder.parent, "file": folder / "rg", "temporary": folder}[what]
     opened.chmod(stat.S_IMODE(opened.stat().st_mode) | stat.S_IWOTH)
     assert programs.find_program("rg", place / "repository") == ""

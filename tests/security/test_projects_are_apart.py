@@ -20,7 +20,7 @@ from tests.support.waiting import poll_blocking
 from tools.bash import Bash
 from tools.contract import ToolClass, ToolContext, ToolRequest, ToolSpec
 from tools.files.location import spills_of
-from tools.process.private_home import bound_sockets
+from tools.process.private_home import list_sockets
 
 READ = ToolSpec("read_file", "", {}, ToolClass.READ)
 SAYS = "echo a-key-of-this-project; head -c 300000 /dev/zero | tr '\\0' x"
@@ -102,7 +102,7 @@ async def test_no_number_of_sockets_in_the_workspace_uncovers_one_elsewhere(plac
             server = stack.enter_context(socket.socket(socket.AF_UNIX))
             server.bind(str(place / name))
             server.listen()
-        assert place / "victim" in bound_sockets()
+        assert place / "victim" in list_sockets()
         connect = f"import socket as s; s.socket(s.AF_UNIX).connect('{place}/victim'); print('connected')"
         limits = replace(CONFINED, network=True)
         async with sandbox(place / "one") as box:

@@ -22,7 +22,7 @@ from tests.support.left_behind import ALONE, run_inside, run_outside
 from tests.support.outside import folder_outside_temp
 from tests.support.waiting import poll
 from tools.contract import Command, Sandbox
-from tools.files.protected import completed_repository, protected_part
+from tools.files.protected import describe_completed_repository, describe_protection_within
 from tools.process.start import Processes, ProcessSettings, start_processes
 
 MONITOR = r"""'[core]\n\trepositoryformatversion = 0\n\tbare = false\n%s\tfsmonitor = "echo > MARK; false"\n'"""
@@ -424,13 +424,13 @@ def test_a_file_that_completes_a_repository_is_protected(name: str, tmp_path: Pa
     for path in written:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).touch()
-    assert protected_part(tmp_path / last, tmp_path, Path("/nowhere"))
+    assert describe_protection_within(tmp_path / last, tmp_path, Path("/nowhere"))
 
 
 @pytest.mark.parametrize("path", ["config", "src/config/x.py", "hooks/useThing.ts", "objects/a", "HEAD", "info/x"])
 def test_names_that_git_also_uses_are_ordinary_elsewhere(path: str, tmp_path: Path) -> None:
     (tmp_path / "refs").mkdir()
-    assert completed_repository(tmp_path / path, tmp_path) == ""
+    assert describe_completed_repository(tmp_path / path, tmp_path) == ""
 
 
 @pytest.mark.parametrize("name", ["remotes", "branches"])

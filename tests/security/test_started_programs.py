@@ -46,9 +46,9 @@ def place() -> Iterator[Path]:
 
 @pytest.fixture
 def use_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    programs.trusted_entries.cache_clear()
+    programs.list_trusted_entries.cache_clear()
     yield monkeypatch
-    programs.trusted_entries.cache_clear()
+    programs.list_trusted_entries.cache_clear()
 
 
 @pytest.fixture
@@ -296,7 +296,7 @@ def test_programs_of_the_home_folder_come_behind_the_systems_where_it_is_the_wor
     home: bool, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(place if home else "/nonexistent"))
-    path = programs.ordered_path(f"{place}/bin:{SYSTEM}", programs.agent_folders(place), PathOrder.LEFT_OUT)
+    path = programs.order_path(f"{place}/bin:{SYSTEM}", programs.agent_folders(place), PathOrder.LEFT_OUT)
     assert path == (f"{SYSTEM}:{place}/bin" if home else SYSTEM)
 
 
@@ -498,8 +498,8 @@ def test_phoenix_itself_looks_for_programs_outside_of_the_folder(place: Path) ->
     code = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r});"
         "from phoenix_tui.lifecycle.process_start import leave_out_working_directory as leave; leave(); leave();"
-        "import os; from tools.process.environment import scrubbed;"
-        "print(os.environ['PATH'], scrubbed(os.environ)['PATH'])"
+        "import os; from tools.process.environment import scrub_environment;"
+        "print(os.environ['PATH'], scrub_environment(os.environ)['PATH'])"
     )
     given = f"{project}/.venv/bin:{SYSTEM}"
     ended = subprocess.run(

@@ -131,11 +131,11 @@ def _replies(text: str) -> None:
     from engine.context.reply_sanitizer import sanitize  # noqa: PLC0415 - as above
     from engine.providers.openai_compatible.json_protocol import StepReader  # noqa: PLC0415 - as above
     from engine.providers.wire import _has_too_many_objects  # noqa: PLC0415 - as above
-    from tools.redaction import redacted  # noqa: PLC0415 - as above
+    from tools.redaction import redact  # noqa: PLC0415 - as above
 
     suspicions(text)
     sanitize(text)
-    redacted(text, ["abc"])
+    redact(text, ["abc"])
     _has_too_many_objects(b"[" * 60_000 + text.encode("utf-8", "replace"))
     reader = StepReader()
     for at in range(0, len(text), 7):

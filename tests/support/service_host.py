@@ -55,9 +55,9 @@ async def main(form: str, order: bytes) -> None:
     services = (await start_plain()).services
     match form:
         case "service":
-            await (await services.open(command)).ended()
+            await (await services.open(command)).wait_ended()
         case "terminal":
-            await (await services.open_terminal(command, TerminalSize())).ended()
+            await (await services.open_terminal(command, TerminalSize())).wait_ended()
         case _:
             await services.run_program(command)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support.questions import COLOUR, PARTS
 from tools.clean import clean, clean_line
 from tools.contract import JsonObject, ToolContext, ToolInputError
-from tools.displays import Answers, answered_text, cleaned_answers, why_no_answers
+from tools.displays import Answers, clean_answers, format_answers, why_no_answers
 from tools.planning import LONGEST_CALL, NOBODY, AskUser, questions_of
 
 
@@ -116,17 +116,17 @@ async def test_a_call_that_runs_says_that_nobody_is_there(tmp_path: Path) -> Non
 
 def test_answers_are_pairs_and_a_skipped_question_says_so() -> None:
     asked = questions_of({"questions": [COLOUR, PARTS]})
-    assert answered_text(asked, (("Red",), ("API", "Docs"))) == '"Which colour?"="Red"\n"Which parts?"="API, Docs"'
-    assert answered_text(asked, ((), ())) == '"Which colour?"="not answered"\n"Which parts?"="not answered"'
+    assert format_answers(asked, (("Red",), ("API", "Docs"))) == '"Which colour?"="Red"\n"Which parts?"="API, Docs"'
+    assert format_answers(asked, ((), ())) == '"Which colour?"="not answered"\n"Which parts?"="not answered"'
 
 
 @given(st.lists(st.lists(st.text(max_size=30), max_size=6).map(tuple), max_size=5).map(tuple))
 def test_any_answers_are_refused_or_become_one_line_for_each_question(answers: Answers) -> None:
     asked = questions_of({"questions": [COLOUR, PARTS]})
-    given_ = cleaned_answers(answers)
+    given_ = clean_answers(answers)
     if why_no_answers(asked, given_):
         return
-    text = answered_text(asked, given_)
+    text = format_answers(asked, given_)
     assert text.startswith('"Which colour?"="')
     assert '\n"Which parts?"="' in text
     assert clean(text) == text

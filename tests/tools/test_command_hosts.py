@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.command_hosts import NeededHosts, needed_hosts
+from tools.command_hosts import NeededHosts, find_needed_hosts
 
 PYPI = ("pypi.org", "files.pythonhosted.org")
 
@@ -32,7 +32,7 @@ PYPI = ("pypi.org", "files.pythonhosted.org")
     ],
 )
 def test_hosts_are_read_from_the_words_of_a_command(tmp_path: Path, command: str, hosts: tuple[str, ...]) -> None:
-    assert needed_hosts(command, (), tmp_path) == NeededHosts(hosts)
+    assert find_needed_hosts(command, (), tmp_path) == NeededHosts(hosts)
 
 
 @pytest.mark.parametrize(
@@ -50,16 +50,16 @@ def test_hosts_are_read_from_the_words_of_a_command(tmp_path: Path, command: str
     ],
 )
 def test_what_cannot_use_the_proxy_needs_the_whole_network(tmp_path: Path, command: str) -> None:
-    assert needed_hosts(command, (), tmp_path) == NeededHosts((), any_host=True)
+    assert find_needed_hosts(command, (), tmp_path) == NeededHosts((), any_host=True)
 
 
 def test_a_model_names_hosts_or_the_whole_network(tmp_path: Path) -> None:
-    assert needed_hosts("x", ("B.example", "b.example:8443", "*.c.example"), tmp_path).hosts == (
+    assert find_needed_hosts("x", ("B.example", "b.example:8443", "*.c.example"), tmp_path).hosts == (
         "b.example",
         "b.example:8443",
         "*.c.example",
     )
-    assert needed_hosts("x", ("b.example", "*"), tmp_path) == NeededHosts((), any_host=True)
+    assert find_needed_hosts("x", ("b.example", "*"), tmp_path) == NeededHosts((), any_host=True)
 
 
 def test_settings_of_a_package_manager_take_the_place_of_the_usual_registry(
@@ -67,15 +67,15 @@ def test_settings_of_a_package_manager_take_the_place_of_the_usual_registry(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home/.pip").mkdir(parents=True)
-    assert needed_hosts("npm install", (), tmp_path).hosts == ("registry.npmjs.org",)
+    assert find_needed_hosts("npm install", (), tmp_path).hosts == ("registry.npmjs.org",)
     (tmp_path / ".npmrc").write_text("registry=https://npm.example/\n@own:registry = https://own.example/x\n")
-    assert needed_hosts("npm install", (), tmp_path).hosts == ("npm.example", "own.example")
-    assert set(PYPI) <= set(needed_hosts(".venv/bin/pip install x", (), tmp_path).hosts)
+    assert find_needed_hosts("npm install", (), tmp_path).hosts == ("npm.example", "own.example")
+    assert set(PYPI) <= set(find_needed_hosts(".venv/bin/pip install x", (), tmp_path).hosts)
     (tmp_path / "home/.pip/pip.conf").write_text("[global]\nindex-url = https://pip.example/simple\n")
-    assert "pip.example" in needed_hosts(".venv/bin/pip install x", (), tmp_path).hosts
-    assert not set(PYPI) & set(needed_hosts(".venv/bin/pip install x", (), tmp_path).hosts)
+    assert "pip.example" in find_needed_hosts(".venv/bin/pip install x", (), tmp_path).hosts
+    assert not set(PYPI) & set(find_needed_hosts(".venv/bin/pip install x", (), tmp_path).hosts)
 
 
 def test_a_pipe_in_place_of_settings_holds_nothing_up(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".npmrc")
-    assert needed_hosts("npm install", (), tmp_path).hosts == ("registry.npmjs.org",)
+    assert find_needed_hosts("npm install", (), tmp_path).hosts == ("registry.npmjs.org",)

@@ -30,9 +30,9 @@ def only_when_asked() -> Iterator[None]:
 async def test_what_refers_to_itself_goes_once_enough_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "AFTERWARDS", 0.0)
     garbage, gone = Garbage(), weakref.ref(Circle())
-    garbage.ended(DUE_AT - 1)
+    garbage.note_end(DUE_AT - 1)
     assert gone() is not None
-    garbage.ended(1)
+    garbage.note_end(1)
     assert await poll(lambda: gone() is None)
 
 
@@ -43,7 +43,7 @@ async def test_many_ends_are_one_collection(monkeypatch: pytest.MonkeyPatch) -> 
     try:
         garbage = Garbage()
         for _ in range(20):
-            garbage.ended(DUE_AT // 20)
+            garbage.note_end(DUE_AT // 20)
         assert await poll(lambda: bool(collections))
     finally:
         gc.callbacks.pop()
@@ -52,8 +52,8 @@ async def test_many_ends_are_one_collection(monkeypatch: pytest.MonkeyPatch) -> 
 
 async def test_a_loop_that_ended_before_keeps_no_collection_from_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
     garbage = Garbage()
-    garbage.ended(DUE_AT)  # its collection is never reached, as when a loop ends
+    garbage.note_end(DUE_AT)  # its collection is never reached, as when a loop ends
     monkeypatch.setattr(module, "AFTERWARDS", 0.0)
     gone = weakref.ref(Circle())
-    garbage.ended(DUE_AT)
+    garbage.note_end(DUE_AT)
     assert await poll(lambda: gone() is None)

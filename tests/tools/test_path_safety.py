@@ -15,7 +15,7 @@ from tests.support.tools import context_in, use, use_with
 from tools.arguments import ToolFailure
 from tools.contract import JsonObject, Tool
 from tools.edit_files import Patch, WriteFile
-from tools.files.location import Location, admit, opened_file, resolve, spills_of
+from tools.files.location import Location, admit, open_regular, resolve, spills_of
 from tools.files.writing import ReadLedger, replace_file
 from tools.read_file import ReadFile
 from tools.search import ListFiles, Search
@@ -117,7 +117,7 @@ def test_a_link_put_in_place_after_the_check_is_not_followed(work: Path) -> None
     location = admit("deep/file", context_in(work))
     (work / "deep/file").unlink()
     (work / "deep/file").symlink_to("../../secret")
-    with pytest.raises(OSError, match="symbolic link"), opened_file(location):
+    with pytest.raises(OSError, match="symbolic link"), open_regular(location):
         pass
     with pytest.raises(ToolFailure, match="not a regular file"):
         replace_file(location, b"x")
@@ -129,7 +129,7 @@ def test_a_folder_swapped_for_a_link_after_the_check_is_not_entered(work: Path) 
     (work / "deep/file").unlink()
     (work / "deep").rmdir()
     (work / "deep").symlink_to("..")
-    with pytest.raises(NotADirectoryError), opened_file(location):
+    with pytest.raises(NotADirectoryError), open_regular(location):
         pass
     with pytest.raises(OSError, match="Not a directory"):
         replace_file(location, b"x")
@@ -170,7 +170,7 @@ def _attack(work: Path) -> set[bytes]:
     for _ in range(400):
         try:
             location = admit("swap/secret", context_in(work))
-            with opened_file(location) as stream:
+            with open_regular(location) as stream:
                 read.add(stream.read())
             replace_file(location, b"written\n")
         except (OSError, ToolFailure):
@@ -214,7 +214,7 @@ def test_a_failed_write_leaves_no_trace(work: Path, monkeypatch: pytest.MonkeyPa
 def test_a_path_through_a_loop_of_links_ends_in_an_answer(work: Path) -> None:
     (work / "loop").symlink_to("loop")
     location = admit("loop", context_in(work))
-    with pytest.raises(OSError, match="symbolic link"), opened_file(location):
+    with pytest.raises(OSError, match="symbolic link"), open_regular(location):
         pass
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.support.tools import use, use_with
 from tools.contract import ToolRequest
 from tools.edit_files import Patch
-from tools.files.location import quoted, unquoted
+from tools.files.location import quote_name, unquote_name
 from tools.files.writing import ReadLedger
 from tools.read_file import ReadFile
 from tools.search import ListFiles
@@ -113,9 +113,9 @@ async def test_the_request_names_the_file_and_the_lines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_an_odd_name_survives_being_shown(name: str) -> None:
-    shown = quoted(name)
+    shown = quote_name(name)
     assert shown.isprintable()
-    assert unquoted(shown).removeprefix("./") == name
+    assert unquote_name(shown).removeprefix("./") == name
     if shown.startswith("$'"):
         printed = subprocess.run(["bash", "-c", f"printf %s {shown}"], capture_output=True, check=True)
         assert printed.stdout == os.fsencode(name)
@@ -125,10 +125,10 @@ async def test_odd_names_are_listed_read_and_patched_on_the_right_file(tmp_path:
     for name in ODD_NAMES:
         (tmp_path / name).write_text(f"content of {name!r}\n")
     listed = (await use(ListFiles(), tmp_path)).text.split("\n")
-    assert sorted(map(unquoted, listed)) == sorted(name if name != "-rf" else "./-rf" for name in ODD_NAMES)
+    assert sorted(map(unquote_name, listed)) == sorted(name if name != "-rf" else "./-rf" for name in ODD_NAMES)
     ledger = ReadLedger()
     for shown in listed:
-        name = unquoted(shown)
+        name = unquote_name(shown)
         read = await use(ReadFile(ledger), tmp_path, path=shown)
         assert read.text == f"     1\tcontent of {name.removeprefix('./')!r}"
         patched = await use(Patch(ledger), tmp_path, path=shown, edits=[{"op": "overwrite", "new": "changed\n"}])

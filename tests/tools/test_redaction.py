@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.redaction import BLOT, MARGIN, redacted, redacted_end, redacted_start, without_keys
+from tools.redaction import BLOT, MARGIN, redact, redact_end, redact_start, without_keys
 
 VALUE = 'p4ss"w\\rd-ünusual'
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nabcdef\n-----END RSA PRIVATE KEY-----"
@@ -33,7 +33,7 @@ PLANTED = [
 @pytest.mark.parametrize("key", PLANTED)
 @pytest.mark.parametrize("around", ["{}", "key={}", '{{"a": "{}"}}', "({})", "x {} y", "Authorization: Bearer {}"])
 def test_a_key_of_a_known_shape_is_removed_wherever_it_is(key: str, around: str) -> None:
-    text = redacted(around.format(key))
+    text = redact(around.format(key))
     assert key not in text
     assert key[8:] not in text
     assert BLOT in text
@@ -55,14 +55,14 @@ def test_a_key_of_a_known_shape_is_removed_wherever_it_is(key: str, around: str)
     ],
 )
 def test_credentials_in_headers_addresses_and_blocks_are_removed(text: str, secret: str) -> None:
-    assert secret not in redacted(text)
+    assert secret not in redact(text)
 
 
 @pytest.mark.parametrize(
     "form", [VALUE, json.dumps(VALUE), json.dumps(VALUE, ensure_ascii=False), base64.b64encode(VALUE.encode()).decode()]
 )
 def test_a_configured_key_is_removed_whatever_it_looks_like(form: str) -> None:
-    text = redacted(f"before {form} behind", (VALUE, "short"))
+    text = redact(f"before {form} behind", (VALUE, "short"))
     assert form.strip('"') not in text
     assert "before" in text
     assert "behind" in text
@@ -70,15 +70,15 @@ def test_a_configured_key_is_removed_whatever_it_looks_like(form: str) -> None:
 
 def test_bytes_are_replaced_by_their_number() -> None:
     encoded = base64.b64encode(bytes(range(256)) * 30).decode()
-    assert redacted(f'"data:image/png;base64,{encoded}"') == '"[image, 7,680 bytes]"'
-    assert redacted(f'{{"data": "{encoded}"}}') == '{"data": "[7,680 bytes]"}'
+    assert redact(f'"data:image/png;base64,{encoded}"') == '"[image, 7,680 bytes]"'
+    assert redact(f'{{"data": "{encoded}"}}') == '{"data": "[7,680 bytes]"}'
 
 
 @pytest.mark.parametrize(
     "text", ["a risk-averse task-list", "the token count is 5", "sk-1", "https://example.com/a@b", "x" * 400, ""]
 )
 def test_ordinary_text_stays(text: str) -> None:
-    assert redacted(text, ("short", "")) == text
+    assert redact(text, ("short", "")) == text
 
 
 def test_notes_keep_settings_of_a_program() -> None:
@@ -89,10 +89,10 @@ def test_notes_keep_settings_of_a_program() -> None:
 def test_no_cut_leaves_a_half_of_a_key(place: int, most: int) -> None:
     key = "sk-ant-" + "K" * 60
     text = f"{'a ' * (place // 2)}{key} end"
-    assert "KKKKKK" not in redacted_start(text, most, ())
-    assert "KKKKKK" not in redacted_end(f"{text}\nrest"[max(place + 10, 0) :])
+    assert "KKKKKK" not in redact_start(text, most, ())
+    assert "KKKKKK" not in redact_end(f"{text}\nrest"[max(place + 10, 0) :])
 
 
 def test_redacting_takes_time_in_proportion_to_the_text() -> None:
     for evil in ("authorization:" * 40_000, "://" * 100_000, "eyJ" * 150_000, "-----BEGIN PRIVATE KEY-----" * 15_000):
-        assert len(redacted(evil)) <= 2 * len(evil)
+        assert len(redact(evil)) <= 2 * len(evil)

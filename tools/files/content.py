@@ -43,7 +43,7 @@ class TextContent(Struct, frozen=True):
         crlf = 0 < text.count("\n") == text.count("\r\n")
         return cls(text.replace("\r\n", "\n") if crlf else text, crlf, bom)
 
-    def encoded(self, text: str) -> bytes:
+    def encode(self, text: str) -> bytes:
         """The bytes of `text` in this file's manner."""
         if self.crlf:
             text = text.replace("\r\n", "\n").replace("\n", "\r\n")
@@ -82,7 +82,7 @@ def diff_display(path: str, old: str, new: str, *, created: bool = False) -> Dif
     before, after = _lines(old), _lines(new)
     changes = list(_changes(before, after))
     parts = [f"--- {'/dev/null' if created else path}\n", f"+++ {path}\n"]
-    for group in _grouped(changes):
+    for group in _group_changes(changes):
         parts.extend(_hunk(before, after, group))
     return DiffDisplay(
         path=path,
@@ -93,13 +93,13 @@ def diff_display(path: str, old: str, new: str, *, created: bool = False) -> Dif
     )
 
 
-def unified_lines(
+def diff_lines(
     old: Sequence[str], new: Sequence[str], old_name: str = "", new_name: str = "", context: int = CONTEXT_LINES
 ) -> list[str]:
     """A unified diff of lines that have no ends, as lines without ends; empty where nothing changed."""
     before, after = [f"{line}\n" for line in old], [f"{line}\n" for line in new]
     changes = list(_changes(before, after))
-    hunks = [line for group in _grouped(changes, context) for line in _hunk(before, after, group, context)]
+    hunks = [line for group in _group_changes(changes, context) for line in _hunk(before, after, group, context)]
     return [line.removesuffix("\n") for line in (f"--- {old_name}", f"+++ {new_name}", *hunks)] if hunks else []
 
 
@@ -129,7 +129,7 @@ def _equal(one: Sequence[str], other: Sequence[str]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
-def _grouped(changes: Sequence[_Change], context: int = CONTEXT_LINES) -> Iterator[list[_Change]]:
+def _group_changes(changes: Sequence[_Change], context: int = CONTEXT_LINES) -> Iterator[list[_Change]]:
     """Changes whose surrounding lines touch, together."""
     group: list[_Change] = []
     for change in changes:
@@ -151,14 +151,14 @@ def _hunk(
     yield f"@@ -{old} +{new} @@\n"
     at = group[0].first - lead
     for change in group:
-        yield from _marked(" ", before[at : change.first])
-        yield from _marked("-", before[change.first : change.last])
-        yield from _marked("+", after[change.new_first : change.new_last])
+        yield from _mark_lines(" ", before[at : change.first])
+        yield from _mark_lines("-", before[change.first : change.last])
+        yield from _mark_lines("+", after[change.new_first : change.new_last])
         at = change.last
-    yield from _marked(" ", before[at : at + trail])
+    yield from _mark_lines(" ", before[at : at + trail])
 
 
-def _marked(mark: str, lines: Sequence[str]) -> Iterator[str]:
+def _mark_lines(mark: str, lines: Sequence[str]) -> Iterator[str]:
     for line in lines:
         yield f"{mark}{line}" if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n"
 
@@ -224,14 +224,14 @@ def apply_edits(text: str, edits: Sequence[FileEdit]) -> str:
     """
     for number, edit in enumerate(edits, start=1):
         where = f"Edit {number} of {len(edits)}: " if len(edits) > 1 else ""
-        text = _applied(text, edit, where)
+        text = _apply_edit(text, edit, where)
     return text
 
 
-def _applied(text: str, edit: FileEdit, where: str) -> str:
+def _apply_edit(text: str, edit: FileEdit, where: str) -> str:
     match edit.operation:
         case Operation.REPLACE:
-            return _replaced(text, edit.old, edit.new, where)
+            return _replace_once(text, edit.old, edit.new, where)
         case Operation.APPEND:
             return f"{text}{_gap(text)}{edit.new}"
         case Operation.PREPEND:
@@ -247,7 +247,7 @@ def _gap(text: str) -> str:
     return "" if not text or text.endswith("\n") else "\n"
 
 
-def _replaced(text: str, old: str, new: str, where: str) -> str:
+def _replace_once(text: str, old: str, new: str, where: str) -> str:
     count = text.count(old)
     if count == 1:
         return text.replace(old, new)
@@ -255,10 +255,10 @@ def _replaced(text: str, old: str, new: str, where: str) -> str:
         raise ToolFailure(
             f"{where}old occurs {count} times ({_places(text, old)}); add lines around it until it is unique."
         )
-    return _replaced_loosely(text, old, new, where)
+    return _replace_loosely(text, old, new, where)
 
 
-def _replaced_loosely(text: str, old: str, new: str, where: str) -> str:
+def _replace_loosely(text: str, old: str, new: str, where: str) -> str:
     """Replace whole lines that differ from `old` in blanks at their ends, or in their common indentation."""
     lines, wanted = text.split("\n"), old.removesuffix("\n").split("\n")
     fresh = new.removesuffix("\n") if old.endswith("\n") else new
@@ -272,7 +272,7 @@ def _replaced_loosely(text: str, old: str, new: str, where: str) -> str:
                 f"(lines {numbers}). Copy the lines exactly as read_file shows them."
             )
         if starts:
-            return _spliced(lines, starts[0], wanted, fresh.split("\n") if new else [])
+            return _splice_lines(lines, starts[0], wanted, fresh.split("\n") if new else [])
     if (changed := _replace_alike(text, old, new, where)) is not None:
         return changed
     raise ToolFailure(f"{where}old is not in the file. {_closest(lines, wanted)}")
@@ -345,10 +345,10 @@ def _matches(lines: Sequence[str], wanted: Sequence[str]) -> list[int]:
     return found
 
 
-def _spliced(lines: list[str], start: int, wanted: Sequence[str], new: Sequence[str]) -> str:
+def _splice_lines(lines: list[str], start: int, wanted: Sequence[str], new: Sequence[str]) -> str:
     ending = "\r" if lines[start].endswith("\r") else ""
     found, asked = _indent(lines[start]), _indent(wanted[0])
-    fresh = [f"{_reindented(line, asked, found)}{ending}" for line in new]
+    fresh = [f"{_reindent(line, asked, found)}{ending}" for line in new]
     return "\n".join([*lines[:start], *fresh, *lines[start + len(wanted) :]])
 
 
@@ -356,7 +356,7 @@ def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
-def _reindented(line: str, asked: str, found: str) -> str:
+def _reindent(line: str, asked: str, found: str) -> str:
     """Move a line by as much as the file's indentation differs from the one the model wrote."""
     if not line.strip() or not line.startswith(asked):
         return line

@@ -21,23 +21,23 @@ _ESCAPE = re.compile(rb"\\(?:x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"e": b"\x1b"}
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """`name` as it is when that is safe to show and to type, else as `$'…'`."""
     if name.startswith("-"):
-        return quoted(f"./{name}")
+        return quote_name(f"./{name}")
     if clean_line(name) == name and name.isprintable() and name == name.strip() and not name.startswith("$'"):
         return name
-    return "$'" + "".join(_quoted_character(character) for character in name) + "'"
+    return "$'" + "".join(_escape_character(character) for character in name) + "'"
 
 
-def unquoted(text: str) -> str:
-    """The file name that `quoted` showed, or that a model wrote plainly.
+def unquote_name(text: str) -> str:
+    """The file name that `quote_name` showed, or that a model wrote plainly.
 
     Raises:
         ToolInputError: no file can have this name.
     """
     if text.startswith("$'") and text.endswith("'") and len(text) > 2:
-        text = os.fsdecode(_ESCAPE.sub(_unescaped, os.fsencode(text[2:-1])))
+        text = os.fsdecode(_ESCAPE.sub(_unescape, os.fsencode(text[2:-1])))
     if not text:
         raise ToolInputError("The path is empty.")
     if "\0" in text:
@@ -45,7 +45,7 @@ def unquoted(text: str) -> str:
     return text
 
 
-def _quoted_character(character: str) -> str:
+def _escape_character(character: str) -> str:
     if character in "\\'":
         return f"\\{character}"
     if character == "\n":
@@ -55,7 +55,7 @@ def _quoted_character(character: str) -> str:
     return "".join(f"\\x{byte:02x}" for byte in os.fsencode(character))
 
 
-def _unescaped(match: re.Match[bytes]) -> bytes:
+def _unescape(match: re.Match[bytes]) -> bytes:
     if match[1]:
         return bytes([int(match[1], 16)])
     return _LETTERS.get(match[2], match[2])
@@ -81,16 +81,16 @@ def resolve(text: str, working_dir: Path) -> Path:
     Raises:
         ToolInputError: no file can have this name.
     """
-    named = unquoted(text)
+    named = unquote_name(text)
     if named == "~" or named.startswith("~/"):
         named = os.path.expanduser(named)  # noqa: PTH111 - pathlib's raises where there is no home
     return Path(os.path.realpath(working_dir / named))
 
 
-def shown(path: Path, working_dir: Path) -> str:
+def show_path(path: Path, working_dir: Path) -> str:
     """A resolved path as a model reads it."""
     base = Path(os.path.realpath(working_dir))
-    return quoted(str(path.relative_to(base) if path.is_relative_to(base) else path))
+    return quote_name(str(path.relative_to(base) if path.is_relative_to(base) else path))
 
 
 def admit(text: str, context: ToolContext, also: tuple[Path, ...] = ()) -> Location:
@@ -101,7 +101,7 @@ def admit(text: str, context: ToolContext, also: tuple[Path, ...] = ()) -> Locat
         ToolFailure: it leads out of the working directory.
     """
     path = resolve(text, context.working_dir)
-    name = shown(path, context.working_dir)
+    name = show_path(path, context.working_dir)
     if context.admitted is not None and path not in context.admitted:
         raise ToolFailure(f"{name} leads elsewhere than when this call was allowed; nothing was done.")
     for folder in (context.working_dir, *also, *context.readable):
@@ -120,7 +120,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @contextmanager
-def opened_folder(location: Location, *, create: bool = False) -> Generator[int, None, None]:
+def open_folder(location: Location, *, create: bool = False) -> Generator[int, None, None]:
     """Give a descriptor of the folder that holds `location`, making missing folders if asked.
 
     Raises:
@@ -129,7 +129,7 @@ def opened_folder(location: Location, *, create: bool = False) -> Generator[int,
     folder = os.open(location.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in location.parts[:-1]:
-            inner = _entered(part, folder, create)
+            inner = _enter_folder(part, folder, create)
             os.close(folder)
             folder = inner
         yield folder
@@ -138,7 +138,7 @@ def opened_folder(location: Location, *, create: bool = False) -> Generator[int,
 
 
 @contextmanager
-def opened_file(location: Location) -> Generator[BinaryIO, None, None]:
+def open_regular(location: Location) -> Generator[BinaryIO, None, None]:
     """Open a regular file for reading bytes.
 
     Raises:
@@ -147,25 +147,22 @@ def opened_file(location: Location) -> Generator[BinaryIO, None, None]:
     """
     if not location.parts:
         raise ToolFailure(f"{location.shown} is a folder, not a file; use list_files.")
-    with opened_folder(location) as folder:
+    with open_folder(location) as folder:
         descriptor = os.open(location.parts[-1], _FILE, dir_fd=folder)
-    try:
-        _require_regular(os.fstat(descriptor).st_mode, location.shown)
-    except ToolFailure:
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
         os.close(descriptor)
-        raise
+        what = (
+            "a folder, not a file; use list_files"
+            if stat.S_ISDIR(mode)
+            else "not a regular file but a pipe, device or socket"
+        )
+        raise ToolFailure(f"{location.shown} is {what}.")
     with os.fdopen(descriptor, "rb") as stream:
         yield stream
 
 
-def _require_regular(mode: int, name: str) -> None:
-    if stat.S_ISDIR(mode):
-        raise ToolFailure(f"{name} is a folder, not a file; use list_files.")
-    if not stat.S_ISREG(mode):
-        raise ToolFailure(f"{name} is not a regular file but a pipe, device or socket.")
-
-
-def _entered(part: str, folder: int, create: bool) -> int:
+def _enter_folder(part: str, folder: int, create: bool) -> int:
     try:
         return os.open(part, _FOLDER, dir_fd=folder)
     except FileNotFoundError:

@@ -31,7 +31,7 @@ class FileLocked(OSError):
 
 
 @contextmanager
-def locked_file(path: Path, how: int) -> Generator[int]:
+def hold_locked_file(path: Path, how: int) -> Generator[int]:
     """Open and lock the private file that has this name, also where another one has just taken its place.
 
     `how` are flags as for `open_file`. A lock ends with its process.
@@ -64,7 +64,7 @@ def append_record(path: Path, content: bytes, most: int) -> None:
         OSError: it cannot be written or set aside.
     """
     while True:
-        with locked_file(path, os.O_RDWR | os.O_APPEND) as descriptor:
+        with hold_locked_file(path, os.O_RDWR | os.O_APPEND) as descriptor:
             size = os.fstat(descriptor).st_size
             if size <= most:
                 _write_whole(descriptor, content, _end_of_lines(descriptor, size))
@@ -74,7 +74,7 @@ def append_record(path: Path, content: bytes, most: int) -> None:
 
 def replace_content(path: Path, content: bytes) -> None:
     """Put `content` in the place of the file's own; nothing where not all of it can be written. Raises as above."""
-    with locked_file(path, os.O_WRONLY) as descriptor:
+    with hold_locked_file(path, os.O_WRONLY) as descriptor:
         _write_whole(descriptor, content, 0)
 
 

@@ -65,7 +65,7 @@ def open_file(path: Path, how: int) -> int:
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_NOFOLLOW | _ANY | how, FILE_MODE)
     except OSError as error:
-        raise _explained(error, path) from None
+        raise _explain_error(error, path) from None
     try:
         status = os.fstat(descriptor)
         _refuse_irregular(status, path)
@@ -235,7 +235,7 @@ def open_own(path: Path, *, follow: bool = False) -> int:
         _refuse_irregular(path.stat(follow_symlinks=follow), path)
         descriptor = os.open(path, os.O_RDONLY | _ANY | (0 if follow else os.O_NOFOLLOW))
     except OSError as error:
-        raise _explained(error, path) from None
+        raise _explain_error(error, path) from None
     except ValueError:
         raise OSError(errno.EINVAL, NO_NAME, repr(str(path))) from None
     try:
@@ -297,7 +297,7 @@ def _refuse_foreign(status: os.stat_result, path: Path) -> None:
         raise PermissionError(errno.EPERM, FOREIGN, str(path))
 
 
-def _explained(error: OSError, path: Path) -> OSError:
+def _explain_error(error: OSError, path: Path) -> OSError:
     if error.errno == errno.ELOOP:
         return OSError(errno.ELOOP, A_LINK, str(path))
     if error.errno == errno.ENXIO:  # a pipe without a reader, a socket

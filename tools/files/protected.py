@@ -49,7 +49,7 @@ _known: Final[dict[str, _Folder]] = {}
 """Folders by path, read again only where their change time has moved."""
 
 
-def linked_from_home(workspace: Path, home: Path, patience: float = 0.0) -> dict[Path, Path] | None:
+def find_home_links(workspace: Path, home: Path, patience: float = 0.0) -> dict[Path, Path] | None:
     """The links of a home folder that lead into a resolved `workspace`, by their resolved targets.
 
     Every link counts that begins with a dot at the home folder's top, or lies below a hidden folder or `bin`, whatever
@@ -411,7 +411,7 @@ def protection(path: Path, home: Path) -> str:
     return _home_place(path, home)
 
 
-def completed_repository(path: Path, working_dir: Path) -> str:
+def describe_completed_repository(path: Path, working_dir: Path) -> str:
     """A clause about the folder that git takes for a repository once `path` exists; empty where none is (SECURITY S9).
 
     Git needs no `.git`: a HEAD beside objects and refs, or beside `commondir`, makes any folder one, with the settings
@@ -440,7 +440,7 @@ def _first_place(path: Path, home: Path, names: frozenset[str]) -> str:
     return next((name for name in accumulate(path.relative_to(home).parts, "{}/{}".format) if name in names), "")
 
 
-def protected_part(path: Path, working_dir: Path, home: Path) -> str:
+def describe_protection_within(path: Path, working_dir: Path, home: Path) -> str:
     """`protection` of a resolved `path`, by its part below the working directory where it lies inside.
 
     So a checkout below `~/.claude/worktrees` is not protected as a whole.
@@ -448,12 +448,12 @@ def protected_part(path: Path, working_dir: Path, home: Path) -> str:
     if not path.is_relative_to(working_dir):
         return protection(path, home)
     inside = protection(path.relative_to(working_dir), home) or _home_place(path, home)
-    return inside or _linked(path, working_dir, home) or completed_repository(path, working_dir)
+    return inside or _find_link_around(path, working_dir, home) or describe_completed_repository(path, working_dir)
 
 
-def _linked(path: Path, working_dir: Path, home: Path) -> str:
+def _find_link_around(path: Path, working_dir: Path, home: Path) -> str:
     """The link of the home folder that leads to a path of the working directory, or around it; empty for none."""
-    links = linked_from_home(working_dir, home)
+    links = find_home_links(working_dir, home)
     if links is None:
         return "what links of your home folder, which is still being looked at, may lead to"
     return next((str(links[one]) for one in (path, *path.parents) if one in links), "")

@@ -33,8 +33,8 @@ class Glob:
         self._edges: list[list[tuple[Test, int]]] = [[]]
         self._free: list[list[int]] = [[]]
         """Places reachable from each place without reading a character."""
-        self._last = self._built(pattern)
-        self._start = self._closed((0,))
+        self._last = self._build(pattern)
+        self._start = self._close((0,))
         self._sets: list[frozenset[int]] = []
         """Places that a text may have reached, by a number."""
         self._steps: list[dict[str, int]] = []
@@ -51,7 +51,7 @@ class Glob:
 
     def _step(self, at: int, character: str) -> int:
         reached = (after for place in self._sets[at] for test, after in self._edges[place] if test(character))
-        places = self._closed(reached)
+        places = self._close(reached)
         if len(self._sets) >= KEPT or len(self._steps[at]) >= KEPT:
             self._sets.clear()
             self._steps.clear()
@@ -68,7 +68,7 @@ class Glob:
             self._steps.append({})
         return number
 
-    def _closed(self, places: Iterable[int]) -> frozenset[int]:
+    def _close(self, places: Iterable[int]) -> frozenset[int]:
         found: set[int] = set()
         waiting = list(places)
         while waiting:
@@ -78,7 +78,7 @@ class Glob:
                 waiting += self._free[place]
         return frozenset(found)
 
-    def _built(self, pattern: str) -> int:
+    def _build(self, pattern: str) -> int:
         """Make the machine; returns its last place."""
         at = 0
         groups: list[tuple[int, list[int]]] = []
@@ -177,7 +177,7 @@ def _set(body: str) -> tuple[frozenset[str], list[tuple[str, str]]]:
 
 
 @lru_cache(maxsize=64)
-def compiled(glob: str) -> Glob:
+def compile_glob(glob: str) -> Glob:
     """The machine of a glob.
 
     Raises:
@@ -198,7 +198,7 @@ _REPOSITORY = b".git"
 _EXCLUDE = b"/.git/info/exclude"
 
 
-def allowed(folder: bytes, there: int) -> frozenset[bytes] | None:
+def list_allowed(folder: bytes, there: int) -> frozenset[bytes] | None:
     """The names in `folder` that no ignore file excludes, its parents' and the user's own included.
 
     None where that is every one of the names that are `there`: they are counted first, since turning each into a path
@@ -307,7 +307,7 @@ def _files(
         folder, asks_nobody = waiting.pop()
         listing = _listing(folder)
         asks_nobody = asks_nobody or blocks_rules(os.fsencode(folder), listing)
-        for entry in _left(folder, listing, asks_nobody=asks_nobody):
+        for entry in _filter_ignored(folder, listing, asks_nobody=asks_nobody):
             if entry.name == ".git" or (not hidden and entry.name.startswith(".")) or entry.path in passed_over:
                 continue
             if entry.is_dir(follow_symlinks=False):
@@ -317,9 +317,11 @@ def _files(
                 yield entry.path
 
 
-def _left(folder: str, listing: Mapping[bytes, os.DirEntry[str]], *, asks_nobody: bool) -> Iterable[os.DirEntry[str]]:
+def _filter_ignored(
+    folder: str, listing: Mapping[bytes, os.DirEntry[str]], *, asks_nobody: bool
+) -> Iterable[os.DirEntry[str]]:
     """Entries that no ignore file excludes; all of them with `asks_nobody`."""
-    left = None if asks_nobody else allowed(os.fsencode(folder), len(listing))
+    left = None if asks_nobody else list_allowed(os.fsencode(folder), len(listing))
     if left is None:
         return listing.values()
     return [entry for name, entry in listing.items() if name in left or not is_unicode(name)]
@@ -341,7 +343,7 @@ def matcher(glob: str) -> Callable[[str], bool]:
     """
     if not glob:
         return _accept_path
-    pattern = compiled(glob.removeprefix("./").removeprefix("/"))
+    pattern = compile_glob(glob.removeprefix("./").removeprefix("/"))
     if "/" in glob:
         return pattern.matches
     return lambda path: pattern.matches(path.rpartition("/")[2])

@@ -16,10 +16,10 @@ from weakref import WeakValueDictionary
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tools.arguments import ToolFailure, explain, failed
+from tools.arguments import ToolFailure, explain, failure_output
 from tools.contract import DiffDisplay, ToolContext, ToolInputError, ToolOutput, ToolRequest
 from tools.files.content import TextContent, diff_display, is_binary, speakable
-from tools.files.location import Location, admit, opened_file, opened_folder, resolve, shown
+from tools.files.location import Location, admit, open_folder, open_regular, resolve, show_path
 
 
 def replace_file(location: Location, content: bytes) -> os.stat_result:
@@ -34,7 +34,7 @@ def replace_file(location: Location, content: bytes) -> os.stat_result:
     """
     name = location.parts[-1]
     temporary = f".phoenix-{secrets.token_hex(8)}.tmp"
-    with opened_folder(location, create=True) as folder:
+    with open_folder(location, create=True) as folder:
         before = _existing(location, folder)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
         try:
@@ -184,7 +184,7 @@ def read_existing(location: Location) -> Existing | None:
         ToolFailure: it is no text file, or too large to edit.
     """
     try:
-        with opened_file(location) as stream:
+        with open_regular(location) as stream:
             state = os.fstat(stream.fileno())
             if state.st_size > MOST_EDITED:
                 raise ToolFailure(f"{location.shown} is too large to edit ({state.st_size:,} bytes); use bash.")
@@ -226,7 +226,7 @@ def _rewrite(location: Location, context: ToolContext, ledger: ReadLedger, chang
     difference = _difference(location, existing, text)
     if existing is None or text != existing.content.text:
         manner = existing.content if existing else TextContent("")
-        raw = manner.encoded(text)
+        raw = manner.encode(text)
         version = Version.of(replace_file(location, raw), raw)
         ledger.note_write(context.conversation_id, location.path, version, context.actor)
     return difference
@@ -303,7 +303,7 @@ async def with_format(
     trouble = made.trouble
     if not trouble and text != noted.after:
         try:
-            await rewrite(location, context, ledger, lambda existing: _formatted(existing, noted.after, text))
+            await rewrite(location, context, ledger, lambda existing: _format_unchanged(existing, noted.after, text))
         except ToolFailure as failure:
             trouble = str(failure)
         except OSError as error:
@@ -313,17 +313,19 @@ async def with_format(
     if text == noted.after:
         return output
     whole = diff_display(display.path, noted.before, text, created=display.created)
-    return replace(output, text=f"{output.text}\n{_told(made.name, display.path, noted.after, text)}", display=whole)
+    return replace(
+        output, text=f"{output.text}\n{_describe_formatting(made.name, display.path, noted.after, text)}", display=whole
+    )
 
 
-def _formatted(existing: TextContent | None, written: str, text: str) -> str:
+def _format_unchanged(existing: TextContent | None, written: str, text: str) -> str:
     """The formatted text, where the file is still as the edit left it."""
     if existing is None or existing.text != written:
         raise ToolFailure(CHANGED_SINCE)
     return text
 
 
-def _told(name: str, path: str, written: str, text: str) -> str:
+def _describe_formatting(name: str, path: str, written: str, text: str) -> str:
     difference = diff_display(path, written, text).diff.partition("@@")
     shown = difference[1] + difference[2].rstrip("\n")
     if len(shown) > LONGEST_DIFF:
@@ -338,7 +340,7 @@ def change_request(path: str, working_dir: Path, change: Change) -> ToolRequest:
         ToolInputError: there can be no such path.
     """
     target = resolve(path, working_dir)
-    location = Location(Path(target.anchor), target.parts[1:], shown(target, working_dir))
+    location = Location(Path(target.anchor), target.parts[1:], show_path(target, working_dir))
     try:
         difference = preview(location, change)
     except ToolFailure as failure:
@@ -378,9 +380,9 @@ async def change_file(
         location = await asyncio.to_thread(admit, path, context)
         difference = await rewrite(location, context, ledger, noted)
     except ToolFailure as failure:
-        return failed(str(failure))
+        return failure_output(str(failure))
     except OSError as error:
-        return failed(explain(error, path))
+        return failure_output(explain(error, path))
     output = ToolOutput(_summary(difference), display=difference)
     if formatter is None:
         return output

@@ -23,7 +23,7 @@ from tools.git.repository import (
     Repository,
     find_repository,
     first_line,
-    named_folder,
+    read_git_pointer,
     read_small,
 )
 
@@ -113,7 +113,7 @@ def checkouts(common: Path) -> Iterator[Checkout]:
     """All working trees, the main one first; those whose folder is gone are left out."""
     if common.name == ".git":
         yield Checkout(common.parent, common, branch_at(common))
-    for own in _linked(common):
+    for own in _list_linked(common):
         pointer = Path(first_line(own / "gitdir", follow=False))
         if pointer.is_absolute() and _names_back(own, common, pointer) and pointer.exists():
             yield Checkout(pointer.parent, own, branch_at(own))
@@ -132,7 +132,7 @@ def worktrees(repository: Repository) -> list[Worktree]:
 def worktree_at(repository: Repository, name: str) -> Worktree:
     """The worktree of this name, as far as it is there."""
     folder = home_of(repository) / name
-    target = "" if folder.is_symlink() else named_folder(folder / ".git")
+    target = "" if folder.is_symlink() else read_git_pointer(folder / ".git")
     own = Path(target)
     if not target or not own.is_absolute() or not _names_back(own, repository.common, folder / ".git"):
         return Worktree(name, folder)
@@ -145,7 +145,7 @@ def origin_of(own: Path) -> Origin | None:
     return _origin(own / RECORD)
 
 
-def kept_origin(home: Path, name: str) -> Origin | None:
+def read_kept_origin(home: Path, name: str) -> Origin | None:
     """The record of a worktree that was removed."""
     return _origin(home / GONE / f"{name}.json")
 
@@ -184,7 +184,7 @@ def own_folder(path: Path) -> None:
         raise GitFailure(f"{reveal_name(path)} is no folder of yours but a link or another's; remove it.")
 
 
-def _linked(common: Path) -> list[Path]:
+def _list_linked(common: Path) -> list[Path]:
     try:
         return sorted(entry for entry in (common / "worktrees").iterdir() if entry.is_dir())[:MOST_CHECKOUTS]
     except OSError:

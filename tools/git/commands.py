@@ -13,9 +13,9 @@ from typing import Final
 
 from tools.clean import clean_line, reveal_name
 from tools.contract import HELPER_SANDBOX, UNCONFINED, Command, Finished, ProcessRunner
-from tools.files.location import Location, opened_folder
+from tools.files.location import Location, open_folder
 from tools.git.repository import MOST_REFERENCES, NAME, SMALL, GitFailure, Repository, find_repository, read_small
-from tools.process.programs import find_program, trusted_folders
+from tools.process.programs import find_program, list_trusted_folders
 
 OWN_FOLDERS: Final = Path(__file__).parent / "empty"
 SECONDS: Final = 10.0
@@ -213,7 +213,7 @@ def has_below(common: Path, name: str) -> bool:
 
 
 @contextmanager
-def locked_reference(common: Path, name: str, expected: str) -> Generator[Callable[[str], None]]:
+def lock_reference(common: Path, name: str, expected: str) -> Generator[Callable[[str], None]]:
     """Hold the lock of a reference that has the value `expected`, empty for none; gives the function that sets it.
 
     Raises:
@@ -222,7 +222,7 @@ def locked_reference(common: Path, name: str, expected: str) -> Generator[Callab
     parts = tuple(name.split("/"))
     leaf, lock = parts[-1], f"{parts[-1]}.lock"
     try:
-        with opened_folder(Location(common, parts, name), create=True) as folder:
+        with open_folder(Location(common, parts, name), create=True) as folder:
             descriptor = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666, dir_fd=folder)
             try:
                 if read_reference(common, name) != expected:
@@ -247,13 +247,13 @@ def locked_reference(common: Path, name: str, expected: str) -> Generator[Callab
 
 def set_reference(common: Path, name: str, value: str, expected: str) -> None:
     """Set a reference that has the value `expected`, empty for none. Raises GitFailure."""
-    with locked_reference(common, name, expected) as put:
+    with lock_reference(common, name, expected) as put:
         put(value)
 
 
 def drop_new_reference(common: Path, name: str, value: str) -> None:
     """Remove a reference that was made just now, where it still has this value."""
-    with suppress(GitFailure), locked_reference(common, name, value):
+    with suppress(GitFailure), lock_reference(common, name, value):
         (common / name).unlink(missing_ok=True)
 
 
@@ -263,7 +263,7 @@ def log_change(folder: Path, name: str, values: tuple[str, str], who: str, why: 
     zone = time.strftime("%z")
     line = f"{old or '0' * len(new)} {new} {who} {int(time.time())} {zone}\t{why}\n"
     parts = ("logs", *name.split("/"))
-    with suppress(OSError), opened_folder(Location(folder, parts, name), create=True) as inside:
+    with suppress(OSError), open_folder(Location(folder, parts, name), create=True) as inside:
         how = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(parts[-1], how, 0o666, dir_fd=inside)
         try:
@@ -272,7 +272,7 @@ def log_change(folder: Path, name: str, values: tuple[str, str], who: str, why: 
             os.close(descriptor)
 
 
-def named_object(common: Path, text: str) -> tuple[str, str]:
+def find_object(common: Path, text: str) -> tuple[str, str]:
     """The object of a branch, tag or remote branch, or the given digits of one; and the branch, where it is one."""
     if is_name(text):
         for place in PLACES:
@@ -322,7 +322,7 @@ class GitWriter:
             "GIT_INDEX_FILE": str(index or repository.own / "index"),
             "HOME": NOWHERE,
             "XDG_CONFIG_HOME": NOWHERE,
-            "PATH": os.pathsep.join(trusted_folders(repository.worktree)),
+            "PATH": os.pathsep.join(list_trusted_folders(repository.worktree)),
             "LC_ALL": "C.UTF-8",
         }
         together = {**ALONE, **places, **environment}

@@ -33,7 +33,7 @@ from tools.git.checkouts import (
     worktree_at,
     worktrees,
 )
-from tools.git.commands import BRANCHES, GitReader, GitWriter, locked_reference, log_change, read_reference, refusal
+from tools.git.commands import BRANCHES, GitReader, GitWriter, lock_reference, log_change, read_reference, refusal
 from tools.git.repository import FOLDER, SHORT_NAME, GitFailure, Repository
 
 MOST_NAMES: Final = 16 * 1024 * 1024
@@ -73,7 +73,11 @@ async def standing_of(runner: ProcessRunner, folder: Path) -> Standing | None:
         repository = await asyncio.to_thread(repository_of, folder)
     except GitFailure:
         return None
-    return await standing_at(runner, repository, repository.worktree.name) if _is_ours(repository) else None
+    return (
+        await standing_at(runner, repository, repository.worktree.name)
+        if (repository.worktree.parent == home_of(repository) and origin_of(repository.own) is not None)
+        else None
+    )
 
 
 async def standing_at(runner: ProcessRunner, repository: Repository, name: str) -> Standing:
@@ -86,7 +90,7 @@ async def standing_at(runner: ProcessRunner, repository: Repository, name: str) 
     found = Standing(worktree, own.head, base, branch, checked_out=branch_at(own.own))
     reader = GitReader(runner, own, own.worktree)
     await reader.prepare()
-    return await _counted(reader, found)
+    return await _count_commits(reader, found)
 
 
 async def standings(runner: ProcessRunner, folder: Path) -> list[Standing]:
@@ -95,7 +99,7 @@ async def standings(runner: ProcessRunner, folder: Path) -> list[Standing]:
     return [await standing_at(runner, repository, one.name) for one in await asyncio.to_thread(worktrees, repository)]
 
 
-async def _counted(reader: GitReader, found: Standing) -> Standing:
+async def _count_commits(reader: GitReader, found: Standing) -> Standing:
     if not found.head:
         return Standing(found.worktree, known=False)
     counts = await reader.ask("rev-list", "--left-right", "--count", f"{found.base}...{found.head}", most=64)
@@ -120,10 +124,6 @@ def _base(common: Path, origin: Origin | None) -> tuple[str, str]:
         return "", ""
     newest = read_reference(common, f"{BRANCHES}{origin.branch}") if origin.branch else ""
     return (newest, origin.branch) if newest else (origin.base, "")
-
-
-def _is_ours(repository: Repository) -> bool:
-    return repository.worktree.parent == home_of(repository) and origin_of(repository.own) is not None
 
 
 UNFINISHED: Final = {
@@ -170,7 +170,7 @@ async def merge_worktree(runner: ProcessRunner, found: Standing) -> Merged:
     who = await reader.identity()
     commit = found.head if not found.behind else await _merge_commit(writer, found, who)
     name = f"{BRANCHES}{base.branch}"
-    with locked_reference(repository.common, name, found.base) as put:
+    with lock_reference(repository.common, name, found.base) as put:
         await writer.run("read-tree", "-m", "-u", found.base, commit)
         put(commit)
     forward = commit == found.head
@@ -286,7 +286,7 @@ def _check_place(found: Standing) -> None:
             f"{reveal_name(folder)} has submodules with git folders of their own; push their commits, then run: "
             "git worktree remove --force in it."
         )
-    if _is_detached(found):
+    if found.worktree.complete and found.known and not found.checked_out:
         raise GitFailure(
             f"{reveal_name(folder)} is on no branch, so its commits would be lost; run `git switch -c NAME` there."
         )
@@ -308,11 +308,6 @@ async def _keep(runner: ProcessRunner, found: Standing) -> None:
     if worktree.origin is not None:
         record = msgspec.json.encode(worktree.origin)
         await asyncio.to_thread(write_file, home_of(repository) / GONE / f"{worktree.name}.json", record)
-
-
-def _is_detached(found: Standing) -> bool:
-    """True where commits of a worktree may be on no branch."""
-    return found.worktree.complete and found.known and not found.checked_out
 
 
 def _common_of(folder: Path) -> Path:

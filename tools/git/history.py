@@ -70,7 +70,7 @@ class History:
         if not names:
             return {}
         answer = await self._reader.ask("cat-file", "--batch", most=MOST_BYTES, stdin=as_lines(names))
-        return _checked(answer.captured.head, kind) if answer is not None else {}
+        return _parse_objects(answer.captured.head, kind) if answer is not None else {}
 
 
 def as_lines(names: Sequence[str]) -> bytes:
@@ -78,7 +78,7 @@ def as_lines(names: Sequence[str]) -> bytes:
     return "".join(f"{name}\n" for name in names).encode("ascii")
 
 
-def _checked(output: bytes, kind: bytes) -> dict[str, bytes]:
+def _parse_objects(output: bytes, kind: bytes) -> dict[str, bytes]:
     """Objects of `git cat-file --batch` that are of this kind and have the name of their content."""
     found: dict[str, bytes] = {}
     place = 0

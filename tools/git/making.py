@@ -19,7 +19,7 @@ from msgspec import Struct
 from tools.arguments import ToolFailure
 from tools.clean import reveal_name
 from tools.contract import ProcessRunner
-from tools.files.location import Location, opened_file, opened_folder
+from tools.files.location import Location, open_folder, open_regular
 from tools.files.own_files import make_folder, open_file, read_regular
 from tools.fresh_ids import slug_of
 from tools.git.checkouts import (
@@ -31,9 +31,9 @@ from tools.git.checkouts import (
     Worktree,
     checkouts,
     home_of,
-    kept_origin,
     own_folder,
     put_back,
+    read_kept_origin,
     repository_of,
     worktree_at,
 )
@@ -42,9 +42,9 @@ from tools.git.commands import (
     GitReader,
     GitWriter,
     drop_new_reference,
+    find_object,
     has_below,
     log_change,
-    named_object,
     read_reference,
     set_reference,
 )
@@ -99,7 +99,7 @@ def _copy(source: Location, target: Location, room: int) -> int | None:
     if {"..", ".git"} & {part.lower() for part in source.parts}:
         return None
     leaf, made = target.parts[-1], False
-    with suppress(OSError, ToolFailure), opened_file(source) as reading, opened_folder(target, create=True) as folder:
+    with suppress(OSError, ToolFailure), open_regular(source) as reading, open_folder(target, create=True) as folder:
         status = os.fstat(reading.fileno())
         if status.st_size > room:
             return None
@@ -110,7 +110,7 @@ def _copy(source: Location, target: Location, room: int) -> int | None:
             shutil.copyfileobj(_Bounded(reading, room), writing)
             return writing.tell()
     if made:
-        with suppress(OSError), opened_folder(target) as folder:
+        with suppress(OSError), open_folder(target) as folder:
             os.unlink(leaf, dir_fd=folder)
     return None
 
@@ -164,11 +164,11 @@ async def make_worktree(runner: ProcessRunner, folder: Path, name: str = "", bas
     source = await asyncio.to_thread(repository_of, folder)
     home = home_of(source)
     await asyncio.to_thread(_make_home, home)
-    with _claimed(source, home, name) as slug:
-        return await _made(runner, source, folder, slug, base)
+    with _claim_name(source, home, name) as slug:
+        return await _make_claimed(runner, source, folder, slug, base)
 
 
-async def _made(runner: ProcessRunner, source: Repository, folder: Path, slug: str, base: str) -> Made:
+async def _make_claimed(runner: ProcessRunner, source: Repository, folder: Path, slug: str, base: str) -> Made:
     """Make or take up one whose name is claimed."""
     before = await asyncio.to_thread(worktree_at, source, slug)
     if before.complete:
@@ -201,7 +201,7 @@ async def _commit(runner: ProcessRunner, source: Repository, before: Worktree, b
         return present, None
     if not base and not source.head:
         raise GitFailure("This repository has no commits yet; commit once, then make a worktree.")
-    found, on = named_object(source.common, base) if base else (source.head, _head_branch(source))
+    found, on = find_object(source.common, base) if base else (source.head, _head_branch(source))
     peeled = await GitWriter(runner, source).attempt("rev-parse", "--verify", "--quiet", f"{found}^{{commit}}")
     commit = os.fsdecode(peeled.captured.head).strip()
     if not found or peeled.exit_code != 0:
@@ -278,7 +278,7 @@ class _Making:
             set_reference(self._source.common, self._reference, self._commit, "")
             log_change(self._source.common, self._reference, ("", self._commit), MAKER, "branch: Created by Phoenix")
         else:
-            kept = kept_origin(folder.parent, self._before.name) or self._before.origin or Origin(self._commit)
+            kept = read_kept_origin(folder.parent, self._before.name) or self._before.origin or Origin(self._commit)
             (own / RECORD).write_bytes(msgspec.json.encode(kept))
         (folder / ".git").write_bytes(b"gitdir: " + os.fsencode(own) + b"\n")
 
@@ -308,7 +308,7 @@ def _drop_stale(own: Path, folder: Path) -> None:
 
 
 @contextmanager
-def _claimed(source: Repository, home: Path, name: str) -> Generator[str]:
+def _claim_name(source: Repository, home: Path, name: str) -> Generator[str]:
     """Hold a name while its worktree is made, and give its slug; a crash lets it go.
 
     Without a name it is the first of a row that nothing has yet.

@@ -27,7 +27,7 @@ def first_line(path: Path, *, follow: bool = False) -> str:
     return "" if b"\0" in line else os.fsdecode(line)
 
 
-def named_folder(pointer: Path, *, follow: bool = False) -> str:
+def read_git_pointer(pointer: Path, *, follow: bool = False) -> str:
     """The git folder that a `.git` file names, unresolved and perhaps relative; empty for anything else.
 
     Read as git reads it: the name goes on to the end of the file, lines and blanks included, or to a null byte.
@@ -104,7 +104,7 @@ def git_folder_at(folder: Path) -> Path | None:
     except (OSError, ValueError):
         status = None
     if status is not None and stat.S_ISREG(status.st_mode):
-        target = named_folder(pointer, follow=True)  # git ends with an error where it cannot use the file
+        target = read_git_pointer(pointer, follow=True)  # git ends with an error where it cannot use the file
         return folder / target if target and is_git_folder(folder / target) else None
     if status is not None and is_git_folder(pointer):
         return pointer
@@ -166,7 +166,7 @@ def find_repository(folder: Path) -> Repository | None:
     for place in (real, *real.parents):
         own = _git_folder(place / ".git")
         if own is not None:
-            common = _common(own)
+            common = own / first_line(own / "commondir", follow=True)
             if _is_folder(common / "reftable"):
                 sentence = "This repository keeps its references in tables (reftable), which Phoenix does not read."
                 return Repository(place, own, common, unreadable=sentence)
@@ -204,10 +204,6 @@ def _git_folder(pointer: Path) -> Path | None:
     return found if found != pointer.parent else None
 
 
-def _common(own: Path) -> Path:
-    return own / first_line(own / "commondir", follow=True)
-
-
 def _is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
@@ -225,11 +221,11 @@ def _head(own: Path, common: Path) -> str:
         if not name.startswith(b"refs/") or b".." in name or b"\0" in name:
             return ""
         path = os.fsdecode(name)
-        said = read_small(own / path).strip() or read_small(common / path).strip() or _packed(common, name)
+        said = read_small(own / path).strip() or read_small(common / path).strip() or _find_packed(common, name)
     return ""
 
 
-def _packed(common: Path, name: bytes) -> bytes:
+def _find_packed(common: Path, name: bytes) -> bytes:
     found = re.search(
         rb"^([0-9a-f]{40,64}) " + re.escape(name) + rb"$",
         read_small(common / "packed-refs", MOST_REFERENCES),

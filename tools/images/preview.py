@@ -33,7 +33,7 @@ def main() -> None:
     worker.limit(resource.RLIMIT_AS, worker.MEMORY)
     kind, width, height, rows, background = sys.argv[1:6]
     try:
-        pieces = made(sys.stdin.buffer.read(), kind, int(width), int(height), int(rows), background)
+        pieces = make_pieces(sys.stdin.buffer.read(), kind, int(width), int(height), int(rows), background)
     except worker.Rejected as rejection:
         sys.stdout.buffer.write(json.dumps({"error": str(rejection)}).encode() + b"\n")
         return
@@ -45,13 +45,13 @@ def main() -> None:
         sys.stdout.buffer.write(piece)
 
 
-def made(raw: bytes, kind: str, width: int, height: int, rows: int, background: str) -> list[bytes]:
+def make_pieces(raw: bytes, kind: str, width: int, height: int, rows: int, background: str) -> list[bytes]:
     """The pieces of one image at a size in pixels.
 
     Raises:
         Rejected: it is no image, too large, or damaged.
     """
-    image = worker.opened(raw)
+    image = worker.open_image(raw)
     try:
         image.draft("RGB", (2 * width, 2 * height))
         # Lanczos rings around hard edges, which shows where a pixel is half a cell.
@@ -66,12 +66,8 @@ def made(raw: bytes, kind: str, width: int, height: int, rows: int, background: 
         stream = io.BytesIO()
         picture.save(stream, "PNG")
         return [stream.getvalue()]
-    return sixels(_laid_on(picture, background), rows)
-
-
-def _laid_on(picture: Image.Image, background: str) -> Image.Image:
     ground = Image.new("RGBA", picture.size, f"#{background}")
-    return Image.alpha_composite(ground, picture).convert("RGB")
+    return sixels(Image.alpha_composite(ground, picture).convert("RGB"), rows)
 
 
 def sixels(picture: Image.Image, rows: int) -> list[bytes]:
@@ -101,10 +97,10 @@ def _band(pixels: bytes, width: int) -> Iterator[bytes]:
             line = columns[colour] = bytearray(b"?" * width)
         line[place % width] += 1 << place // width
     for colour, line in columns.items():
-        yield b"#%d" % colour + _REPEATED.sub(_counted, bytes(line))
+        yield b"#%d" % colour + _REPEATED.sub(_count_run, bytes(line))
 
 
-def _counted(found: re.Match[bytes]) -> bytes:
+def _count_run(found: re.Match[bytes]) -> bytes:
     return b"!%d%s" % (len(found[0]), found[1])
 
 

@@ -80,13 +80,13 @@ def prepare(raw: bytes) -> tuple[dict[str, object], bytes]:
     Raises:
         Rejected: it is no image, too large, or damaged.
     """
-    image = opened(raw)
+    image = open_image(raw)
     kind = image.format or ""
     width, height = image.size
     try:
-        encoded = None if _is_fit(image, raw) else _converted(image, kind)
+        encoded = None if _is_fit(image, raw) else _convert(image, kind)
     except (OSError, ValueError, SyntaxError, EOFError, ArithmeticError) as error:
-        raise Rejected(f"This {_named(kind)} is damaged or cut off.") from error
+        raise Rejected(f"This {_name_kind(kind)} is damaged or cut off.") from error
     answer: dict[str, object] = {
         "unchanged": encoded is None,
         "media_type": encoded.media_type if encoded else _MEDIA_TYPES[kind],
@@ -98,7 +98,7 @@ def prepare(raw: bytes) -> tuple[dict[str, object], bytes]:
     return answer, encoded.content if encoded else b""
 
 
-def opened(raw: bytes) -> Image.Image:
+def open_image(raw: bytes) -> Image.Image:
     """The image with only its header read, within the limits of size."""
     # Our limits are lower than the library's, which only warns.
     Image.MAX_IMAGE_PIXELS = None
@@ -111,7 +111,7 @@ def opened(raw: bytes) -> Image.Image:
     width, height = image.size
     if width * height > MOST_PIXELS or max(width, height) > LONGEST_SIDE:
         raise Rejected(
-            f"This {_named(image.format or '')} is {width}x{height}; the limit is {MOST_PIXELS // 1_000_000} "
+            f"This {_name_kind(image.format or '')} is {width}x{height}; the limit is {MOST_PIXELS // 1_000_000} "
             f"megapixels and {LONGEST_SIDE:,} pixels a side."
         )
     return image
@@ -133,7 +133,7 @@ def _is_fit(image: Image.Image, raw: bytes) -> bool:
     return fit
 
 
-def _converted(image: Image.Image, kind: str) -> Encoded:
+def _convert(image: Image.Image, kind: str) -> Encoded:
     orientation = image.getexif().get(_ORIENTATION, 1)
     if image.mode in {"L", "RGB"}:
         # Lets the JPEG decoder skip pixels that would be dropped.
@@ -147,7 +147,7 @@ def _converted(image: Image.Image, kind: str) -> Encoded:
         picture = ImageOps.exif_transpose(picture)
     see_through = picture.mode in {"LA", "RGBA"}
     if kind not in _PHOTOS or see_through:
-        encoded = _encoded(picture, "PNG")
+        encoded = _encode(picture, "PNG")
         if len(encoded.content) <= MOST_BYTES:
             return encoded
     return _as_jpeg(_on_white(picture) if see_through else picture)
@@ -185,14 +185,14 @@ def _as_jpeg(picture: Image.Image) -> Encoded:
     """The best JPEG below the limit: quality goes first, then size."""
     while True:
         for quality in _QUALITIES:
-            encoded = _encoded(picture, "JPEG", quality)
+            encoded = _encode(picture, "JPEG", quality)
             if len(encoded.content) <= MOST_BYTES or max(picture.size) <= _SMALLEST_SIDE:
                 return encoded
         picture = picture.copy()
         picture.thumbnail((picture.width * 3 // 4, picture.height * 3 // 4), Image.Resampling.LANCZOS)
 
 
-def _encoded(picture: Image.Image, kind: str, quality: int = 85) -> Encoded:
+def _encode(picture: Image.Image, kind: str, quality: int = 85) -> Encoded:
     stream = io.BytesIO()
     picture.info.clear()
     if kind == "JPEG":
@@ -202,7 +202,7 @@ def _encoded(picture: Image.Image, kind: str, quality: int = 85) -> Encoded:
     return Encoded(stream.getvalue(), _MEDIA_TYPES[kind], *picture.size)
 
 
-def _named(kind: str) -> str:
+def _name_kind(kind: str) -> str:
     return f"{'JPEG' if kind == 'MPO' else kind} image" if kind else "image"
 
 

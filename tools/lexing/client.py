@@ -54,10 +54,10 @@ class Lexing:
             self._deadly[name] = None
             if len(self._deadly) > KEPT:
                 self._deadly.popitem(last=False)
-        return [tuple(zip(flat[::2], flat[1::2], strict=True)) for line in answer for flat in _decoded(line)]
+        return [tuple(zip(flat[::2], flat[1::2], strict=True)) for line in answer for flat in _decode(line)]
 
 
-def _decoded(line: bytes) -> list[list[int]]:
+def _decode(line: bytes) -> list[list[int]]:
     try:
         return msgspec.json.decode(line, type=list[list[int]])
     except msgspec.DecodeError:

@@ -36,7 +36,10 @@ def main() -> None:
     source = open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)  # noqa: SIM115 - for as long as it lives
     while select.select([source], [], [], IDLE)[0] and (header := _line(source)):
         wanted = json.loads(header)
-        text = _bytes(source, wanted["size"]).decode()
+        content = bytearray()
+        while more := source.read(wanted["size"] - len(content)):
+            content += more
+        text = content.decode()
         signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
         for lines in _slices(text, wanted["language"], wanted["kinds"]):
             _answer(lines)
@@ -52,20 +55,16 @@ def _line(source: Any) -> bytes:
     return bytes(line)
 
 
-def _bytes(source: Any, size: int) -> bytes:
-    content = bytearray()
-    while len(content) < size and (more := source.read(size - len(content))):
-        content += more
-    return bytes(content)
-
-
 def _answer(lines: Sequence[Sequence[int]]) -> None:
     sys.stdout.buffer.write(json.dumps(lines, separators=(",", ":")).encode() + b"\n")
     sys.stdout.buffer.flush()
 
 
 def _slices(text: str, language: str, kinds: Sequence[str]) -> Iterator[list[list[int]]]:
-    lexer = _lexer(language)
+    # Not those of plug-ins: finding them takes longer than lexing.
+    lexers: Any = importlib.import_module("pygments.lexers")  # behind the limits, and it ships no types
+    known = {alias for _, _, aliases, _, _ in lexers.LEXERS.values() for alias in aliases}
+    lexer = lexers.get_lexer_by_name(language, stripnl=False, ensurenl=True) if language in known else None
     waiting: list[list[int]] = []
     for line in () if lexer is None else _lines(lexer.get_tokens(text), {name: at for at, name in enumerate(kinds)}):
         waiting.append(line)
@@ -74,13 +73,6 @@ def _slices(text: str, language: str, kinds: Sequence[str]) -> Iterator[list[lis
             waiting = []
     if waiting:
         yield waiting
-
-
-def _lexer(language: str) -> Any:
-    # Not those of plug-ins: finding them takes longer than lexing.
-    lexers: Any = importlib.import_module("pygments.lexers")  # behind the limits, and it ships no types
-    known = {alias for _, _, aliases, _, _ in lexers.LEXERS.values() for alias in aliases}
-    return lexers.get_lexer_by_name(language, stripnl=False, ensurenl=True) if language in known else None
 
 
 def _lines(tokens: Iterable[tuple[Any, str]], kinds: dict[str, int]) -> Iterator[list[int]]:

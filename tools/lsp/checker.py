@@ -149,19 +149,19 @@ class LanguageServerChecks:
             task, first = earlier
             task.cancel()
             edit = replace(edit, before=first.before, created=first.created)
-        task = asyncio.create_task(self._checked(server, edit))
+        task = asyncio.create_task(self._check_edit(server, edit))
         self._pending[key] = (task, edit)
         self._tasks.add(task)
 
-        def ended(done: asyncio.Task[EditCheck | None]) -> None:
+        def forget(done: asyncio.Task[EditCheck | None]) -> None:
             self._tasks.discard(done)
             if (known := self._pending.get(key)) is not None and known[0] is done:
                 del self._pending[key]
 
-        task.add_done_callback(ended)
+        task.add_done_callback(forget)
         return task
 
-    async def _checked(self, server: RunningServer, edit: EditedText) -> EditCheck | None:
+    async def _check_edit(self, server: RunningServer, edit: EditedText) -> EditCheck | None:
         try:
             return await server.check(edit)
         except CheckFailed as error:

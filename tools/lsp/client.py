@@ -295,7 +295,8 @@ class LanguageClient:
         """Open a file with this text, or change the text of the open one."""
         known = self._open.pop(str(path), None)
         if known is None:
-            self._close_oldest()
+            if len(self._open) >= MOST_OPEN:
+                self.close_document(next(iter(self._open.values())))
             known = OpenDocument(path, path.as_uri(), text)
             opened = {"uri": known.uri, "languageId": language, "version": known.version, "text": text}
             self.notify("textDocument/didOpen", {"textDocument": opened})
@@ -311,7 +312,7 @@ class LanguageClient:
         self._open[str(path)] = known
         return known
 
-    def saved(self, document: OpenDocument, *, created: bool) -> None:
+    def notify_saved(self, document: OpenDocument, *, created: bool) -> None:
         """Tell that the text of a document is on the disk."""
         change = {"uri": document.uri, "type": CREATED if created else CHANGED}
         self.notify("workspace/didChangeWatchedFiles", {"changes": [change]})
@@ -335,12 +336,12 @@ class LanguageClient:
             RequestError: the server refuses, or ends.
         """
         if self._pulls:
-            document.problems = await self._pulled(document)
+            document.problems = await self._pull(document)
         else:
-            await self._pushed(document)
+            await self._await_push(document)
         return document.problems
 
-    async def _pulled(self, document: OpenDocument) -> tuple[ServerProblem, ...]:
+    async def _pull(self, document: OpenDocument) -> tuple[ServerProblem, ...]:
         for _ in range(MOST_PULLS):
             try:
                 report = _table(await self.request(PULL, {"textDocument": {"uri": document.uri}}))
@@ -354,8 +355,8 @@ class LanguageClient:
             return problems_of(report.get("items"), passed_over=self.server.passed_over)
         raise RequestError("it cancelled every question about problems")
 
-    async def _pushed(self, document: OpenDocument) -> None:
-        if not await self._answered(document):
+    async def _await_push(self, document: OpenDocument) -> None:
+        if not await self._await_answer(document):
             return
         while not self.ended:  # some push what the syntax has first, and the rest with a second list
             document.arrived.clear()
@@ -365,7 +366,7 @@ class LanguageClient:
             except TimeoutError:
                 return
 
-    async def _answered(self, document: OpenDocument) -> bool:
+    async def _await_answer(self, document: OpenDocument) -> bool:
         """Wait for the problems of the present text; False where the server has read it and pushes nothing: some do
         not repeat what they have pushed before. What comes later is taken by `on_push`.
         """
@@ -388,10 +389,6 @@ class LanguageClient:
         with suppress(RequestError, StalledError):
             await self.request(SMALL, {"textDocument": {"uri": document.uri}, "position": {"line": 0, "character": 0}})
 
-    def _close_oldest(self) -> None:
-        if len(self._open) >= MOST_OPEN:
-            self.close_document(next(iter(self._open.values())))
-
     # What comes from the server.
 
     def _take(self, message: dict[str, object]) -> None:
@@ -400,7 +397,7 @@ class LanguageClient:
             if isinstance(number, int | str):
                 self._answer(number, method, message.get("params"))
             elif "id" not in message:
-                self._told(method, message.get("params"))
+                self._handle_notification(method, message.get("params"))
             return
         if isinstance(number, int) and (waiting := self._asked.get(number)) is not None and not waiting.done():
             if (error := message.get("error")) is not None:
@@ -417,7 +414,7 @@ class LanguageClient:
             reply["error"] = {"code": METHOD_NOT_FOUND, "message": "Phoenix does not offer this."}
         self._channel.send(reply)
 
-    def _told(self, method: str, params: object) -> None:
+    def _handle_notification(self, method: str, params: object) -> None:
         match method:
             case "textDocument/publishDiagnostics":
                 self._publish(_table(params))

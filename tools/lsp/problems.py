@@ -131,7 +131,9 @@ def answer(method: str, params: object, server: LanguageServer, root: Path) -> t
     """The answer to a question of a server; False where the question is not known."""
     match method:
         case "workspace/configuration":
-            return True, _settings(params, server.settings)
+            items = cast("dict[str, object]", params).get("items") if isinstance(params, dict) else None
+            wanted = cast("list[object]", items)[:MOST_SECTIONS] if isinstance(items, list) else []
+            return True, [_section(item, server.settings) for item in wanted]
         case "workspace/workspaceFolders":
             return True, workspace_folders(root)
         case "workspace/applyEdit":
@@ -151,12 +153,6 @@ def answer(method: str, params: object, server: LanguageServer, root: Path) -> t
             return True, None
         case _:
             return False, None
-
-
-def _settings(params: object, settings: Mapping[str, Any]) -> list[Any]:
-    items = cast("dict[str, object]", params).get("items") if isinstance(params, dict) else None
-    wanted = cast("list[object]", items)[:MOST_SECTIONS] if isinstance(items, list) else []
-    return [_section(item, settings) for item in wanted]
 
 
 def _section(item: object, settings: Mapping[str, Any]) -> Any:
@@ -204,7 +200,7 @@ def new_problems(
     that an edit did not touch are the old ones.
     """
     known = Counter(problem.kind for problem in before)
-    stays = _untouched(before, old, new)
+    stays = _find_untouched(before, old, new)
     touched: list[ServerProblem] = []
     for problem in after:
         if stays[place := (problem.line, problem.kind)] > 0:
@@ -221,7 +217,9 @@ def new_problems(
     return sorted(found, key=lambda one: (one.line, one.character))
 
 
-def _untouched(before: Sequence[ServerProblem], old: str, new: str) -> Counter[tuple[int, tuple[int, str, str, str]]]:
+def _find_untouched(
+    before: Sequence[ServerProblem], old: str, new: str
+) -> Counter[tuple[int, tuple[int, str, str, str]]]:
     """Earlier problems in lines that both texts begin or end with, by their line in the new text."""
     one, other = old.split("\n"), new.split("\n")
     head = _equal(one, other)
@@ -280,12 +278,12 @@ def stamp_of(path: Path) -> tuple[int, int]:
     return status.st_mtime_ns, status.st_size
 
 
-def decoded(captured: Captured) -> str:
+def decode_end(captured: Captured) -> str:
     """The end of an output as text."""
     return (captured.head + captured.tail)[-8_192:].decode("utf-8", "replace")
 
 
 def last_words(captured: Captured) -> str:
     """The last line of its stderr that says something."""
-    rows = [row for row in map(clean_line, decoded(captured).splitlines()) if row.strip()]
+    rows = [row for row in map(clean_line, decode_end(captured).splitlines()) if row.strip()]
     return rows[-1][:LONGEST_WORDS] if rows else ""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tools.lsp.definitions import LanguageServer
 from tools.process.environment import SEARCH_PATHS, users_path
-from tools.process.programs import find_program, outside_entries, trusted_folders
+from tools.process.programs import find_program, list_trusted_folders, outside_entries
 
 VIRTUAL_ENVIRONMENTS: Final = (".venv", "venv")
 
@@ -24,7 +24,11 @@ def program_of(server: LanguageServer, root: Path, folder: Path, *, allowed: boo
     """
     name, *arguments = server.command
     if os.sep in name:
-        usable = Path(name).is_absolute() and os.access(name, os.X_OK) and (allowed or not _is_below(name, folder))
+        usable = (
+            Path(name).is_absolute()
+            and os.access(name, os.X_OK)
+            and (allowed or not Path(name).resolve().is_relative_to(folder))
+        )
         return (name, *arguments) if usable else ()
     if allowed and (found := _of_project(server, name, root, folder)):
         return (found, *arguments)
@@ -43,10 +47,6 @@ def _of_project(server: LanguageServer, name: str, root: Path, folder: Path) -> 
     return ""
 
 
-def _is_below(name: str, folder: Path) -> bool:
-    return Path(name).resolve().is_relative_to(folder)
-
-
 def server_environment(environment: Mapping[str, str], folder: Path, *, allowed: bool) -> dict[str, str]:
     """Variables to add: where the project is not to run, no list of folders leads into it."""
     if allowed:
@@ -56,7 +56,7 @@ def server_environment(environment: Mapping[str, str], folder: Path, *, allowed:
         for name, value in environment.items()
         if name in SEARCH_PATHS and name != "PATH"
     }
-    return confined | {"PATH": os.pathsep.join(trusted_folders(folder)) or os.defpath, "VIRTUAL_ENV": ""}
+    return confined | {"PATH": os.pathsep.join(list_trusted_folders(folder)) or os.defpath, "VIRTUAL_ENV": ""}
 
 
 def with_packages(server: LanguageServer, root: Path, folder: Path, *, allowed: bool) -> LanguageServer:

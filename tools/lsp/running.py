@@ -16,7 +16,7 @@ from tools.displays import EditCheck
 from tools.lsp.client import ENDED, FrameChannel, FrameError, LanguageClient, OpenDocument, RequestError, StalledError
 from tools.lsp.contract import EditedText, LanguageServerState
 from tools.lsp.definitions import PLAIN_TEXT, LanguageServer
-from tools.lsp.problems import ServerProblem, decoded, last_words, new_problems, report_of, stamp_of, start_failure
+from tools.lsp.problems import ServerProblem, decode_end, last_words, new_problems, report_of, stamp_of, start_failure
 from tools.services import ProgramExit, ServiceCommand
 from tools.shell_output import reason_words
 
@@ -121,7 +121,7 @@ class RunningServer:
         """Newest lines of its log and of its stderr."""
         lines = list(self._client.log) if self._client is not None else []
         if self._program is not None:
-            lines += [clean_line(row) for row in decoded(self._program.stderr).splitlines()[-20:]]
+            lines += [clean_line(row) for row in decode_end(self._program.stderr).splitlines()[-20:]]
         return tuple(lines)
 
     def forgive(self) -> None:
@@ -156,7 +156,7 @@ class RunningServer:
             async with asyncio.timeout(self.plan.server.timeout):
                 async with self._turn:
                     client = await self.ready()
-                    return await self._checked(client, edit)
+                    return await self._check(client, edit)
         except TimeoutError as error:
             await self._fail(f"it gave no answer in {self.plan.server.timeout:g} s")
             raise CheckFailed(self.text) from error
@@ -169,7 +169,7 @@ class RunningServer:
             await self._fail(ENDED)
             raise CheckFailed(self.text) from error
 
-    async def _checked(self, client: LanguageClient, edit: EditedText) -> EditCheck:
+    async def _check(self, client: LanguageClient, edit: EditedText) -> EditCheck:
         """The new problems; those that were there before are asked for where they are not known."""
         self._refresh(client, edit.path)
         language = self.plan.server.language_of(edit.path.name) or PLAIN_TEXT
@@ -180,7 +180,7 @@ class RunningServer:
                 before = await client.problems(client.set_text(edit.path, language, edit.before))
             self._known[edit.path] = known = _Known(edit.before, before)
         document = client.set_text(edit.path, language, edit.after)
-        client.saved(document, created=edit.created)
+        client.notify_saved(document, created=edit.created)
         after = await client.problems(document)
         if len(self._known) > MOST_KNOWN:
             self._known.pop(next(iter(self._known)))
@@ -193,11 +193,11 @@ class RunningServer:
         for document in client.open_documents:
             known = self._known.get(document.path)
             if document.path != path and (known is None or known.stamp != stamp_of(document.path)):
-                client.saved(document, created=False)
+                client.notify_saved(document, created=False)
                 client.close_document(document)
                 self._known.pop(document.path, None)
 
-    def _pushed(self, document: OpenDocument) -> None:
+    def _take_pushed(self, document: OpenDocument) -> None:
         """Take problems that come without a check, such as those of a compiler that runs behind the server."""
         known = self._known.get(document.path)
         if self._turn.locked() or known is None or known.text != document.text or self._client is None:
@@ -234,7 +234,7 @@ class RunningServer:
             return
         self._channel = FrameChannel(self._program.stdout, self._program.stdin)
         client = LanguageClient(self._channel, plan.server, plan.root)
-        client.on_push = self._pushed
+        client.on_push = self._take_pushed
         self._listening = asyncio.create_task(self._listen(client, self._program))
         try:
             async with asyncio.timeout(plan.server.timeout):
@@ -265,7 +265,7 @@ class RunningServer:
         """End the program, which is of no more use; whoever comes second waits for the first."""
         if self._program is not None:
             self.state = LanguageServerState.FAILED
-            self._failing = asyncio.create_task(self._explain(why, self._released()))
+            self._failing = asyncio.create_task(self._explain(why, self._release()))
         if self._failing is not None:
             await asyncio.shield(self._failing)
 
@@ -274,7 +274,7 @@ class RunningServer:
         words, reason = last_words(stderr), reason_words(stderr.refused, WAY_OUT)
         self.text = f"{why}: {words}{reason}" if words else why + reason
 
-    def _released(self) -> RunningProgram | None:
+    def _release(self) -> RunningProgram | None:
         """The program, to be ended by the caller; nothing is known of its files any more."""
         program, channel = self._program, self._channel
         self._program = self._client = self._channel = None
@@ -305,10 +305,15 @@ class RunningServer:
             await asyncio.wait({self._starting})
         client, channel = self._client, self._channel
         self._channel = None  # closed below, after the goodbye
-        program = self._released()
+        program = self._release()
         self.state, self.text = LanguageServerState.WAITING, ""
         if client is not None and grace:
-            await _say_goodbye(client)
+            try:
+                async with asyncio.timeout(SHUTDOWN):
+                    await client.request("shutdown", None)
+                client.notify("exit", None)
+            except (TimeoutError, RequestError, StalledError):
+                pass  # its input is closed next
         if channel is not None:
             channel.close()
         if program is not None:
@@ -317,15 +322,6 @@ class RunningServer:
             await asyncio.shield(self._failing)
         if self._program is None and self._starting is not None and self._starting.done():
             self.state, self.text = LanguageServerState.WAITING, ""  # else a check has started it again meanwhile
-
-
-async def _say_goodbye(client: LanguageClient) -> None:
-    try:
-        async with asyncio.timeout(SHUTDOWN):
-            await client.request("shutdown", None)
-        client.notify("exit", None)
-    except (TimeoutError, RequestError, StalledError):
-        pass  # its input is closed next
 
 
 MOST_KNOWN: Final = 32

@@ -28,29 +28,25 @@ def main() -> None:
     where.add_argument("--connect", type=Path, help="Unix socket on which Phoenix listens")
     parser.add_argument("--spill", type=Path, required=True, help="folder for large payloads")
     arguments = parser.parse_args()
-    _harden()
+    if sys.platform == "linux":
+        # Close the memory, which holds tokens, to other processes of the user.
+        from tools.process.zygote import kernel  # noqa: PLC0415 - Linux alone can load it
+
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
     atexit.register(gc.freeze)  # Python collects the SDK three times as it ends: a third of the helper's work
     os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"  # it would search all packages and load theirs beside the tokens
     logging.disable(logging.CRITICAL)  # the SDK logs what servers send; their log has a ring of its own
     warnings.simplefilter("ignore", DeprecationWarning)
-    control = _connected(arguments.connect) if arguments.connect else socket.socket(fileno=arguments.socket)
+    control = _connect(arguments.connect) if arguments.connect else socket.socket(fileno=arguments.socket)
     control.set_inheritable(False)
     asyncio.run(_serve(control, arguments.spill))
 
 
-def _connected(path: Path) -> socket.socket:
+def _connect(path: Path) -> socket.socket:
     control = socket.socket(socket.AF_UNIX)
     control.connect(str(path))
     return control
-
-
-def _harden() -> None:
-    """Close the memory, which holds tokens, to other processes of the user."""
-    if sys.platform == "linux":
-        from tools.process.zygote import kernel  # noqa: PLC0415 - Linux alone can load it
-
-        kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
 
 
 async def _serve(control: socket.socket, spill: Path) -> None:

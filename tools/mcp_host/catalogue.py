@@ -34,7 +34,6 @@ from mcp_types import (
     TextContent,
     TextResourceContents,
     Tool,
-    ToolAnnotations,
 )
 from referencing import Registry
 from referencing.exceptions import Unresolvable
@@ -131,7 +130,7 @@ class Catalogue:
         if len(self._left_out) < MOST_LEFT_OUT:
             self._left_out.append(LeftOut(clean_line(name[:LONGEST_NAME]), reason))
 
-    def done(self) -> Items:
+    def build_items(self) -> Items:
         """The list, sorted by name."""
         items = [self._items[name] for name in sorted(self._items)]
         return Items(
@@ -153,7 +152,7 @@ async def fetch_tools(server: str, client: Client) -> tuple[Items, dict[str, Any
             if tool.output_schema is not None and len(schemas) < MOST_ITEMS:
                 schemas.setdefault(tool.name, tool.output_schema)
             catalogue.add(tool.name, partial(_tool, tool))
-    return catalogue.done(), schemas
+    return catalogue.build_items(), schemas
 
 
 async def fetch(server: str, client: Client, what: Listing) -> Items:
@@ -172,7 +171,7 @@ async def fetch(server: str, client: Client, what: Listing) -> Items:
             async for resources in _pages(catalogue, lambda cursor: client.list_resources(cursor=cursor)):
                 for resource in resources.resources:
                     catalogue.add(resource.uri, partial(_resource, resource))
-    return catalogue.done()
+    return catalogue.build_items()
 
 
 async def _pages(catalogue: Catalogue, page: Callable[[str | None], Awaitable[P]]) -> AsyncGenerator[P]:
@@ -198,16 +197,14 @@ def _tool(tool: Tool) -> Item:
         title=_title(tool.title or (hints.title if hints else None)),
         description=_description(tool.description),
         schema=_with_clean_texts(tool.input_schema, 0),
-        annotations=None if hints is None else _annotations(hints),
-    )
-
-
-def _annotations(hints: ToolAnnotations) -> Annotations:
-    return Annotations(
-        read_only=hints.read_only_hint,
-        destructive=hints.destructive_hint,
-        idempotent=hints.idempotent_hint,
-        open_world=hints.open_world_hint,
+        annotations=None
+        if hints is None
+        else Annotations(
+            read_only=hints.read_only_hint,
+            destructive=hints.destructive_hint,
+            idempotent=hints.idempotent_hint,
+            open_world=hints.open_world_hint,
+        ),
     )
 
 
@@ -374,20 +371,20 @@ class ResultMapper:
             parts.append(self._json(structured))
         if not any(part.for_model for part in parts):
             parts.append(TextPart(text=f"({clean_line(tool)} completed with no output)"))
-        return Content(parts=self._bounded(parts), is_error=result.is_error, links=links)
+        return Content(parts=self._bound(parts), is_error=result.is_error, links=links)
 
     def resource(self, result: ReadResourceResult) -> Content:
         """The contents of a resource."""
         parts: list[Part] = [self._resource(one) for one in result.contents[:MOST_PARTS]]
         if not parts:
             parts.append(TextPart(text="(the resource is empty)"))
-        return Content(parts=self._bounded(parts))
+        return Content(parts=self._bound(parts))
 
     def prompt(self, result: GetPromptResult) -> PromptText:
         """The messages of a prompt."""
         messages = result.messages[:MOST_PARTS]
         parts, _ = self._blocks([message.content for message in messages])
-        paired = zip(messages, self._bounded(parts), strict=False)
+        paired = zip(messages, self._bound(parts), strict=False)
         return PromptText(
             messages=[PromptMessage(message.role, part) for message, part in paired],
             description=clean((result.description or "")[:LONGEST_DESCRIPTION]),
@@ -407,11 +404,15 @@ class ResultMapper:
             case ImageContent(data=data, mime_type=mime):
                 part = self._image(data, mime)
             case AudioContent(data=data, mime_type=mime):
-                part = self._saved("Audio", data, mime)
+                part = self._save("Audio", data, mime)
             case EmbeddedResource(resource=resource):
                 part = self._resource(resource)
             case ResourceLink():
-                part = TextPart(text=_link(block))
+                uri, name = str(block.uri)[:LONGEST_URI], block.name[:LONGEST_URI]
+                description = (block.description or "")[:LONGEST_DESCRIPTION]
+                part = TextPart(
+                    text=clean_line(f"Resource link: {name} {uri}" + (f" ({description})" if description else ""))
+                )
             case _:
                 return TextPart(text="(a part of a kind that Phoenix does not know)")
         audience = getattr(getattr(block, "annotations", None), "audience", None)
@@ -424,14 +425,14 @@ class ResultMapper:
         mime = resource.mime_type or UNTITLED
         if mime.startswith("image/"):
             return self._image(resource.blob, mime)
-        return self._saved(f"Resource {uri}", resource.blob, mime)
+        return self._save(f"Resource {uri}", resource.blob, mime)
 
     def _image(self, data: str, mime: str) -> Part:
         mime = mime if _MIME.fullmatch(mime) else UNTITLED
         if len(data) <= min(INLINE_IMAGE, self._inline):
             self._inline -= len(data)
             return ImagePart(mime=mime, data=data, size=len(data) * 3 // 4)
-        content = _decoded(data)
+        content = _decode_base64(data)
         if content is None:
             return TextPart(text="(an image that is not valid base64)")
         try:
@@ -440,8 +441,8 @@ class ResultMapper:
             return TextPart(text=f"(an image of {len(content)} bytes could not be saved: {error})")
         return ImagePart(mime=mime, file=path, size=len(content))
 
-    def _saved(self, kind: str, data: str, mime: str) -> TextPart:
-        content = _decoded(data)
+    def _save(self, kind: str, data: str, mime: str) -> TextPart:
+        content = _decode_base64(data)
         if content is None:
             return TextPart(text=f"({kind}: not valid base64)")
         mime = mime if _MIME.fullmatch(mime) else UNTITLED
@@ -454,7 +455,7 @@ class ResultMapper:
     def _json(self, structured: object) -> TextPart:
         return TextPart(text=msgspec.json.encode(structured).decode())
 
-    def _bounded(self, parts: list[Part]) -> list[Part]:
+    def _bound(self, parts: list[Part]) -> list[Part]:
         """Clean all texts; beyond the limit, the largest go to files and keep their ends."""
         sizes = [len(part.text.encode("utf-8", "replace")) if isinstance(part, TextPart) else 0 for part in parts]
         excess = sum(sizes) - self._limit
@@ -465,11 +466,11 @@ class ResultMapper:
                 break
             spilled.add(index)
             excess -= max(0, sizes[index] - 2 * TEXT_KEPT)
-        return [self._cut(part) if index in spilled else _cleaned(part) for index, part in enumerate(parts)]
+        return [self._cut(part) if index in spilled else _clean_part(part) for index, part in enumerate(parts)]
 
     def _cut(self, part: Part) -> Part:
         if isinstance(part, ImagePart) or len(part.text) <= 2 * TEXT_KEPT:
-            return _cleaned(part)
+            return _clean_part(part)
         content = part.text.encode("utf-8", "replace")
         head, tail = clean(part.text[:TEXT_KEPT]), clean(part.text[-TEXT_KEPT:])
         try:
@@ -488,17 +489,11 @@ def _text_for_the_eye(part: Part) -> Part:
     return msgspec.structs.replace(part, for_model=False) if isinstance(part, TextPart) else part
 
 
-def _cleaned(part: Part) -> Part:
+def _clean_part(part: Part) -> Part:
     return part if isinstance(part, ImagePart) else msgspec.structs.replace(part, text=clean(part.text))
 
 
-def _link(link: ResourceLink) -> str:
-    uri, name = str(link.uri)[:LONGEST_URI], link.name[:LONGEST_URI]
-    description = (link.description or "")[:LONGEST_DESCRIPTION]
-    return clean_line(f"Resource link: {name} {uri}" + (f" ({description})" if description else ""))
-
-
-def _decoded(data: str) -> bytes | None:
+def _decode_base64(data: str) -> bytes | None:
     try:
         return base64.b64decode(data, validate=False)
     except (binascii.Error, ValueError):

@@ -168,7 +168,7 @@ _abandoned: set[asyncio.Task[Any]] = set()
 """Requests whose reply is sent already and that tell their server about the cancel; the set keeps them alive."""
 
 
-async def limited(
+async def limit_time(
     work: Coroutine[Any, Any, T], *, total: float, idle: float, heard: Callable[[], float], asked: Callable[[], bool]
 ) -> T:
     """The result of `work`; `heard` is the loop's time of the last sign of life, `asked` True while a person is asked.

@@ -144,7 +144,7 @@ def _mend_call(result: Json) -> Json:
         del mended["_meta"]
     if structured is not None and not isinstance(structured, dict):
         del mended["structuredContent"]
-        mended["content"] = [*content, _text(_shown(structured))]
+        mended["content"] = [*content, _text(_show(structured))]
     return mended
 
 
@@ -160,7 +160,7 @@ def _mend_block(block: Any) -> Any:
         return bare
     kind = fields.get("type")
     named = f" of the kind {kind[:LONGEST_NAME]!r}" if isinstance(kind, str) else ""
-    return _text(f"(a part{named} that Phoenix does not know: {_shown(block)})")
+    return _text(f"(a part{named} that Phoenix does not know: {_show(block)})")
 
 
 def _mend_message(message: Any) -> Any:
@@ -179,7 +179,7 @@ def _mend_contents(contents: Any) -> Any:
     uri, text = _fields(contents).get("uri"), _fields(contents).get("text")
     return {
         "uri": uri if isinstance(uri, str) else "?",
-        "text": text if isinstance(text, str) else f"(contents that cannot be read: {_shown(contents)})",
+        "text": text if isinstance(text, str) else f"(contents that cannot be read: {_show(contents)})",
     }
 
 
@@ -199,7 +199,7 @@ def _text(text: str) -> Json:
     return {"type": "text", "text": text}
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (ValueError, RecursionError):
@@ -334,23 +334,21 @@ class Traffic:
                 await self._drop()
                 return False
             case JSONRPCResponse(id=number) | JSONRPCError(id=int() | str() as number):
-                self._mend(item.message, self._asked.pop(number, ""))
+                method = self._asked.pop(number, "")
+                if isinstance(item.message, JSONRPCResponse):
+                    item.message.result = mend(method, item.message.result) if method else item.message.result
+                elif item.message.error.code in {CONNECTION_CLOSED, REQUEST_TIMEOUT}:
+                    item.message.error.data = {OF_SERVER: True}
             case _:
                 pass
         return True
-
-    def _mend(self, answer: JSONRPCResponse | JSONRPCError, method: str) -> None:
-        if isinstance(answer, JSONRPCResponse):
-            answer.result = mend(method, answer.result) if method else answer.result
-        elif answer.error.code in {CONNECTION_CLOSED, REQUEST_TIMEOUT}:
-            answer.error.data = {OF_SERVER: True}
 
     def begin(self, item: SessionMessage) -> None:
         """Note a request of our own before it is sent."""
         if isinstance(item.message, JSONRPCRequest) and item.message.method in MENDED:
             self._asked[item.message.id] = item.message.method
 
-    def sent(self, item: SessionMessage) -> None:
+    def note_sent(self, item: SessionMessage) -> None:
         """Note an answer to a request of the server."""
         if isinstance(item.message, JSONRPCResponse | JSONRPCError) and item.message.id is not None:
             self._unanswered.discard(item.message.id)
@@ -439,7 +437,7 @@ class GuardedWriter:
         """Send a message."""
         self._traffic.begin(item)
         await self._inner.send(item)
-        self._traffic.sent(item)
+        self._traffic.note_sent(item)
 
     async def aclose(self) -> None:
         """Close the stream below."""

@@ -14,7 +14,7 @@ from mcp_types import PromptReference, ResourceTemplateReference
 
 from tools.clean import clean_line
 from tools.mcp_host.catalogue import ResultMapper
-from tools.mcp_host.causes import Failed, ProgressMeter, SpillFolder, failure, limited
+from tools.mcp_host.causes import Failed, ProgressMeter, SpillFolder, failure, limit_time
 from tools.mcp_host.link import Link
 from tools.mcp_host.protocol import (
     DESCRIPTORS,
@@ -80,19 +80,19 @@ class ServerRequests:
     async def _call(self, server: Server, request: Call) -> Content:
         meter = ProgressMeter(request.id, self._send)
 
-        async def told(progress: float, total: float | None, message: str | None) -> None:
+        async def note_progress(progress: float, total: float | None, message: str | None) -> None:
             meter.note(progress, total, clean_line((message or "")[:LONGEST_DESCRIPTION]))
 
         async def work(session: Session) -> Content:
-            result = await session.client.call_tool(request.tool, request.args, progress_callback=told)
+            result = await session.client.call_tool(request.tool, request.args, progress_callback=note_progress)
             return self._mapper(server, request.text_limit).tool(request.tool, result, session.schemas)
 
-        def heard() -> float:
+        def find_last_sign() -> float:
             return max(meter.last, server.traffic.last if server.traffic else 0.0)
 
         try:
-            return await self._limited(
-                server, server.with_session(work), request.timeout_ms / 1000, request.idle_ms / 1000, heard
+            return await self._limit_time(
+                server, server.with_session(work), request.timeout_ms / 1000, request.idle_ms / 1000, find_last_sign
             )
         finally:
             meter.close()
@@ -102,14 +102,14 @@ class ServerRequests:
             result = await session.client.read_resource(request.uri)
             return self._mapper(server, request.text_limit).resource(result)
 
-        return await self._limited(server, server.with_session(work), request.timeout_ms / 1000)
+        return await self._limit_time(server, server.with_session(work), request.timeout_ms / 1000)
 
     async def _prompt(self, server: Server, request: GetPrompt) -> object:
         async def work(session: Session) -> object:
             result = await session.client.get_prompt(request.prompt, request.args)
             return self._mapper(server, request.text_limit).prompt(result)
 
-        return await self._limited(server, server.with_session(work), request.timeout_ms / 1000)
+        return await self._limit_time(server, server.with_session(work), request.timeout_ms / 1000)
 
     async def _complete(self, server: Server, request: Complete) -> Completions:
         template = "://" in request.ref
@@ -121,7 +121,7 @@ class ServerRequests:
             values = [clean_line(value[:LONGEST_URI]) for value in result.completion.values[:100]]
             return Completions(values=values, more=bool(result.completion.has_more))
 
-        return await self._limited(server, server.with_session(work), request.timeout_ms / 1000)
+        return await self._limit_time(server, server.with_session(work), request.timeout_ms / 1000)
 
     async def _list(self, server: Server, request: ListItems) -> Items:
         if request.what == "log":
@@ -131,12 +131,12 @@ class ServerRequests:
             known = session.lists.get(request.what)
             return known if known is not None and not request.refresh else await session.refresh(request.what)
 
-        return await self._limited(server, server.with_session(work), LIST_SECONDS)
+        return await self._limit_time(server, server.with_session(work), LIST_SECONDS)
 
     def _mapper(self, server: Server, limit: int) -> ResultMapper:
         return ResultMapper(server.name, self._spill, limit)
 
-    async def _limited(
+    async def _limit_time(
         self,
         server: Server,
         work: Coroutine[Any, Any, T],
@@ -144,7 +144,7 @@ class ServerRequests:
         idle: float = float("inf"),
         heard: Callable[[], float] = lambda: 0.0,
     ) -> T:
-        return await limited(
+        return await limit_time(
             work, total=total, idle=idle, heard=heard, asked=lambda: self._asks.waiting(server.spec.server)
         )
 
@@ -209,15 +209,19 @@ class Host:
             case Connect():
                 return await self._connect(request, descriptors)
             case Disconnect():
-                return await self._disconnect(request.server)
+                server = self._servers.pop(request.server, None)
+                if server is not None:
+                    await server.close()
+                return server is not None
             case Cancel():
-                return self._cancel(request.call)
+                task = self._running.get(request.call)
+                return task is not None and task.cancel()
             case Answer():
                 return self._asks.answer(request.ask, request.result)
             case Auth():
                 return await self._authorize(request)
             case SetRoots():
-                session, _ = await self._known(request.server).connected()
+                session, _ = await self._find_server(request.server).connect_session()
                 await session.replace_roots(request.roots)
                 return None
             case ListItems() | Call() | Read() | GetPrompt() | Complete():
@@ -225,18 +229,8 @@ class Host:
             case _:
                 return None
 
-    async def _disconnect(self, name: str) -> bool:
-        server = self._servers.pop(name, None)
-        if server is not None:
-            await server.close()
-        return server is not None
-
-    def _cancel(self, number: int) -> bool:
-        task = self._running.get(number)
-        return task is not None and task.cancel()
-
     async def _use(self, request: ListItems | Call | Read | GetPrompt | Complete) -> object:
-        server = self._known(request.server)
+        server = self._find_server(request.server)
         if self._busy[request.server] > MOST_CALLS:
             raise Failed("limit", f"MCP server '{server.name}' already has {MOST_CALLS} requests to work on.")
         return await self._requests.run(server, request)
@@ -255,11 +249,11 @@ class Host:
             raise Failed("limit", f"{MOST_SERVERS} MCP servers are connected already.")
         pipe = LinePipe(descriptors[0], descriptors[1]) if descriptors else None
         server = self._servers[request.server] = Server(request, pipe, self._asks, self._send)
-        _, connected = await server.connected()
+        _, connected = await server.connect_session()
         return connected
 
     async def _authorize(self, request: Auth) -> bool:
-        server = self._known(request.server)
+        server = self._find_server(request.server)
         if server.spec.transport == "stdio":
             raise Failed("invalid", f"MCP server '{server.name}' runs here: there is nothing to sign in to.")
         match request.action:
@@ -272,7 +266,7 @@ class Host:
                 await server.sign_out()
         return True
 
-    def _known(self, name: str) -> Server:
+    def _find_server(self, name: str) -> Server:
         server = self._servers.get(name)
         if server is None:
             raise Failed("invalid", f"No MCP server has the key {name!r}.")

@@ -196,14 +196,14 @@ class ServerAuth:
                 raise AuthNeeded
             sign_in.open(url)
 
-        async def returned() -> AuthorizationCodeResult:
+        async def await_callback() -> AuthorizationCodeResult:
             if sign_in is None:
                 raise AuthNeeded
             code, state, issuer = await sign_in.result()
             return AuthorizationCodeResult(code=code, state=state, iss=issuer)
 
         provider = OAuthClientProvider(
-            self._url, metadata, self, redirect, returned, self._oauth.client_metadata_url or None
+            self._url, metadata, self, redirect, await_callback, self._oauth.client_metadata_url or None
         )
         self._restore(provider)
         self._sign_as_told(provider)
@@ -214,12 +214,12 @@ class ServerAuth:
         """Send the secret of a configured client as the metadata of the authorization server says (RFC 8414)."""
         context, prepare = provider.context, provider.context.prepare_token_auth
 
-        def prepared(data: Fields, headers: Fields | None = None) -> tuple[Fields, Fields]:
+        def prepare_with_method(data: Fields, headers: Fields | None = None) -> tuple[Fields, Fields]:
             if self._oauth.client_id and self._oauth.client_secret and context.client_info is not None:
                 context.client_info.token_endpoint_auth_method = _secret_method(context.oauth_metadata)
             return prepare(data, headers)
 
-        setattr(context, "prepare_token_auth", prepared)  # noqa: B010 - a method, so types refuse it
+        setattr(context, "prepare_token_auth", prepare_with_method)  # noqa: B010 - a method, so types refuse it
 
     def _restore(self, provider: OAuthClientProvider) -> None:
         context, stored = provider.context, self._stored
@@ -239,13 +239,13 @@ class ServerAuth:
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Take new tokens of the SDK and hand them to Phoenix."""
         stored = self._stored
-        stored.tokens = _dumped(tokens)
+        stored.tokens = _dump(tokens)
         if self._provider is not None:
             context = self._provider.context
             stored.expires_at = context.token_expiry_time
             stored.issuer = context.auth_server_url or ""
-            stored.server = _dumped(context.oauth_metadata)
-            stored.resource = _dumped(context.protected_resource_metadata)
+            stored.server = _dump(context.oauth_metadata)
+            stored.resource = _dump(context.protected_resource_metadata)
         self._changed(raw(stored))
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
@@ -260,7 +260,7 @@ class ServerAuth:
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         """Take a registration of the SDK; it is handed to Phoenix together with the tokens."""
-        self._stored.client = _dumped(client_info)
+        self._stored.client = _dump(client_info)
 
 
 def _secret_method(metadata: OAuthMetadata | None) -> SecretMethod:
@@ -278,7 +278,7 @@ def _read(stored: Raw) -> Stored:
         return Stored()  # damaged: the user signs in again
 
 
-def _dumped(model: BaseModel | None) -> dict[str, Any]:
+def _dump(model: BaseModel | None) -> dict[str, Any]:
     return {} if model is None else model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 

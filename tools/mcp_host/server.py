@@ -136,8 +136,8 @@ class Session:
             transport,
             client_info=types.Implementation(name="phoenix", version="1"),
             mode=spec.era,
-            message_handler=self._notified,
-            logging_callback=self._logged,
+            message_handler=self._handle_notification,
+            logging_callback=self._note_log,
             log_level="info",
             list_roots_callback=None if spec.roots is None else self._list_roots,
             elicitation_callback=self._elicit if spec.elicitation else None,
@@ -160,7 +160,7 @@ class Session:
                 await self.refresh(what)
         if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
             self._tasks["listen"] = asyncio.ensure_future(self._listen())
-        return self._described()
+        return self._describe()
 
     async def end(self) -> None:
         """Stop what follows changes, and withdraw what the server asks."""
@@ -204,7 +204,7 @@ class Session:
         self._ended = True
         self._asks.drop(self.spec.server)
 
-    def _described(self) -> Connected:
+    def _describe(self) -> Connected:
         client = self.client
         info, capabilities = client.server_info, client.server_capabilities
         names = ("tools", "prompts", "resources", "completions", "logging")
@@ -216,12 +216,12 @@ class Session:
             has=[name for name in names if getattr(capabilities, name) is not None],
         )
 
-    async def _notified(self, message: IncomingMessage) -> None:
+    async def _handle_notification(self, message: IncomingMessage) -> None:
         for what in CHANGES.get(type(message), ()):
             if what in self.lists and not self._ended:
-                self._changed(what)
+                self._note_change(what)
 
-    def _changed(self, what: Listing) -> None:
+    def _note_change(self, what: Listing) -> None:
         now = asyncio.get_running_loop().time()
         first = self._first_change.setdefault(what, now)
         running = self._tasks.get(what)
@@ -255,7 +255,7 @@ class Session:
                 self._log.add("debug", f"the subscription to changes ended: {cause(error)}")
             await asyncio.sleep(wait)
 
-    async def _logged(self, params: types.LoggingMessageNotificationParams) -> None:
+    async def _note_log(self, params: types.LoggingMessageNotificationParams) -> None:
         data = params.data if isinstance(params.data, str) else str(params.data)[:LONGEST_DESCRIPTION]
         self._log.add(params.level, f"{params.logger[:LONGEST_NAME]}: {data}" if params.logger else data)
 
@@ -337,7 +337,7 @@ class Server:
         self._renewing = False
         """True while a session that the server forgot is replaced, which does not wait."""
 
-    async def connected(self) -> tuple[Session, Connected]:
+    async def connect_session(self) -> tuple[Session, Connected]:
         """The session, once it is there; a server over HTTP that failed is tried again.
 
         Raises:
@@ -347,12 +347,12 @@ class Server:
             self._start()
         return await asyncio.shield(self._ready)
 
-    async def renewed(self, lost: Session) -> Session:
+    async def renew_session(self, lost: Session) -> Session:
         """Another session after the server forgot `lost`."""
         if self._ready.done() and not self._ready.exception() and self._ready.result()[0] is lost and self.traffic:
             self._ready, self._renewing = asyncio.get_running_loop().create_future(), True
             self.traffic.end("the server forgot its session")
-        return (await self.connected())[0]
+        return (await self.connect_session())[0]
 
     async def close(self, *, quiet: bool = False) -> None:
         """End the connection, in `CLOSE` seconds at most; `quiet` where another one takes its name."""
@@ -380,7 +380,7 @@ class Server:
         """Begin a sign-in: the connection is made again with a provider that asks the user."""
         self.cancel_sign_in()
         await self._stop()
-        signing = SignIn(self._opened)
+        signing = SignIn(self._send_sign_in_page)
         await signing.listen(self.auth.callback_port)
         self._sign_in = signing
         self._start()
@@ -395,7 +395,7 @@ class Server:
             self._sign_in.close()
             self._sign_in = None
 
-    def _opened(self, url: str, callback: str) -> None:
+    def _send_sign_in_page(self, url: str, callback: str) -> None:
         self._send(AuthUrl(server=self.spec.server, url=url, host=urlsplit(url).netloc, callback=callback))
 
     def _credentials_changed(self, content: Raw) -> None:
@@ -421,7 +421,11 @@ class Server:
             if self._closing:
                 return None
             if self._pipe is not None:
-                return self._give_up("ended", _gone(self.name, error), cause(error))
+                return self._give_up(
+                    "ended",
+                    Failed("gone", f"MCP server '{self.name}' ended: {cause(error).rstrip('.')}."),
+                    cause(error),
+                )
             if find(error, AuthNeeded) or (signing and not was_connected):
                 known = isinstance(error, AuthNeeded)
                 return self._give_up("needs_auth", AuthNeeded(), "" if known else cause(error))
@@ -431,7 +435,11 @@ class Server:
             wait = 0.0 if self._renewing else next(waits, None) if retrying else None
             self._renewing = False
             if wait is None:
-                return self._give_up("failed", _unreachable(self.name, error), cause(error))
+                return self._give_up(
+                    "failed",
+                    Failed("failed", f"MCP server '{self.name}' is not connected: {cause(error).rstrip('.')}."),
+                    cause(error),
+                )
             self._tell("reconnecting", cause(error))
             if self._ready.done():
                 self._ready = asyncio.get_running_loop().create_future()
@@ -450,7 +458,10 @@ class Server:
                     connected = await session.begin()
                     self._check_lists(session, refusals)
                     reached, scope.deadline = True, float("inf")
-                    self._arrived(session, connected)
+                    self.cancel_sign_in()
+                    self._tell("connected", session.problem)
+                    if not self._ready.done():
+                        self._ready.set_result((session, connected))
                     await traffic.over.wait()
             error: BaseException = AuthNeeded() if traffic.cause == SIGNED_OUT else Failed("gone", traffic.cause)
             if scope.cancelled_caught:
@@ -465,6 +476,12 @@ class Server:
             await session.end()
         return reached, error
 
+    def _transport(self, refusals: Refusals, traffic: Traffic) -> Transport:
+        if self._pipe is not None:
+            return stdio_transport(self._pipe, traffic)
+        provider = self.auth.provider(self._sign_in) if self._sign_in or self.auth.has_tokens else None
+        return web_transport(self.spec, provider, refusals, traffic)
+
     def _check_lists(self, session: Session, refusals: Refusals) -> None:
         """Take a list that was refused with 401 for what it is: some servers answer the handshake to anyone.
 
@@ -473,18 +490,6 @@ class Server:
         """
         if session.problem and refusals.wants_sign_in and not self._sign_in:
             raise AuthNeeded
-
-    def _transport(self, refusals: Refusals, traffic: Traffic) -> Transport:
-        if self._pipe is not None:
-            return stdio_transport(self._pipe, traffic)
-        provider = self.auth.provider(self._sign_in) if self._sign_in or self.auth.has_tokens else None
-        return web_transport(self.spec, provider, refusals, traffic)
-
-    def _arrived(self, session: Session, connected: Connected) -> None:
-        self.cancel_sign_in()
-        self._tell("connected", session.problem)
-        if not self._ready.done():
-            self._ready.set_result((session, connected))
 
     def _give_up(self, state: State, error: Exception, text: str) -> None:
         self.cancel_sign_in()
@@ -504,7 +509,7 @@ class Server:
 
     async def with_session(self, work: Callable[[Session], Awaitable[T]]) -> T:
         """Run a request; one that the server did not know the session of runs again in a new one."""
-        session, _ = await self.connected()
+        session, _ = await self.connect_session()
         try:
             return await work(session)
         except Exception as error:
@@ -517,12 +522,4 @@ class Server:
                 raise Failed("gone", f"MCP server '{self.name}' ended: {self.traffic.cause}.") from error
             if self.spec.transport != "http" or SESSION_GONE not in str(inner):
                 raise
-        return await work(await self.renewed(session))
-
-
-def _gone(name: str, error: BaseException) -> Failed:
-    return Failed("gone", f"MCP server '{name}' ended: {cause(error).rstrip('.')}.")
-
-
-def _unreachable(name: str, error: BaseException) -> Failed:
-    return Failed("failed", f"MCP server '{name}' is not connected: {cause(error).rstrip('.')}.")
+        return await work(await self.renew_session(session))

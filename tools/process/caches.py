@@ -56,14 +56,14 @@ NAMED_BY: Final = {
 
 def cache_folders(environment: Mapping[str, str], home: Path) -> tuple[Path, ...]:
     """Existing folders, resolved, none inside another one."""
-    named = [*(home / name for name in BELOW_HOME), *_named(environment)]
+    named = [*(home / name for name in BELOW_HOME), *_find_named_caches(environment)]
     present = {os.fspath(path) for path in named}
     existing = sorted({Path(os.path.realpath(path)) for path in present if os.path.isdir(path)})  # noqa: PTH112 - quicker
     outer = [path for path in existing if not home.is_relative_to(path) and path != Path(path.anchor)]
     return tuple(path for path in outer if not any(other in path.parents for other in outer))
 
 
-def _named(environment: Mapping[str, str]) -> list[Path]:
+def _find_named_caches(environment: Mapping[str, str]) -> list[Path]:
     """Caches that variables move, without a step upwards."""
     values = ((environment.get(name, ""), part) for name, part in NAMED_BY.items())
     return [Path(value) / part for value, part in values if value.startswith("/") and ".." not in value]
@@ -76,8 +76,8 @@ def make_caches(environment: Mapping[str, str], home: Path) -> None:
     if not _is_mine(home):  # of another user, for whom a folder of root would be closed
         return
     entries = environment.get("PATH", os.defpath).split(os.pathsep)
-    stamps = tuple((entry, _changed(entry)) for entry in entries if entry.startswith("/"))
-    named = [os.path.relpath(path, home) for path in _named(environment) if path.is_relative_to(home)]
+    stamps = tuple((entry, _read_change_time(entry)) for entry in entries if entry.startswith("/"))
+    named = [os.path.relpath(path, home) for path in _find_named_caches(environment) if path.is_relative_to(home)]
     for name in (*_caches_of_installed(stamps), *named):
         if not os.path.lexists(home / name):
             with contextlib.suppress(OSError):
@@ -103,7 +103,7 @@ def _is_mine(home: Path) -> bool:
         return False
 
 
-def _changed(folder: str) -> int:
+def _read_change_time(folder: str) -> int:
     try:
         return os.stat(folder).st_mtime_ns  # noqa: PTH116 - quicker
     except OSError:

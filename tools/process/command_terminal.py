@@ -18,7 +18,7 @@ from tools.process.output import DRAIN_LIMIT, REPORT_INTERVAL, HeadAndTail, Spil
 from tools.process.service import set_size
 from tools.process.zygote.wire import Streams
 from tools.terminal.text import WHOLE_SCREEN, ScreenSplitter, TerminalText
-from tools.terminal.values import TerminalFacts, TerminalModes, TerminalRows, TerminalSize, TextRun
+from tools.terminal.values import TerminalFacts, TerminalModes, TerminalRows, TerminalSize
 
 MOST_WAITING: Final = 256 * 1024
 """Bytes that wait for the user's terminal; what a program writes beyond them waits in its own."""
@@ -191,18 +191,26 @@ class CommandTerminal:
         self._drawn.clear()
         self.go_on()
 
-    def captured(self) -> Captured:
+    def capture(self) -> Captured:
         """Head, tail and facts of the output so far."""
         if self._ended is not None:
             return self._ended
-        kept, runs = self.text.captured()
-        return replace(kept.captured(self._spill.path), terminal=self._facts(runs))
+        kept, runs = self.text.capture()
+        return replace(kept.capture(self._spill.path), terminal=TerminalFacts(runs, self.text.folder))
 
     async def finish(self) -> Captured:
         """Read what the dead have left and close everything."""
         if self._task is not None:
-            self._stop_waiting()
-            self._drain()
+            self._stop_reading()
+            if self._writes:
+                asyncio.get_running_loop().remove_writer(self.master)
+                self._writes = False
+            drained = 0
+            while drained < DRAIN_LIMIT and (chunk := self._read_chunk()):
+                self._take(chunk)
+                self._drawn.clear()
+                drained += len(chunk)
+            self._changed = True
             self._take(b"", final=True)
             if self._lent is not None:
                 self._lent.end()
@@ -213,7 +221,7 @@ class CommandTerminal:
         if self._ended is None:
             self.text.finish()
             await asyncio.to_thread(self._spill_all, self.text.take_final())
-            self._ended = self.captured()
+            self._ended = self.capture()
         self._close()
         return self._ended
 
@@ -267,9 +275,6 @@ class CommandTerminal:
             set_size(self.master, size)
             self.text.screen.resize(size.columns, size.rows)
 
-    def _facts(self, runs: tuple[TextRun, ...]) -> TerminalFacts:
-        return TerminalFacts(runs, self.text.folder)
-
     def _spill_all(self, text: bytes) -> None:
         self._spill.write(text)
         self._spill.close()
@@ -319,14 +324,6 @@ class CommandTerminal:
         if not chunk:
             self._stop_reading()
         return chunk
-
-    def _drain(self) -> None:
-        drained = 0
-        while drained < DRAIN_LIMIT and (chunk := self._read_chunk()):
-            self._take(chunk)
-            self._drawn.clear()
-            drained += len(chunk)
-        self._changed = True
 
     def _newest(self) -> TerminalRows:
         rows = self.text.newest(SHOWN_ROWS)
@@ -382,12 +379,6 @@ class CommandTerminal:
         if self._reads:
             asyncio.get_running_loop().remove_reader(self.master)
             self._reads = False
-
-    def _stop_waiting(self) -> None:
-        self._stop_reading()
-        if self._writes:
-            asyncio.get_running_loop().remove_writer(self.master)
-            self._writes = False
 
     def _close(self) -> None:
         self._close_slave()

@@ -84,7 +84,7 @@ USERS_PATH: Final = "PHOENIX_USERS_PATH"
 """Variable with the `PATH` that Phoenix was started with: its own loses folders of agents at start."""
 
 
-def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
+def scrub_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Environment of a command: harmless variables of `environment`, and the settings that every command runs under."""
     kept = {name: value for name, value in environment.items() if _is_harmless(name, value)}
     if "PATH" in kept:

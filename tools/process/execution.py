@@ -91,7 +91,7 @@ class Execution:
         loop = asyncio.get_running_loop()
         self._began = loop.time()
         try:
-            encoded = _encoded(request)
+            encoded = _encode_request(request)
             link.send(self._theirs, self._streams.child_ends())
         except OSError:
             self.account.ended = True
@@ -123,9 +123,9 @@ class Execution:
         """Seconds since it was started."""
         return asyncio.get_running_loop().time() - self._began
 
-    def captured(self) -> Captured:
+    def capture(self) -> Captured:
         """The output so far."""
-        captured = self._streams.captured()
+        captured = self._streams.capture()
         return replace(captured, hosts=self.use.hosts) if self.use is not None else captured
 
     async def finish(self) -> Captured:
@@ -155,10 +155,10 @@ class Execution:
     def report_program(self, captured: Captured) -> None:
         """Report that the program itself is over."""
         if self._report is not None:
-            ended = self.finished(captured, timed_out=False)
+            ended = self.build_result(captured, timed_out=False)
             self._report(ProgramEnded(captured, ended.exit_code, ended.duration))
 
-    def finished(self, captured: Captured, *, timed_out: bool) -> Finished:
+    def build_result(self, captured: Captured, *, timed_out: bool) -> Finished:
         """The account as the result of a run."""
         status = self.account.status
         exited = status is not None and os.WIFEXITED(status)
@@ -222,7 +222,7 @@ async def _readable(loop: asyncio.AbstractEventLoop, control: socket.socket) -> 
         loop.remove_reader(control)
 
 
-def _encoded(request: SupervisorRequest) -> bytes:
+def _encode_request(request: SupervisorRequest) -> bytes:
     try:
         return request.encode()
     except (ValueError, UnicodeError) as error:

@@ -169,7 +169,7 @@ class FolderIndex:
         fresh = known.fresh if known is not None and is_same else status.st_ctime_ns >= since and path != self.top
         is_settled = abs(time.time_ns() - status.st_ctime_ns) > RACY_NS
         folder = Folder(stamp if is_settled else (*stamp[:3], 0), fresh)
-        with _listed(path, status) as entries:
+        with _list_folder(path, status) as entries:
             self._note(path, folder, entries)
         return folder
 
@@ -256,7 +256,7 @@ def wall_mark(path: str) -> str:
 
 
 @contextmanager
-def _listed(path: str, status: os.stat_result) -> Generator[Iterator[os.DirEntry[str]]]:
+def _list_folder(path: str, status: os.stat_result) -> Generator[Iterator[os.DirEntry[str]]]:
     """List a folder, also where a command removed its owner's right to read it: git needs only the right to enter.
 
     Raises:

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from tools.files.own_files import read_regular
-from tools.git.repository import first_line, is_git_folder, links_towards, named_folder
+from tools.git.repository import first_line, is_git_folder, links_towards, read_git_pointer
 
 FILES: Final = (
     "config",
@@ -77,13 +77,15 @@ def git_control(worktree: Path) -> GitControl:
     """The control part of the repository whose working tree is the resolved `worktree`."""
     pointer = worktree / ".git"
     if not pointer.is_symlink() and (not pointer.exists() or (pointer.is_dir() and not is_git_folder(pointer))):
-        return GitControl((), bare_control(worktree) if is_git_folder(worktree) else ())
+        return GitControl((), tuple(_of_repository(worktree, worktree)) if is_git_folder(worktree) else ())
     if pointer.is_symlink() or not pointer.is_file():
         folder = pointer.resolve() if pointer.is_dir() else pointer
         linked = [Guarded(pointer, is_file=True, is_pointer=True)] if pointer.is_symlink() else []
         return GitControl((), (*linked, *_of_repository(folder, worktree)))
-    turned = [Guarded(link, is_file=True, is_pointer=True) for link in links_towards(worktree / named_folder(pointer))]
-    own, common = _linked(pointer)
+    turned = [
+        Guarded(link, is_file=True, is_pointer=True) for link in links_towards(worktree / read_git_pointer(pointer))
+    ]
+    own, common = _find_linked_folders(pointer)
     if own is None or common is None:
         return GitControl((), (Guarded(pointer, is_file=True), *turned))
     guarded = [Guarded(pointer, is_file=True), *turned, *_of_repository(common, worktree)]
@@ -92,17 +94,12 @@ def git_control(worktree: Path) -> GitControl:
     return GitControl((common,) if own.is_relative_to(common) else (common, own), tuple(dict.fromkeys(guarded)))
 
 
-def bare_control(folder: Path) -> tuple[Guarded, ...]:
-    """The control part of a repository without files, which is the resolved `folder` itself."""
-    return tuple(_of_repository(folder, folder))
-
-
 def users_control(workspace: Path, home: Path, environment: Mapping[str, str]) -> Iterator[Guarded]:
     """Existing files that the user's own settings of git name, which hold in every repository."""
     others = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
     named = environment.get("GIT_CONFIG_GLOBAL", "")
     for config in (home / ".gitconfig", others / "git/config", *([Path(named)] if named else [])):
-        yield from (one for one in _named(config, workspace) if os.path.lexists(one.path))
+        yield from (one for one in _find_named_files(config, workspace) if os.path.lexists(one.path))
 
 
 def _of_repository(folder: Path, worktree: Path) -> Iterator[Guarded]:
@@ -115,7 +112,7 @@ def _of_repository(folder: Path, worktree: Path) -> Iterator[Guarded]:
     yield from (Guarded(folder / name, is_file=False) for name in OLD_FOLDERS if (folder / name).is_dir())
     yield Guarded(folder / COMMON_DIR, is_file=True, content=HERE)
     yield from (Guarded(folder / name, is_file=False, is_held=True) for name in HELD)
-    yield from _named(folder / "config", worktree)
+    yield from _find_named_files(folder / "config", worktree)
     yield from _programs(_links_in(folder / HOOKS))
     worktrees, modules = _folders(folder / "worktrees"), _modules(folder / "modules")
     for linked in worktrees[:MOST_MODULES]:
@@ -132,7 +129,7 @@ def _of_worktree(folder: Path) -> Iterator[Guarded]:
     yield Guarded(folder / "gitdir", is_file=True, content="")
 
 
-def _named(config: Path, worktree: Path) -> Iterator[Guarded]:
+def _find_named_files(config: Path, worktree: Path) -> Iterator[Guarded]:
     """Files of settings and folders of hooks that a configuration names, those that are missing too, and programs.
 
     The working tree as a whole where the configuration is too large to be looked at.
@@ -186,13 +183,14 @@ def _links_in(folder: Path) -> list[Path]:
         return []
 
 
-def _linked(pointer: Path) -> tuple[Path | None, Path | None]:
+def _find_linked_folders(pointer: Path) -> tuple[Path | None, Path | None]:
     """The git folders of a linked worktree or submodule: its own, and the shared one.
 
     A repository's contents could name any folder as its git folder, so the folder named must name this one back: only
     git writes that.
     """
-    own = _target(pointer)
+    target = read_git_pointer(pointer)
+    own = (pointer.parent / target).resolve() if target else None
     if own is None or not (own / HEAD).is_file():
         return None, None
     back = first_line(own / "gitdir")
@@ -204,11 +202,6 @@ def _linked(pointer: Path) -> tuple[Path | None, Path | None]:
     if named and "modules" in own.parts and (own / named[1].strip()).resolve() == pointer.parent:
         return own, own
     return None, None
-
-
-def _target(pointer: Path) -> Path | None:
-    target = named_folder(pointer)
-    return (pointer.parent / target).resolve() if target else None
 
 
 def _read_text(path: Path, limit: int, *, follow: bool = False) -> str:

@@ -30,7 +30,7 @@ def submodules(git_folder: Path) -> tuple[str, ...]:
         data = read_regular(index, LARGEST, follow=False) or b""
         if SUBMODULE in data:
             found.update(dict.fromkeys(name for size in HASHES for name in _names(data, size)))
-    return tuple(name for name in found if _is_below(name))
+    return tuple(name for name in found if bool(name) and {"", ".", "..", ".git"}.isdisjoint(name.split("/")))
 
 
 def _names(data: bytes, hash_size: int) -> Iterator[str]:
@@ -68,8 +68,3 @@ def _number(data: bytes, place: int) -> tuple[int, int]:
         place += 1
         value = (value + 1 << 7) | byte & 0x7F
     return value, place
-
-
-def _is_below(name: str) -> bool:
-    """True for a path that git takes from an index: relative, and no part of it climbs."""
-    return bool(name) and {"", ".", "..", ".git"}.isdisjoint(name.split("/"))

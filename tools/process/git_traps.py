@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Final
 
 from tools.clean import reveal_name
-from tools.files.location import Location, opened_folder
+from tools.files.location import Location, open_folder
 from tools.files.own_files import read_regular
-from tools.git.repository import is_head, links_towards, may_be_git_folder, named_folder
+from tools.git.repository import is_head, links_towards, may_be_git_folder, read_git_pointer
 from tools.process.scratch import PREFIX
 
 MOST_CONFIG: Final = 256 * 1024
@@ -75,9 +75,9 @@ def find_armed(folder: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
     if pointer.is_symlink():
         yield pointer
         return
-    target = named_folder(pointer)
+    target = read_git_pointer(pointer)
     if target:
-        named = _resolved(folder / target)
+        named = _resolve(folder / target)
         if named is None or not is_within(named, roots):
             yield pointer  # it names a git folder that no command made
             return
@@ -119,7 +119,7 @@ def _find_at_work(folder: Path) -> Iterator[Path]:
 def find_named(part: Path, worktree: Path) -> Iterator[Path]:
     """Paths that a control file of git names, unresolved: settings, `commondir`, `alternates` and a `.git` file."""
     if part.name == ".git":
-        yield worktree / named_folder(part)
+        yield worktree / read_git_pointer(part)
         return
     content = read_regular(part, MOST_CONFIG, follow=False) or b""
     if part.name == "alternates":
@@ -152,7 +152,7 @@ def is_within(path: Path, roots: tuple[Path, ...]) -> bool:
 
 def leads_to_private(link: Path, roots: tuple[Path, ...]) -> bool:
     """True for a link into private folders of a sandbox, by their own path or that of a process: no look sees these."""
-    real = _resolved(link)
+    real = _resolve(link)
     if any(_OTHER_VIEW.match(str(hop)) and hop.parts[2] != str(os.getpid()) for hop in links_towards(link)):
         return True
     return real is not None and not is_within(real, roots) and any(part.startswith(PREFIX) for part in real.parts)
@@ -187,7 +187,7 @@ def set_aside(path: Path, roots: tuple[Path, ...]) -> str:
     name, aside = path.name, f"{path.name}-set-aside-{secrets.token_hex(3)}"
     shown = reveal_name(path.relative_to(root))
     try:
-        with opened_folder(Location(root, path.relative_to(root).parts, "")) as folder:
+        with open_folder(Location(root, path.relative_to(root).parts, "")) as folder:
             with suppress(OSError):  # a command may have removed its owner's access
                 Path(f"/proc/self/fd/{folder}").chmod(stat.S_IMODE(os.fstat(folder).st_mode) | stat.S_IRWXU)
             if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
@@ -253,12 +253,12 @@ def _is_plain(line: bytes, folder: Path, roots: tuple[Path, ...]) -> bool:
     """True for a setting as git itself writes it into the settings in `folder`."""
     tree = _WORKTREE.fullmatch(line)
     if tree is not None:
-        named = _resolved(folder / os.fsdecode(tree[1].strip()))
+        named = _resolve(folder / os.fsdecode(tree[1].strip()))
         return named is not None and is_within(named, roots)
     return _SETTING.fullmatch(line) is not None and not _ADDRESS.match(line.replace(b'"', b""))
 
 
-def _resolved(path: Path) -> Path | None:
+def _resolve(path: Path) -> Path | None:
     """Follow a path to its end; None where that fails."""
     with suppress(OSError, ValueError, RuntimeError):
         return path.resolve()

@@ -137,7 +137,7 @@ class Helper:
                     pipe.close()
 
 
-def bound_texts(given: Any, most: int) -> Any:
+def limit_texts(given: Any, most: int) -> Any:
     """The first texts, or texts by their path, that have at most `most` bytes in an answer."""
     texts = cast("dict[str, str]", given if isinstance(given, dict) else dict.fromkeys(given, ""))
     sizes = [*accumulate(6 * (len(name) + len(text)) for name, text in texts.items())]

@@ -77,9 +77,9 @@ class ProxyStreams:
     def fall_silent(self) -> None:
         """Do nothing: no progress is reported."""
 
-    def captured(self) -> Captured:
+    def capture(self) -> Captured:
         """The end of stderr so far."""
-        return self._stderr.captured()
+        return self._stderr.capture()
 
     async def finish(self) -> Captured:
         """Collect the rest of stderr; close the socket of a proxy that never ran."""
@@ -105,7 +105,7 @@ class HostProxy:
     async def open(self, use: NetworkUse, listening: socket.socket) -> None:
         """Have a listener served. Where the proxy cannot be started, the command's connections are refused."""
         try:
-            control = await self._started()
+            control = await self._ensure_started()
             self._count += 1
             use.number = self._count
             self._uses[use.number] = use
@@ -128,12 +128,12 @@ class HostProxy:
     async def close(self) -> None:
         """End the proxy."""
         async with self._starting:
-            self._lost()
+            self._note_loss()
             if self._running is not None:
                 await self._supervision.end(self._running)
                 self._running = None
 
-    async def _started(self) -> socket.socket:
+    async def _ensure_started(self) -> socket.socket:
         """The socket to a running proxy.
 
         Raises:
@@ -158,7 +158,7 @@ class HostProxy:
             try:
                 self._control.send(msgspec.json.encode(message))
             except OSError:  # it is gone, or takes nothing any more
-                self._lost()
+                self._note_loss()
 
     def _hear(self) -> None:
         while self._control is not None:
@@ -169,7 +169,7 @@ class HostProxy:
             except OSError:
                 packet = b""
             if not packet:
-                self._lost()
+                self._note_loss()
                 return
             with contextlib.suppress(msgspec.DecodeError):
                 self._take(msgspec.json.decode(packet, type=ProxyMessage))
@@ -204,7 +204,7 @@ class HostProxy:
             "proxy": hop,
         })
 
-    def _lost(self) -> None:
+    def _note_loss(self) -> None:
         """The proxy is gone: the next connection starts another."""
         if self._control is not None:
             asyncio.get_running_loop().remove_reader(self._control)

@@ -67,7 +67,7 @@ class JobTable:
         """
         running = await self._supervision.start(command, None, conversation_id)
         running.is_settled = True
-        return _shown(self._keep(running, conversation_id, title, command.sandbox, command.timeout))
+        return _describe_job(self._keep(running, conversation_id, title, command.sandbox, command.timeout))
 
     async def run(self, command: Command, caller: Caller, report: Report | None = None) -> Finished | JobInfo:
         """Run to the end, or until `background` makes a job of it. Cancelling kills the tree of one that is none.
@@ -75,7 +75,7 @@ class JobTable:
         Raises:
             OSError: the program cannot be started.
         """
-        awaited = await self._started(command, caller, report)
+        awaited = await self._start_awaited(command, caller, report)
         awaited.running.is_settled = True
         running, place = awaited.running, (caller.conversation_id, caller.call_id)
         self._awaited[place] = awaited
@@ -87,7 +87,7 @@ class JobTable:
         if finished is not None:
             return finished
         assert awaited.job is not None, "it is let go as a job alone"
-        return _shown(awaited.job)
+        return _describe_job(awaited.job)
 
     def background(self, conversation_id: str, call_id: str) -> JobInfo | None:
         """Make a job of the command that a call waits for; None where there is none, or it is about to end."""
@@ -99,7 +99,7 @@ class JobTable:
         awaited.running.execution.fall_silent()
         awaited.job = self._keep(awaited.running, conversation_id, awaited.caller.title, awaited.sandbox)
         awaited.let_go.set()
-        return _shown(awaited.job)
+        return _describe_job(awaited.job)
 
     def terminal(self, conversation_id: str, call_id: str) -> CommandTerminal | None:
         """Terminal of the command that a call waits for; None where it has none."""
@@ -115,12 +115,12 @@ class JobTable:
 
     def jobs(self, conversation_id: str) -> tuple[JobInfo, ...]:
         """Jobs of one conversation, oldest first, ended ones included."""
-        return tuple(_shown(job) for job in self._jobs.values() if job.conversation_id == conversation_id)
+        return tuple(_describe_job(job) for job in self._jobs.values() if job.conversation_id == conversation_id)
 
     def output(self, job_id: str) -> Captured:
         """Output of a job so far. Raises KeyError for an unknown id."""
         job = self._jobs[job_id]
-        return job.captured if job.ended.is_set() else job.running.execution.captured()
+        return job.captured if job.ended.is_set() else job.running.execution.capture()
 
     def settle(self, job_id: str, note: str) -> None:
         """Note that the files which an ended job changed are kept or taken back; nothing for an unknown id."""
@@ -134,7 +134,7 @@ class JobTable:
         job = self._jobs[job_id]
         await self._supervision.end(job.running)
         await job.ended.wait()
-        return _shown(job)
+        return _describe_job(job)
 
     async def end_all(self, conversation_id: str) -> None:
         """End every job of a conversation that goes away, and forget them."""
@@ -150,7 +150,7 @@ class JobTable:
         for conversation_id in {job.conversation_id for job in self._jobs.values()}:
             await self.end_all(conversation_id)
 
-    async def _started(self, command: Command, caller: Caller, report: Report | None) -> Awaited:
+    async def _start_awaited(self, command: Command, caller: Caller, report: Report | None) -> Awaited:
         """A command that runs, in a terminal where its caller wants one."""
         size = caller.terminal
         if size is None:
@@ -171,7 +171,9 @@ class JobTable:
         task = asyncio.create_task(self._follow(job, limit), name=job.id)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        self._forget_the_oldest(conversation_id)
+        ended = [job for job in self._jobs.values() if job.conversation_id == conversation_id and job.ended.is_set()]
+        for job in ended[:-ENDED_KEPT]:
+            del self._jobs[job.id]
         self._tell(conversation_id)
         return job
 
@@ -184,7 +186,7 @@ class JobTable:
         finally:
             captured = await self._supervision.end(job.running)
             job.captured = captured
-            finished = execution.finished(job.captured, timed_out=False)
+            finished = execution.build_result(job.captured, timed_out=False)
             job.exit_code = finished.exit_code
             job.elapsed = finished.duration
             job.ended.set()
@@ -194,13 +196,8 @@ class JobTable:
         for listener in tuple(self._listeners):
             listener(conversation_id)
 
-    def _forget_the_oldest(self, conversation_id: str) -> None:
-        ended = [job for job in self._jobs.values() if job.conversation_id == conversation_id and job.ended.is_set()]
-        for job in ended[:-ENDED_KEPT]:
-            del self._jobs[job.id]
 
-
-def _shown(job: Job) -> JobInfo:
+def _describe_job(job: Job) -> JobInfo:
     running = not job.ended.is_set()
     elapsed = job.running.execution.elapsed if running else job.elapsed
     return JobInfo(job.id, job.conversation_id, job.title, running, job.exit_code, elapsed, job.sandbox)

@@ -56,7 +56,11 @@ class LineChannel:
         """
         while (line := await self.read_line()) is not None:
             if line.strip():
-                return _decoded(line)
+                try:
+                    return _objects.decode(line)
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                    shown = clean(line[: 4 * SHOWN].decode("utf-8", "replace"))[:SHOWN]
+                    raise InvalidLineError(f"The program sent a line that is no JSON object: {shown}") from error
         return None
 
     async def write_object(self, value: object) -> None:
@@ -189,11 +193,3 @@ class LineChannel:
             self._finishing = None
             self._unwritten = memoryview(b"")
             self._writing.release()
-
-
-def _decoded(line: bytes) -> dict[str, object]:
-    try:
-        return _objects.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        shown = clean(line[: 4 * SHOWN].decode("utf-8", "replace"))[:SHOWN]
-        raise InvalidLineError(f"The program sent a line that is no JSON object: {shown}") from error

@@ -72,7 +72,7 @@ class ZygoteLink:
         self._socket.close()
         self._socket, self.pid = spawned
         if self._memory:
-            self.bound(self._memory)
+            self.limit_memory(self._memory)
 
     def arm(self, numbers: Iterable[int]) -> None:
         """Let the zygote see these signals, whatever Phoenix is doing; its own handlers must be set already.
@@ -91,18 +91,18 @@ class ZygoteLink:
                 # faulthandler restores the handler it found, which asyncio may have removed since.
                 signal.signal(number, signal.getsignal(number))
 
-    def begun(self) -> None:
+    def report_end_begun(self) -> None:
         """Report that the requested end is in progress: the zygote waits longer."""
         self._tell(BEGUN)
 
-    def bound(self, memory: int) -> None:
+    def limit_memory(self, memory: int) -> None:
         """Let the zygote kill Phoenix above `memory` bytes, for code that holds the interpreter lock and so all
         threads.
         """
         self._memory = memory
         self._tell(BOUND + MEMORY.pack(memory))
 
-    def heard(self, seconds: float) -> int:
+    def wait_for_signal(self, seconds: float) -> int:
         """Wait at most `seconds` for a signal to Phoenix; returns its number, 0 for none. For a separate thread."""
         control = self._socket
         with contextlib.suppress(OSError, ValueError):

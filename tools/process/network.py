@@ -63,9 +63,9 @@ class NetworkUse(Struct, eq=False):
     def take(self, descriptor: int) -> None:
         """Own the listener, and wait for its first connection."""
         self.listening, self.is_listening = socket.socket(fileno=descriptor), True
-        asyncio.get_running_loop().add_reader(descriptor, self._connected)
+        asyncio.get_running_loop().add_reader(descriptor, self._accept_namespace)
 
-    def _connected(self) -> None:
+    def _accept_namespace(self) -> None:
         listening = self._release()
         if listening is not None:
             self.handing = asyncio.create_task(self._hand_over(listening))

@@ -27,9 +27,9 @@ class Drain:
         self._close_child_end()
         self._resume()
 
-    def captured(self) -> Captured:
+    def capture(self) -> Captured:
         """The kept parts so far, and the count of what was dropped."""
-        return self._kept.captured()
+        return self._kept.capture()
 
     def finish(self) -> Captured:
         """Read what the dead have left in the pipe, and close both ends."""
@@ -41,7 +41,7 @@ class Drain:
                 drained += len(chunk)
             os.close(self._reader)
             self._reader = -1
-        return self.captured()
+        return self.capture()
 
     def _resume(self) -> None:
         self._pause, self._budget = None, READ_BUDGET
@@ -108,18 +108,18 @@ class CollectedStreams:
     def fall_silent(self) -> None:
         """Do nothing: no progress is reported."""
 
-    def captured(self) -> Captured:
+    def capture(self) -> Captured:
         """The beginning of stdout so far."""
-        return self._outputs[0].captured()
+        return self._outputs[0].capture()
 
     def errors(self) -> Captured:
         """The beginning of stderr so far."""
-        return self._outputs[1].captured()
+        return self._outputs[1].capture()
 
     async def finish(self) -> Captured:
         """Collect the rest of both and close everything."""
         self._close()
-        return self.captured()
+        return self.capture()
 
     def _close(self) -> None:
         self._close_stdin()

@@ -38,7 +38,7 @@ class ProgramStreams(Protocol):
         """Report nothing more."""
         ...
 
-    def captured(self) -> Captured:
+    def capture(self) -> Captured:
         """The collected output so far."""
         ...
 
@@ -99,7 +99,7 @@ class HeadAndTail:
         """Count of all bytes received."""
         return self._total
 
-    def captured(self, spill: Path | None = None) -> Captured:
+    def capture(self, spill: Path | None = None) -> Captured:
         """Head, tail and counts of the output so far."""
         tail = bytes(self._tail[-self._keep_tail :]) if self._keep_tail else b""
         dropped = self._total - len(self._head) - len(tail)
@@ -148,7 +148,11 @@ class Spill:
             self._early += chunk
             if len(self._early) <= self._threshold:
                 return
-            self._open()
+            assert self._wanted is not None
+            make_folder(self._wanted.parent)
+            self._descriptor = open_file(self._wanted, os.O_WRONLY)
+            self.path = self._wanted
+            os.ftruncate(self._descriptor, 0)
             chunk = bytes(self._early)
             self._early.clear()
         room = max(0, SPILL_LIMIT - self._written)
@@ -158,13 +162,6 @@ class Spill:
             count = os.write(self._descriptor, view)
             self._written += count
             view = view[count:]
-
-    def _open(self) -> None:
-        assert self._wanted is not None
-        make_folder(self._wanted.parent)
-        self._descriptor = open_file(self._wanted, os.O_WRONLY)
-        self.path = self._wanted
-        os.ftruncate(self._descriptor, 0)
 
     def _give_up(self) -> None:
         self._cut = 0
@@ -261,9 +258,9 @@ class Output:
         """Report nothing more."""
         self._report = self._live = None
 
-    def captured(self) -> Captured:
+    def capture(self) -> Captured:
         """Head, tail and counts of the output so far."""
-        return self._kept.captured(self._spill.path if self._spill else None)
+        return self._kept.capture(self._spill.path if self._spill else None)
 
     async def finish(self) -> Captured:
         """Read what the dead have left in the pipe and close everything."""
@@ -279,7 +276,7 @@ class Output:
                 await asyncio.to_thread(self._spill.close)
             self._task = None
         self.close()
-        return self.captured()
+        return self.capture()
 
     def close(self) -> None:
         """Close every descriptor."""

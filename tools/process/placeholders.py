@@ -36,11 +36,11 @@ class Journal:
     @contextlib.contextmanager
     def alone(self) -> Generator[None, None, None]:
         """Keep other processes from claiming and releasing meanwhile."""
-        if not self._opened():
+        if not self._open():
             yield
             return
         until = time.monotonic() + LONGEST_WAIT
-        while not _locked(self._lock) and time.monotonic() < until:
+        while not _try_lock(self._lock) and time.monotonic() < until:
             time.sleep(PAUSE)
         try:
             yield
@@ -64,7 +64,7 @@ class Journal:
 
     def clear(self, remove: Callable[[Path], None]) -> None:
         """Remove the placeholders of dead processes, unless a living one needs them."""
-        if not self._opened():
+        if not self._open():
             return
         needed: set[Path] = set()
         left: set[Path] = set()
@@ -75,7 +75,7 @@ class Journal:
                 left |= claimed
                 with contextlib.suppress(OSError):
                     journal.unlink()
-        for path in sorted(left - needed - _replayed(self._own)):
+        for path in sorted(left - needed - _replay(self._own)):
             remove(path)
 
     def close(self) -> None:
@@ -89,7 +89,7 @@ class Journal:
         self._descriptor = self._lock = -1
         self._own, self._folder = None, None
 
-    def _opened(self) -> bool:
+    def _open(self) -> bool:
         """False where there is no folder for it: then no other process shares anything with this one."""
         if self._lock >= 0:
             return True
@@ -111,7 +111,7 @@ class Journal:
         if self._folder is None:
             return []
         journals = sorted(path for path in self._folder.glob(f"*{SUFFIX}") if path != self._own)
-        return [(journal, _replayed(journal)) for journal in journals]
+        return [(journal, _replay(journal)) for journal in journals]
 
     def _write(self, entry: bytes) -> None:
         if self._descriptor >= 0:
@@ -119,7 +119,7 @@ class Journal:
                 os.write(self._descriptor, entry)
 
 
-def _locked(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -134,12 +134,12 @@ def _is_held(journal: Path) -> bool:
     except OSError:
         return False
     try:
-        return not _locked(descriptor)
+        return not _try_lock(descriptor)
     finally:
         os.close(descriptor)
 
 
-def _replayed(journal: Path | None) -> set[Path]:
+def _replay(journal: Path | None) -> set[Path]:
     """Replay a journal: the paths still claimed at its end."""
     claimed: set[Path] = set()
     content = read_regular(journal, MOST_BYTES, follow=False) if journal is not None else None
@@ -255,7 +255,7 @@ def _entries(path: Path) -> list[str]:
 def _first_missing(path: Path) -> Path:
     """The outermost part of a path that does not exist; the path itself where it does."""
     missing = path
-    while not _stands(missing.parent):
+    while not (missing.parent.exists() or missing.parent.is_symlink()):
         missing = missing.parent
     return missing
 
@@ -265,21 +265,17 @@ def _make(path: Path, *, is_file: bool, content: str | None) -> bool:
         if not is_file:
             path.mkdir(mode=FOLDER_MODE)
         elif content is None:
-            _make_socket(path)
+            try:
+                os.mknod(path, stat.S_IFSOCK | FILE_MODE)
+            except FileExistsError:
+                raise
+            except OSError:  # not on this file system
+                _write(path, "")
         else:
             _write(path, content)
     except OSError:
         return False
     return True
-
-
-def _make_socket(path: Path) -> None:
-    try:
-        os.mknod(path, stat.S_IFSOCK | FILE_MODE)
-    except FileExistsError:
-        raise
-    except OSError:  # not on this file system
-        _write(path, "")
 
 
 def _write(path: Path, content: str) -> None:
@@ -288,10 +284,6 @@ def _write(path: Path, content: str) -> None:
         os.write(descriptor, content.encode())
     finally:
         os.close(descriptor)
-
-
-def _stands(path: Path) -> bool:
-    return path.exists() or path.is_symlink()
 
 
 def _remove(path: Path) -> None:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from tools.contract import HELPER_SANDBOX, UNCONFINED, Command, PathOrder, Sandbox, SandboxMode
 from tools.process.bubblewrap import bubblewrap, bubblewrap_arguments, door_arguments
-from tools.process.environment import UNSANDBOXED_SERVICES, in_terminal, scrubbed, without_relative_entries
+from tools.process.environment import UNSANDBOXED_SERVICES, in_terminal, scrub_environment, without_relative_entries
 from tools.process.network import ENVIRONMENT
 from tools.process.placeholders import Placeholders
 from tools.process.programs import (
@@ -21,7 +21,7 @@ from tools.process.programs import (
     find_program,
     helper_environment,
     note_workspace,
-    ordered_path,
+    order_path,
     outside_variables,
     start_of,
 )
@@ -84,7 +84,7 @@ class Planner:
         self.self_test: Callable[[], Awaitable[None]] | None = None
         """Sets `sandbox`; the first command in a sandbox waits for it."""
         self._testing = asyncio.Lock()
-        self._environment = scrubbed(environment)
+        self._environment = scrub_environment(environment)
         self._around = SandboxPlaces(environment, protected, hidden, Placeholders(journals))
         self._temporary = folder_of_temporary_files()
 
@@ -100,7 +100,7 @@ class Planner:
         if limits.mode is not SandboxMode.OFF:
             await self.test()
         if limits.mode is not SandboxMode.OFF and self.sandbox:
-            return await self.confined(command, self.sandbox, limits, owner)
+            return await self.plan_confined(command, self.sandbox, limits, owner)
         if limits.mode is not SandboxMode.OFF and limits.required:
             raise SandboxUnavailableError(self.sandbox_reason or "no sandbox was found")
         trouble = await asyncio.to_thread(self.watch.trouble, command.working_dir)
@@ -114,7 +114,7 @@ class Planner:
             if self.sandbox is None and self.self_test is not None:
                 await self.self_test()
 
-    async def confined(
+    async def plan_confined(
         self, command: Command, mechanism: str, limits: Sandbox, owner: str = "", *, is_watched: bool = True
     ) -> CommandPlan:
         """The plan for `command` in a sandbox of the given mechanism; `is_watched` where its folder is looked at."""
@@ -240,7 +240,7 @@ class Planner:
         environment = self._environment_of(command, outside_variables(inherited, folders), start_in)
         path = environment.get("PATH", os.defpath)
         argv = start_of(command.argv, path, command.working_dir)
-        return argv, environment | {"PATH": ordered_path(path, folders, order)}
+        return argv, environment | {"PATH": order_path(path, folders, order)}
 
     def _environment_of(self, command: Command, inherited: Mapping[str, str], start_in: Path) -> dict[str, str]:
         """The inherited variables and those that are given to this program, with its folder."""

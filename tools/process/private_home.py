@@ -43,7 +43,7 @@ def private_entries(home: Path, needed: tuple[Path, ...]) -> tuple[Path, ...]:
     return tuple(sorted(found))
 
 
-def hidden_entries(home: Path) -> tuple[Path, ...]:
+def list_hidden_entries(home: Path) -> tuple[Path, ...]:
     """Files and folders directly below `home` with a leading dot, which stay in sight where the rest is covered."""
     with os.scandir(home) as entries:
         return tuple(Path(one.path) for one in entries if one.name.startswith(".") and not one.is_symlink())
@@ -51,12 +51,12 @@ def hidden_entries(home: Path) -> tuple[Path, ...]:
 
 def tool_folders(environment: Mapping[str, str], home: Path) -> tuple[Path, ...]:
     """Existing folders below `home` that search paths and variables of tools name, resolved."""
-    named = {os.path.realpath(value) for value in {*_named(environment)} if value.startswith("/")}
+    named = {os.path.realpath(value) for value in {*_list_named(environment)} if value.startswith("/")}
     below = f"{home}/"
     return tuple(sorted(Path(path) for path in named if path.startswith(below) and Path(path).exists()))
 
 
-def _named(environment: Mapping[str, str]) -> Iterator[str]:
+def _list_named(environment: Mapping[str, str]) -> Iterator[str]:
     yield from (environment.get(name, "") for name in TOOL_VARIABLES)
     for name in SEARCH_PATHS:
         for entry in filter(None, environment.get(name, "").split(os.pathsep)):
@@ -147,7 +147,7 @@ def socket_folders() -> tuple[Path, ...]:
     return tuple(Path(folder) for folder in FOLDERS if Path(folder).is_dir() and not Path(folder).is_symlink())
 
 
-def bound_sockets() -> tuple[Path, ...]:
+def list_sockets() -> tuple[Path, ...]:
     """Paths of all listening sockets that are named by an absolute path."""
     try:
         lines = TABLE.read_text("utf-8", "surrogateescape").splitlines()[1:]

@@ -93,7 +93,7 @@ async def _enforces(supervision: Supervision, planner: Planner, mechanism: str) 
             (workspace / ".git" / name).mkdir(parents=True)
         (workspace / ".git" / "HEAD").write_text("ref: refs/heads/main\n", "ascii")
         command = Command(("/bin/sh", "-c", TEST_SCRIPT), workspace, timeout=TEST_LIMIT)
-        plan = await planner.confined(command, mechanism, Sandbox(SandboxMode.WORKSPACE), is_watched=False)
+        plan = await planner.plan_confined(command, mechanism, Sandbox(SandboxMode.WORKSPACE), is_watched=False)
         try:
             running = await supervision.start_planned(command, plan)
         except (OSError, NotSupervisedError):

@@ -101,7 +101,7 @@ def agent_folders(working_dir: Path | None = None) -> AgentFolders:
     return AgentFolders(frozenset(narrow), frozenset(one for one in identities if one is not None), frozenset(wide))
 
 
-def ordered_path(value: str, folders: AgentFolders, order: PathOrder) -> str:
+def order_path(value: str, folders: AgentFolders, order: PathOrder) -> str:
     """A value of `PATH` for a program outside of a sandbox; never empty, as that would mean the working directory.
 
     Folders that everybody can write count as those of an agent.
@@ -138,7 +138,7 @@ def outside_variables(environment: Mapping[str, str], folders: AgentFolders) -> 
 def foreground_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Environment of a program that Phoenix starts for the user beside the zygote: editor, browser, tab."""
     folders = agent_folders()
-    path = ordered_path(environment.get("PATH", os.defpath), folders, PathOrder.LEFT_OUT)
+    path = order_path(environment.get("PATH", os.defpath), folders, PathOrder.LEFT_OUT)
     kept = outside_variables(without_relative_entries(environment), folders) | {"PATH": path}
     return {name: value for name, value in kept.items() if name != USERS_PATH}
 
@@ -175,7 +175,7 @@ def start_of(argv: tuple[str, ...], path: str, working_dir: Path | None = None) 
         return argv
     folders = agent_folders(working_dir)
     passed_over = ""
-    for found in _candidates(name, ordered_path(path, folders, PathOrder.LAST)):
+    for found in _candidates(name, order_path(path, folders, PathOrder.LAST)):
         if not is_agents(found, folders):
             return (found, *argv[1:])
         passed_over = passed_over or found
@@ -188,7 +188,7 @@ def start_of(argv: tuple[str, ...], path: str, working_dir: Path | None = None) 
 def program_facts(names: Iterable[str], working_dir: Path, order: PathOrder) -> tuple[ProgramFact, ...]:
     """Programs of a command line as the shell would find them outside of a sandbox; names of no file are left out."""
     folders = agent_folders(working_dir)
-    path = ordered_path(users_path(), folders, order)
+    path = order_path(users_path(), folders, order)
     facts: list[ProgramFact] = []
     named_once = list(dict.fromkeys(names))
     if len(named_once) > MOST_FACTS:
@@ -223,26 +223,26 @@ def find_program(name: str, working_dir: Path | None = None) -> str:
 
     `working_dir` is a folder that is not trusted; without it the one Phoenix runs in.
     """
-    for folder in trusted_folders(working_dir):
+    for folder in list_trusted_folders(working_dir):
         found = _program(f"{folder}/{name}")
-        if found and not _is_below(found, _untrusted(working_dir)):
+        if found and not _is_below(found, _list_untrusted(working_dir)):
             return f"{folder}/{name}"
     return ""
 
 
-def trusted_folders(working_dir: Path | None = None) -> tuple[str, ...]:
+def list_trusted_folders(working_dir: Path | None = None) -> tuple[str, ...]:
     """Folders of `PATH` that a helper may come from, in order."""
-    untrusted, agents = _untrusted(working_dir), agent_folders(working_dir)
+    untrusted, agents = _list_untrusted(working_dir), agent_folders(working_dir)
     return tuple(
         folder
-        for folder in trusted_entries()
+        for folder in list_trusted_entries()
         if not _is_below(os.path.realpath(folder), untrusted) and not agents.has(folder)
     )
 
 
 def outside_entries(value: str, working_dir: Path) -> str:
     """Remove folders in the repository of `working_dir` or of Phoenix's own folder from a list of folders."""
-    untrusted = _untrusted(working_dir)
+    untrusted = _list_untrusted(working_dir)
     kept = [entry for entry in absolute_entries(value).split(os.pathsep) if entry]
     return os.pathsep.join(entry for entry in kept if not _is_below(os.path.realpath(entry), untrusted))
 
@@ -250,11 +250,11 @@ def outside_entries(value: str, working_dir: Path) -> str:
 def helper_environment(environment: Mapping[str, str], working_dir: Path) -> dict[str, str]:
     """Environment of a helper of Phoenix: no variable that names a library, a module path or a setting of a program."""
     kept = {name: value for name, value in environment.items() if name in HELPER_VARIABLES or name.startswith("LC_")}
-    return kept | {"PATH": os.pathsep.join(trusted_folders(working_dir)) or os.defpath}
+    return kept | {"PATH": os.pathsep.join(list_trusted_folders(working_dir)) or os.defpath}
 
 
 @cache
-def trusted_entries() -> tuple[str, ...]:
+def list_trusted_entries() -> tuple[str, ...]:
     """Entries of Phoenix's own `PATH` that exist and that no other user can write, resolved once."""
     entries = dict.fromkeys(absolute_entries(os.environ.get("PATH", os.defpath)).split(os.pathsep))
     temporary = tuple({os.path.realpath(path) for path in (tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm")})
@@ -400,7 +400,7 @@ def _program(path: str, *, is_open: bool = False) -> str:
     return resolved if usable else ""
 
 
-def _untrusted(working_dir: Path | None) -> tuple[str, ...]:
+def _list_untrusted(working_dir: Path | None) -> tuple[str, ...]:
     """The folder, the one Phoenix runs in and their repositories; never the root of the file system."""
     roots: list[Path] = []
     for folder in {Path(working_dir or Path.cwd()).resolve(), Path.cwd()}:

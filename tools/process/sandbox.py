@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tools.contract import KeptPlaces, SandboxMode
-from tools.files.protected import PHOENIX_FOLDERS, SHELL_FILES, linked_from_home
+from tools.files.protected import PHOENIX_FOLDERS, SHELL_FILES, find_home_links
 from tools.git.repository import has_repository
 from tools.process import private_home
 from tools.process.caches import cache_folders, make_caches
@@ -24,9 +24,9 @@ from tools.process.git_control import GitControl, Guarded, git_control, users_co
 from tools.process.placeholders import Placeholders
 from tools.process.private_home import (
     KEPT,
-    bound_sockets,
-    hidden_entries,
     key_places,
+    list_hidden_entries,
+    list_sockets,
     private_entries,
     socket_folders,
     tool_folders,
@@ -117,7 +117,7 @@ def confine(wanted: SandboxRequest, around: SandboxPlaces) -> Confinement:
         if layout.watched is not None:
             around.watch.drop(layout.watched)
         raise
-    return layout.finished()
+    return layout.build_confinement()
 
 
 class SandboxLayout:
@@ -163,7 +163,7 @@ class SandboxLayout:
         self._hide_sockets()
         self._pin()
 
-    def finished(self) -> Confinement:
+    def build_confinement(self) -> Confinement:
         """The result."""
         ordered = tuple(self._places[path] for path in sorted(self._places, key=lambda path: path.parts))
         kinds = {root: self._places[root].kind for root in self._roots}
@@ -196,7 +196,7 @@ class SandboxLayout:
         entries = private_entries(self._home, caches)
         if len(entries) > private_home.MOST_ENTRIES and not self._is_covered(self._home):
             self._put(mount_places.EMPTY, self._home)
-            for path in (*hidden_entries(self._home), *caches):
+            for path in (*list_hidden_entries(self._home), *caches):
                 self._put(mount_places.READ_ONLY, path)
             return
         for path in entries:
@@ -297,10 +297,13 @@ class SandboxLayout:
         for name, files in OTHER_CONTROL.items():
             paths = (self._workspace / name / file for file in files)
             yield from (Guarded(path, is_file=True) for path in paths if _stands(path))
-        yield from (Guarded(_resolved(path), is_file=True) for path in self._around.protected)
+        yield from (
+            Guarded(path.resolve() if path.exists() else path.parent.resolve() / path.name, is_file=True)
+            for path in self._around.protected
+        )
         yield from users_control(self._workspace, self._home, self._around.environment)
         if self.watched is not None:
-            linked = linked_from_home(self._workspace, self._home, HOME_PATIENCE)
+            linked = find_home_links(self._workspace, self._home, HOME_PATIENCE)
             if linked is None:
                 linked = {self._workspace: self._home}
             yield from (Guarded(path, is_file=True) for path in linked if path.exists())
@@ -341,7 +344,7 @@ class SandboxLayout:
     def _hide_sockets(self) -> None:
         """Cover each socket that is still seen, except for those of the workspace's own programs."""
         is_shared = self._workspace in (*self._home.parents, self._home, *temp_folders())
-        for path in bound_sockets():
+        for path in list_sockets():
             inside = _inside(path, self._workspace) and not is_shared
             if not inside and not self._is_covered(path):
                 self._put(mount_places.INSTEAD_READ_ONLY, path, self.lease.empty)
@@ -392,10 +395,6 @@ def _repository_around(workspace: Path) -> list[Path]:
     found = [folder for folder in workspace.parents if has_repository(folder)]
     shared = (*temp_folders(), *Path.home().resolve().parents, Path.home().resolve())
     return [folder / ".git" if folder in shared else folder for folder in found]
-
-
-def _resolved(path: Path) -> Path:
-    return path.resolve() if path.exists() else path.parent.resolve() / path.name
 
 
 def _inside(path: Path, folder: Path) -> bool:

@@ -61,7 +61,7 @@ class Scratch:
             OSError: there is no place for them.
         """
         with self._lock:
-            base = self._opened()
+            base = self._open()
             name = _folder_name(owner) if owner else f"command-{next(self._numbers)}"
             slot = next(number for number in range(len(self._leased) + 1) if (name, number) not in self._leased)
             self._ended.discard(name)
@@ -106,7 +106,7 @@ class Scratch:
                 os.close(self._descriptor)
                 self.base = None
 
-    def _opened(self) -> Path:
+    def _open(self) -> Path:
         if self.base is None:
             sweep(Path(tempfile.gettempdir()))
             base = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()

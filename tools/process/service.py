@@ -54,9 +54,9 @@ class ServiceStreams:
     def fall_silent(self) -> None:
         """Do nothing: no progress is reported."""
 
-    def captured(self) -> Captured:
+    def capture(self) -> Captured:
         """The end of stderr so far."""
-        return self._stderr.captured()
+        return self._stderr.capture()
 
     async def finish(self) -> Captured:
         """Collect the rest of stderr; close the pipes of a service that never ran and so has no owner."""
@@ -106,7 +106,7 @@ class EndingProgram:
         """Process id, as seen outside of a sandbox."""
         return self._running.execution.account.pid
 
-    async def ended(self) -> ProgramExit:
+    async def wait_ended(self) -> ProgramExit:
         """Wait until its tree is gone. Cancelling stops the waiting alone."""
         return await asyncio.shield(self._following)
 
@@ -132,7 +132,7 @@ class EndingProgram:
         execution = self._running.execution
         await execution.over.wait()
         stderr = await self._supervision.end(self._running)
-        finished = execution.finished(stderr, timed_out=False)
+        finished = execution.build_result(stderr, timed_out=False)
         return ProgramExit(
             finished.exit_code, finished.signal, finished.duration, stderr, finished.leftovers, finished.survivors
         )
@@ -174,7 +174,7 @@ class DuplexService:
     @property
     def stderr(self) -> Captured:
         """The last `STDERR_KEPT` bytes of stderr so far, and how many came before them."""
-        return self._streams.captured()
+        return self._streams.capture()
 
     async def refusals(self, text: str = "") -> str:
         """Clauses on what its sandbox refused, by these words, without any by its stderr; empty without a refusal."""
@@ -213,9 +213,9 @@ class DuplexService:
             self._channel.end_writing()
         self._streams.close_stdin()
 
-    async def ended(self) -> ProgramExit:
+    async def wait_ended(self) -> ProgramExit:
         """Wait until its tree is gone; what it wrote can still be read. Cancelling stops the waiting alone."""
-        return await self._ending.ended()
+        return await self._ending.wait_ended()
 
     async def end(self, grace: float = END_GRACE) -> ProgramExit:
         """Close stdin, wait `grace` seconds, then kill the tree and close stdout. Cancelling ends the grace at once.
@@ -262,7 +262,7 @@ class TerminalStreams:
     def fall_silent(self) -> None:
         """Do nothing: no progress is reported."""
 
-    def captured(self) -> Captured:
+    def capture(self) -> Captured:
         """Return no output: the owner reads it."""
         return NOTHING
 
@@ -342,9 +342,9 @@ class PseudoTerminal:
         if not self._readiness.closed:
             set_size(self._streams.master, size)
 
-    async def ended(self) -> ProgramExit:
+    async def wait_ended(self) -> ProgramExit:
         """Wait until its tree is gone; what it wrote can still be read. Cancelling stops the waiting alone."""
-        return await self._ending.ended()
+        return await self._ending.wait_ended()
 
     async def end(self, grace: float = 0) -> ProgramExit:
         """Wait `grace` seconds for its end, then kill the tree and close the terminal."""
@@ -379,7 +379,7 @@ class SupervisedServices:
         Raises:
             OSError: it cannot be started, or its sandbox cannot be enforced.
         """
-        running, streams = await self._supervision.start_with(_planned(command), command.owner, ServiceStreams)
+        running, streams = await self._supervision.start_with(_command_of(command), command.owner, ServiceStreams)
         streams.claimed = True
         service = DuplexService(EndingProgram(self._supervision, running), streams)
         self._forget_the_closed()
@@ -392,7 +392,7 @@ class SupervisedServices:
         Raises:
             OSError: it cannot be started, its sandbox cannot be enforced, or the system has no pty left.
         """
-        planned = _planned(command, terminal=True)
+        planned = _command_of(command, terminal=True)
         running, streams = await self._supervision.start_with(planned, command.owner, lambda: TerminalStreams(size))
         streams.claimed = True
         terminal = PseudoTerminal(EndingProgram(self._supervision, running), streams)
@@ -409,7 +409,7 @@ class SupervisedServices:
         Raises:
             OSError: it cannot be started, or its sandbox cannot be enforced.
         """
-        return await run_to_end(self._supervision, _planned(command), command.owner, stdin, limits)
+        return await run_to_end(self._supervision, _command_of(command), command.owner, stdin, limits)
 
     async def close(self) -> None:
         """End all of them at once."""
@@ -425,7 +425,7 @@ class SupervisedServices:
         self._terminals = [terminal for terminal in self._terminals if not terminal.closed]
 
 
-def _planned(command: ServiceCommand, *, terminal: bool = False) -> Command:
+def _command_of(command: ServiceCommand, *, terminal: bool = False) -> Command:
     return Command(
         command.argv,
         command.working_dir,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tools.clean import reveal_name
-from tools.files.location import Location, opened_folder
+from tools.files.location import Location, open_folder
 from tools.files.own_files import make_folder, new_file
 from tools.files.self_starting import Place, starts_in
 from tools.process.folder_index import FolderIndex, MissingError, Stamp, is_file, names_in, stamp_at, stamp_of
@@ -63,7 +63,7 @@ def read_kept(top: str, name: str, most: int) -> Kept | None:
     """The file `name` below `top`, its content if it has at most `most` bytes; None where it cannot be reached."""
     place = _place(top, name)
     try:
-        with opened_folder(place) as folder:
+        with open_folder(place) as folder:
             return _read_in(place.parts[-1], folder, most)
     except OSError:
         return None
@@ -89,7 +89,7 @@ def _put_back(place: Location, before: Kept | None, known: Stamp | None, aside: 
     leaf = place.parts[-1]
     if before is None or known is not None:
         try:
-            with opened_folder(place) as folder:
+            with open_folder(place) as folder:
                 _keep_aside(leaf, folder, known, aside)
                 if before is None:
                     os.unlink(leaf, dir_fd=folder)
@@ -98,7 +98,7 @@ def _put_back(place: Location, before: Kept | None, known: Stamp | None, aside: 
             if known is not None:
                 raise ChangedAgainError from None
             return None
-    with opened_folder(place, create=True) as folder:
+    with open_folder(place, create=True) as folder:
         if known is None:
             _keep_aside(leaf, folder, known, aside)
         if before.link:
@@ -117,7 +117,7 @@ def _put_back(place: Location, before: Kept | None, known: Stamp | None, aside: 
 def write_beneath(top: str, name: str, content: bytes) -> None:
     """Write a file of a folder that exists; a folder in its place stays beside it. Raises OSError."""
     place = _place(top, name)
-    with opened_folder(place) as folder:
+    with open_folder(place) as folder:
         _move_folder(place.parts[-1], folder)
         _replace(place.parts[-1], content, 0o644, folder)
 
@@ -126,7 +126,7 @@ def remove_folders(top: str, names: Iterable[str]) -> None:
     """Remove those that are empty."""
     for name in names:
         place = _place(top, name)
-        with suppress(OSError), _openable(place), opened_folder(place) as folder:
+        with suppress(OSError), _openable(place), open_folder(place) as folder:
             os.rmdir(place.parts[-1], dir_fd=folder)
 
 

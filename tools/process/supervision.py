@@ -198,7 +198,7 @@ class Supervision:
         finally:
             for wait in waits:
                 wait.cancel()
-        return running.execution.finished(captured, timed_out=not in_time)
+        return running.execution.build_result(captured, timed_out=not in_time)
 
     async def _in_time(self, running: Running, waits: list[asyncio.Task[Literal[True]]], limit: float | None) -> bool:
         """Wait for the first of `waits`; False where `limit` seconds are over. Time that a person takes to answer about
@@ -215,7 +215,7 @@ class Supervision:
         """End it and report that; a tree that dies slowly must not keep its output from the one who stopped it."""
         execution = running.execution
         execution.kill()
-        execution.report_output(execution.captured())
+        execution.report_output(execution.capture())
         execution.report_output(await self.end(running))
         execution.report_end()
 
@@ -251,7 +251,7 @@ class Supervision:
         start = asyncio.get_running_loop().create_future()
         self._starting.add(start)
         try:
-            return await self._started(command, plan, report, streams)
+            return await self._start(command, plan, report, streams)
         finally:
             self._starting.discard(start)
             start.set_result(None)
@@ -260,14 +260,14 @@ class Supervision:
         if self._closed:
             raise OSError(errno.ECANCELED, "Phoenix is closing and starts no further program")
 
-    async def _started(
+    async def _start(
         self,
         command: Command,
         plan: CommandPlan,
         report: Callable[[Progress], None] | None,
         streams: Callable[[], ProgramStreams] | None,
     ) -> Running:
-        running = await self._prepared(command, plan, report, streams)
+        running = await self._prepare(command, plan, report, streams)
         self._live.add(running)
         account = running.execution.account
         try:
@@ -297,7 +297,7 @@ class Supervision:
             raise failure
         raise NotSupervisedError
 
-    async def _prepared(
+    async def _prepare(
         self,
         command: Command,
         plan: CommandPlan,
@@ -328,7 +328,7 @@ class Supervision:
         account = lost.execution.account
         if sys.platform != "linux" or not account.supervisor:
             return
-        if account.supervisor in self._adopters_children():
+        if account.supervisor in {*children(self._link.pid), *children(os.getpid())}:
             send(account.supervisor, signal.SIGKILL)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + GIVE_UP
@@ -346,9 +346,6 @@ class Supervision:
         """True while a supervisor's pid is unknown: it must not be taken for an orphan."""
         executions = (other.execution for other in self._live)
         return any(not execution.account.supervisor and not execution.over.is_set() for execution in executions)
-
-    def _adopters_children(self) -> set[int]:
-        return {*children(self._link.pid), *children(os.getpid())}
 
     def _kill_orphans(self, started: int, supervisor: int) -> set[int]:
         """One round; returns the pids that are not dead yet."""

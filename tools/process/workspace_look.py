@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from tools.clean import reveal_name
 from tools.files.own_files import read_regular
-from tools.git.repository import HEAD, first_line, git_folder_at, is_head, links_towards, named_folder
+from tools.git.repository import HEAD, first_line, git_folder_at, is_head, links_towards, read_git_pointer
 from tools.process.folder_index import FolderIndex, MissingError, Stamp, UnfinishedError, names_in, stamp_at, wall_mark
 from tools.process.git_traps import (
     AT_WORK,
@@ -41,7 +41,7 @@ from tools.process.git_traps import (
     leads_to_private,
     set_aside,
 )
-from tools.process.helper import MOST_ANSWER, bound_texts
+from tools.process.helper import MOST_ANSWER, limit_texts
 from tools.process.starting_files import StartingFiles, write_beneath
 
 MOST_TIPS: Final = 100_000
@@ -82,11 +82,6 @@ class References:
         said = read_regular(Path(path), MOST_REFERENCES + 1, follow=False) or b""
         self.is_cut = self.is_cut or len(said) > MOST_REFERENCES
         return frozenset(found[1].decode("ascii") for found in _NAME.finditer(said))
-
-
-def common_folder(folder: Path) -> Path:
-    """The folder that holds the references for a git folder, resolved."""
-    return (folder / first_line(folder / "commondir")).resolve()
 
 
 MEMORY: Final = 2 * 1024 * 1024 * 1024
@@ -148,7 +143,7 @@ class Workspace:
         self.tips |= self._read_tips(since) - self.made_tips
 
     def _accept_traps(self, since: int) -> None:
-        for path, folder in self._armed().items():
+        for path, folder in self._find_armed().items():
             is_known = path in self.traps or str(path) in self.stuck
             if not is_known and not self._is_new(path, folder, since):
                 self.traps[path] = stamp_at(str(path))
@@ -166,7 +161,7 @@ class Workspace:
         known, self.stuck, self.unjudged, self.waiting = self.stuck, {}, "", ""
         said = [sentence for sentence in (self._mend_head(),) if sentence]
         for _ in range(8):  # behind a pointer that is set aside, git finds the next one
-            armed = self._armed().items()
+            armed = self._find_armed().items()
             free = [(path, at) for path, at in armed if str(path) in known or not is_walled(path, walled)]
             new = [path for path, at in free if str(path) in known or self._is_new(path, at, since)]
             new += self._find_pointers(since)
@@ -191,7 +186,7 @@ class Workspace:
         """Take what is there now for what was there before the next command, but for what is stuck."""
         for index in (self.index, *self.git.values()):
             index.settle()
-        self.traps = {path: stamp_at(str(path)) for path in self._armed() if str(path) not in self.stuck}
+        self.traps = {path: stamp_at(str(path)) for path in self._find_armed() if str(path) not in self.stuck}
         self.chosen = self._choose()
 
     def places(self) -> list[str]:
@@ -219,7 +214,7 @@ class Workspace:
         if content is not None and str(path) not in self.stuck and not self._is_later(path, since):
             self.settings[path] = content
 
-    def _armed(self) -> dict[Path, str]:
+    def _find_armed(self) -> dict[Path, str]:
         """Traps armed now, with the folder at which git finds them; empty for those inside a git folder."""
         found: dict[Path, str] = {}
         for path in (path for index in (self.index, *self.git.values()) for path in index.candidates()):
@@ -258,7 +253,7 @@ class Workspace:
         found: list[Path] = []
         for folder, chosen in self._choose().items():
             pointer, real = Path(folder) / ".git", Path(chosen)
-            is_file = bool(named_folder(pointer)) and self.chosen.get(folder) != chosen
+            is_file = bool(read_git_pointer(pointer)) and self.chosen.get(folder) != chosen
             if is_file and self._is_later(pointer, since) and any(find_armed_parts(real, self.roots)):
                 found.append(pointer)
         return found
@@ -267,7 +262,7 @@ class Workspace:
         """Links that came at `since` or later, and through which git finds what an older control file names."""
         for path in self.index.candidates():
             folder, chosen = Path(path), git_folder_at(Path(path))
-            parts = [folder / ".git"] if named_folder(folder / ".git") else []
+            parts = [folder / ".git"] if read_git_pointer(folder / ".git") else []
             parts += [chosen / name for name in MOVING] if chosen is not None else []
             # The places that new ones name are judged by themselves.
             old = (part for part in parts if part in self.traps or not self._is_later(part, since))
@@ -343,7 +338,7 @@ class Workspace:
         if folder is None:
             return set()
         folder = folder.resolve()
-        common = common_folder(folder)
+        common = (folder / first_line(folder / "commondir")).resolve()
         index = self.git.get(str(common))
         inside = iter(index.folders) if index is not None else iter(())
         below = [path for path in inside if f"{path}/".startswith(f"{common}/refs/")]
@@ -394,7 +389,7 @@ def respond(request: dict[str, Any], workspaces: dict[str, Workspace]) -> dict[s
     except (OSError, ValueError, RuntimeError):
         answer["unfinished"] = "it met a name that it cannot judge"
     for name in answer.keys() & {"said", "places", "unkept", "stuck"}:
-        answer[name] = bound_texts(answer[name], MOST_ANSWER // 16)
+        answer[name] = limit_texts(answer[name], MOST_ANSWER // 16)
     answer["seconds"] = time.monotonic() - began
     answer["knows"] = top in workspaces
     answer["folders"] = len(workspace.index.folders)

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tools.clean import MOST_MARKS, hidden
+from tools.clean import MOST_MARKS, compile_hidden_pattern
 from tools.terminal.values import TextRun
 
 BLANK: Final = " "
@@ -25,7 +25,7 @@ def width_of(character: str) -> int:
     """Cells that a character takes: 0, 1 or 2; -1 for one that is never shown."""
     if unicodedata.category(character) in _NO_WIDTH:
         return 0
-    if hidden().match(character):
+    if compile_hidden_pattern().match(character):
         return -1
     return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
 
@@ -35,7 +35,7 @@ def is_kept(base: str, mark: str) -> bool:
     """True where a character without width may stand on the cell `base`: it neither hides nor reorders."""
     if unicodedata.category(mark) in {"Cc", "Cs"} or mark == "\u200d" or len(base) > MOST_MARKS:
         return False
-    return hidden().search(base + mark) is None
+    return compile_hidden_pattern().search(base + mark) is None
 
 
 class CellRow:
@@ -167,7 +167,7 @@ def after_sgr(look: Look, parameters: str) -> Look:
     numbers = _sgr_numbers(parameters)
     while numbers:
         number = numbers.pop(0)
-        look = _extended(look, number, numbers) if number in {38, 48} else _simple(look, number)
+        look = _extend_colour(look, number, numbers) if number in {38, 48} else _simple(look, number)
     return look
 
 
@@ -200,7 +200,7 @@ def _simple(look: Look, number: int) -> Look:
     return look
 
 
-def _extended(look: Look, number: int, rest: list[int]) -> Look:
+def _extend_colour(look: Look, number: int, rest: list[int]) -> Look:
     """Take a colour of the palette, or an exact one, from the front of `rest`."""
     kind = rest.pop(0) if rest else 0
     length = _LENGTHS.get(kind, 0)

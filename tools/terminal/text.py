@@ -63,7 +63,7 @@ def _tokens() -> re.Pattern[str]:
 
 
 @cache
-def _unfinished() -> re.Pattern[str]:
+def _compile_unfinished() -> re.Pattern[str]:
     return re.compile(rf"(?:{_OPENS}{_BODY}{{0,{LONGEST_STRING}}}+\x1b?|{_CSI}|\x1b{_BETWEEN})\Z")
 
 
@@ -86,7 +86,7 @@ class StreamReader:
         text = self._held + self._decoder.decode(data, final)
         self._held = ""
         place = self._behind_string(text, 0) if self._passing_over else 0
-        held = None if final else _unfinished().search(text, max(place, len(text) - LONGEST_STRING - 3))
+        held = None if final else _compile_unfinished().search(text, max(place, len(text) - LONGEST_STRING - 3))
         if held is not None:
             text, self._held = text[: held.start()], held[0]
         while place < len(text):
@@ -172,10 +172,10 @@ class TerminalText:
             self._read(lines[0])
         self._read(data[lines.end() :], final=final)
 
-    def captured(self) -> tuple[HeadAndTail, tuple[TextRun, ...]]:
+    def capture(self) -> tuple[HeadAndTail, tuple[TextRun, ...]]:
         """All rows so far, those of the screen included, without blank ones at the end."""
         kept, runs, place = deepcopy(self._kept), [*self._first, *self._last], self._place
-        for row, below in pairwise([*self._written_rows(), CellRow()]):
+        for row, below in pairwise([*self._list_written_rows(), CellRow()]):
             text, more, place = _piece(row, below, place)
             kept.feed(text.encode())
             runs += more
@@ -184,7 +184,7 @@ class TerminalText:
     def finish(self) -> None:
         """End it: the rows of the screen are final, too."""
         self._read(b"", final=True)
-        for row, below in pairwise([*self._written_rows(), CellRow()]):
+        for row, below in pairwise([*self._list_written_rows(), CellRow()]):
             self._leave(row, below)
         self.screen.rows = [CellRow()]
 
@@ -206,7 +206,7 @@ class TerminalText:
             "\n".join(row.text(whole=False) for row in rows), tuple(runs), "", cursor if self.shows_cursor else None
         )
 
-    def _written_rows(self) -> list[CellRow]:
+    def _list_written_rows(self) -> list[CellRow]:
         rows = list(self.screen.rows)
         while rows and not rows[-1].text(whole=False):
             rows.pop()
@@ -214,11 +214,11 @@ class TerminalText:
 
     def _read(self, data: bytes, *, final: bool = False) -> None:
         if self._reader.rests:
-            data = _OVERWRITING.sub(self._seen, data)
+            data = _OVERWRITING.sub(self._keep_visible, data)
         for part in self._reader.feed(data, final=final):
             self._obey(part)
 
-    def _seen(self, match: re.Match[bytes]) -> bytes:
+    def _keep_visible(self, match: re.Match[bytes]) -> bytes:
         """Keep those texts of one row that no later one covers."""
         kept: list[bytes] = []
         longest = -1
@@ -362,13 +362,10 @@ class ScreenSplitter:
         if not content:
             return
         if b"\x1b" in content:
-            self._note_modes(content)
+            for mode in _MODES.finditer(content):
+                if mode["keypad"]:
+                    self._keypad = mode[0]
+                for number in (mode["numbers"] or b"").split(b";"):
+                    if number and number not in _NOT_KEPT and (number in self._modes or len(self._modes) < MOST_MODES):
+                        self._modes[number] = mode["letter"]
         yield OutputPiece(self.is_drawing, content)
-
-    def _note_modes(self, content: bytes) -> None:
-        for mode in _MODES.finditer(content):
-            if mode["keypad"]:
-                self._keypad = mode[0]
-            for number in (mode["numbers"] or b"").split(b";"):
-                if number and number not in _NOT_KEPT and (number in self._modes or len(self._modes) < MOST_MODES):
-                    self._modes[number] = mode["letter"]

@@ -77,23 +77,23 @@ _ANSWER: Final = re.compile(rf"^{re.escape(ANSWERED)}", re.MULTILINE)
 _ADDRESS: Final = re.compile(r"https?://[^\s<>\"'`\\^{}|()\[\]]+")
 
 
-def numbered(number: int, url: str) -> str:
+def number_line(number: int, url: str) -> str:
     """The line of an address that counts as known."""
     return f"[{number}] {''.join(clean_line(url).split())[:LONGEST]}"
 
 
-def unnumbered(text: str) -> str:
+def strip_numbers(text: str) -> str:
     """Text of a model or a service, none of whose lines reads as a numbered address."""
     return _LOOKS_NUMBERED.sub(" ", text)
 
 
-def shared_addresses(answer: str, page: str, most: int) -> list[str]:
+def find_shared_addresses(answer: str, page: str, most: int) -> list[str]:
     """Addresses in an answer that the page has too, each once; at most `most`."""
     found = (one.rstrip(".,;:!?*_") for one in _ADDRESS.findall(answer))
     return [one for one in dict.fromkeys(found) if one in page][:most]
 
 
-def known_text(tool: str, result: str) -> str:
+def extract_known_text(tool: str, result: str) -> str:
     """The part of a result of a web tool whose addresses count as known."""
     if tool != "web_search" and not _ANSWER.search(result):
         return result

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
-from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 import msgspec
 from msgspec import Struct, field
@@ -108,11 +108,14 @@ def parse_url(text: str) -> WebAddress:
     if parts.username is not None or parts.password is not None:
         raise ToolInputError("an address with a user name or a password is not fetched; leave them out.")
     scheme = parts.scheme if port else "https"
-    ascii_host = _checked_host(host)
-    return WebAddress(_written(parts, scheme, ascii_host, port), scheme, ascii_host, port or _default(scheme))
+    ascii_host = _check_host(host)
+    name = f"[{ascii_host}]" if ":" in ascii_host else ascii_host
+    place = f"{name}:{port}" if port and port != _default(scheme) else name
+    whole = urlunsplit((scheme, place, parts.path or "/", parts.query, ""))
+    return WebAddress(whole, scheme, ascii_host, port or _default(scheme))
 
 
-async def admitted_address(address: WebAddress, reach: Reach, *, proxied: bool = False) -> str:
+async def admit_address(address: WebAddress, reach: Reach, *, proxied: bool = False) -> str:
     """The IP address to connect to; one that is not public refuses the host, whatever others it has.
 
     Behind a proxy (`proxied`) a name that only the proxy can look up is admitted, as the empty address.
@@ -137,7 +140,7 @@ async def admitted_address(address: WebAddress, reach: Reach, *, proxied: bool =
     return found[0]
 
 
-def _checked_host(host: str) -> str:
+def _check_host(host: str) -> str:
     """The host in ASCII, lower case, without a dot at its end."""
     host = host.rstrip(".").lower()
     try:
@@ -151,12 +154,6 @@ def _checked_host(host: str) -> str:
     if "." not in name or name.endswith((".local", ".localhost", ".internal", ".home.arpa")):
         raise ToolInputError(f"'{host[:_SHORT]}' is a host of this machine or its network, which is never fetched.")
     return name
-
-
-def _written(parts: SplitResult, scheme: str, host: str, port: int | None) -> str:
-    name = f"[{host}]" if ":" in host else host
-    place = f"{name}:{port}" if port and port != _default(scheme) else name
-    return urlunsplit((scheme, place, parts.path or "/", parts.query, ""))
 
 
 def _default(scheme: str) -> int:
@@ -225,7 +222,7 @@ async def fetch(address: WebAddress, reach: Reach) -> FetchedPage | Redirected:
         ToolFailure: it cannot be had, in a sentence.
     """
     async with _bounds(address, "the page"):
-        return await _followed(address, reach)
+        return await _follow(address, reach)
 
 
 async def ask(address: WebAddress, reach: Reach, request: HttpAsk) -> HttpAnswer:
@@ -255,7 +252,7 @@ async def _bounds(address: WebAddress, what: str) -> AsyncGenerator[None]:
         raise ToolFailure(f"{address.host} cannot be reached: {reason[:300]}") from error
 
 
-async def _followed(address: WebAddress, reach: Reach) -> FetchedPage | Redirected:
+async def _follow(address: WebAddress, reach: Reach) -> FetchedPage | Redirected:
     for _ in range(MOST_REDIRECTS + 1):
         answer = await _ask(address, reach)
         if isinstance(answer, FetchedPage):
@@ -273,7 +270,7 @@ async def _followed(address: WebAddress, reach: Reach) -> FetchedPage | Redirect
 async def _ask(address: WebAddress, reach: Reach) -> FetchedPage | Redirected:
     answer = await _exchange(address, reach, HttpAsk(headers={"Accept": _ACCEPT}))
     if answer.location:
-        return Redirected(address.url, _joined(address, answer.location))
+        return Redirected(address.url, _join_redirect(address, answer.location))
     return FetchedPage(address.url, answer.media_type, answer.charset, answer.content, answer.status, answer.cut)
 
 
@@ -282,7 +279,7 @@ async def _exchange(address: WebAddress, reach: Reach, request: HttpAsk) -> Http
     import httpx2  # noqa: PLC0415 - `fetch` has loaded it
 
     proxy = reach.proxy(address.scheme, address.host)
-    ip = await admitted_address(address, reach, proxied=bool(proxy))
+    ip = await admit_address(address, reach, proxied=bool(proxy))
     place = httpx2.URL(address.url) if proxy else httpx2.URL(address.url).copy_with(host=ip)
     headers = {"Host": _host_header(address), "User-Agent": USER_AGENT, "Accept-Encoding": "gzip", **request.headers}
     context = await asyncio.to_thread(httpx2.create_ssl_context)
@@ -297,17 +294,19 @@ async def _exchange(address: WebAddress, reach: Reach, request: HttpAsk) -> Http
             extensions={"sni_hostname": address.host},
         )
         response = await client.send(built, stream=True)
-        kind = _content_type(response.headers.get("content-type", ""))
+        media_type, _, rest = response.headers.get("content-type", "").partition(";")
+        charset = rest.partition("charset=")[2].split(";")[0].strip(" \"'")
+        kind = media_type.strip().lower()[:100], charset[:40]
         try:
             if response.status_code in _REDIRECTS and (to := response.headers.get("location")):
                 return HttpAnswer(response.status_code, *kind, location=to)
-            content, cut = await _bounded(response, request.most or MOST_BYTES)
+            content, cut = await _read_bounded(response, request.most or MOST_BYTES)
         finally:
             await response.aclose()
     return HttpAnswer(response.status_code, *kind, content, cut, etag=response.headers.get("etag", ""))
 
 
-async def _bounded(response: httpx2.Response, most: int) -> tuple[bytes, bool]:
+async def _read_bounded(response: httpx2.Response, most: int) -> tuple[bytes, bool]:
     """The decoded content up to `most` bytes, and True where there is more."""
     encoding = response.headers.get("content-encoding", "identity").strip().lower() or "identity"
     if encoding != "identity" and encoding not in _WINDOWS:
@@ -325,7 +324,7 @@ async def _bounded(response: httpx2.Response, most: int) -> tuple[bytes, bool]:
     return bytes(content), False
 
 
-def _joined(address: WebAddress, to: str) -> str:
+def _join_redirect(address: WebAddress, to: str) -> str:
     """The target of a redirect; as it was sent where that is no address."""
     try:
         return urljoin(address.url, to)
@@ -337,12 +336,6 @@ def _host_header(address: WebAddress) -> str:
     host = f"[{address.host}]" if ":" in address.host else address.host
     default = 443 if address.scheme == "https" else 80
     return host if address.port == default else f"{host}:{address.port}"
-
-
-def _content_type(header: str) -> tuple[str, str]:
-    media_type, _, rest = header.partition(";")
-    charset = rest.partition("charset=")[2].split(";")[0].strip(" \"'")
-    return media_type.strip().lower()[:100], charset[:40]
 
 
 _HERE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -360,7 +353,7 @@ class ChosenReach(PublicReach, frozen=True):
         return "" if host in _HERE else super().proxy(scheme, host)
 
 
-def chosen_address(url: str) -> WebAddress:
+def read_chosen_address(url: str) -> WebAddress:
     """The address of a setting as it is written: any host, and http where the user wrote it."""
     parts = urlsplit(url)
     default = 443 if parts.scheme == "https" else 80
@@ -452,7 +445,7 @@ async def page_text(page: FetchedPage, runner: ProcessRunner) -> PageText:
             f"{page.url} is of the type {kind or 'unknown'} ({len(page.content):,} bytes), which is not shown as text; "
             "download it with a command where the user wants that."
         )
-    return PageText(clean(_decoded(page)), kind)
+    return PageText(clean(_decode(page)), kind)
 
 
 async def _from_html(page: FetchedPage, runner: ProcessRunner) -> PageText:
@@ -481,7 +474,7 @@ async def _from_html(page: FetchedPage, runner: ProcessRunner) -> PageText:
     return PageText(clean(text.decode("utf-8", "replace")), answer.kind, clean(answer.title))
 
 
-def _decoded(page: FetchedPage) -> str:
+def _decode(page: FetchedPage) -> str:
     try:
         return page.content.decode(page.charset or "utf-8", "replace")
     except LookupError:

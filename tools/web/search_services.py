@@ -13,7 +13,7 @@ from msgspec import Struct
 from tools.arguments import ToolFailure
 from tools.known_secrets import SecretFields
 from tools.web.contract import WebFindings, WebQuery, WebSource
-from tools.web.fetching import ChosenReach, HttpAnswer, HttpAsk, Reach, ask, chosen_address
+from tools.web.fetching import ChosenReach, HttpAnswer, HttpAsk, Reach, ask, read_chosen_address
 
 MOST_RESULTS: Final = 20
 """Results that are asked for; Brave gives no more."""
@@ -66,8 +66,8 @@ class ConfiguredSearch(SecretFields, Struct, frozen=True):
         """See `SearchService.search`."""
         words = self._words(query)
         request = _REQUESTS[self.kind](self, query, words)
-        answer = await ask(chosen_address(request.url), self.reach, request.ask)
-        return WebFindings(_sources(self._checked(answer)), by=self.kind)
+        answer = await ask(read_chosen_address(request.url), self.reach, request.ask)
+        return WebFindings(_sources(self._check_answer(answer)), by=self.kind)
 
     def _words(self, query: WebQuery) -> str:
         """The query with its hosts in the words that search engines know; without those that do not fit."""
@@ -81,7 +81,7 @@ class ConfiguredSearch(SecretFields, Struct, frozen=True):
             words = longer if len(longer := f"{words} {host}") <= LONGEST_WORDS else words
         return words
 
-    def _checked(self, answer: HttpAnswer) -> bytes:
+    def _check_answer(self, answer: HttpAnswer) -> bytes:
         """The content of a good answer."""
         if answer.location:
             raise ToolFailure(f"{self.kind} redirects, which is not followed: the address of [web] is not its own.")

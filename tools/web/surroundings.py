@@ -36,7 +36,7 @@ def tls_troubles(environment: Mapping[str, str]) -> Iterator[str]:
     for name, check in (("SSL_CERT_FILE", _certificates), ("SSL_CERT_DIR", _folder), ("SSLKEYLOGFILE", _key_log)):
         value = environment.get(name, "")
         if value and (problem := check(value)):
-            yield f"{name} names {_shown(value)}, {problem}; set it to another one, or unset it."
+            yield f"{name} names {_show(value)}, {problem}; set it to another one, or unset it."
 
 
 def proxy_of(scheme: str, environment: Mapping[str, str]) -> tuple[str, str]:
@@ -51,10 +51,12 @@ def proxy_of(scheme: str, environment: Mapping[str, str]) -> tuple[str, str]:
 def without_connections(error: Exception, environment: Mapping[str, str]) -> str:
     """Reason why a client could not be made: the variables to blame, or the words of the error."""
     found = network_troubles(environment)
-    return " ".join(found) or f"No connection can be made ({_shown(str(error)) or 'no reason given'})."
+    return " ".join(found) or f"No connection can be made ({_show(str(error)) or 'no reason given'})."
 
 
-def untrusted_certificate(host: str, error: ssl.SSLCertVerificationError, environment: Mapping[str, str]) -> str:
+def describe_untrusted_certificate(
+    host: str, error: ssl.SSLCertVerificationError, environment: Mapping[str, str]
+) -> str:
     """The sentence about a certificate that is refused; waiting changes nothing about it."""
     why = clean_line(error.verify_message or "no reason given")
     found = list(tls_troubles(environment))
@@ -64,21 +66,21 @@ def untrusted_certificate(host: str, error: ssl.SSLCertVerificationError, enviro
     if error.verify_code in NAMES:
         return f"{said} Check the address."
     named = environment.get("SSL_CERT_FILE", "")
-    fix = f"SSL_CERT_FILE is {_shown(named)}: add" if named else "Set SSL_CERT_FILE to a file with"
+    fix = f"SSL_CERT_FILE is {_show(named)}: add" if named else "Set SSL_CERT_FILE to a file with"
     return " ".join((said, *(found or [f"{fix} the certificate of its issuer, as of a proxy that opens connections."])))
 
 
-def refused_by_proxy(scheme: str, said: str, environment: Mapping[str, str]) -> tuple[str, bool]:
+def describe_proxy_refusal(scheme: str, said: str, environment: Mapping[str, str]) -> tuple[str, bool]:
     """The sentence about a proxy that lets nothing through, and whether a later try may succeed."""
     name, value = proxy_of(scheme, environment)
     where, status = f"The proxy in {name}" if name else "The proxy", said[:3]
     address = urlsplit(value if "://" in value else f"http://{value}").netloc.rpartition("@")[2]
     if status == "407" or "auth" in said.lower() or "password" in said.lower():
-        written = f"{name}=http://USER:PASSWORD@{_shown(address)}" if name else "http://USER:PASSWORD@HOST:PORT"
+        written = f"{name}=http://USER:PASSWORD@{_show(address)}" if name else "http://USER:PASSWORD@HOST:PORT"
         return f"{where} wants a user name and a password it knows: {written}.", False
     if status.isdigit() and status.startswith("4") and status not in {"408", "429"}:
-        return f"{where} refuses the connection ({_shown(said)}); ask who runs it, or add the host to NO_PROXY.", False
-    return f"{where} fails ({_shown(said) or 'no reason given'})", True
+        return f"{where} refuses the connection ({_show(said)}); ask who runs it, or add the host to NO_PROXY.", False
+    return f"{where} fails ({_show(said) or 'no reason given'})", True
 
 
 def _proxy_troubles(environment: Mapping[str, str]) -> Iterator[str]:
@@ -98,7 +100,7 @@ def _proxy(value: str) -> str:
     if not address.scheme:
         return "no address of a proxy"
     if address.scheme.lower() not in SCHEMES:
-        return f"the address of a proxy that speaks {_shown(address.scheme)}, which Phoenix does not"
+        return f"the address of a proxy that speaks {_show(address.scheme)}, which Phoenix does not"
     if not address.hostname or any(char.isspace() or not char.isprintable() for char in value) or port == 0:
         return "no address of a proxy"
     return ""
@@ -143,5 +145,5 @@ def _why(error: OSError) -> str:
     return f"which cannot be read ({error.strerror or error})"
 
 
-def _shown(value: str) -> str:
+def _show(value: str) -> str:
     return clean_line(value)[:LONGEST]

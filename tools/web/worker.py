@@ -94,13 +94,16 @@ def main() -> None:
     address = sys.stdin.buffer.readline(4000).decode("utf-8", "replace").strip()
     content = sys.stdin.buffer.read()
     try:
-        html = _decoded(content, charset)
-        kind, text = _converted(html, address)
+        html = _decode(content, charset)
+        kind, text = _convert(html, address)
     except (MemoryError, RecursionError, ValueError) as error:
         sys.stdout.write(json.dumps({"error": f"The page cannot be turned into text ({type(error).__name__})."}) + "\n")
         return
     text = _BLANK_LINES.sub("\n\n", text).strip()[:MOST_TEXT]
-    sys.stdout.buffer.write(json.dumps({"kind": kind, "title": _title(html)}).encode() + b"\n")
+    found = re.search(r"<title[^>]{0,200}>([^<]{0,300})", html[:200_000], re.IGNORECASE)
+    sys.stdout.buffer.write(
+        json.dumps({"kind": kind, "title": " ".join(found[1].split()) if found else ""}).encode() + b"\n"
+    )
     sys.stdout.buffer.write(text.encode("utf-8", "replace"))
 
 
@@ -109,7 +112,7 @@ def _limit(which: int, most: int) -> None:
         resource.setrlimit(which, (most, most))
 
 
-def _decoded(content: bytes, charset: str) -> str:
+def _decode(content: bytes, charset: str) -> str:
     found = _META_CHARSET.search(content[:4096])
     for name in (charset, found[1].decode() if found else "", "utf-8"):
         with suppress(LookupError):
@@ -118,7 +121,7 @@ def _decoded(content: bytes, charset: str) -> str:
     return content.decode("utf-8", "replace")
 
 
-def _converted(html: str, address: str) -> tuple[str, str]:
+def _convert(html: str, address: str) -> tuple[str, str]:
     try:
         from html_to_markdown import ConversionOptions, convert  # noqa: PLC0415 - an extra, which may be missing
     except ImportError:
@@ -128,11 +131,6 @@ def _converted(html: str, address: str) -> tuple[str, str]:
         return "text", "\n".join(" ".join(line.split()) for line in "".join(parser.parts).split("\n"))
     options = ConversionOptions(extract_metadata=False, base_url=address, max_depth=DEPTH, skip_images=True)
     return "markdown", convert(html, options).content or ""
-
-
-def _title(html: str) -> str:
-    found = re.search(r"<title[^>]{0,200}>([^<]{0,300})", html[:200_000], re.IGNORECASE)
-    return " ".join(found[1].split()) if found else ""
 
 
 if __name__ == "__main__":

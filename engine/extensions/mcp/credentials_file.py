@@ -15,7 +15,7 @@ from msgspec import Raw, Struct, field
 
 from engine.extensions.mcp.server_asks import AskedConnection
 from engine.ports.mcp import ServerDefinition, ServerOrigin
-from tools.files.locked_file import locked_file
+from tools.files.locked_file import hold_locked_file
 from tools.files.own_files import close_to_others, make_folder, read_file, write_file
 from tools.mcp_host.protocol import NOTHING, AuthUrl
 
@@ -54,7 +54,7 @@ class CredentialsFile(Struct, eq=False):
         """
         make_folder(self.path.parent)
         # Several servers, and several processes, refresh their tokens at the same time.
-        with locked_file(self.path.with_name(f".{self.path.name}.lock"), os.O_RDWR):
+        with hold_locked_file(self.path.with_name(f".{self.path.name}.lock"), os.O_RDWR):
             entries = self._read()
             entries.pop(key, None)
             if bytes(content) != bytes(NOTHING):

@@ -241,7 +241,7 @@ async def open_helper(services: SupervisedServices, spill: Path, on_event: OnEve
 async def _accept(listener: socket.socket, service: DuplexService) -> socket.socket:
     """The connection of the helper itself."""
     accepting = asyncio.ensure_future(asyncio.get_running_loop().sock_accept(listener))
-    ending = asyncio.ensure_future(service.ended())
+    ending = asyncio.ensure_future(service.wait_ended())
     try:
         await asyncio.wait({accepting, ending}, timeout=START, return_when=asyncio.FIRST_COMPLETED)
         if not accepting.done():

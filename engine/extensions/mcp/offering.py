@@ -22,7 +22,7 @@ from engine.ports.mcp import FolderServers, ServerDefinition, ServerDefinitions
 from engine.records import ConversationRecord
 from tools.call_values import SandboxMode
 from tools.contract import JsonObject, ToolClass, ToolSpec
-from tools.files.content import unified_lines
+from tools.files.content import diff_lines
 from tools.files.own_files import read_file, write_file
 from tools.mcp_host.protocol import Item
 
@@ -220,7 +220,7 @@ def change_words(server: str, catalogue: ServerCatalogue, tool: str) -> str:
     now = next((item.description for item in catalogue.tools if item.name == tool), None)
     if now is None:
         return ""
-    lines = unified_lines(before.splitlines(), now.splitlines(), context=0)[2:]
+    lines = diff_lines(before.splitlines(), now.splitlines(), context=0)[2:]
     text = "\n".join(line for line in lines if not line.startswith("@@"))
     text = text if len(text) <= LONGEST_CHANGE else f"{text[:LONGEST_CHANGE]}…"
     return f"{CHANGE_HEADING.format(server=server, tool=tool)}\n{text}"

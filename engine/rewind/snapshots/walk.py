@@ -15,7 +15,7 @@ from threading import Event
 from msgspec import Struct, field
 
 from engine.rewind.snapshots.safe_files import FOLDER_FLAGS, TEMPORARY, kind_of, open_root
-from tools.files.walking import RULES, allowed, blocks_rules, blocks_rules_above, is_unicode
+from tools.files.walking import RULES, blocks_rules, blocks_rules_above, is_unicode, list_allowed
 
 MOST_ENTRIES = 100_000
 """Files and folders after which a folder is too large to be covered."""
@@ -137,7 +137,7 @@ class Walker:
         if known is not None and known.rules == rules and known.names == names:
             return known.ignored
         blocked = any(path.startswith(one) for one in self._pipes)
-        left = None if blocked else allowed(self._root + b"/" + path, len(names))
+        left = None if blocked else list_allowed(self._root + b"/" + path, len(names))
         ignored = (
             frozenset(name for name in names - left if is_unicode(name)) if left is not None else frozenset[bytes]()
         )

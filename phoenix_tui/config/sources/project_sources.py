@@ -26,7 +26,7 @@ from phoenix_tui.config.sources.finding import (
 from phoenix_tui.config.sources.kinds import LeftOutFile, Plugin, SourceFile, SourceGroup, SourceKind, Sources
 from phoenix_tui.config.trust import TEXT_LIMIT, SourcesAnswer, TrustFile
 from tools.clean import reveal_name
-from tools.files.content import is_binary, unified_lines
+from tools.files.content import diff_lines, is_binary
 from tools.files.own_files import read_regular
 
 MODELS_TEXTS: Final = frozenset({SourceKind.SKILL, SourceKind.COMMAND, SourceKind.AGENT, SourceKind.INSTRUCTIONS})
@@ -338,7 +338,7 @@ class ProjectSources(Struct, eq=False):
         for name in sorted({*after, *(gone & before.keys())}):
             old, new = before.get(name, "").splitlines(), after.get(name, "").splitlines()
             shown = reveal_name(name)
-            lines += unified_lines(old, new, f"{shown} (accepted)", f"{shown} (now)")
+            lines += diff_lines(old, new, f"{shown} (accepted)", f"{shown} (now)")
         return "\n".join(lines)
 
     def read_accepted(self, folder: Path, path: Path) -> str | None:

@@ -16,7 +16,7 @@ from phoenix_tui.config.sources.finding import MOST_DECLARING_BYTES, PROGRAM_DEP
 from phoenix_tui.config.sources.kinds import SourceFile, SourceGroup, SourceKind
 from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources, read_source
 from tools.clean import reveal_name
-from tools.files.content import is_binary, unified_lines
+from tools.files.content import diff_lines, is_binary
 
 MOST_LINES: Final = 500
 """Commands of one file that are listed."""
@@ -211,7 +211,7 @@ def text_of(sources: ProjectSources, report: SourceReport, entry: SourceEntry) -
     if before is None:
         return f"{NOT_KEPT}\n{now}"
     name = reveal_name(entry.name)
-    lines = unified_lines(before.splitlines(), now.splitlines(), f"{name} (accepted)", f"{name} (now)")
+    lines = diff_lines(before.splitlines(), now.splitlines(), f"{name} (accepted)", f"{name} (now)")
     return "\n".join(lines)
 
 

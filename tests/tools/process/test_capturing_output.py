@@ -26,7 +26,7 @@ def test_head_and_tail_are_kept_and_the_rest_is_counted() -> None:
     kept = HeadAndTail(4, 3)
     for chunk in (b"ab", b"cdef", b"ghi"):
         kept.feed(chunk)
-    captured = kept.captured()
+    captured = kept.capture()
     assert (captured.head, captured.tail, captured.dropped) == (b"abcd", b"ghi", 2)
 
 
@@ -38,14 +38,14 @@ def test_lines_are_counted_in_what_is_dropped_too(chunks: tuple[bytes, ...], lin
     kept = HeadAndTail(4, 3)
     for chunk in chunks:
         kept.feed(chunk)
-    assert kept.captured().lines == lines
+    assert kept.capture().lines == lines
 
 
 def test_short_output_is_all_head() -> None:
     kept = HeadAndTail(4, 3)
     kept.feed(b"abc")
-    assert kept.captured().head == b"abc"
-    assert kept.captured().dropped == 0
+    assert kept.capture().head == b"abc"
+    assert kept.capture().dropped == 0
 
 
 def test_invalid_bytes_are_spelt_out_and_split_characters_joined() -> None:

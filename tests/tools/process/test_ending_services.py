@@ -102,7 +102,7 @@ async def test_cancelling_an_end_cuts_its_grace_short_and_still_empties_the_tree
         await ending
     assert watch.alive() == set()
     assert service.closed
-    assert (await service.ended()).signal == 9
+    assert (await service.wait_ended()).signal == 9
 
 
 async def test_leaving_a_block_with_an_error_ends_its_service_at_once(processes: Processes, watch: Watch) -> None:
@@ -116,14 +116,14 @@ async def test_leaving_a_block_with_an_error_ends_its_service_at_once(processes:
 
 async def test_several_ends_and_waits_give_one_answer(processes: Processes) -> None:
     service = await processes.services.open(shell("read line; exit 3"))
-    first, second, third = await asyncio.gather(service.end(), service.ended(), service.end(grace=0.5))
+    first, second, third = await asyncio.gather(service.end(), service.wait_ended(), service.end(grace=0.5))
     assert first == second == third == await service.end()
     assert first.exit_code == 3
 
 
 async def test_what_a_service_left_behind_dies_with_it_and_is_named(processes: Processes, watch: Watch) -> None:
     service = await processes.services.open(watched(watch, "setsid sleep 60 </dev/null >/dev/null 2>&1 & exit 0"))
-    ended = await service.ended()
+    ended = await service.wait_ended()
     assert ended.exit_code == 0
     assert ended.leftovers == ("sleep 60",)
     assert watch.alive() == set()
@@ -188,7 +188,7 @@ async def test_services_ended_or_cancelled_at_any_moment_leave_neither_descripto
             return
         program = await (processes.services.open, processes.services.open_terminal)[number % 3](command)
         try:
-            await program.ended()
+            await program.wait_ended()
         finally:
             await program.end(grace=0)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools.contract import Command
-from tools.process.environment import scrubbed
+from tools.process.environment import scrub_environment
 from tools.process.start import ProcessSettings, start_processes
 
 SECRETS = {
@@ -35,16 +35,16 @@ async def test_no_planted_secret_reaches_a_command() -> None:
 
 def test_a_developers_settings_stay() -> None:
     mine = {"PATH": "/bin", "VIRTUAL_ENV": "/v", "GOPATH": "/go", "LC_ALL": "C", "JAVA_HOME": "/j", "TZ": "UTC"}
-    assert mine.items() <= scrubbed(mine).items()
+    assert mine.items() <= scrub_environment(mine).items()
 
 
 @pytest.mark.parametrize("name", SECRETS)
 def test_a_secret_is_left_out_by_its_name_or_its_form(name: str) -> None:
-    assert name not in scrubbed(SECRETS)
+    assert name not in scrub_environment(SECRETS)
 
 
 def test_programs_are_told_that_nobody_watches() -> None:
-    told = scrubbed({"TERM": "xterm-kitty", "CI": "1", "PAGER": "less", "EDITOR": "vim"})
+    told = scrub_environment({"TERM": "xterm-kitty", "CI": "1", "PAGER": "less", "EDITOR": "vim"})
     assert (told["TERM"], told["PAGER"], told["GIT_PAGER"], told["GIT_TERMINAL_PROMPT"]) == ("dumb", "cat", "cat", "0")
     assert "CI" not in told
     assert "vim" not in told["EDITOR"]

@@ -38,7 +38,7 @@ async def test_a_program_has_a_controlling_terminal_of_the_given_size_and_kind(p
     lines = (await the_rest(terminal)).decode().splitlines()
     assert lines[0].startswith("/dev/pts/")
     assert lines[1:] == ["to-tty", "31 101", "xterm-256color-unset"]
-    assert (await terminal.ended()).exit_code == 3
+    assert (await terminal.wait_ended()).exit_code == 3
     assert (await terminal.end()).exit_code == 3
 
 
@@ -72,7 +72,7 @@ async def test_an_odd_size_counts_as_the_nearest_one(size: TerminalSize, process
 
 async def test_output_can_be_read_after_the_end_and_a_flood_waits_for_its_reader(processes: Processes) -> None:
     terminal = await processes.services.open_terminal(shell("stty -opost; echo last"))
-    await terminal.ended()
+    await terminal.wait_ended()
     assert await the_rest(terminal) == b"last\n"
     assert await terminal.read() == b""
     await terminal.end()
@@ -86,7 +86,7 @@ async def test_output_can_be_read_after_the_end_and_a_flood_waits_for_its_reader
 
 async def test_reading_what_is_there_lets_others_run_and_loses_nothing_when_cancelled(processes: Processes) -> None:
     terminal = await processes.services.open_terminal(shell("stty -opost; echo last"))
-    await terminal.ended()
+    await terminal.wait_ended()
     cancelled = asyncio.create_task(terminal.read())
     await asyncio.sleep(0)
     cancelled.cancel()
@@ -119,7 +119,7 @@ async def test_a_program_that_waits_for_keys_is_left_in_peace(processes: Process
     terminal = await processes.services.open_terminal(shell("trap 'echo hung up' HUP; read -r line; echo $line"))
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(1.2):  # the supervisor looks after 0.5 s
-            await terminal.ended()
+            await terminal.wait_ended()
     await terminal.write(b"patient\n")
     assert (await the_rest(terminal)).split() == [b"patient", b"patient"]
     await terminal.end()

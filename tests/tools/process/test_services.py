@@ -54,14 +54,14 @@ async def test_the_three_streams_of_a_service_stay_apart(processes: Processes) -
     os.write(service.stdin, b"one\ntwo\n")
     service.close_stdin()
     assert await read_to_end(service.stdout) == b"got one\ngot two\n"
-    ended = await service.ended()
+    ended = await service.wait_ended()
     assert (ended.exit_code, ended.stderr.tail, service.stderr.tail) == (5, b"ready\n", b"ready\n")
     await service.end()
 
 
 async def test_output_can_be_read_after_the_service_has_ended(processes: Processes) -> None:
     service = await processes.services.open(shell("echo last words"))
-    await service.ended()
+    await service.wait_ended()
     assert await read_to_end(service.stdout) == b"last words\n"
     assert (await service.end()).exit_code == 0
 
@@ -124,7 +124,7 @@ async def test_stdin_and_stdout_work_in_another_process(processes: Processes) ->
     assert said == b"got hello\n"
     with pytest.raises(ServiceEndedError, match="belong to another"):
         service.channel()
-    assert (await service.ended()).exit_code == 3  # the helper closed the last copy of stdin
+    assert (await service.wait_ended()).exit_code == 3  # the helper closed the last copy of stdin
     assert (await service.end()).exit_code == 3
 
 

@@ -15,7 +15,7 @@ from tools.process.link import spawn_zygote
 def test_the_zygote_ends_with_the_link_though_a_thread_still_listens() -> None:
     link = spawn_zygote()
     pid = link.pid
-    listens = threading.Thread(target=link.heard, args=(PATIENCE,), daemon=True)
+    listens = threading.Thread(target=link.wait_for_signal, args=(PATIENCE,), daemon=True)
     listens.start()
     assert poll_blocking(lambda: _sleeps(listens))
     link.close()

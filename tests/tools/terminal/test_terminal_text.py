@@ -29,8 +29,8 @@ def opened(size: TerminalSize = SIZE, mark: str = "") -> TerminalText:
 
 
 def told(terminal: TerminalText) -> Read:
-    kept, runs = terminal.captured()
-    captured = kept.captured()
+    kept, runs = terminal.capture()
+    captured = kept.capture()
     return Read((captured.head + captured.tail).decode("utf-8", "replace"), runs)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.web_pages import NamedReach
 from tools.arguments import ToolFailure
 from tools.contract import ToolInputError
-from tools.web.fetching import PublicReach, WebAddress, admitted_address, parse_url
+from tools.web.fetching import PublicReach, WebAddress, admit_address, parse_url
 from tools.web.public_addresses import is_public
 
 
@@ -78,19 +78,19 @@ def test_addresses_of_the_internet_are_public(address: str) -> None:
 @pytest.mark.parametrize("host", ["127.1", "0177.0.0.1", "0x7f.0.0.1", "127.0.0.1"])
 async def test_other_spellings_of_this_machine_are_refused_once_resolved(host: str) -> None:
     with pytest.raises((ToolFailure, ToolInputError)):
-        await admitted_address(parse_url(f"https://{host}/"), PublicReach())
+        await admit_address(parse_url(f"https://{host}/"), PublicReach())
 
 
 async def test_one_private_address_among_public_ones_refuses_the_host() -> None:
     reach = NamedReach({"mixed.test": ["127.0.0.1", "10.0.0.1"]})
     with pytest.raises(ToolFailure, match="private network"):
-        await admitted_address(WebAddress("https://mixed.test/", "https", "mixed.test", 443), reach)
+        await admit_address(WebAddress("https://mixed.test/", "https", "mixed.test", 443), reach)
 
 
 async def test_a_host_without_an_address_is_named() -> None:
     reach = NamedReach({"nowhere.test": []})
     with pytest.raises(ToolFailure, match=r"The host nowhere\.test is unknown"):
-        await admitted_address(parse_url("https://nowhere.test/"), reach)
+        await admit_address(parse_url("https://nowhere.test/"), reach)
 
 
 @given(st.text(max_size=80))

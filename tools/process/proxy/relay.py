@@ -58,7 +58,7 @@ async def relay(client: Peer, host: Peer, sent: Count, received: Count, length: 
 
         sending = asyncio.create_task(up())
         try:
-            await _received(sending, asyncio.create_task(_pipe(host[0], client[1], received, patience)))
+            await _await_end(sending, asyncio.create_task(_pipe(host[0], client[1], received, patience)))
             with contextlib.suppress(OSError, RuntimeError):
                 client[1].write_eof()
             patience.idle = LINGER
@@ -70,7 +70,7 @@ async def relay(client: Peer, host: Peer, sent: Count, received: Count, length: 
             await asyncio.wait({sending})
 
 
-async def _received(sending: asyncio.Task[None], receiving: asyncio.Task[None]) -> None:
+async def _await_end(sending: asyncio.Task[None], receiving: asyncio.Task[None]) -> None:
     """Wait for the end of what is received; a failure of what is sent ends both."""
     try:
         await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)

@@ -263,22 +263,22 @@ class Conversation:
         writer = self._client[1]
         listener = self._listener
 
-        def sent(count: int) -> None:
+        def count_sent(count: int) -> None:
             listener.account_of(request.host).sent += count
 
-        def received(count: int) -> None:
+        def count_received(count: int) -> None:
             listener.account_of(request.host).received += count
 
         if request.target:
             extra = _credentials(next_hop) if next_hop else ()
             head = request.head(absolute=bool(next_hop), extra=extra)
-            sent(len(head))
+            count_sent(len(head))
             host[1].write(head)
             await host[1].drain()
-            await relay(self._client, host, sent, received, request.length)
+            await relay(self._client, host, count_sent, count_received, request.length)
             return
         writer.write(_socks_reply(0) if is_socks else b"HTTP/1.1 200 Connection established\r\n\r\n")
-        await relay(self._client, host, sent, received)
+        await relay(self._client, host, count_sent, count_received)
 
 
 class Proxy:

@@ -50,7 +50,7 @@ class Deadline:
             return max(0.0, min(times) - time.monotonic()) * 1000
         return LOOK_EVERY * 1000 if self._most else None
 
-    def signalled(self, descriptor: int) -> bool:
+    def forward_signal(self, descriptor: int) -> bool:
         """A signal has come to Phoenix: let its thread know; False when the pipe is at its end."""
         with contextlib.suppress(BlockingIOError):
             if not os.read(descriptor, READ):
@@ -63,7 +63,7 @@ class Deadline:
             self._goes_on = time.monotonic() + STOPPED_BEHIND
         return True
 
-    def told(self, word: bytes) -> None:
+    def handle_message(self, word: bytes) -> None:
         """Handle a message of Phoenix: it began an orderly end, or it states its memory limit."""
         if word == wire.BEGUN and self._due is not None and not self._begun:
             self._begun, self._due = True, time.monotonic() + FINISHING

@@ -72,7 +72,7 @@ class _OpenHow(ctypes.Structure):
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
-def checked(result: int) -> int:
+def check_result(result: int) -> int:
     """Give `result` back.
 
     Raises:
@@ -86,29 +86,29 @@ def checked(result: int) -> int:
 
 def syscall(number: int, *arguments: object) -> int:
     """Make a system call by its number; raises OSError when it fails."""
-    return checked(int(_libc.syscall(ctypes.c_long(number), *arguments)))
+    return check_result(int(_libc.syscall(ctypes.c_long(number), *arguments)))
 
 
 def prctl(option: int, value: int = 0) -> None:
     """Set one attribute of this process."""
     zero = ctypes.c_ulong(0)
-    checked(int(_libc.prctl(option, ctypes.c_ulong(value), zero, zero, zero)))
+    check_result(int(_libc.prctl(option, ctypes.c_ulong(value), zero, zero, zero)))
 
 
 def prctl_pointer(option: int, value: int, pointer: object) -> None:
     """Call `prctl` with an option that takes a structure."""
     zero = ctypes.c_ulong(0)
-    checked(int(_libc.prctl(option, ctypes.c_ulong(value), pointer, zero, zero)))
+    check_result(int(_libc.prctl(option, ctypes.c_ulong(value), pointer, zero, zero)))
 
 
 def unshare(flags: int) -> None:
     """Leave the namespaces named by `flags`."""
-    checked(int(_libc.unshare(flags)))
+    check_result(int(_libc.unshare(flags)))
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
     """Mount `source` on `target`."""
-    checked(
+    check_result(
         int(
             _libc.mount(
                 os.fsencode(source),
@@ -160,13 +160,13 @@ def open_events() -> int:
     Raises:
         OSError: this user has as many as the kernel allows.
     """
-    return checked(int(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)))
+    return check_result(int(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)))
 
 
 def watch_folder(events: int, path: str) -> None:
     """Have `events` tell of each entry that comes in a folder; raises OSError where it cannot."""
     mask = ctypes.c_uint32(IN_MOVED_TO | IN_CREATE | IN_MASK_ADD)
-    checked(int(_libc.inotify_add_watch(events, os.fsencode(path), mask)))
+    check_result(int(_libc.inotify_add_watch(events, os.fsencode(path), mask)))
 
 
 def set_read_only(target: str, *, read_only: bool) -> None:
@@ -203,7 +203,7 @@ def drop_capabilities() -> None:
             break
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
     empty = (ctypes.c_uint32 * 6)()
-    checked(int(_libc.capset(ctypes.byref(header), ctypes.byref(empty))))
+    check_result(int(_libc.capset(ctypes.byref(header), ctypes.byref(empty))))
 
 
 def use_one_heap() -> None:

@@ -112,7 +112,7 @@ def _offer_filter() -> None:
     from tools.process.zygote import syscalls  # noqa: PLC0415 - Linux alone can load it
 
     descriptor = os.memfd_create("filter")
-    os.write(descriptor, syscalls.compiled())
+    os.write(descriptor, syscalls.compile_filter())
     os.lseek(descriptor, 0, os.SEEK_SET)
     os.dup2(descriptor, wire.FILTER)
 

@@ -75,7 +75,7 @@ def _serve(phoenix: socket.socket, deadline: Deadline, supervisors: set[int]) ->
                 supervisors.add(_fork(phoenix, master, descriptors))
         else:
             clean = clean or word == CLEAN
-            deadline.told(word)
+            deadline.handle_message(word)
         for descriptor in descriptors:
             os.close(descriptor)
 
@@ -87,7 +87,7 @@ def _keep(deadline: Deadline, poller: select.poll) -> None:
         ready = {descriptor for descriptor, _ in poller.poll(deadline.wait)}
         deadline.keep()
         for alarm in ready & ALARMS.keys():
-            if not deadline.signalled(alarm):
+            if not deadline.forward_signal(alarm):
                 poller.unregister(alarm)
 
 

@@ -70,12 +70,12 @@ def restrict(*, internet: bool = True) -> None:
     Raises:
         OSError: the kernel takes no filter.
     """
-    instructions = compiled(internet=internet)
+    instructions = compile_filter(internet=internet)
     if instructions:
         kernel.prctl_pointer(guard.PR_SET_SECCOMP, guard.SECCOMP_MODE_FILTER, ctypes.byref(guard.program(instructions)))
 
 
-def compiled(*, internet: bool = True) -> bytes:
+def compile_filter(*, internet: bool = True) -> bytes:
     """The filter as the kernel reads it; empty on a machine whose numbers are not known."""
     machine = os.uname().machine
     if machine not in NUMBERS:

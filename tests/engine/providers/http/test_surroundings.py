@@ -18,7 +18,7 @@ from engine.providers.http_transport import HttpTransport, Misconfigured
 from engine.providers.httpx_transport import HttpxTransport
 from tests.engine.providers.http.test_carriers import PATIENCE, Maker, asked, both, chunked
 from tests.support.loopback import CERTIFICATE, serve
-from tools.web.surroundings import PROXIES, network_troubles, untrusted_certificate
+from tools.web.surroundings import PROXIES, describe_untrusted_certificate, network_troubles
 
 NAMES = tuple(spelled for name in (*PROXIES, "no_proxy") for spelled in (name, name.upper()))
 
@@ -69,7 +69,7 @@ def test_usual_proxies_are_fine(value: str) -> None:
 def test_an_empty_reason_is_said_as_such(why: ssl.SSLCertVerificationError | None) -> None:
     error = why or ssl.SSLCertVerificationError(1, "x")
     error.verify_message, error.verify_code = "", 0
-    assert "not trusted (no reason given)" in untrusted_certificate("host", error, {})
+    assert "not trusted (no reason given)" in describe_untrusted_certificate("host", error, {})
 
 
 @pytest.mark.parametrize(("maker", "name"), [(DirectTransport, "SSLKEYLOGFILE"), (HttpxTransport, "SSL_CERT_FILE")])
