@@ -25,7 +25,8 @@ def read_names(body: bytes) -> list[str]:
     if not _is_object(told):
         raise ValueError("a list of models is an object")
     models = told.get("models")
-    names = [one.get("name") for one in (models if isinstance(models, list) else []) if _is_object(one)]
+    entries: list[object] = models if isinstance(models, list) else []
+    names = [one.get("name") for one in entries if _is_object(one)]
     return [name for name in names if isinstance(name, str) and 0 < len(name) <= LONGEST_NAME][:MOST]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -276,7 +276,7 @@ class ServersPage:
 
 
 @contextmanager
-def _choosing() -> Iterator[None]:
+def _choosing() -> Generator[None]:
     """Give the reason of a choice that cannot be kept to the user."""
     try:
         yield
