@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from tools.clean import clean, clean_line, reveal_name
 from tools.contract import UNCONFINED, Captured, Finished, HostUse, Sandbox, SandboxMode
+from tools.files.location import real_path
 from tools.process.zygote import mount_places
 from tools.process.zygote.mount_places import MountPlace
 from tools.terminal.values import TextRun
@@ -274,7 +275,7 @@ def _path(name: str, folder: Path) -> Path:
     """The path that a word names, without links above its last part."""
     named = f"{Path.home()}{name[1:]}" if name.startswith("~/") else os.path.join(folder, name)  # noqa: PTH118 - quick
     above, last = os.path.split(os.path.normpath(named))
-    return Path(os.path.realpath(above)) / last
+    return Path(real_path(above)) / last
 
 
 def _judge(path: Path, view: SandboxView, *, denied: bool, frozen: bool) -> str:

@@ -14,6 +14,7 @@ from engine.permissions.command_rules import reader_in
 from engine.permissions.launchers import EXACT, INTERPRETERS, started, stem, why_no_prefix
 from engine.permissions.readers import file_names, leaves
 from engine.permissions.shell_words import PIPES, PlainPart, plain_parts
+from tools.files.location import real_path
 from tools.files.own_files import read_regular
 from tools.files.protected import looks_secret
 from tools.process.git_index import submodules
@@ -58,12 +59,13 @@ def judged_parts(command: str, working_dir: Path) -> tuple[JudgedPart, ...]:
     `cd FOLDER &&` in front is followed, inside the working directory; nothing else may change the shell.
     """
     found: list[JudgedPart] = []
-    parts, folder, root = plain_parts(command), working_dir, os.path.realpath(working_dir)
+    parts, folder, root = plain_parts(command), working_dir, real_path(working_dir)
     for place, part in enumerate(parts):
         if part.words[0] == "cd" and len(part.words) == 2 and part.joint == "&&" and not part.is_fed and not found:
-            folder = Path(os.path.realpath(folder / part.words[1]))
+            folder = Path(real_path(folder / part.words[1]))
             rest = {one.joint for one in parts[place:]} - {""}
-            if part.words[1].startswith("-") or not folder.is_dir() or not rest <= {"&&", *PIPES}:
+            is_there = os.path.isdir(folder)  # noqa: PTH112 - Path.is_dir raises where a folder above is closed
+            if part.words[1].startswith("-") or not is_there or not rest <= {"&&", *PIPES}:
                 return ()
             if leaves((str(folder),), working_dir):
                 return ()
@@ -83,7 +85,7 @@ def is_reading(judged: JudgedPart, working_dir: Path) -> bool:
     if reader is None:
         return False
     inner = started(judged.words)[len(reader.words) :]
-    return reader.prints or not leaves(inner, judged.folder, os.path.realpath(working_dir))
+    return reader.prints or not leaves(inner, judged.folder, real_path(working_dir))
 
 
 def has_reader(command: str) -> bool:

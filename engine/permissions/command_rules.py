@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -101,7 +102,8 @@ def _why_remote(words: tuple[str, ...], working_dir: Path) -> str:
         return "it may start a program to reach a repository"
     if leaves(tuple(word for word in words[1:] if not _ELSEWHERE.match(word)), working_dir):
         return "it may name a folder outside the working directory"
-    if words[0] != "clone" and any((working_dir / word).exists() for word in _repositories(words)):
+    named = (working_dir / word for word in _repositories(words))
+    if words[0] != "clone" and any(map(os.path.exists, named)):  # Path.exists raises where a folder is closed
         return "it names a repository in a folder, whose hooks would run"
     return ""
 

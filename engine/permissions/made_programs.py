@@ -39,6 +39,7 @@ from engine.permissions.shell_programs import (
     programs_in_code,
 )
 from tools.contract import PathOrder
+from tools.files.location import real_path
 from tools.files.own_files import read_regular
 from tools.process.environment import users_path
 from tools.process.programs import AgentFolders, agent_folders, is_agents
@@ -388,7 +389,7 @@ class _Files:
                 continue
             if starts and "/" in word.text and os.access(path, os.X_OK):
                 self._look(path, words, word.text)
-            elif self._is_writable(os.path.realpath(path)):
+            elif self._is_writable(real_path(path)):
                 content = read_regular(Path(path), LONGEST)
                 text = (content or b"").decode("utf-8", "replace")
                 self._found.perhaps += [*programs_in(text).commands, *programs_in_code(text).commands]
@@ -430,7 +431,7 @@ class _Files:
 
     def _look(self, path: str, words: tuple[Word, ...], name: str) -> None:
         """Judge one file: by the name that its links lead to, or by its text where an agent can write it."""
-        real = os.path.realpath(path)
+        real = real_path(path)
         if real == os.devnull:
             return
         if words and os.path.basename(real) != words[0].text:  # noqa: PTH119 - text
@@ -448,7 +449,7 @@ class _Files:
 
     def _is_writable(self, real: str) -> bool:
         folders = (tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm")
-        is_shared = any(real.startswith(f"{os.path.realpath(one)}/") for one in folders)
+        is_shared = any(real.startswith(f"{real_path(one)}/") for one in folders)
         return is_shared or self._agents.has_widely(real) or is_agents(real, self._agents, PathOrder.AS_GIVEN)
 
     def _read(self, text: str, name: str, *, is_shell: bool) -> None:

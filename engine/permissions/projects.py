@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tools.files.location import real_path
 from tools.git.repository import first_line, has_repository, read_git_pointer
 
 
@@ -20,8 +21,8 @@ def project_of(working_dir: Path) -> Path:
 
 def top_of(working_dir: Path) -> Path:
     """Find the working tree around `working_dir` whose rules apply there; for a worktree its own folder."""
-    folder = Path(os.path.realpath(working_dir))
-    home = Path(os.path.realpath(Path.home()))
+    folder = Path(real_path(working_dir))
+    home = Path(real_path(Path.home()))
     for candidate in (folder, *folder.parents):
         if candidate != folder and home.is_relative_to(candidate):
             break
@@ -58,4 +59,4 @@ def _resolved(text: str, base: Path) -> Path | None:
     if not text:
         return None
     named = base / text
-    return Path(os.path.realpath(named.parent)) / named.name if named.name == ".git" else Path(os.path.realpath(named))
+    return Path(real_path(named.parent)) / named.name if named.name == ".git" else Path(real_path(named))

@@ -6,7 +6,6 @@ option that is not among those that a program says it has (`known_options.py`) i
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.permissions.known_options import known_options
+from tools.files.location import real_path
 from tools.files.protected import is_secret, secret_paths
 
 WRITES: Final = "writes a file"
@@ -201,11 +201,11 @@ def leaves(words: tuple[str, ...], folder: Path, inside: str = "") -> bool:
 
     `inside` is the folder, resolved, that they may lead to where it is another one.
     """
-    start, home = os.path.realpath(folder), Path(os.path.realpath(Path.home()))
+    start, home = real_path(folder), Path(real_path(Path.home()))
     root = inside or start
     if is_secret(Path(root), home) or any(place.is_relative_to(root) for place in secret_paths(home)):
         return True
-    return any(not _is_below(os.path.realpath(Path(start, name)), root) for word in words for name in file_names(word))
+    return any(not _is_below(real_path(Path(start, name)), root) for word in words for name in file_names(word))
 
 
 def _is_below(path: str, root: str) -> bool:

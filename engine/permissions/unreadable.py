@@ -13,6 +13,7 @@ from msgspec import Struct
 from engine.permissions.denials import Denials, DenyRule, path_patterns
 from engine.permissions.globs import LONGEST, WILDCARDS, glob_matches
 from engine.permissions.tool_names import covers
+from tools.files.location import real_path
 
 READING: Final = ("read_file", "search")
 """Tools whose rules that deny are about the content of files, whichever tool or command would read it."""
@@ -79,7 +80,7 @@ class DeniedFiles:
         found: dict[str, str] = {}
         for rule, pattern in wanted:
             for path in self._matching(pattern):
-                found.setdefault(os.path.realpath(path), str(rule))
+                found.setdefault(real_path(path), str(rule))
         names = self._other_names(found, working_dir)
         paths = tuple(Path(path) for path in sorted({*found, *names})[:MOST_FILES])
         rules = tuple((one, rule) for path, rule in found.items() if (one := _identity(Path(path))) is not None)
@@ -100,7 +101,7 @@ class DeniedFiles:
 
     def _walk(self, top: str, pattern: str = "") -> Iterator[tuple[str, int]]:
         """Entries below a folder with their inodes, but for those below a folder that the pattern means."""
-        waiting = [os.path.realpath(top)]
+        waiting = [real_path(top)]
         wild = WILDCARDS.search(pattern)
         plain = pattern[: wild.start()] if wild is not None else ""  # of a.b* nothing below c/ can begin so
         while waiting and self._left > 0:
@@ -150,7 +151,7 @@ def closed_to_models(denials: Denials, working_dir: Path) -> Callable[[Path], bo
     patterns = {pattern.rstrip("/") for _, pattern in _about_content(denials, working_dir)}
 
     def is_closed(path: Path) -> bool:
-        names = {str(path), os.path.realpath(path)} if patterns else ()
+        names = {str(path), real_path(path)} if patterns else ()
         return any(glob_matches(one, name) or glob_matches(f"{one}/*", name) for name in names for one in patterns)
 
     return is_closed

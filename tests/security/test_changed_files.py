@@ -327,6 +327,12 @@ ASKED = {
         "mkdir x/y; echo x > x/y/a.json",
         ["x/y/a.json"],
     ),
+    "words that name what no one may follow": (
+        "",
+        "echo x > AGENTS.md; echo 'cat: /proc/1/root/x/y: No such file or directory'; exit 1",
+        ["AGENTS.md"],
+    ),
+    "a link that no one may follow": ("", "echo x > AGENTS.md; ln -s /proc/1/cwd .y", [".y", "AGENTS.md"]),
     "a link to itself": ("", "ln -s .x .x", [".x"]),
     "many files behind a link": (
         "mkdir x; touch x/{1000..2200}.md; ln -s x .cursor",

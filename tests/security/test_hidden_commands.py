@@ -23,6 +23,7 @@ from engine.permissions.rules import KeptRule
 from engine.records import PermissionMode
 from tests.support.everyday import COMMANDS, Everyday
 from tools.contract import Access, Enforcement, SandboxMode, ToolClass, ToolRequest, ToolSpec
+from tools.files.location import real_path
 
 BASH = ToolSpec("bash", "", {}, ToolClass.RUN)
 RUNNING = (PermissionMode.ASK, PermissionMode.ACCEPT_EDITS, PermissionMode.AUTO)
@@ -293,3 +294,35 @@ def test_everyday_commands_ask_no_more_than_they_must(one: Everyday, tmp_path: P
     asks = not isinstance(decided(command, tmp_path, PermissionMode.ASK), Allow)
     assert isinstance(decided(command, tmp_path, PermissionMode.ASK, rules()), Allow)
     assert asks == (command in ASKED_WITH_RULES), decided(command, tmp_path, PermissionMode.ASK)
+
+
+NOT_TO_BE_FOLLOWED = (
+    "ls /proc/1/root",
+    "cd /proc/1/cwd && ls",
+    "sh /proc/1/root/x",
+    "cat < /proc/1/cwd/x",
+    "x=/proc/1/exe make",
+)
+
+
+@pytest.mark.parametrize("line", NOT_TO_BE_FOLLOWED)
+@pytest.mark.parametrize("box", SandboxMode)
+def test_a_link_that_no_one_may_follow_is_decided_about(line: str, box: SandboxMode, place: Path) -> None:
+    limits = Limits(PermissionMode.ASK, box, enforcement=Enforcement.FULL)
+    for denials in (RULES, rules()):
+        decision = decide(BASH, ToolRequest("x", command=line), limits, PathPlace(place), {}, denials=denials)
+        assert isinstance(decision, Allow) <= (box is not SandboxMode.OFF)
+
+
+def test_a_path_is_followed_as_far_as_its_links_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a/b").mkdir(parents=True)
+    (tmp_path / "a/up").symlink_to("../c")
+    (tmp_path / "c").symlink_to(tmp_path / "a/./b")
+    paths = [tmp_path / one for one in ("a/up/x", "c/../y", "a/b/../../c", "missing/../z", "a/up")]
+    expected = [os.path.realpath(path) for path in paths]
+
+    def refuse(path: Path) -> str:
+        raise PermissionError(path)
+
+    monkeypatch.setattr("os.path.realpath", refuse)
+    assert [real_path(path) for path in paths] == expected

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from msgspec import Struct
 
@@ -75,6 +75,34 @@ class Location(Struct, frozen=True):
         return self.root.joinpath(*self.parts)
 
 
+MOST_LINKS: Final = 200
+"""Parts of a path that are followed where one of its links cannot be read."""
+
+
+def real_path(path: str | os.PathLike[str]) -> str:
+    """The absolute path behind `path`, through every link that this process may read.
+
+    `os.path.realpath` raises PermissionError at links such as `/proc/1/root`; here such a link stands for itself.
+    """
+    try:
+        return os.path.realpath(path)
+    except OSError:
+        waiting, here = list(reversed(Path.cwd().joinpath(path).parts[1:])), "/"
+    for _ in range(MOST_LINKS):
+        if not waiting:
+            break
+        part = waiting.pop()
+        if part == "..":
+            here = os.path.dirname(here)  # noqa: PTH120 - text
+            continue
+        target = ""
+        with suppress(OSError):
+            target = os.readlink(os.path.join(here, part))  # noqa: PTH115, PTH118 - text
+        here = "/" if target.startswith("/") else here if target else os.path.join(here, part)  # noqa: PTH118 - text
+        waiting += reversed([one for one in target.split("/") if one not in {"", "."}])
+    return os.path.join(here, *reversed(waiting))  # noqa: PTH118 - text
+
+
 def resolve(text: str, working_dir: Path) -> Path:
     """The absolute path behind `text`, through every symbolic link; the file need not exist.
 
@@ -84,7 +112,7 @@ def resolve(text: str, working_dir: Path) -> Path:
     named = unquote_name(text)
     if named == "~" or named.startswith("~/"):
         named = os.path.expanduser(named)  # noqa: PTH111 - pathlib's raises where there is no home
-    return Path(os.path.realpath(working_dir / named))
+    return Path(real_path(working_dir / named))
 
 
 def show_path(path: Path, working_dir: Path) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tools.clean import reveal_name
-from tools.files.location import Location, open_folder
+from tools.files.location import Location, open_folder, real_path
 from tools.files.own_files import make_folder, new_file
 from tools.files.self_starting import Place, starts_in
 from tools.process.folder_index import FolderIndex, MissingError, Stamp, is_file, names_in, stamp_at, stamp_of
@@ -376,7 +376,7 @@ class StartingFiles:
         found: list[str] = []
         while waiting:
             link = waiting.pop()
-            target = os.path.realpath(link) if os.path.islink(link) else ""  # noqa: PTH114 - strings
+            target = real_path(link) if os.path.islink(link) else ""  # noqa: PTH114 - strings
             if target in real or not target.startswith(inside) or "/.git/" in f"{target}/":
                 continue
             if len(real) >= MOST_BEHIND:

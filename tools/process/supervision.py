@@ -153,14 +153,16 @@ class Supervision:
                 async with asyncio.timeout(GIVE_UP):
                     await execution.over.wait()
         account = execution.account
-        if not account.ended and not account.survivors:
-            await self._sweep_orphans(running)
-        captured = await execution.finish()
-        if execution.use is not None and (hosts := await execution.use.end()):
-            captured = replace(captured, hosts=hosts)
-        self._live.discard(running)
-        refused = await self.refusals(running, captured) if account.status else ""
-        release = asyncio.create_task(self._planner.release(running.plan))
+        try:
+            if not account.ended and not account.survivors:
+                await self._sweep_orphans(running)
+            captured = await execution.finish()
+            if execution.use is not None and (hosts := await execution.use.end()):
+                captured = replace(captured, hosts=hosts)
+            self._live.discard(running)
+            refused = await self.refusals(running, captured) if account.status else ""
+        finally:  # the look at what it left must come, whatever failed before
+            release = asyncio.create_task(self._planner.release(running.plan))
         done, _ = await asyncio.wait({release}, timeout=UNSEEN_LOOK)
         if not done:
             execution.report_program(captured)
@@ -367,7 +369,7 @@ async def _look(text: str, plan: CommandPlan) -> str:
     from tools.shell_output import SandboxView, refusals  # noqa: PLC0415 - only a program that failed needs it
 
     view = SandboxView(plan.folder, plan.sandbox, plan.confinement.places, plan.confinement.secret)
-    with contextlib.suppress(TimeoutError):
+    with contextlib.suppress(TimeoutError, OSError, ValueError, RuntimeError):  # a hint costs no result
         async with asyncio.timeout(LOOK_LIMIT):
             return await asyncio.to_thread(refusals, text, view)
     return ""
