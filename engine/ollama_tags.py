@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeGuard
+from typing import TypeGuard, cast
 
 import msgspec
 
@@ -25,7 +25,7 @@ def read_names(body: bytes) -> list[str]:
     if not _is_object(told):
         raise ValueError("a list of models is an object")
     models = told.get("models")
-    entries: list[object] = models if isinstance(models, list) else []
+    entries = cast("list[object]", models) if isinstance(models, list) else []
     names = [one.get("name") for one in entries if _is_object(one)]
     return [name for name in names if isinstance(name, str) and 0 < len(name) <= LONGEST_NAME][:MOST]
 
