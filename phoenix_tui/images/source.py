@@ -245,10 +245,16 @@ class ImageSource:
         async with self._lock:
             if (box, background) in self._pictures:
                 return
-            way = await self._known()
+            if self._way is None:
+                self._way = GraphicsProtocol.BLOCKS if self._terminal is None else await self._terminal.ask()
+            way = GraphicsProtocol.BLOCKS if self._terminal is None else self._way
             data = await self._stored(box.image_id)
             self._pictures[box, background] = await self._make(way, box, data, background)
-            self._drop_oldest()
+            while len(self._pictures) > KEPT:
+                _, (picture, marks) = self._pictures.popitem(last=False)
+                self._drop_marks(marks)
+                if isinstance(picture, KittyPicture) and self._terminal is not None:
+                    self._terminal.send(f"\x1b_Ga=d,d=I,q=2,i={picture.number}\x1b\\")
 
     def forget(self) -> None:
         """Drop all pictures after another program had the terminal."""
@@ -268,11 +274,6 @@ class ImageSource:
         except StorageError as error:
             raise ImageRejected(str(error)) from error
 
-    async def _known(self) -> GraphicsProtocol:
-        if self._way is None:
-            self._way = GraphicsProtocol.BLOCKS if self._terminal is None else await self._terminal.ask()
-        return GraphicsProtocol.BLOCKS if self._terminal is None else self._way
-
     async def _make(
         self, way: GraphicsProtocol, box: Box, data: bytes, background: str
     ) -> tuple[Picture, tuple[str, ...]]:
@@ -282,35 +283,22 @@ class ImageSource:
             case GraphicsProtocol.KITTY:
                 order = PreviewOrder(PreviewKind.PNG, width, height)
                 (png,) = await self._previewer.make(data, order)
-                return self._kitty(box, png), ()
+                number = next(self._numbers)
+                if self._terminal is not None:
+                    self._terminal.send(kitty_image(number, box, png))
+                return KittyPicture(number, box.columns), ()
             case GraphicsProtocol.SIXEL:
                 order = PreviewOrder(PreviewKind.SIXEL, width, height, box.rows, background)
                 rows = await self._previewer.make(data, order)
-                return self._sixel(box, rows)
+                marks = tuple(chr(_FIRST_MARK + next(self._marks) % _MARKS) for _ in rows)
+                for mark, row in zip(marks, rows, strict=True):
+                    if self._terminal is not None:
+                        self._terminal.overlay(mark, f" \x1b7\x1b[{box.columns}D{row.decode('ascii')}\x1b8")
+                return SixelPicture(box.columns, marks), marks
             case GraphicsProtocol.BLOCKS | GraphicsProtocol.OFF:
                 order = PreviewOrder(PreviewKind.PIXELS, box.columns, 2 * box.rows)
                 (pixels,) = await self._previewer.make(data, order)
                 return BlocksPicture(box.columns, pixels), ()
-
-    def _kitty(self, box: Box, png: bytes) -> Picture:
-        number = next(self._numbers)
-        if self._terminal is not None:
-            self._terminal.send(kitty_image(number, box, png))
-        return KittyPicture(number, box.columns)
-
-    def _sixel(self, box: Box, rows: Sequence[bytes]) -> tuple[Picture, tuple[str, ...]]:
-        marks = tuple(chr(_FIRST_MARK + next(self._marks) % _MARKS) for _ in rows)
-        for mark, row in zip(marks, rows, strict=True):
-            if self._terminal is not None:
-                self._terminal.overlay(mark, f" \x1b7\x1b[{box.columns}D{row.decode('ascii')}\x1b8")
-        return SixelPicture(box.columns, marks), marks
-
-    def _drop_oldest(self) -> None:
-        while len(self._pictures) > KEPT:
-            _, (picture, marks) = self._pictures.popitem(last=False)
-            self._drop_marks(marks)
-            if isinstance(picture, KittyPicture) and self._terminal is not None:
-                self._terminal.send(f"\x1b_Ga=d,d=I,q=2,i={picture.number}\x1b\\")
 
     def _drop_marks(self, marks: Sequence[str]) -> None:
         for mark in marks:

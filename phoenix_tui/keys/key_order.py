@@ -18,8 +18,6 @@ from textual.timer import Timer
 from textual.widgets import TextArea
 
 if TYPE_CHECKING:
-    from textual.binding import Binding
-
     from phoenix_tui.widgets.composer import Composer
 
 
@@ -195,24 +193,16 @@ class KeyGate:
         if _takes_text(focused):
             self._text_at = event.time
             return KeyVerdict.NOW
-        binding = self._binding(event.key)
+        active = self._app.screen.active_bindings.get(event.key)
+        binding = active.binding if active is not None else None
         if typing or (binding is None and self._in_workspace):
             return KeyVerdict.TEXT
-        if binding is None or _name(binding) in HARMLESS:
+        if binding is None or (binding.id or "").rpartition(".")[2] in HARMLESS:
             return KeyVerdict.NOW
         self._is_answer = (binding.id or "").startswith(ANSWERING)
         if self._in_workspace and not self._is_answer and event.time - self._since < YOUNG:
             return KeyVerdict.TEXT
         return KeyVerdict.WAIT
-
-    def _binding(self, key: str) -> Binding | None:
-        active = self._app.screen.active_bindings.get(key)
-        return active.binding if active is not None else None
-
-
-def _name(binding: Binding) -> str:
-    """The action of `keymap.KEYS` that a binding is for."""
-    return (binding.id or "").rpartition(".")[2]
 
 
 def _takes_text(focused: object) -> bool:

@@ -467,13 +467,11 @@ def to_textual(keymap: Mapping[str, str]) -> dict[str, str]:
 
 def key_names(keys: str) -> str:
     """Keys as people write them: `Ctrl+J, Shift+Enter`; a letter alone as it is typed, so that d is not D."""
-    return ", ".join(_key_name(key.strip()) for key in keys.split(","))
-
-
-def _key_name(key: str) -> str:
-    if len(key) == 1:
-        return key
-    return "+".join(WORDS.get(part, part.capitalize()) for part in key.split("+"))
+    each = map(str.strip, keys.split(","))
+    return ", ".join(
+        key if len(key) == 1 else "+".join(WORDS.get(part, part.capitalize()) for part in key.split("+"))
+        for key in each
+    )
 
 
 def help_rows(keymap: Mapping[str, str]) -> list[tuple[Scope, str, str]]:

@@ -49,15 +49,16 @@ def read_keymap(path: Path) -> dict[str, str]:
     for name, keys in table.items():
         where = f"{short_path(path)}:{line_of(text, name)}"
         if name not in KEYS_BY_ID:
-            raise KeymapError(f'{where}: "{clean_line(name)}" is not an action. {_nearest(name)}')
+            near = near_names(name, KEYS_BY_ID, 3, 0.4)
+            help_ = (
+                f"Similar: {', '.join(near)}; F1 lists all"
+                if near
+                else f"The actions are {', '.join(sorted(KEYS_BY_ID))}"
+            )
+            raise KeymapError(f'{where}: "{clean_line(name)}" is not an action. {help_}.')
         keymap[name] = _check_keys(keys, name, where)
     _refuse_doubles(keymap, path, text)
     return keymap
-
-
-def _nearest(name: str) -> str:
-    near = near_names(name, KEYS_BY_ID, 3, 0.4)
-    return f"Similar: {', '.join(near)}; F1 lists all." if near else f"The actions are {', '.join(sorted(KEYS_BY_ID))}."
 
 
 def _check_keys(keys: object, name: str, where: str) -> str:
@@ -94,15 +95,12 @@ def _is_sign(name: str) -> bool:
     return True
 
 
-def _places(scope: Scope) -> tuple[str, ...]:
-    return (TOGETHER.get(scope, scope.name), *(beside.name for beside in BESIDE.get(scope, ())))
-
-
 def _refuse_doubles(keymap: Mapping[str, str], path: Path, text: str) -> None:
     taken: dict[tuple[str, str], str] = {}
     for key in KEYS:
         keys = keymap.get(key.id, key.keys).split(",")
-        for each, place in product(keys, _places(key.scope)):
+        scopes = (TOGETHER.get(key.scope, key.scope.name), *(beside.name for beside in BESIDE.get(key.scope, ())))
+        for each, place in product(keys, scopes):
             other = taken.setdefault((place, each), key.id)
             if other != key.id and each != UNBOUND and {other, key.id} & set(keymap):
                 mine = key.id if key.id in keymap else other

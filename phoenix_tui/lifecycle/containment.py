@@ -348,18 +348,15 @@ class MessageBound:
             return 0.0
         tally.count += 1
         if tally.slowed:
-            return self._slow(tally)
+            now = self._clock.monotonic()
+            if now - tally.last > CALM:
+                tally.slowed, tally.windows, tally.count = False, 0, 0
+                return 0.0
+            tally.last = now + HOLD
+            return HOLD
         if not tally.count % WINDOW_MESSAGES:
             self._look(pump, message, tally)
         return 0.0
-
-    def _slow(self, tally: MessageTally) -> float:
-        now = self._clock.monotonic()
-        if now - tally.last > CALM:
-            tally.slowed, tally.windows, tally.count = False, 0, 0
-            return 0.0
-        tally.last = now + HOLD
-        return HOLD
 
     def _look(self, pump: Any, message: Message, tally: MessageTally) -> None:
         now, busy = self._clock.monotonic(), self._clock.busy()
@@ -396,17 +393,13 @@ def bound_messages(bound: MessageBound) -> None:
 
 def _report(pump: Any, message: Message, count: int) -> None:
     if logging.getLogger().handlers:  # without any it would go to the terminal
+        call: Any = getattr(message, "callback", None)
+        while isinstance(call, partial):
+            call = call.func  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - of any callable
         log.error(
             "%s got %d of %s (%s) without a pause: from now on %d a second",
-            type(pump).__name__, count, type(message).__name__, _called_by(message), 1 / HOLD,
+            type(pump).__name__, count, type(message).__name__, getattr(call, "__qualname__", "no callback"), 1 / HOLD,
         )  # fmt: skip
     tell: Callable[[str], None] | None = getattr(pump.app, "warn", None)
     if tell is not None:
         tell(ENDLESS_SENTENCE)
-
-
-def _called_by(message: Message) -> str:
-    call: Any = getattr(message, "callback", None)
-    while isinstance(call, partial):
-        call = call.func  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - of any callable
-    return str(getattr(call, "__qualname__", "no callback"))  # pyright: ignore[reportUnknownArgumentType] - as above

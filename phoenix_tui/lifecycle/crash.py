@@ -97,17 +97,14 @@ class OpenMark:
     def _write(self, mark: Open) -> None:
         content = msgspec.json.encode(mark)
         try:
-            self._take()
+            if self._descriptor < 0:
+                make_folder(self._path.parent)
+                self._descriptor = open_file(self._path, os.O_RDWR)
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, content, 0)
         except OSError:
             self._drop()
-
-    def _take(self) -> None:
-        if self._descriptor < 0:
-            make_folder(self._path.parent)
-            self._descriptor = open_file(self._path, os.O_RDWR)
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def _drop(self) -> None:
         if self._descriptor >= 0:

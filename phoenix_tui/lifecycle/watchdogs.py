@@ -111,7 +111,13 @@ class MemoryWatch:
             return
         occupied = self._resident()
         if occupied > self._most and not self._ending:
-            self._end(occupied)
+            self._ending = True
+            used, may = _megabytes(occupied, self._most)
+            self.last_words = (
+                f"Phoenix stopped: it used {used:,} MB; the limit is {may:,} MB. Raise {KEY} in config.toml."
+            )
+            log.error("%d MB are above the ceiling of %d MB: Phoenix ends", used, may)
+            os.kill(os.getpid(), signal.SIGTERM)
         elif occupied > self._most * SHORT and time.monotonic() - self._tried > AGAIN:
             self._give_back(occupied)
         elif self._is_short and occupied < self._most * SHORT * OVER_AT:
@@ -132,13 +138,6 @@ class MemoryWatch:
             self._on_loop(
                 lambda: self.tell(f"Memory is short: {used}. Above {full:,} MB nothing new can start; {FIX}.")
             )
-
-    def _end(self, occupied: int) -> None:
-        self._ending = True
-        used, may = _megabytes(occupied, self._most)
-        self.last_words = f"Phoenix stopped: it used {used:,} MB; the limit is {may:,} MB. Raise {KEY} in config.toml."
-        log.error("%d MB are above the ceiling of %d MB: Phoenix ends", *_megabytes(occupied, self._most))
-        os.kill(os.getpid(), signal.SIGTERM)
 
     def _resident(self) -> int:
         """Read resident memory without opening the file each time: 4 us instead of 30."""

@@ -55,12 +55,8 @@ class Inline:
         self._looks = [look]
         self._targets: list[tuple[str, str, int, int]] = []
 
-    def add_all(self, tokens: Sequence[Token]) -> None:
-        """Take every token of a paragraph."""
-        for token in tokens:
-            self._add(token)
-
-    def _add(self, token: Token) -> None:
+    def add(self, token: Token) -> None:
+        """Take the next token of a paragraph."""
         look = self._looks[-1]
         match token.type:
             case "text":
@@ -70,7 +66,10 @@ class Inline:
             case "softbreak" | "hardbreak":
                 self.lines.append([])
             case "link_open":
-                self._open_link(str(token.attrs.get("href", "")))
+                target = str(token.attrs.get("href", ""))
+                action = link_action(target)
+                self._targets.append((target, action, len(self.lines) - 1, len(self.lines[-1])))
+                self._looks.append(alter_look(look, tone=TextTone.YOU, underline=True) if action else look)
             case "link_close":
                 self._close_link()
             case "image":
@@ -102,12 +101,6 @@ class Inline:
             position = match.end()
         self._put(text[position:], look)
 
-    def _open_link(self, target: str) -> None:
-        action = link_action(target)
-        self._targets.append((target, action, len(self.lines) - 1, len(self.lines[-1])))
-        look = self._looks[-1]
-        self._looks.append(alter_look(look, tone=TextTone.YOU, underline=True) if action else look)
-
     def _close_link(self) -> None:
         """End a link; its real target is shown wherever the text does not already say it."""
         target, action, line, first = self._targets.pop()
@@ -120,7 +113,8 @@ class Inline:
 def inline_lines(tokens: Sequence[Token], look: TextStyle = PLAIN) -> list[list[Span]]:
     """The source lines of one paragraph, heading or cell as spans."""
     inline = Inline(look)
-    inline.add_all(tokens)
+    for token in tokens:
+        inline.add(token)
     return inline.lines
 
 
@@ -309,20 +303,14 @@ def _inline(state: StateCore) -> None:
             continue
         text = token.content
         if sum(map(text.count, "*_~")) > MARKS:
-            token.children = _as_written(text)
+            token.children = []
+            for line in text.split("\n"):
+                token.children += [Token("softbreak", "br", 0)] if token.children else []
+                token.children.append(Token("text", "", 0, content=line))
             continue
         env[_LEFT] = STEPS_EACH * len(text)
         token.children = []
         state.md.inline.parse(text, state.md, state.env, token.children)
-
-
-def _as_written(text: str) -> list[Token]:
-    children: list[Token] = []
-    for line in text.split("\n"):
-        if children:
-            children.append(Token("softbreak", "br", 0))
-        children.append(Token("text", "", 0, content=line))
-    return children
 
 
 _BULLETS: Final = "•◦▪"
@@ -434,7 +422,8 @@ def lay_block(tokens: Sequence[Token], start: int, end: int, page: Page, gutter:
         case "paragraph_open":
             page.text(inline_lines(tokens[start + 1].children or []), gutter)
         case "heading_open":
-            page.text(inline_lines(tokens[start + 1].children or [], _heading_look(token.tag)), gutter)
+            look = alter_look(PLAIN, bold=True, underline=token.tag == "h1", italic=token.tag > "h2")
+            page.text(inline_lines(tokens[start + 1].children or [], look), gutter)
         case "fence":
             page.code(code_sources(token.content), fence_language(token.info), gutter)
         case "code_block":
@@ -451,10 +440,6 @@ def lay_block(tokens: Sequence[Token], start: int, end: int, page: Page, gutter:
                 page.lines.append(StyledLine((*gutter.take(), *spans)))
         case _:
             page.text([[Span(token.content, PLAIN)]], gutter)
-
-
-def _heading_look(tag: str) -> TextStyle:
-    return alter_look(PLAIN, bold=True, underline=tag == "h1", italic=tag > "h2")
 
 
 def first_number(token: Token) -> int | None:

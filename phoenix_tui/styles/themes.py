@@ -154,14 +154,6 @@ def in_palette(theme: Theme) -> Theme:
     if not theme.dark:
         return theme
     variables = {name: grey(colour) if name in SURFACES else colour for name, colour in theme.variables.items()}
-    return replace(
-        theme,
-        background=_grey_or_none(theme.background),
-        surface=_grey_or_none(theme.surface),
-        panel=_grey_or_none(theme.panel),
-        variables=variables,
-    )
-
-
-def _grey_or_none(colour: str | None) -> str | None:
-    return grey(colour) if colour else colour
+    grounds = (colour and grey(colour) for colour in (theme.background, theme.surface, theme.panel))
+    background, surface, panel = grounds
+    return replace(theme, background=background, surface=surface, panel=panel, variables=variables)

@@ -105,8 +105,10 @@ def read_theme(path: Path) -> Theme:
     try:
         text = read_text(path, LONGEST_FILE)
         table = tomllib.loads(text)
-    except (OSError, ValueError) as error:
-        raise ThemeError(f"{short_path(path)}: {_reason(error)}") from error
+    except OSError as error:
+        raise ThemeError(f"{short_path(path)}: cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise ThemeError(f"{short_path(path)}: is not valid TOML: {error}.") from error
     if _NAME.fullmatch(path.stem) is None or path.stem in RESERVED:
         names = ", ".join(theme.name for theme in THEMES)
         raise ThemeError(
@@ -168,9 +170,3 @@ def _made(name: str, base: Theme, colours: dict[str, str]) -> Theme:
 
 def _where(path: Path, text: str, key: str) -> str:
     return f"{short_path(path)}:{line_of(text, key)}"
-
-
-def _reason(error: OSError | ValueError) -> str:
-    if isinstance(error, OSError):
-        return f"cannot be read: {error.strerror}."
-    return f"is not valid TOML: {error}."

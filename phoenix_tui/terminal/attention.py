@@ -196,19 +196,17 @@ class Attention:
 
     def show(self, heading: Heading, status: Status) -> None:
         """Show the title and progress of a conversation."""
-        self._show_progress(progress_of(status.state))
+        kind = progress_of(status.state)
+        if kind is not self._progress:
+            self._progress = kind
+            self._write(progress(self._skills, kind))
+            self._accompany()
         if not (self._settings.titles and self._skills.titles):
             return
         text = window_title(heading, status, plain=self._settings.plain)
         if text != self._title:
             self._write(title(text) if self._title else KEEP_TITLE + title(text))
             self._title = text
-            self._accompany()
-
-    def _show_progress(self, kind: TaskbarProgress) -> None:
-        if kind is not self._progress:
-            self._progress = kind
-            self._write(progress(self._skills, kind))
             self._accompany()
 
     def noticed(self, activity: Activity) -> None:

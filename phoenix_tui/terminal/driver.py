@@ -73,12 +73,6 @@ class LastingFile:
             told()
 
 
-def _screen_of(file: TextIO) -> TextIO:
-    """Stream to draw on: not the file that takes the errors (`2>errors`) while there is a terminal."""
-    out = sys.__stdout__
-    return out if out is not None and out.isatty() and not file.isatty() else file
-
-
 def flood_gate(app: App[Any], loop: asyncio.AbstractEventLoop) -> FloodGate:
     """The gate of an app's keys; apps of tests have no order of their own."""
 
@@ -112,7 +106,10 @@ class QuietDriver(LinuxDriver):
         self._size_told = float("-inf")
         """Time of the newest report of a size."""
         self._size_waits: asyncio.TimerHandle | None = None
-        self._file: Any = LastingFile(_screen_of(self._file))
+        out = sys.__stdout__
+        if out is None or not out.isatty() or self._file.isatty():
+            out = self._file  # it may take the errors (`2>errors`), but then there is no terminal to draw on
+        self._file: Any = LastingFile(out)
         self._put = 0
         """Number of writes put into the thread's queue."""
         self._wake: tuple[int, int] | None = None
@@ -204,7 +201,11 @@ class QuietDriver(LinuxDriver):
         super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual left it untyped
         if not self._listening:
             return  # stopped in the background: SIGCONT starts again
-        self._follow_sizes()
+        # Sizes are read in the loop, after the signal: stock handlers interrupt each other, and an old size may win.
+        told = self._size_read
+        handle(self._loop, signal.SIGWINCH, self._tell_size)
+        if self._get_terminal_size() != told:  # a signal amidst the change of handlers is lost
+            self._tell_newest_size()
         state.screen_entered(True)
         if self._greeting:
             self.write_own(self._greeting)
@@ -252,13 +253,6 @@ class QuietDriver(LinuxDriver):
         ending.start()
         ending.join(_STALLED_SECONDS)
         self._writer_thread = None
-
-    def _follow_sizes(self) -> None:
-        """Read the size in the loop, after the signal: stock handlers interrupt each other, and an old size may win."""
-        told = self._size_read
-        handle(self._loop, signal.SIGWINCH, self._tell_size)
-        if self._get_terminal_size() != told:  # a signal amidst the change of handlers is lost
-            self._tell_newest_size()
 
     def _get_terminal_size(self) -> tuple[int, int]:
         """The one answer to how large the screen is; Textual and Rich fall back to two sizes that differ."""

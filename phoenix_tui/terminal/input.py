@@ -345,7 +345,13 @@ class QuietParser(XTermParser):
         if (found := _RESIZED.fullmatch(sequence)) is not None:
             return self._keep_mouse_scale(*(int(number) for number in found.groups()))
         if (found := _MODE.fullmatch(sequence)) is not None:
-            return _mode(found[1], int(found[2]))
+            number = found[1]
+            setting = int(found[2])
+            if number == "2026" and setting > 0:
+                return (messages.TerminalSupportsSynchronizedOutput(),)
+            if number == "2048" and SMOOTH_SCROLL:
+                return (messages.InBandWindowResize.from_setting_parameter(setting),)
+            return ()
         return None
 
     def _keep_mouse_scale(self, rows: int, columns: int, height: int, width: int) -> Iterable[Message]:
@@ -439,15 +445,6 @@ def _is_text(code: int) -> bool:
     """True for a character that a key can write; those of the private plane are keys of kitty's without one."""
     private = 0xE000 <= code <= 0xF8FF
     return 32 <= code <= _LAST_CODE and code not in _SURROGATES and not 127 <= code < 160 and not private
-
-
-def _mode(number: str, setting: int) -> Iterable[Message]:
-    """A terminal says whether it knows a mode: frames in one piece, or sizes in the input."""
-    if number == "2026" and setting > 0:
-        return (messages.TerminalSupportsSynchronizedOutput(),)
-    if number == "2048" and SMOOTH_SCROLL:
-        return (messages.InBandWindowResize.from_setting_parameter(setting),)
-    return ()
 
 
 class FloodGate:

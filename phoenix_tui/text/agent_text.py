@@ -128,13 +128,9 @@ def cost_lines(record: ConversationRecord, views: Sequence[AgentView]) -> list[s
     """Cost of a conversation itself and of each of its sub-agents; empty without any."""
     if not views and record.agents_totals == Totals():
         return []
-    together = record.agents_totals
-    lines = [f"{_price(record.totals.cost_usd)} itself, {_price(together.cost_usd)} its sub-agents"]
-    return lines + [f"{_price(view.cost_usd)} {task_words(view.task)} ({view.profile})" for view in views]
-
-
-def _price(cost: float | None) -> str:
-    return money(cost) or "$0.00"
+    own, together = (money(one.cost_usd) or "$0.00" for one in (record.totals, record.agents_totals))
+    lines = [f"{own} itself, {together} its sub-agents"]
+    return lines + [f"{money(one.cost_usd) or '$0.00'} {task_words(one.task)} ({one.profile})" for one in views]
 
 
 NOTHING_RUNS: Final = "Nothing is running."

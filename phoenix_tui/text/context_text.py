@@ -32,24 +32,17 @@ def left_alone(coverage: Coverage) -> str:
     """Files that a rewind does not restore; empty if there are none."""
     if coverage.refusal:
         return coverage.refusal
-    words = [*_list_passed_over(coverage), *_list_unsaved(coverage)]
-    if any(name in VERSION_CONTROL for name in coverage.left_out):
-        words.append("Git commits are kept.")
-    return " ".join(words)
-
-
-def _list_passed_over(coverage: Coverage) -> list[str]:
     words = [f"Deleted and not saved: {_names(coverage.gone)}."] if coverage.gone else []
     names = [name for name in coverage.left_out if name not in VERSION_CONTROL]
     left = _names(names, coverage.left_out_count - len(coverage.left_out))
-    return [*words, f"Not restored, even if deleted: {left}."] if left else words
-
-
-def _list_unsaved(coverage: Coverage) -> list[str]:
+    words += [f"Not restored, even if deleted: {left}."] if left else []
     parts = [f"{_names(coverage.too_large)} (too large)"] if coverage.too_large else []
     parts += [f"{_names(coverage.secret)} (may hold keys)"] if coverage.secret else []
     parts += [f"{counted(coverage.over, 'file')} over this folder's share of the limit"] if coverage.over else []
-    return [f"Not saved: {', '.join(parts)}."] if parts else []
+    words += [f"Not saved: {', '.join(parts)}."] if parts else []
+    if any(name in VERSION_CONTROL for name in coverage.left_out):
+        words.append("Git commits are kept.")
+    return " ".join(words)
 
 
 def _names(names: tuple[str, ...] | list[str], unnamed: int = 0) -> str:

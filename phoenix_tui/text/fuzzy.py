@@ -136,7 +136,7 @@ class Corpus:
         wanted = query.lower()
         if not wanted or "\n" in wanted:
             return [] if wanted else [FuzzyMatch(name, ()) for name in self._shallow[:most]]
-        best = self._find_beginning(wanted, most) or self._find_containing(wanted, most) or self._all(wanted, most)
+        best = self._find_beginning(wanted, most) or self._find_containing(wanted, most) or self._rank_all(wanted, most)
         return [FuzzyMatch(name, places(wanted, name)) for name in best]
 
     def _find_beginning(self, wanted: str, most: int) -> list[str]:
@@ -155,7 +155,7 @@ class Corpus:
         ranked = [found for line in lines if (found := rank(wanted, self.names[line])) and found[0] <= WORD_BEGINS]
         return [found[-1] for found in heapq.nsmallest(most, ranked)] if len(ranked) >= most else []
 
-    def _all(self, wanted: str, most: int) -> list[str]:
+    def _rank_all(self, wanted: str, most: int) -> list[str]:
         corpus = self._narrow(wanted)
         return corpus._best(wanted, range(len(corpus.names)), most)
 

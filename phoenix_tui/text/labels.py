@@ -128,9 +128,12 @@ def label(state: State, details: StatusDetails) -> Label:
         case AwaitingLlm():
             return _awaiting_llm(state, details)
         case ToolExecuting():
-            return Label(RUNNING, f"{_tool(state.round)} {clock(details.elapsed)}{_count_queued(state.round)}")
+            queued = f" (+{len(state.round.queue)} queued)" if state.round.queue else ""
+            return Label(RUNNING, f"{_tool(state.round)} {clock(details.elapsed)}{queued}")
         case AwaitingApproval():
-            return Label(ASKING, f"{_tool(state.round)} asks{_place(state.round)}")
+            place = len(state.round.results) + 1
+            total = place + len(state.round.queue)
+            return Label(ASKING, f"{_tool(state.round)} asks{f' · {place} of {total}' if total > 1 else ''}")
         case AwaitingSubagents(pending=pending, outcomes=outcomes):
             total = len(pending) + len(outcomes)
             return Label(AGENTS, f"sub-agents {len(outcomes)}/{total} done · {clock(details.elapsed)}")
@@ -147,9 +150,7 @@ def label(state: State, details: StatusDetails) -> Label:
 def _label_compaction(details: StatusDetails) -> Label:
     if details.decides:
         return Label(ASKING, "the summary needs your decision")
-    if paced := _label_wait(details):
-        return Label(THINKING, paced)
-    return Label(THINKING, f"compacting… {clock(details.elapsed)}")
+    return Label(THINKING, _label_wait(details) or f"compacting… {clock(details.elapsed)}")
 
 
 def _label_end(state: Errored | Completed | Failed) -> Label:
@@ -199,7 +200,11 @@ def _awaiting_llm(state: AwaitingLlm, details: StatusDetails) -> Label:
             left = max(seconds - details.elapsed, 0.0)
             return Label(RETRYING, f"retrying {state.attempt}/{RETRIES} in {left:.1f} s: {clean_line(cause)}")
         case Routing():
-            return Label(THINKING, _label_routing(details))
+            if not details.planned:
+                return Label(THINKING, _label_wait(details) or f"routing… {clock(details.elapsed)}")
+            left = max(int(details.starts_at - details.now) + 1, 0)
+            when = f"starts in {left} s" if details.starts_at else "waits for you"
+            return Label(THINKING, f"routing: {counted(details.planned, 'agent')}, {when}")
         case CompactingContext():
             return _label_compaction(details)
         case Ending():
@@ -212,14 +217,6 @@ def _label_wait(details: StatusDetails) -> str:
     """The wait ahead of a call; empty without one."""
     left = details.paced_until - details.now
     return f"paced: {ceil(left)} s to stay below the rate limit" if left > 0 else ""
-
-
-def _label_routing(details: StatusDetails) -> str:
-    if not details.planned:
-        return _label_wait(details) or f"routing… {clock(details.elapsed)}"
-    agents = counted(details.planned, "agent")
-    left = max(int(details.starts_at - details.now) + 1, 0)
-    return f"routing: {agents}, {f'starts in {left} s' if details.starts_at else 'waits for you'}"
 
 
 def _label_request(state: AwaitingLlm, details: StatusDetails) -> str:
@@ -239,15 +236,6 @@ def _label_request(state: AwaitingLlm, details: StatusDetails) -> str:
 
 def _tool(tool_round: ToolRound) -> str:
     return clean_line(tool_label(tool_round.current.name))
-
-
-def _count_queued(tool_round: ToolRound) -> str:
-    return f" (+{len(tool_round.queue)} queued)" if tool_round.queue else ""
-
-
-def _place(tool_round: ToolRound) -> str:
-    total = len(tool_round.results) + 1 + len(tool_round.queue)
-    return f" · {len(tool_round.results) + 1} of {total}" if total > 1 else ""
 
 
 class AgentCounts(Struct, frozen=True):

@@ -70,13 +70,13 @@ def share_words(views: Sequence[ServerView]) -> str:
     having = sorted((view for view in views if view.tools and view.is_on), key=lambda view: (-view.tokens, view.name))
     if not having:
         return ""
-    parts = [f"{clean_line(view.name)} ~{view.tokens:,}{_count_named_only(view)}" for view in having[:MOST_SHARES]]
+    parts = [
+        f"{clean_line(view.name)} ~{view.tokens:,}"
+        + (f" ({counted(view.deferred, 'tool')} named only)" if view.deferred else "")
+        for view in having[:MOST_SHARES]
+    ]
     more = [f"and {len(having) - MOST_SHARES} more"] if len(having) > MOST_SHARES else []
     return f"MCP servers in each request: {', '.join((*parts, *more))}"
-
-
-def _count_named_only(view: ServerView) -> str:
-    return f" ({counted(view.deferred, 'tool')} named only)" if view.deferred else ""
 
 
 def origin_words(view: ServerView) -> str:

@@ -60,14 +60,14 @@ def _line(one: CallSum) -> str:
     ]
     if one.purpose is CallPurpose.EARLIER:
         return f"{PURPOSES[one.purpose]}: {', '.join(facts)}"
-    return f"{PURPOSES[one.purpose]}: {counted(one.calls, 'call')}{_apart(one)}, {', '.join(facts)}"
+    return f"{PURPOSES[one.purpose]}: {_count_calls(one)}, {', '.join(facts)}"
 
 
-def _apart(one: CallSum) -> str:
-    """The calls that ended otherwise than with an answer, or were retried."""
-    kinds = {"failed": one.failed, "stopped": one.cancelled, "retried": one.retries}
-    said = ", ".join(f"{number} {kind}" for kind, number in kinds.items() if number)
-    return f" ({said})" if said else ""
+def _count_calls(one: CallSum | CallGroup) -> str:
+    """Number of calls, and of those that ended otherwise than with an answer, or were retried."""
+    apart = {"failed": one.failed, "stopped": one.cancelled, "retried": one.retries}
+    words = ", ".join(f"{count:,} {kind}" for kind, count in apart.items() if count)
+    return counted(one.calls, "call") + (f" ({words})" if words else "")
 
 
 KILOBYTE: Final = 1_000
@@ -149,13 +149,9 @@ def token_count(group: CallGroup, count: int) -> str:
 
 def headline(total: CallGroup, days: int) -> str:
     """The whole sum in a sentence."""
-    apart = {"failed": total.failed, "stopped": total.cancelled, "retried": total.retries}
-    said = ", ".join(f"{count:,} {kind}" for kind, count in apart.items() if count)
-    calls = counted(total.calls, "call") + (f" ({said})" if said else "")
-    where = counted(total.conversations, "conversation")
-    words = range_words(days)
-    begin = f"{words[0].upper()}{words[1:]}"
-    return f"{begin}: {cost(total)}, {token_count(total, total.totals.tokens)} tokens, {calls} in {where}"
+    where, words = counted(total.conversations, "conversation"), range_words(days)
+    used = f"{cost(total)}, {token_count(total, total.totals.tokens)} tokens"
+    return f"{words[0].upper()}{words[1:]}: {used}, {_count_calls(total)} in {where}"
 
 
 def token_line(total: CallGroup) -> str:
@@ -254,24 +250,27 @@ def run_lines(run: RunRecord) -> list[str]:
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started_at))
     took = f"took {clock(run.seconds)}" if run.status != "running" else "still running"
     kind = run.type.replace("_", " ")
+    agents, used = run.agents, run.usage
+    alone = "the main model alone"
+    who = alone if run.strategy is Strategy.SINGLE else strategy_words(run.strategy, agents.count if agents else 1)
+    cached = f", {tokens(used.cache_read_tokens)} from cache" if used.cache_read_tokens else ""
     lines = [
         format_run_heading(run),
         f"{began}, {took}, {counted(run.iterations, 'model call')}, kind {kind}",
-        f"answered by: {_who(run)}",
+        f"answered by: {who}",
         *_decision_lines(run),
-        f"{_usage(run)}, {_price(run.cost_usd)}",
+        f"{tokens(used.input_tokens)} tokens in, {tokens(used.output_tokens)} out{cached}, {_price(run.cost_usd)}",
     ]
     if len(run.by_model) > 1:
         lines += [f"  {clean_line(one.model)}: {_of_model(one)}" for one in run.by_model]
     elif run.by_model:
         lines.append(f"model: {clean_line(run.by_model[0].model)}")
-    if run.agents is not None:
-        agents = run.agents
+    if agents is not None:
         lines.append(
             f"its {counted(agents.count, 'sub-agent')}, in addition: {agents.succeeded} succeeded, "
             f"{tokens(agents.tokens)} tokens, {_price(agents.cost_usd)}"
         )
-    written = dict.fromkeys((*run.artifacts, *(run.agents.artifacts if run.agents is not None else ())))
+    written = dict.fromkeys((*run.artifacts, *(agents.artifacts if agents is not None else ())))
     lines.append(f"files written: {counted(len(written), 'file') if written else 'none'}")
     lines += [f"  {clean_line(path)}" for path in list(written)[:MOST_FILES]]
     if len(written) > MOST_FILES:
@@ -279,11 +278,6 @@ def run_lines(run: RunRecord) -> list[str]:
     if run.error:
         lines.append(f"error: {clean_line(run.error)}")
     return lines
-
-
-def _who(run: RunRecord) -> str:
-    count = run.agents.count if run.agents is not None else 1
-    return strategy_words(run.strategy, count) if run.strategy is not Strategy.SINGLE else "the main model alone"
 
 
 def _decision_lines(run: RunRecord) -> list[str]:
@@ -302,12 +296,6 @@ def _decision_lines(run: RunRecord) -> list[str]:
     if decision.reasoning:
         lines.append(f"  why: {clean_line(decision.reasoning)}")
     return lines
-
-
-def _usage(run: RunRecord) -> str:
-    used = run.usage
-    cached = f", {tokens(used.cache_read_tokens)} from cache" if used.cache_read_tokens else ""
-    return f"{tokens(used.input_tokens)} tokens in, {tokens(used.output_tokens)} out{cached}"
 
 
 def _of_model(one: ModelUsage) -> str:

@@ -58,7 +58,8 @@ def summary_facts(one: TraceSummary) -> tuple[str, ...]:
 
 def details(span: TraceSpan, content: SpanContent) -> list[str]:
     """All that is known of a span, a fact a line, with its input and its output; from outside, so to be cleaned."""
-    lines = [f"{outcome(span)} · {span_time(span.seconds)} · began {time.strftime('%H:%M:%S', _local(span))}"]
+    began = time.strftime("%H:%M:%S", time.localtime(span.started_at))
+    lines = [f"{outcome(span)} · {span_time(span.seconds)} · began {began}"]
     if span.model:
         lines.append(f"model: {span.provider}/{span.model}" if span.provider else f"model: {span.model}")
     if span.usage is not None:
@@ -122,7 +123,3 @@ def input_tokens(span: TraceSpan) -> int:
     """Tokens that a model read, those of its cache too."""
     used = span.usage
     return used.input_tokens + used.cache_read_tokens + used.cache_creation_tokens if used is not None else 0
-
-
-def _local(span: TraceSpan) -> time.struct_time:
-    return time.localtime(span.started_at)

@@ -135,16 +135,15 @@ def figures(views: Sequence[AgentView], columns: Sequence[FigureColumn], now: fl
     for view, row in zip(views, texts, strict=True):
         warned = silence(view, now) >= SILENT_FROM
         parts = [
-            (f"{GAP}{text:<{cells}}" if column.left else f"{GAP}{text:>{cells}}", _tone(column, warned=warned))
+            (
+                f"{GAP}{text:<{cells}}" if column.left else f"{GAP}{text:>{cells}}",
+                (Tone.NEEDS_YOU if column.warns and warned else Tone.QUIET).value,
+            )
             for column, text, cells in zip(columns, row, widths, strict=True)
             if cells
         ]
         rows.append(Content.assemble(*parts))
     return rows
-
-
-def _tone(column: FigureColumn, *, warned: bool) -> str:
-    return (Tone.NEEDS_YOU if column.warns and warned else Tone.QUIET).value
 
 
 def _cut(text: str, longest: int) -> str:

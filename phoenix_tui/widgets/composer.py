@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from phoenix_tui.widgets.vim_keys import VimKeys
 
 
-def _next_of(examples: Sequence[str], text: str) -> str:
-    return examples[(examples.index(text) + 1) % len(examples) if text in examples else 0]
-
-
 def is_prose(text: str) -> bool:
     """True for prose: no command, no line for the shell, not empty."""
     return bool(text.strip()) and not is_command(text) and not is_shell_line(text)
@@ -212,11 +208,15 @@ class ComposerKeys:
         if self.completing:
             await self.host.take_completion(send=False)
         elif self._area.text.startswith("!"):
-            self._switch_sending()
+            row, column = self._area.cursor_location
+            by = -1 if self._area.text.startswith("!!") else 1
+            self._area.replace("!" if by < 0 else "!!", (0, 0), (0, 2 if by < 0 else 1))
+            self._area.move_cursor((row, max(column + by, 0) if row == 0 else column))
         elif self.suggested and not self._area.text:
             self._draft.put(self.suggested)
         elif self.examples and self._area.text in {"", *self.examples}:
-            self._draft.put(_next_of(self.examples, self._area.text))
+            place = self.examples.index(self._area.text) + 1 if self._area.text in self.examples else 0
+            self._draft.put(self.examples[place % len(self.examples)])
         elif not self._area.text:
             if not (self.busy or self.sending or self.has_queue):
                 self._area.screen.focus_next()
@@ -232,13 +232,6 @@ class ComposerKeys:
             await self._send()
         else:
             self._area.screen.post_message(messages.QueueWanted(self.take(), steer=True))
-
-    def _switch_sending(self) -> None:
-        """Switch between `!` and `!!`, which decide if the model gets the output of the shell command."""
-        row, column = self._area.cursor_location
-        by = -1 if self._area.text.startswith("!!") else 1
-        self._area.replace("!" if by < 0 else "!!", (0, 0), (0, 2 if by < 0 else 1))
-        self._area.move_cursor((row, max(column + by, 0) if row == 0 else column))
 
     async def _history(self) -> None:
         """Search older prompts; redo in vim's NORMAL."""

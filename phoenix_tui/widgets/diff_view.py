@@ -90,7 +90,10 @@ class DiffView(ScrollView):
         """One row of the change."""
         place = y + round(self.scroll_y)
         line = self._lines[place] if place < len(self._lines) else BLANK
-        painter = self._current_painter()
+        width = self.scrollable_content_region.width
+        if self._painter is None or self._painter.width != width:
+            self._painter = Painter(colours_of(self), width)
+        painter = self._painter
         strip = painter.strip(line)
         span = self.text_selection.get_span(place) if self.text_selection is not None else None
         if span is not None:
@@ -135,9 +138,3 @@ class DiffView(ScrollView):
             if first < self.scroll_y + self.size.height and after > self.scroll_y:
                 self.refresh()
             await asyncio.sleep(REST)
-
-    def _current_painter(self) -> Painter:
-        width = self.scrollable_content_region.width
-        if self._painter is None or self._painter.width != width:
-            self._painter = Painter(colours_of(self), width)
-        return self._painter

@@ -317,7 +317,10 @@ def colour_change(rows: Sequence[DiffRow], path: str) -> Sequence[Coloured]:
         return ()
     shown = [replace(row, text=reveal(row.text).replace(TAB_SIGN, " ")) for row in rows]
     coloured = colour_rows(shown, language)
-    return [line if _says(line) == row.text else () for line, row in zip(coloured, shown, strict=True)]
+    return [
+        line if "".join(span.text for span in line) == row.text else ()
+        for line, row in zip(coloured, shown, strict=True)
+    ]
 
 
 def find_changed_words(rows: Sequence[DiffRow]) -> list[list[tuple[int, int]]]:
@@ -360,7 +363,3 @@ def in_colours(text: Content, line: Coloured, styles: Mapping[TextTone, str]) ->
 def _half(text: Color, hue: Color) -> str:
     mixes = text.ansi is None and hue.ansi is None
     return text.blend(hue, 0.5, 1.0).hex if mixes else ""
-
-
-def _says(line: Coloured) -> str:
-    return "".join(span.text for span in line)

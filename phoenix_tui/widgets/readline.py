@@ -78,9 +78,12 @@ class Readline:
             case "left":
                 self._area.action_cursor_left()
             case "yank":
-                self._yank()
+                if self._ring:
+                    self._put(len(self._ring) - 1, *sorted((self._area.selection.start, self._area.selection.end)))
             case "yank_older":
-                self._yank_older()
+                if self._yanked is not None and self._yanked[1] == self._area.cursor_location:
+                    start, end, which = self._yanked
+                    self._put((which - 1) % len(self._ring), start, end)
             case _:
                 self._move_or_kill(name)
 
@@ -171,15 +174,6 @@ class Readline:
         for left, right in self._bulk.marks(self._line(end[0])):
             end = (end[0], right) if left < end[1] < right else end
         return start, end
-
-    def _yank(self) -> None:
-        if self._ring:
-            self._put(len(self._ring) - 1, *sorted((self._area.selection.start, self._area.selection.end)))
-
-    def _yank_older(self) -> None:
-        if self._yanked is not None and self._yanked[1] == self._area.cursor_location:
-            start, end, which = self._yanked
-            self._put((which - 1) % len(self._ring), start, end)
 
     def _put(self, which: int, start: Place, end: Place) -> None:
         self._yanked = start, replace_at(self._area, self._ring[which], start, end), which

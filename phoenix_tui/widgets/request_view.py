@@ -202,7 +202,9 @@ class AskRows:
             if place == form.row:
                 self.chosen = (first, len(self.rows))
         self.rows += self._quote(form.question.details)
-        preview = self._preview()
+        options = form.question.options
+        places = [form.row] if form.row != NO_ROW else [one for one in range(len(options)) if form.is_chosen(one)]
+        preview = self._quote(options[places[0]].preview) if len(places) == 1 and places[0] < len(options) else []
         self.has_preview = bool(preview)
         self.rows += preview
 
@@ -237,12 +239,6 @@ class AskRows:
         )
         rows = wrap_hanging(line, LEAD, self._width)
         return [Content.styled(row.plain, "reverse") for row in rows] if place == form.row else rows
-
-    def _preview(self) -> list[Content]:
-        """Preview of the selected option, else of the only chosen one."""
-        form, options = self._form, self._form.question.options
-        places = [form.row] if form.row != NO_ROW else [one for one in range(len(options)) if form.is_chosen(one)]
-        return self._quote(options[places[0]].preview) if len(places) == 1 and places[0] < len(options) else []
 
     def _quote(self, text: str) -> list[Content]:
         """A text of others, marked in front of each row."""

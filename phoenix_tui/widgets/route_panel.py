@@ -68,9 +68,20 @@ def countdown(card: RouteCard | None, now: float) -> str:
 
 def card_rows(shown: Shown, width: int) -> list[Content]:
     """Strategy and countdown, the agents, the reasons, the keys."""
-    route = shown.card.route
-    rows = [_spread(_draw_heading(shown), Content.styled(shown.countdown, Tone.NEEDS_YOU.value), width)]
-    rows += _agent_rows(shown, width)
+    route, count = shown.card.route, len(shown.agents)
+    strategy = Strategy.DELEGATE if count == 1 else route.strategy
+    heading = Content.assemble(
+        (f"{AGENTS.mark(shown.plain)} ", AGENTS.tone.value),
+        (strategy_words(strategy, count), "bold"),
+        (f" · {route.confidence:.0%} sure", Tone.QUIET.value),
+    )
+    rows = [_spread(heading, Content.styled(shown.countdown, Tone.NEEDS_YOU.value), width)]
+    most = MOST_AGENTS - 2 if shown.small else MOST_AGENTS
+    first = first_visible(shown.first, count, most)
+    seen = shown.agents[first : first + most]
+    rows += [row for place, agent in enumerate(seen, first) for row in _agent_row(shown, place, agent, width)]
+    if more := count - len(seen):
+        rows.append(Content.styled(f"  +{more} more", Tone.QUIET.value))
     if route.reasoning:
         reason = Content.styled(f"why: {clean_line(route.reasoning)[:LONGEST]}", Tone.QUIET.value)
         rows += _cut(wrap_hanging(reason, 0, width), _rows_each(shown), width)
@@ -78,28 +89,8 @@ def card_rows(shown: Shown, width: int) -> list[Content]:
     return rows
 
 
-def _draw_heading(shown: Shown) -> Content:
-    route, count = shown.card.route, len(shown.agents)
-    strategy = Strategy.DELEGATE if count == 1 else route.strategy
-    return Content.assemble(
-        (f"{AGENTS.mark(shown.plain)} ", AGENTS.tone.value),
-        (strategy_words(strategy, count), "bold"),
-        (f" · {route.confidence:.0%} sure", Tone.QUIET.value),
-    )
-
-
 def _rows_each(shown: Shown) -> int:
     return 1 if shown.small else ROWS_EACH
-
-
-def _agent_rows(shown: Shown, width: int) -> list[Content]:
-    most = MOST_AGENTS - 2 if shown.small else MOST_AGENTS
-    first = first_visible(shown.first, len(shown.agents), most)
-    seen = shown.agents[first : first + most]
-    rows = [row for place, agent in enumerate(seen, first) for row in _agent_row(shown, place, agent, width)]
-    if more := len(shown.agents) - len(seen):
-        rows.append(Content.styled(f"  +{more} more", Tone.QUIET.value))
-    return rows
 
 
 def _agent_row(shown: Shown, place: int, agent: RouteAgent, width: int) -> list[Content]:

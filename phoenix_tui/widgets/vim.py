@@ -159,14 +159,10 @@ def overwritten(state: VimState, draft: Draft, change: Callable[[str], str], *, 
     """Change `state.number` signs of the line in place; refused for a folded paste."""
     count, line = state.number or 1, line_end(draft.text, draft.at)
     end = min(draft.at + count, line) if goes_on else draft.at + count
-    if end > line or end == draft.at or _in_mark(draft, end):
+    if end > line or end == draft.at or any(left < end and draft.at < right for left, right in draft.marks):
         return VimStep(state.rest(), draft.at)
     edit = VimEdit(draft.at, end, change(draft.text[draft.at : end]))
     return VimStep(state.rest(), on_a_sign(edit.applied(draft.text), end if goes_on else end - 1), edit)
-
-
-def _in_mark(draft: Draft, end: int) -> bool:
-    return any(left < end and draft.at < right for left, right in draft.marks)
 
 
 def command(state: VimState, key: str, draft: Draft) -> VimStep:
@@ -277,7 +273,8 @@ def _press(state: VimState, key: str, draft: Draft) -> VimStep:
         return _after_prefix(state, key, draft)
     if key in "123456789" or (key == "0" and state.count):
         return VimStep(replace(state, count=min(state.count * 10 + int(key), MOST)), draft.at)
-    if key in _prefixes(state):
+    takes_objects = state.operator or state.mode is not Mode.NORMAL
+    if key in "fFtTg" or key in ("ia" if takes_objects else "r"):
         return VimStep(replace(state, prefix=key), draft.at)
     if key in ";,":
         return _again(state, key, draft)
@@ -291,12 +288,6 @@ def _press(state: VimState, key: str, draft: Draft) -> VimStep:
     if key in MOTIONS:
         return _motion(state, key, draft)
     return VimStep(state.rest(state.mode), draft.at) if state.operator else _other(state, key, draft)
-
-
-def _prefixes(state: VimState) -> str:
-    """The keys that wait for another one."""
-    takes_objects = state.operator or state.mode is not Mode.NORMAL
-    return "fFtTg" + ("ia" if takes_objects else "r")
 
 
 def _other(state: VimState, key: str, draft: Draft) -> VimStep:

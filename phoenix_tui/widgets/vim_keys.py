@@ -125,7 +125,12 @@ class VimKeys:
         row, column = self._area.cursor_location
         self._enter(self.state.rest())
         if self._before is not None:
-            self._note_written(self._before)
+            # A change in which the cursor moved elsewhere is not repeated.
+            text, self._before = written(self._before, self._draft().text), None
+            if text is None:
+                self.state = replace(self.state, change="")
+            else:
+                self._written = text
         self._area.move_cursor((row, max(column - (mode is Mode.INSERT), 0)))
         return True
 
@@ -173,7 +178,12 @@ class VimKeys:
             case "undo":
                 self._changes.undo()
             case "repeat":
-                self._repeat()
+                again = self._written
+                for key in self.state.change:
+                    self._do(press(self.state, key, self._draft()))
+                if self.mode is Mode.INSERT:
+                    self._area.insert(again)
+                    self.escape()
             case "older":
                 self._whole.walk(-1)
             case "newer":
@@ -181,23 +191,6 @@ class VimKeys:
             case "":
                 return
         self._onto_sign()
-
-    def _note_written(self, before: Draft) -> None:
-        """Keep the text that `.` writes again; a change in which the cursor moved elsewhere is not repeated."""
-        text, self._before = written(before, self._draft().text), None
-        if text is None:
-            self.state = replace(self.state, change="")
-        else:
-            self._written = text
-
-    def _repeat(self) -> None:
-        """Repeat the last change, with its text."""
-        again = self._written
-        for key in self.state.change:
-            self._do(press(self.state, key, self._draft()))
-        if self.mode is Mode.INSERT:
-            self._area.insert(again)
-            self.escape()
 
     def _onto_sign(self) -> None:
         """Move the cursor of NORMAL from the end of a line onto its last sign."""

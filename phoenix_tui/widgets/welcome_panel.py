@@ -117,20 +117,15 @@ def words(welcome: Welcome, notice: str = "") -> Content:
         lines += _without_model(welcome)
     if welcome.trouble:
         lines.append((f"{clean_line(welcome.trouble)}\n\n", Tone.BAD.value))
-    lines += _examples()
-    if not welcome.needs_model:
-        lines.append(("\n@ names a file · / lists commands · ! runs a command · ? shows every key\n", Tone.QUIET.value))
-    return Content.assemble(*lines).rstrip()
-
-
-def _examples() -> list[tuple[str, str]]:
-    """Messages that can be sent unchanged; the guide too has an answer to each."""
     writes = hint(("complete", "inserts one of these"), ("send", "sends it"))
-    return [
+    lines += [
         ("Three things to try:\n", ""),
         *((f"  {example}\n", Tone.YOU.value) for example in EXAMPLES),
         (f"{writes}\n", Tone.QUIET.value),
     ]
+    if not welcome.needs_model:
+        lines.append(("\n@ names a file · / lists commands · ! runs a command · ? shows every key\n", Tone.QUIET.value))
+    return Content.assemble(*lines).rstrip()
 
 
 def _without_model(welcome: Welcome) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from engine.executor.requests import Refused
-from engine.records import Delivery, QueuedMessage
+from engine.records import Delivery
 from phoenix_tui.commands import conversations, messages, models, tasks
 from phoenix_tui.commands.palette import palette
 from phoenix_tui.commands.run import run_line
@@ -112,7 +112,12 @@ class Actions:
         queue = conversation.queue
         match wanted.action:
             case "edit":
-                await self._edit_queued(message)
+                text = await ctx.sheets.show(EditSheet("Queued message", message.text))
+                if text is None or text == message.text:
+                    return
+                conversation = ctx.active.conversation
+                if not await ctx.active.accepts(lambda one: one.queue.edit(message.id, text)):
+                    await give_back(ctx.active, conversation, text)  # it was sent meanwhile
             case "deliver":
                 other = Delivery.IDLE if message.delivery is Delivery.TOOL else Delivery.TOOL
                 await ctx.active.attempt(lambda one: one.queue.deliver(message.id, other))
@@ -196,14 +201,6 @@ class Actions:
             await give_back(active, conversation, text)
         else:
             composer.load(with_changes(before, composer.content, text))
-
-    async def _edit_queued(self, message: QueuedMessage) -> None:
-        text = await self._ctx.sheets.show(EditSheet("Queued message", message.text))
-        if text is None or text == message.text:
-            return
-        active, conversation = self._ctx.active, self._ctx.active.conversation
-        if not await active.accepts(lambda one: one.queue.edit(message.id, text)):
-            await give_back(active, conversation, text)  # it was sent meanwhile
 
 
 def spill_paste(folder: Path, text: str) -> Path:

@@ -176,12 +176,6 @@ class Drafting:
         self._warmed = ""
         """The conversation whose connection was opened for the message being written."""
 
-    @property
-    def _written(self) -> str:
-        """Unsent content of the dock, in its stored form."""
-        composer, chips = self._dock.composer, self._dock.chips
-        return joined(composer.content, [image.id for image in chips.images], composer.folds)
-
     def typed(self, text: str) -> None:
         """The composer changed: store the draft when typing pauses; the first letter opens the connection."""
         if self._timer is not None:
@@ -291,7 +285,10 @@ class Drafting:
         if not self._changed_at or not self._dock.is_loaded:
             return True
         self._changed_at = 0.0
-        if await self._stored(self._active.conversation, self._written):
+        composer, chips = self._dock.composer, self._dock.chips
+        if await self._stored(
+            self._active.conversation, joined(composer.content, [image.id for image in chips.images], composer.folds)
+        ):
             return True
         self._changed_at = time.monotonic()
         return False

@@ -55,12 +55,9 @@ class Suggesting:
         elif conversation_id in self._busy:
             self._busy.discard(conversation_id)
             if self.wanted and isinstance(activity.state, Idle) and activity.summary.last_status == "success":
-                self._begin(conversation_id)
-
-    def _begin(self, conversation_id: str) -> None:
-        visible = self._active.visible
-        if visible is not None and visible.conversation.id == conversation_id and self._may_show(visible):
-            self._screen.run_worker(self._ask(visible), group="suggestion")
+                visible = self._active.visible
+                if visible is not None and visible.conversation.id == conversation_id and self._may_show(visible):
+                    self._screen.run_worker(self._ask(visible), group="suggestion")
 
     async def _ask(self, visible: ConversationView) -> None:
         """Ask in the background; a model that cannot be asked proposes nothing."""
@@ -153,7 +150,8 @@ class Environment:
             elif path == self._launch.config_file:
                 self._read_settings()
             elif path.suffix == PROFILE:
-                self._read_profiles()
+                for trouble in self._services.profiles.untold():
+                    self._trouble(trouble.text, "The last valid version stays in use, if there was one.")
             else:
                 self.colours.saved(path)
 
@@ -256,10 +254,6 @@ class Environment:
         self._keymap.clear()
         self._keymap.update(keymap)
         self._screen.app.set_keymap(to_textual(keymap))
-
-    def _read_profiles(self) -> None:
-        for trouble in self._services.profiles.untold():
-            self._trouble(trouble.text, "The last valid version stays in use, if there was one.")
 
     def _read_settings(self) -> None:
         try:

@@ -79,20 +79,17 @@ class ShellTyping:
         elif self._gives_back(event):
             self._leave()
         else:
-            self._press(self._terminal, event)
+            if event.key == "escape":
+                self._escapes.begin()
+            else:
+                self._escapes.end()
+            if (modes := self._terminal.modes) is not None and (typed := key_bytes(event, modes)):
+                self._terminal.type(typed)
         return True
 
     def _gives_back(self, event: events.Key) -> bool:
         own_keys = own().get("shell_keys", KEYS_BY_ID["shell_keys"].keys).split(",")
         return event.key in own_keys or (event.key == "escape" and self._escapes.is_begun)
-
-    def _press(self, terminal: TerminalApi, event: events.Key) -> None:
-        if event.key == "escape":
-            self._escapes.begin()
-        else:
-            self._escapes.end()
-        if (modes := terminal.modes) is not None and (typed := key_bytes(event, modes)):
-            terminal.type(typed)
 
     def _paste(self, terminal: TerminalApi, text: str) -> None:
         self._escapes.end()

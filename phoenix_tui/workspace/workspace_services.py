@@ -51,7 +51,12 @@ class WorkspaceServices:
         self._screen, self._services = screen, services
         launch, parts, toasts = screen.launch, screen.parts, screen.toasts
         clipboard = Clipboard(services.runner, os.environ, sys.platform, driver.write_own if driver else _drop)
-        parts.pictures, parts.engine = self._pictures(driver), services.engine
+        terminal = ImageTerminal(driver) if driver else None
+        previewer, display = Previewer(services.runner), screen.launch.image_display
+        pictures = ImageSource(terminal, previewer, services.engine, display, os.environ)
+        resumed = cast("Signal[object]", screen.app.app_resume_signal)  # pyright: ignore[reportUnknownMemberType] - open
+        resumed.subscribe(screen, lambda _: _picture_anew(screen, pictures))
+        parts.pictures, parts.engine = pictures, services.engine
         parts.openings = OpeningNotes(launch.state_folder / "opening")
         parts.welcoming = Welcoming(parts.welcome, parts.dock, parts.status, services.onboarding, toasts)
         marker = OpenMark(launch.state_folder / "open", launch.cwd)
@@ -61,15 +66,6 @@ class WorkspaceServices:
         sending, sheets = Sending(active, toasts), Sheets(screen)
         self.ctx = CommandContext(screen, active, sending, parts.dock, sheets, toasts, clipboard, keymap, environment)
         join_sources(self.ctx)
-
-    def _pictures(self, driver: QuietDriver | None) -> ImageSource:
-        services, screen = self._services, self._screen
-        terminal = ImageTerminal(driver) if driver else None
-        previewer, display = Previewer(services.runner), screen.launch.image_display
-        pictures = ImageSource(terminal, previewer, services.engine, display, os.environ)
-        resumed = cast("Signal[object]", screen.app.app_resume_signal)  # pyright: ignore[reportUnknownMemberType] - open
-        resumed.subscribe(screen, lambda _: _picture_anew(screen, pictures))
-        return pictures
 
     async def start(self) -> None:
         """Open the conversation of the command line, carry out early requests, send the message of the command line."""
@@ -141,9 +137,15 @@ class WorkspaceServices:
             active.drafts.typed(written)
         screen.parts.status.kept = self._services.kept
         screen.run_worker(self._look_at_sandbox(), group="sandbox")
-        self._watch_sources()
+        from phoenix_tui.workspace.source_watch import ScreenSourceWatch  # noqa: PLC0415 - behind an early prompt
+
+        ScreenSourceWatch(self.ctx).start()
         screen.run_worker(self._start_servers(), group="servers")
-        await self._show_status_script()
+        settings, programs = self._screen.launch.status_line, self._services.programs
+        if settings is not None and programs is not None:
+            from phoenix_tui.workspace.status_script import StatusScriptRow  # noqa: PLC0415 - for few users
+
+            await StatusScriptRow(self._screen, self.ctx.active, settings, programs).start()
         if self._services.warning:
             self.ctx.tell(self._services.warning, bad=True)
         if launch.images:
@@ -153,23 +155,10 @@ class WorkspaceServices:
         if launch.pick:
             await run_command(self.ctx, "resume", "")
 
-    def _watch_sources(self) -> None:
-        from phoenix_tui.workspace.source_watch import ScreenSourceWatch  # noqa: PLC0415 - behind an early prompt
-
-        ScreenSourceWatch(self.ctx).start()
-
     async def _start_servers(self) -> None:
         from phoenix_tui.workspace.server_start import start_servers  # noqa: PLC0415 - behind an early prompt
 
         await start_servers(self.ctx.active, self.ctx.toasts)
-
-    async def _show_status_script(self) -> None:
-        """Show the user's own status line, where one is configured."""
-        settings, programs = self._screen.launch.status_line, self._services.programs
-        if settings is not None and programs is not None:
-            from phoenix_tui.workspace.status_script import StatusScriptRow  # noqa: PLC0415 - for few users
-
-            await StatusScriptRow(self._screen, self.ctx.active, settings, programs).start()
 
     async def _look_at_sandbox(self) -> None:
         """Say in the status line whether the sandbox holds; the first look starts a program, so no frame waits."""

@@ -40,7 +40,7 @@ from phoenix_tui.widgets.blocks.diff_rows import (
 from phoenix_tui.widgets.blocks.rows import bar_lines, bar_whole, column, draw_row
 from tools.clean import clean, clean_line
 from tools.contract import DiffDisplay
-from tools.displays import CodeProblem, EditCheck, check_row, problem_text
+from tools.displays import EditCheck, check_row, problem_text
 from tools.wording import counted
 
 SPLIT_FROM: Final = 138
@@ -122,7 +122,8 @@ class DiffLayout(Struct, frozen=True):
         spans = _spans(marked, look._replace(tone=TextTone.TEXT), coloured)
         rows = wrap(spans, self.room, hard=True)
         if not self.is_open and len(rows) > 1:
-            rows = [_cut(spans, self.room)]
+            first, _ = wrap(spans, max(self.room - 1, 1), hard=True)[0]
+            rows = [((*first, Span("…", QUIET._replace(surface=spans[0].look.surface))), None)]
         for place, (row, joint) in enumerate(rows):
             lead = f"{number:>{digits}} " if place == 0 else " " * (digits + 1)
             fill = Span(" " * max(self.room - spans_width(row), 0), look)
@@ -161,11 +162,6 @@ def _on(code: TextStyle, look: TextStyle, *, changed: bool) -> TextStyle:
     """A colour of code on the background of the diff; a quiet one could not be read on a mark."""
     tone = TextTone.TEXT if changed and code.tone is TextTone.QUIET else code.tone
     return alter_look(look, tone=tone, bold=code.bold, italic=code.italic)
-
-
-def _cut(spans: Sequence[Span], room: int) -> tuple[tuple[Span, ...], None]:
-    first, _ = wrap(spans, max(room - 1, 1), hard=True)[0]
-    return (*first, Span("…", QUIET._replace(surface=spans[0].look.surface))), None
 
 
 MOST_COLOURED: Final = 200_000
@@ -380,14 +376,10 @@ def check_rows(checks: Sequence[EditCheck], width: int, *, is_open: bool, action
 def _problems(check: EditCheck, width: int, *, is_open: bool) -> Iterator[StyledLine]:
     shown = check.problems if is_open else check.problems[:FOLDED]
     for problem in shown:
-        text = _text(problem)
+        text = clean_line(problem_text(problem))
         yield from bar_whole(text, width) if is_open else bar_lines((text,), width, PLAIN)
     if (hidden := check.errors - len(shown)) > 0:
         yield StyledLine((Span(" " * MARGIN), Span(f"  … +{counted(hidden, 'error')}", QUIET)))
-
-
-def _text(problem: CodeProblem) -> str:
-    return clean_line(problem_text(problem))
 
 
 def _together(checks: Sequence[EditCheck]) -> str:

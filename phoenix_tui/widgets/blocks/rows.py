@@ -201,12 +201,7 @@ def summary_of(input_json: str, name: str = "") -> str:
         return _tasks_of(tasks)
     named = [value for key in _SUMMARIES if isinstance(value := arguments.get(key), str) and value]
     texts = named or [value for value in arguments.values() if isinstance(value, str)]
-    return _one_line(texts[0]) if texts else ""
-
-
-def _one_line(text: str) -> str:
-    """A text on one row, its line ends as a sign, as in the question about it."""
-    return reveal_line("\n".join(line.rstrip(" ") for line in text.strip(" \n").split("\n")))
+    return reveal_line("\n".join(line.rstrip(" ") for line in texts[0].strip(" \n").split("\n"))) if texts else ""
 
 
 def _tasks_of(tasks: list[JsonValue]) -> str:

@@ -251,16 +251,20 @@ def tool_block(view: ToolView, width: int, *, is_open: bool, action: str = "", n
     if backs := came_back(view):
         return _agents_block(view, backs, width, is_open=is_open, action=action)
     output = "" if _hands_in(view) else output_of(view).rstrip()
-    right = _right(view, _lines_of(view, output), is_open, now)
+    terminal = view.display if isinstance(view.display, TerminalDisplay) else None
+    lines_printed = (terminal.lines if terminal is not None else 0) or output.count("\n") + bool(output)
+    right = _right(view, lines_printed, is_open, now)
     mark = RUNS_ON if _job(view) else _mark(view.status)
     lines = [draw_row(mark, view.label, _title(view), right, width, action=action, is_path=view.name in OF_PATHS)]
-    if view.is_own and view.status is ToolStatus.RUNNING and _is_screen(view, output):
+    is_running, has_screen = view.status is ToolStatus.RUNNING, view.cursor is not None or view.wants_screen
+    if view.is_own and is_running and (output or has_screen):
         return ToolBlock([*lines, *running_rows(view, width, OWN_TAIL), *screen_rows(view, width)])
     if view.is_own and output:
         return _own_block(view, lines, output, width, is_open=is_open)
-    if is_open and (output or _is_silent(view)):
+    has_ended = view.status in {ToolStatus.SUCCESS, ToolStatus.ERROR}
+    if is_open and (output or (has_ended and terminal is not None)):
         return ToolBlock(lines, rows=bar_whole(output or SILENT, width, PLAIN if output else QUIET))
-    if view.status is ToolStatus.RUNNING:
+    if is_running:
         return ToolBlock(lines + bar_lines(output_lines(output)[-TAIL_LINES:], width))
     if view.status is ToolStatus.ERROR and not view.is_own:
         output = output.removeprefix(f"{view.name}: ")
@@ -269,28 +273,12 @@ def tool_block(view: ToolView, width: int, *, is_open: bool, action: str = "", n
     return ToolBlock(lines + bar_lines(_excerpt(output_lines(output), _head(view)), width))
 
 
-def _is_screen(view: ToolView, output: str) -> bool:
-    """True for a running line with something to show in place of its output."""
-    return bool(output) or view.cursor is not None or view.wants_screen
-
-
 def _own_block(view: ToolView, lines: list[StyledLine], output: str, width: int, *, is_open: bool) -> ToolBlock:
     """A line of the user: its output is what it was run for, so it is shown with its colours."""
     runs = view.display.runs if isinstance(view.display, TerminalDisplay) else ()
     if is_open:
         return ToolBlock(lines, rows=colour_whole(output, runs, width))
     return ToolBlock(lines + colour_rows(output, runs, width, head=OWN_HEAD))
-
-
-def _lines_of(view: ToolView, output: str) -> int:
-    """Lines that it printed, also where only the ends are kept."""
-    printed = view.display.lines if isinstance(view.display, TerminalDisplay) else 0
-    return printed or output.count("\n") + bool(output)
-
-
-def _is_silent(view: ToolView) -> bool:
-    """True when it ended without output."""
-    return view.status in {ToolStatus.SUCCESS, ToolStatus.ERROR} and isinstance(view.display, TerminalDisplay)
 
 
 def _head(view: ToolView) -> int:

@@ -102,18 +102,15 @@ class CallBook:
         """Add the calls of a message, of which `stored` has some; known calls stay."""
         for block in message.blocks:
             if isinstance(block, ToolResultBlock):
-                self._add_images(block)
+                images = tuple(part for part in block.content if isinstance(part, ImageBlock))
+                if images and block.tool_use_id not in self._images:
+                    self._images[block.tool_use_id] = images
+                    self.grown.add(block.tool_use_id)
             if isinstance(block, ToolUseBlock):
                 self._slots[block.id] = message.seq - 1
                 if block.id not in self._views:
                     record = stored.get(block.id)
                     self._put(self.view(block) if record is None else view_stored_call(record))
-
-    def _add_images(self, result: ToolResultBlock) -> None:
-        images = tuple(block for block in result.content if isinstance(block, ImageBlock))
-        if images and result.tool_use_id not in self._images:
-            self._images[result.tool_use_id] = images
-            self.grown.add(result.tool_use_id)
 
     def forget(self, message: StoredMessage) -> None:
         """Drop the calls of a message that leaves memory."""

@@ -138,7 +138,10 @@ class VisibleRows:
                 strips.append(blank)
         strips.extend([blank] * (viewport.height - len(strips)))
         if is_late:
-            self._say_reading(strips, rows, painter)
+            # Said once, in the first row that is still to come and not under the prompt that stays on top.
+            gaps = (position for position, (_, _, drawn) in enumerate(rows) if drawn is None and position)
+            for position in islice(gaps, 1):
+                strips[position] = painter.spans_strip((Span(" " * MARGIN), Span("reading…", QUIET)))
         self._overlay(strips, painter)
         self._show_cursor(strips, rows, painter)
         return strips
@@ -156,13 +159,6 @@ class VisibleRows:
         if span is None:
             return strip
         return paint_selection(strip, part.lines[index].text, span, painter.selection)
-
-    @staticmethod
-    def _say_reading(strips: list[Strip], rows: Sequence[tuple[int, int, Drawn | None]], painter: Painter) -> None:
-        """Say so once, in the first row that is still to come and not under the prompt that stays on top."""
-        gaps = (position for position, (_, _, drawn) in enumerate(rows) if drawn is None and position)
-        for position in islice(gaps, 1):
-            strips[position] = painter.spans_strip((Span(" " * MARGIN), Span("reading…", QUIET)))
 
     def _overlay(self, strips: list[Strip], painter: Painter) -> None:
         """Lay the prompt over the top row and new content over the bottom one."""

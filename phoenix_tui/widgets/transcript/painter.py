@@ -157,7 +157,10 @@ class Painter:
         segments = [Segment(span.text, style) for span, style in zip(spans, styles, strict=True) if span.text]
         missing = self.width - spans_width(spans)
         if missing > 0:
-            segments.append(self._pad(missing))
+            found = self._pads.get(missing)
+            if found is None:
+                found = self._pads[missing] = Segment(" " * missing, self._plain)
+            segments.append(found)
         strip = Strip(segments, self.width - min(missing, 0))
         return strip if missing >= 0 else strip.crop(0, self.width)
 
@@ -173,12 +176,6 @@ class Painter:
     def _link_style(self, span: Span, dim: bool) -> Style:
         style = self._look(span, dim)
         return style + Style(meta={"@click": span.action}) if span.action else style
-
-    def _pad(self, width: int) -> Segment:
-        found = self._pads.get(width)
-        if found is None:
-            found = self._pads[width] = Segment(" " * width, self._plain)
-        return found
 
     def _foreground(self, tone: TextTone) -> Color:
         colours = self.colours

@@ -18,7 +18,7 @@ from textual.widget import Widget
 
 from phoenix_tui.widgets.bases import Still
 from phoenix_tui.widgets.transcript.canvas import Canvas, PlacedPart
-from phoenix_tui.widgets.transcript.model import TranscriptModel, shows_nothing
+from phoenix_tui.widgets.transcript.model import shows_nothing
 
 _EIGHTHS: Final = 8
 _GLYPHS: Final = ScrollBarRender.VERTICAL_BARS
@@ -241,7 +241,8 @@ class ScrollPlaces:
         place = self._places.get(record.id)
         if place is not None:
             canvas.viewport.stand_at(place.slot, place.row)
-            canvas.new_below = _new_since(canvas.model, place.count)
+            newer = (canvas.model.messages.get(seq) for seq in range(place.count + 1, canvas.model.count + 1))
+            canvas.new_below = sum(message is None or not shows_nothing(message) for message in newer)
         elif 0 < record.scroll_seq <= canvas.model.count:
             canvas.viewport.stand_at(record.scroll_seq - 1)
         return not canvas.viewport.following
@@ -250,8 +251,3 @@ class ScrollPlaces:
 def seq_at_top(canvas: Canvas) -> int:
     """The message at the top as it is stored, 0 at the end."""
     return 0 if canvas.viewport.following else canvas.viewport.slot + 1
-
-
-def _new_since(model: TranscriptModel, count: int) -> int:
-    newer = (model.messages.get(seq) for seq in range(count + 1, model.count + 1))
-    return sum(message is None or not shows_nothing(message) for message in newer)

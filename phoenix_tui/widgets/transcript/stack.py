@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from engine.machine.messages import Origin
-from engine.records import StoredMessage
 from phoenix_tui.widgets.transcript.drawing import Drawing, Drawn, Part, PartKind, last_kind, with_gaps
 from phoenix_tui.widgets.transcript.model import LiveReply, TranscriptModel, run_of
 from tools.shedding import SheddingOrder, shedding
@@ -298,14 +297,15 @@ class Stack:
             return None
         try:
             if slot not in self._plain:
-                return self._draw_live() if message is None else self._draw_stored(slot, message)
+                return (
+                    self._draw_live()
+                    if message is None
+                    else with_gaps(self._make_drawing().message_parts(message), self._kind_above(slot))
+                )
         except Exception as error:  # noqa: BLE001 - any fault of a block
             self.show_plainly(slot, error)
         parts = self._make_drawing().plain_parts(message)
         return with_gaps(parts, self._kind_above(slot))
-
-    def _draw_stored(self, slot: int, message: StoredMessage) -> Drawn:
-        return with_gaps(self._make_drawing().message_parts(message), self._kind_above(slot))
 
     def _kind_above(self, slot: int) -> PartKind | None:
         """The kind of the part above a slot; None above the first."""

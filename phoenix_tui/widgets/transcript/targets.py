@@ -151,16 +151,11 @@ def _text(model: TranscriptModel, chosen: ChosenBlock) -> str:
         message = model.messages[int(name)]
         return text_of(message)
     if kind == "call":
-        return _call_text(model, name)
+        view = model.calls.get(name)
+        if view is None:
+            return ""
+        return output_of(view).rstrip("\n") or view.summary
     return "" if part.picture is not None else "\n".join(line.text[line.margin :].rstrip() for line in part.lines)
-
-
-def _call_text(model: TranscriptModel, call_id: str) -> str:
-    """The change, the output, else the call."""
-    view = model.calls.get(call_id)
-    if view is None:
-        return ""
-    return output_of(view).rstrip("\n") or view.summary
 
 
 def _file(model: TranscriptModel, chosen: ChosenBlock) -> tuple[str, int]:
