@@ -23,13 +23,13 @@ from phoenix_tui.keys.keymap import Scope, bindings, scope_of, to_textual
 from phoenix_tui.lifecycle.containment import (
     Containment,
     MessageBound,
-    bound_messages,
     contain_faults,
     is_fault_of_removal,
+    limit_messages,
 )
 from phoenix_tui.lifecycle.crash import CrashReports
 from phoenix_tui.lifecycle.launch import CannotOpen, Launch, Services
-from phoenix_tui.lifecycle.shutdown import Shutdown
+from phoenix_tui.lifecycle.shutdown import ScreenShutdown
 from phoenix_tui.lifecycle.threads import load, seldom_switched
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.styles.caches import let_painted_rows_go
@@ -67,7 +67,7 @@ class PhoenixApp(App[None]):
         driver_class: type[Driver] | None = None,
         reports: CrashReports | None = None,
     ) -> None:
-        bound_messages(MessageBound())
+        limit_messages(MessageBound())
         contain_faults()
         let_painted_rows_go()
         super().__init__(driver_class=driver_class)
@@ -87,7 +87,7 @@ class PhoenixApp(App[None]):
         self._launch = launch
         take({})
         self._workspace = WorkspaceScreen(launch)
-        self.shutdown = Shutdown(self, self._workspace.startup, reports)
+        self.shutdown = ScreenShutdown(self, self._workspace.startup, reports)
         self._containment = Containment(self, self.warn, reports)
         self.key_order = KeyOrder(self, self._hand_on, KeyGate(self, self._workspace.parts.dock.composer))
         self._typed_early: list[TypedEvent] | None = []
@@ -96,9 +96,9 @@ class PhoenixApp(App[None]):
     def _first_theme(self, launch: Launch) -> str:
         """The colours of the first frame: those wished for, else by the terminal's background of last time."""
         if launch.theme and launch.theme not in {theme.name for theme in THEMES}:
-            from phoenix_tui.styles.user_themes import find_theme, known_theme  # noqa: PLC0415 - for few users
+            from phoenix_tui.styles.user_themes import find_known_theme, find_theme  # noqa: PLC0415 - for few users
 
-            own = find_theme(launch.themes_folder, launch.theme) or known_theme(launch.theme)
+            own = find_theme(launch.themes_folder, launch.theme) or find_known_theme(launch.theme)
             if own is not None:
                 self.register_theme(for_terminal(own, self))
             return own.name if own is not None else DARK.name
@@ -203,7 +203,7 @@ class PhoenixApp(App[None]):
         drawn = self._workspace.startup.paint_pause.in_one() if early else None
         for each in early:
             await self.key_order.take(each)
-        self.key_order.then(self._workspace.parts.dock.composer.keys.started)
+        self.key_order.then(self._workspace.parts.dock.composer.keys.end_start)
         if drawn is not None:
             self.key_order.then(drawn)
 
@@ -218,7 +218,7 @@ class PhoenixApp(App[None]):
             return
         if self.goes_on_after(error):
             return
-        crashed = self._running and self.shutdown.crashed(error)
+        crashed = self._running and self.shutdown.report_crash(error)
         if self.shutdown.under_way or not self._running:  # a widget being removed misses its former neighbours
             return
         if crashed:

@@ -106,7 +106,7 @@ def behind_the_loop(lost: Callable[[], object]) -> Generator[Callable[[], Awaita
 
     async def drained() -> None:
         with _as_lost():
-            await thread.drained()
+            await thread.drain()
 
     try:
         yield drained

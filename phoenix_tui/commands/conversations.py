@@ -21,7 +21,7 @@ from phoenix_tui.modals.peek_sheet import PeekSheet
 from phoenix_tui.panes.split import MOST
 from phoenix_tui.text.request_text import quick_answer
 from phoenix_tui.widgets.answer_gate import GRACE
-from phoenix_tui.widgets.roster import Group
+from phoenix_tui.widgets.roster import ListGroup
 from tools.displays import MOST_OPTIONS
 
 NOTHING_ASKED: Final = "This conversation asks nothing."
@@ -165,15 +165,15 @@ async def answer_row(number: int, ctx: CommandContext, ids: tuple[str, ...]) -> 
 
 async def run_archived(ctx: CommandContext, _: tuple[str, ...] | str = ()) -> None:
     """Show the archived conversations."""
-    await _aside(ctx, Group.ARCHIVED)
+    await _aside(ctx, ListGroup.ARCHIVED)
 
 
 async def run_trash(ctx: CommandContext, _: tuple[str, ...] | str = ()) -> None:
     """The conversations that were deleted."""
-    await _aside(ctx, Group.TRASH)
+    await _aside(ctx, ListGroup.TRASH)
 
 
-async def _aside(ctx: CommandContext, group: Group) -> None:
+async def _aside(ctx: CommandContext, group: ListGroup) -> None:
     opened = await ctx.sheets.show(ArchiveSheet(ctx.active.services.engine, group, plain=ctx.active.launch.plain))
     await ctx.active.index.reload()
     if opened:

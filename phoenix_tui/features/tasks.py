@@ -19,8 +19,8 @@ from phoenix_tui.text.task_text import (
     STATUS_OF,
     STATUS_WORDS,
     counts,
-    left_out,
-    shown,
+    describe_untracked,
+    shorten,
     speaker_of,
     switch,
     title,
@@ -261,7 +261,7 @@ async def remove_task(front: FrontEnd, board: BoardModel, task: TrackedTask, way
 
 async def confirm_removal(front: FrontEnd, task: TrackedTask) -> bool:
     """Ask before a task is deleted."""
-    question = f"Delete task {task.order}, “{shown(title(task), SHORT)}”? Its messages stay, without a task."
+    question = f"Delete task {task.order}, “{shorten(title(task), SHORT)}”? Its messages stay, without a task."
     return await front.confirm(question, "delete", "keep")
 
 
@@ -274,7 +274,7 @@ async def remove_confirmed(board: BoardModel, task: TrackedTask, way_back: str) 
 async def undo_removal(board: BoardModel) -> str:
     """Put the task back that was deleted last, with its messages."""
     task = await board.tasks.put_back(board.id)
-    return f"Task {task.order} is on the board again: {shown(title(task), SHORT)}"
+    return f"Task {task.order} is on the board again: {shorten(title(task), SHORT)}"
 
 
 async def track(front: FrontEnd, argument: str) -> None:
@@ -322,7 +322,9 @@ def how_it_is(status: TrackingStatus) -> str:
     """Tracking of a conversation in sentences."""
     head = " · ".join(filter(None, (switch(status), counts(status)))) + "."
     how = "" if status.enabled else HOW_ON
-    return " ".join(filter(None, (f"{head[:1].upper()}{head[1:]}", shown(status.problem), left_out(status), how)))
+    return " ".join(
+        filter(None, (f"{head[:1].upper()}{head[1:]}", shorten(status.problem), describe_untracked(status), how))
+    )
 
 
 USAGE: Final = "/todo add TEXT, done N, drop N, edit N TEXT, clear; without a word it shows the list."

@@ -49,7 +49,7 @@ class CellSize(Struct, frozen=True):
         return self.height / self.width
 
 
-def known_way(setting: str, environment: Mapping[str, str]) -> GraphicsProtocol | None:
+def detect_protocol(setting: str, environment: Mapping[str, str]) -> GraphicsProtocol | None:
     """Protocol known without a query; None when the terminal must be asked."""
     if setting in {way.value for way in GraphicsProtocol}:
         return GraphicsProtocol(setting)

@@ -18,7 +18,7 @@ from textual.color import Color
 
 from engine.ports import StorageError
 from engine.records import Attachment
-from phoenix_tui.images.graphics import CellSize, GraphicsProtocol, known_way
+from phoenix_tui.images.graphics import CellSize, GraphicsProtocol, detect_protocol
 from phoenix_tui.terminal.output import PLACEHOLDER
 from tools.contract import ImageRejected
 from tools.files.own_files import read_own
@@ -205,16 +205,16 @@ class ImageSource:
         self._terminal = terminal
         self._previewer = previewer
         self._store = store
-        self._way = known_way(setting, environment)
+        self._way = detect_protocol(setting, environment)
         self._pictures: OrderedDict[tuple[Box, str], tuple[Picture, tuple[str, ...]]] = OrderedDict()
         self._numbers = itertools.count(_FIRST_IMAGE)
         self._marks = itertools.count()
         self._lock = asyncio.Lock()
         self.forgotten = 0
         """Number of times that all pictures were dropped."""
-        shedding.add("pictures", SheddingOrder.LOOKS, self.kept, self.forget)
+        shedding.add("pictures", SheddingOrder.LOOKS, self.count_kept, self.forget)
 
-    def kept(self) -> int:
+    def count_kept(self) -> int:
         """Number of pictures in memory."""
         return len(self._pictures)
 
@@ -248,7 +248,7 @@ class ImageSource:
             if self._way is None:
                 self._way = GraphicsProtocol.BLOCKS if self._terminal is None else await self._terminal.ask()
             way = GraphicsProtocol.BLOCKS if self._terminal is None else self._way
-            data = await self._stored(box.image_id)
+            data = await self._read_stored(box.image_id)
             self._pictures[box, background] = await self._make(way, box, data, background)
             while len(self._pictures) > KEPT:
                 _, (picture, marks) = self._pictures.popitem(last=False)
@@ -263,7 +263,7 @@ class ImageSource:
         self._pictures.clear()
         self.forgotten += 1
 
-    async def _stored(self, image_id: str) -> bytes:
+    async def _read_stored(self, image_id: str) -> bytes:
         try:
             stored = await self._store.attachments([image_id])
             if not stored:

@@ -321,7 +321,7 @@ class KeyOrder:
     async def _release_always(self, event: TypedEvent) -> None:
         if self._opens is event:
             self._opens = self._opener = None
-            await self._done(event)
+            await self._finish(event)
 
     async def take(self, event: TypedEvent) -> None:
         """Hand a key on, or hold it until its turn comes."""
@@ -331,7 +331,7 @@ class KeyOrder:
             if stops and self._opens is not None and (self._may_work or (self._opener and self._opener.waits)):
                 self.release(self._opener)
             elif len(self._held) == 1:
-                self._not_for_ever(self._done, self._under_way)
+                self._not_for_ever(self._finish, self._under_way)
         elif self._waits is not None:
             await self._decide(self._waits, event)
         else:
@@ -420,12 +420,12 @@ class KeyOrder:
     def _follow(self, event: TypedEvent, node: DOMNode | None) -> None:
         """Queue behind a key in the message pumps it still passes."""
         if node is None or node is self._app or not node.call_later(self._wait_for_messages, event, node):
-            self._app.call_later(self._done, event)
+            self._app.call_later(self._finish, event)
 
     async def _wait_for_messages(self, event: TypedEvent, node: DOMNode) -> None:
         """Let messages go first that the key's action sent through this widget: such as the line that Enter accepts."""
         if not node.call_later(self._continue_after, event, node):
-            self._app.call_later(self._done, event)
+            self._app.call_later(self._finish, event)
 
     async def _continue_after(self, event: TypedEvent, node: DOMNode) -> None:
         """Continue after the key has been through this widget, postponed priority bindings included."""
@@ -436,11 +436,11 @@ class KeyOrder:
         elif self._opens is event:
             pass  # continues with its release
         elif self._held:
-            self._app.call_later(self._done, event)
+            self._app.call_later(self._finish, event)
         elif self._under_way is event:
             self._under_way = None
 
-    async def _done(self, event: TypedEvent) -> None:
+    async def _finish(self, event: TypedEvent) -> None:
         if self._under_way is not event or self._opens is event:
             return
         self._under_way = None
@@ -461,7 +461,7 @@ class KeyOrder:
                 self._app.call_later(self._go_on)
                 raise
         if self._held and self._under_way is not None:
-            self._not_for_ever(self._done, self._under_way)
+            self._not_for_ever(self._finish, self._under_way)
 
     def _not_for_ever(self, go_on: Callable[[TypedEvent], Awaitable[None]], event: TypedEvent, slept: int = 0) -> None:
         """Continue with the next key after `LONGEST_WAIT`, whatever keeps this one.

@@ -58,7 +58,7 @@ COMPOSING: Final = Widget._compose.__code__  # pyright: ignore[reportPrivateUsag
 FRAME_TIMER: Final = "screen_update"
 """Textual's name of the timer without which a screen draws nothing more."""
 SENTENCE: Final = "Something went wrong here and was stopped; nothing was lost (report: {report})."
-Place: TypeAlias = tuple[tuple[CodeType, int], ...]
+StackPlace: TypeAlias = tuple[tuple[CodeType, int], ...]
 """Code and line of each frame of a stack."""
 
 
@@ -74,7 +74,7 @@ class Containment:
         self._clock = clock
         self._counted: list[float] = []
         """Times of the faults of the last minute that count."""
-        self._seen: dict[Place, float] = {}
+        self._seen: dict[StackPlace, float] = {}
         """Time at which each place failed and was counted or told last."""
         self._failures: WeakKeyDictionary[Timer | Widget, list[float]] = WeakKeyDictionary()
         """Times at which each of them failed within the last minute."""
@@ -108,7 +108,7 @@ class Containment:
             return False
         return True
 
-    def _count(self, place: Place) -> bool:
+    def _count(self, place: StackPlace) -> bool:
         now = self._clock.monotonic()
         self._counted = [at for at in self._counted if now - at < WINDOW]
         if len(self._counted) >= MOST:
@@ -370,14 +370,14 @@ class MessageBound:
             _report(pump, message, tally.count)
 
 
-def bound_messages(bound: MessageBound) -> None:
+def limit_messages(bound: MessageBound) -> None:
     """Have every pump of Textual, its own widgets too, ask this bound before it handles a message."""
     # All messages of all pumps pass here; Textual offers no place that can wait.
     take: Take = MessagePump._get_message  # pyright: ignore[reportPrivateUsage] - as said
     original: Take = getattr(take, "__wrapped__", take)
 
     @wraps(original)
-    async def bounded(pump: Any) -> Message:
+    async def get_limited(pump: Any) -> Message:
         message = await original(pump)
         seconds = bound.hold(pump, message)
         while seconds and not isinstance(message, PAINTS) and pump._message_queue.qsize() > MOST_WAITING:
@@ -388,7 +388,7 @@ def bound_messages(bound: MessageBound) -> None:
             await asyncio.sleep(seconds)
         return message
 
-    setattr(MessagePump, "_get_message", bounded)  # noqa: B010 - private, as above
+    setattr(MessagePump, "_get_message", get_limited)  # noqa: B010 - private, as above
 
 
 def _report(pump: Any, message: Message, count: int) -> None:

@@ -118,7 +118,7 @@ class OpenMark:
             self._drop()
 
 
-def left_open(folder: Path, working_dir: Path) -> Open:
+def find_left_open(folder: Path, working_dir: Path) -> Open:
     """The conversation that an ended Phoenix had open here, or `NOTHING`; marks of dead processes are removed."""
     try:
         marks = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)[-MOST_MARKS:]

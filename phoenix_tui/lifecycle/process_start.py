@@ -68,8 +68,8 @@ def leave_out_working_directory() -> None:
 
     Python puts the folder there by itself for `python -m`, and for an empty entry of PYTHONPATH.
     """
-    untrusted = _untrusted_folders()
-    trusted = _installed_folders()
+    untrusted = _find_untrusted_folders()
+    trusted = _find_installed_folders()
     sys.path[:] = [
         entry
         for entry in sys.path
@@ -113,7 +113,7 @@ def _drop_relative_entries(name: str) -> None:
         os.environ[name] = kept or (os.defpath if name == "PATH" else "")
 
 
-def _untrusted_folders() -> tuple[str, ...]:
+def _find_untrusted_folders() -> tuple[str, ...]:
     """The working directory and every repository around it; never the root of the file system."""
     try:
         folder = os.path.realpath(os.getcwd())  # noqa: PTH109 - pathlib is not loaded yet, and could be planted
@@ -131,7 +131,7 @@ def _is_repository(folder: str) -> bool:
     return os.path.isfile(f"{folder}/.git") or any(os.path.lexists(f"{folder}/{name}") for name in REPOSITORIES)  # noqa: PTH113 - as above
 
 
-def _installed_folders() -> tuple[str, ...]:
+def _find_installed_folders() -> tuple[str, ...]:
     """Folders of Python, its packages and Phoenix itself: running those from the working directory is the user's
     choice.
     """

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Shutdown:
+class ScreenShutdown:
     """Stores the open state and gives the screen back, once."""
 
     def __init__(self, app: App[Any], ready: Startup, reports: CrashReports | None) -> None:
@@ -72,7 +72,7 @@ class Shutdown:
         # Not exclusive: a second signal would cancel the work of the first one.
         self._app.run_worker(self._finish(return_code), group="finish")
 
-    def crashed(self, error: Exception) -> bool:
+    def report_crash(self, error: Exception) -> bool:
         """Keep a report of the first fault; False for later ones, and while Phoenix ends anyway.
 
         A screen removed while it is still being built has widgets without their targets.

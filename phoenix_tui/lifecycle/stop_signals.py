@@ -25,14 +25,14 @@ SIGNAL_EXIT: Final = 128
 """Number that a shell adds to a signal for its exit code."""
 
 
-def heeded(numbers: Iterable[signal.Signals] = END_SIGNALS) -> list[signal.Signals]:
+def find_heeded(numbers: Iterable[signal.Signals] = END_SIGNALS) -> list[signal.Signals]:
     """Signals that Phoenix does not ignore by inheritance: `nohup`, or a shell without job control."""
     return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 def end_early() -> None:
     """Let the signals give the terminal back and end, until the event loop handles them; nothing has been begun."""
-    for number in heeded():
+    for number in find_heeded():
         signal.signal(number, _end)
 
 
@@ -40,7 +40,7 @@ def listen(
     loop: asyncio.AbstractEventLoop, numbers: Iterable[signal.Signals], told: Callable[[signal.Signals], None]
 ) -> None:
     """Call `told` in the loop for those signals that are not ignored."""
-    for number in heeded(numbers):
+    for number in find_heeded(numbers):
         handle(loop, number, partial(told, number))
 
 
@@ -117,9 +117,9 @@ class Impatience:
         if not self._unheard:
             self._since = time.monotonic()
         self._unheard += presses
-        self._loop.call_soon_threadsafe(self._heard)
+        self._loop.call_soon_threadsafe(self._reset_unheard)
         if self._unheard >= PRESSES and time.monotonic() - self._since >= UNHEARD_SECONDS:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    def _heard(self) -> None:
+    def _reset_unheard(self) -> None:
         self._unheard = 0

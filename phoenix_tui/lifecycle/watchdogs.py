@@ -82,7 +82,7 @@ class MemoryLimit(Struct, frozen=True):
         """Reason why nothing new begins now, with the fix; empty while there is memory for it."""
         if not self.most or (occupied := resident()) <= self.most * FULL:
             return ""
-        return f"Memory is short ({_used(occupied, self.most)}), so nothing new can start; {FIX}."
+        return f"Memory is short ({_describe_use(occupied, self.most)}), so nothing new can start; {FIX}."
 
 
 NO_LIMIT: Final = MemoryLimit(0)
@@ -134,7 +134,7 @@ class MemoryWatch:
             log.warning("memory is short: %d MB became %d; dropped: %s", *_megabytes(occupied, left), *gone or ["-"])
         if left > self._most * SHORT and not self._said:
             self._said = True
-            used, full = _used(left, self._most), _megabytes(int(self._most * FULL))[0]
+            used, full = _describe_use(left, self._most), _megabytes(int(self._most * FULL))[0]
             self._on_loop(
                 lambda: self.tell(f"Memory is short: {used}. Above {full:,} MB nothing new can start; {FIX}.")
             )
@@ -181,7 +181,7 @@ def _open_statm() -> int:
         return -1
 
 
-def _used(occupied: int, most: int) -> str:
+def _describe_use(occupied: int, most: int) -> str:
     used, may = _megabytes(occupied, most)
     return f"{used:,} of the {may:,} MB limit"
 

@@ -28,7 +28,7 @@ from phoenix_tui.linear.line_buffer import LeaveTyped, LineTyped, StopWanted
 from phoenix_tui.linear.line_context import LinearContext
 from phoenix_tui.models.choice import GUIDE
 from phoenix_tui.text.context_text import compaction_lines, use_in_words
-from phoenix_tui.text.trace_text import spoken_lines
+from phoenix_tui.text.trace_text import spell_lines
 from tools.clean import clean, clean_line
 from tools.wording import counted, number_within
 
@@ -241,7 +241,7 @@ async def run_stats(ctx: LinearContext, text: str) -> None:
 async def run_trace(ctx: LinearContext, _: str) -> None:
     trace = await newest_trace(ctx)
     if trace is not None:
-        ctx.say(*spoken_lines(trace))
+        ctx.say(*spell_lines(trace))
 
 
 FORK: Final = "fork"

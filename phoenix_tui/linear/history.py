@@ -14,7 +14,7 @@ from phoenix_tui.features.changes import ChangeSet, ShownFile, changes_in_view, 
 from phoenix_tui.features.rewind import HowFar, Instead, OtherWay, RewindCommands, RewindTarget, Way, others_of
 from phoenix_tui.linear.context import run_compact
 from phoenix_tui.linear.line_context import MOST_LISTED, LinearContext, LineCommand
-from phoenix_tui.text.context_text import left_alone
+from phoenix_tui.text.context_text import describe_unrestored
 from phoenix_tui.text.labels import age
 from tools.clean import clean, clean_line
 from tools.wording import counted
@@ -198,7 +198,7 @@ def _disk(preview: Preview) -> Iterator[str]:
         yield f"And {len(files) - MOST_FILES} more."
     if not files and not preview.refusal:
         yield "All files are already in that state."
-    if not preview.refusal and (words := left_alone(preview.coverage)):
+    if not preview.refusal and (words := describe_unrestored(preview.coverage)):
         yield words
 
 

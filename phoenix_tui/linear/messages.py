@@ -18,7 +18,7 @@ from phoenix_tui.features.image_files import asked_images, attach_image, dropped
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.linear.line_context import LinearContext
 from phoenix_tui.terminal.clipboard import Clipboard, ClipboardImage, ClipboardText, ClipboardTrouble
-from phoenix_tui.text.context_text import spoken_size
+from phoenix_tui.text.context_text import spell_size
 from phoenix_tui.text.labels import ago
 from tools.clean import clean_line
 from tools.wording import counted, number_within
@@ -40,7 +40,7 @@ async def attach_all(ctx: LinearContext, images: Sequence[Path | bytes]) -> None
             ctx.say(f"Refused: {clean_line(str(error))}")
         else:
             ctx.active.images.append(attachment)
-            ctx.say(f"Attached {len(ctx.active.images)}: {spoken_size(attachment)}, from {name}.")
+            ctx.say(f"Attached {len(ctx.active.images)}: {spell_size(attachment)}, from {name}.")
 
 
 async def attach_dropped(ctx: LinearContext, text: str) -> bool:
@@ -72,10 +72,10 @@ async def run_images(ctx: LinearContext, text: str) -> None:
     if place is None:
         return
     if text:
-        chosen = place if await ctx.confirm(f"Image {place + 1}: {spoken_size(images[place])}", REMOVE, KEEP) else None
+        chosen = place if await ctx.confirm(f"Image {place + 1}: {spell_size(images[place])}", REMOVE, KEEP) else None
     else:
         heading = f"{counted(len(images), 'image')} attached to the next message. Give a number to remove one:"
-        chosen = await ctx.choose(heading, [spoken_size(image) for image in images])
+        chosen = await ctx.choose(heading, [spell_size(image) for image in images])
     if chosen is not None:
         del images[chosen]
         ctx.say(f"Removed. {counted(len(images), 'image')} attached.")

@@ -72,7 +72,7 @@ def plain_code(line: str) -> tuple[Span, ...]:
     return (Span(line.expandtabs(TAB), CODE),) if line.strip() else ()
 
 
-def coloured_lines(code: str, language: str) -> Iterator[tuple[Span, ...]]:
+def colour_lines(code: str, language: str) -> Iterator[tuple[Span, ...]]:
     """The source lines of `code` in syntax colours, as far as they are known; blocks: call it from a thread.
 
     Lexers run in a process of their own, which says nothing but lengths.
@@ -121,7 +121,7 @@ class CodeJob:
 
     def lex(self) -> None:
         """Ask for its colours; blocks: call it from a thread."""
-        self._coloured = iter(list(coloured_lines("\n".join(self._sources), self.language)))
+        self._coloured = iter(list(colour_lines("\n".join(self._sources), self.language)))
 
     def work(self, lines: list[StyledLine], limit: int) -> tuple[int, int]:
         """Colour up to `limit` more source lines in place; returns the first row changed and the one after the last."""

@@ -59,7 +59,7 @@ class Grown(Struct, frozen=True):
     open: tuple[tuple[Span, ...], ...]
 
 
-def grown(tokens: Sequence[Token], source: str, before: OpenTable | None, width: int) -> Grown | None:
+def settle_rows(tokens: Sequence[Token], source: str, before: OpenTable | None, width: int) -> Grown | None:
     """Settle every whole row of the table that `source` begins with; None while it is short."""
     sources = source.split("\n")
     inside = (tokens[0].map or [0, 0])[1] - (tokens[0].map or [0, 0])[0]
@@ -246,7 +246,7 @@ class MarkdownStream:
         if unit.kind != "table_open":
             return False
         gutter = Gutter(_MARGIN, _MARGIN)
-        found = grown(tokens[unit.first : unit.after], self._tail, self._table, page.room(gutter))
+        found = settle_rows(tokens[unit.first : unit.after], self._tail, self._table, page.room(gutter))
         if found is None:
             return False
         if self._table is None and self.lines:

@@ -19,7 +19,7 @@ from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.text_sheet import ConfirmSheet
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.conversation_list import ConversationList
-from phoenix_tui.widgets.roster import Group
+from phoenix_tui.widgets.roster import ListGroup
 from tools.wording import counted
 
 MOST: Final = 5_000
@@ -30,8 +30,8 @@ LEAST_ROWS: Final = 2
 """Least rows of the list: those of its text when it is empty."""
 CHROME: Final = 3
 """Rows of the sheet beside those of the list: rule, heading, foot."""
-HEADINGS: Final = {Group.ARCHIVED: "Archive", Group.TRASH: "Trash"}
-DELETES: Final = {Group.ARCHIVED: "deletes", Group.TRASH: "deletes permanently"}
+HEADINGS: Final = {ListGroup.ARCHIVED: "Archive", ListGroup.TRASH: "Trash"}
+DELETES: Final = {ListGroup.ARCHIVED: "deletes", ListGroup.TRASH: "deletes permanently"}
 
 
 class ArchiveSheet(Sheet[str]):
@@ -45,7 +45,7 @@ class ArchiveSheet(Sheet[str]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "step_back", "Close", priority=True)]
 
-    def __init__(self, engine: EngineApi, group: Group, *, plain: bool = False) -> None:
+    def __init__(self, engine: EngineApi, group: ListGroup, *, plain: bool = False) -> None:
         super().__init__()
         self._engine = engine
         self._group = group
@@ -63,7 +63,7 @@ class ArchiveSheet(Sheet[str]):
         self.set_focus(self.rows)
 
     async def _read(self) -> None:
-        trash = self._group is Group.TRASH
+        trash = self._group is ListGroup.TRASH
         query = ConversationQuery(archived=not trash, deleted=trash, limit=MOST)
         # A replaced empty conversation was not deleted by the user.
         found = [one for one in await self._engine.list(query) if one.message_count or one.has_draft]
@@ -99,7 +99,7 @@ class ArchiveSheet(Sheet[str]):
             self.run_worker(self._do(event.action, event.ids))
 
     async def _do(self, action: str, ids: tuple[str, ...]) -> None:
-        trash = self._group is Group.TRASH
+        trash = self._group is ListGroup.TRASH
         match action:
             case "restore" | "archive":
                 back = ConversationChanges(deleted=False) if trash else ConversationChanges(archived=False)

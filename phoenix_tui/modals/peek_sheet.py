@@ -28,13 +28,13 @@ from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.lifecycle.crash import FRAMES, PLAIN_FROM, OpeningNotes
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.labels import READY, Label, Tone, short_model, short_path, short_state
-from phoenix_tui.text.request_text import is_quick, odd_in, quick_answer, rule_grant, takes_words, written_answer
+from phoenix_tui.text.request_text import answer_with_text, is_quick, odd_in, quick_answer, rule_grant, takes_words
 from phoenix_tui.widgets.answer_gate import AnswerGate, RowRange
 from phoenix_tui.widgets.bases import Flowing
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.markdown_rows import markdown_rows
 from phoenix_tui.widgets.notices import Notifier
-from phoenix_tui.widgets.question_text import laid_out, request_rows, what_text, where_text
+from phoenix_tui.widgets.question_text import lay_out, request_rows, what_text, where_text
 from phoenix_tui.widgets.transcript.model import text_of
 from tools.clean import clean, clean_line
 from tools.displays import MOST_OPTIONS
@@ -283,7 +283,7 @@ class PeekSheet(Sheet[str]):
             return
         total, first = len(question_rows(question, self._row, width)), round(body.scroll_y)
         if body.virtual_size.height == total:
-            self.gate.seen_rows.left_out = laid_out(question, width).left_out
+            self.gate.seen_rows.left_out = lay_out(question, width).left_out
             self.gate.seen_rows.saw((width, total), total, [RowRange(first, min(first + height, total))])
 
     def _refuses(self) -> bool:
@@ -330,7 +330,7 @@ class PeekSheet(Sheet[str]):
         """Reply, give the reason of a no, or open where nothing was written."""
         event.stop()
         if self._question is not None:
-            self.run_worker(self._answer(self._question, written_answer(self._question, event.text)))
+            self.run_worker(self._answer(self._question, answer_with_text(self._question, event.text)))
         elif event.text:
             self._line.fill("")  # at once: a second Enter sends no second one, and letters behind it stay
             self._replies += 1

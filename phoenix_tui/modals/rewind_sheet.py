@@ -26,7 +26,7 @@ from phoenix_tui.markdown.lines import cut_middle
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.rows_sheet import PickerRow, PickerSheet
 from phoenix_tui.modals.text_sheet import DiffSheet
-from phoenix_tui.text.context_text import left_alone
+from phoenix_tui.text.context_text import describe_unrestored
 from phoenix_tui.text.labels import Tone, age
 from phoenix_tui.widgets.bases import first_visible, move_choice
 from tools.clean import clean_line
@@ -275,7 +275,7 @@ class RewindSheet(Sheet[RewindTarget]):
             rows.append(Content.styled("  This turn changed no file.", Tone.QUIET.value))
         most = min(FILES_SHOWN, max((len(files_of(one.files)) for one in self._found.points), default=0) or 1)
         rows += [Content("")] * (most - len(rows))
-        note = left_alone(point.coverage) if point else ""
+        note = describe_unrestored(point.coverage) if point else ""
         return [Content(""), *rows, Content.styled(note, Tone.QUIET.value).truncate(width, ellipsis=True)]
 
 
@@ -427,7 +427,7 @@ class RewindConfirmSheet(Sheet[HowFar]):
         shows = ("rewind_diff", "shows diff") if self._files else ""
         summarizes = ("rewind_summarize", "summarizes instead") if self._look.summarizes else ""
         notes = [hint(("sheet_take", "rewinds"), overwrites, shows, summarizes)]
-        covered = left_alone(self._look.preview.coverage) if not self._look.preview.refusal else ""
+        covered = describe_unrestored(self._look.preview.coverage) if not self._look.preview.refusal else ""
         return [*textwrap.wrap(covered, self.measure, max_lines=COVERED_ROWS, placeholder=" …"), *notes]
 
 

@@ -23,7 +23,7 @@ from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.text_sheet import TextSheet
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.trace_bars import GAP, TraceRow, trace_rows
-from phoenix_tui.text.trace_text import details, heading, left_out_line, matches, span_words
+from phoenix_tui.text.trace_text import details, heading, matches, note_left_out, span_words
 from phoenix_tui.widgets.bases import first_visible, move_choice, run_latest
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.statistics_page import page_rows
@@ -315,7 +315,7 @@ class TraceSheet(Sheet[TraceSpan]):
         empty = Content.styled("  No matches. Type fewer letters to find more.", Tone.QUIET.value)
         self.query_one("#rows", Static).update(Content("\n").join(lines) if lines else empty)
         remark = self.query_one("#remark", Static)
-        remark.update(Content.styled(" ".join(left_out_line(self._trace)), Tone.QUIET.value))
+        remark.update(Content.styled(" ".join(note_left_out(self._trace)), Tone.QUIET.value))
         remark.display = bool(self._trace.left_out)
 
     def _keys(self, width: int) -> Content:

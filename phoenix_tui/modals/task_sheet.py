@@ -31,7 +31,7 @@ from phoenix_tui.keys.active_keys import fitting, key
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.labels import Tone, age
-from phoenix_tui.text.task_text import MARKS, PLANNING, STATUS_WORDS, facts, preference, shown, summary, title
+from phoenix_tui.text.task_text import MARKS, PLANNING, STATUS_WORDS, facts, preference, shorten, summary, title
 from phoenix_tui.widgets.bases import first_visible, run_latest
 
 POINTER: Final = 2
@@ -140,7 +140,7 @@ def detail(task: TrackedTask | None, width: int, now: float) -> list[Content]:
 
 
 def _milestone(text: str, width: int) -> Content:
-    return Content.assemble(("│ ", Tone.QUIET.value), shown(text)).truncate(width, ellipsis=True)
+    return Content.assemble(("│ ", Tone.QUIET.value), shorten(text)).truncate(width, ellipsis=True)
 
 
 def _cut(text: Content, width: int, most: int) -> list[Content]:
@@ -165,9 +165,9 @@ def task_contents(task: TrackedTask, words: Callable[[int], str | None]) -> list
     """Milestones, preferences and messages of a task below their headings."""
     lines: list[TaskLine] = []
     if task.progresses:
-        lines += [TaskLine("Milestones", heading=True), *(TaskLine(shown(text)) for text in task.progresses)]
+        lines += [TaskLine("Milestones", heading=True), *(TaskLine(shorten(text)) for text in task.progresses)]
     if task.preferences:
-        lines += [TaskLine("Preferences", heading=True), *(TaskLine(shown(text)) for text in task.preferences)]
+        lines += [TaskLine("Preferences", heading=True), *(TaskLine(shorten(text)) for text in task.preferences)]
     if task.message_seqs:
         digits = len(str(task.message_seqs[-1]))
         lines.append(TaskLine("Messages", heading=True))
@@ -258,7 +258,7 @@ class TaskActionsSheet(Sheet[str]):
             await self.board.read()
         except ENGINE_ERRORS as error:
             said = said or str(error)
-        self.said = shown(said)
+        self.said = shorten(said)
         if self.is_attached:
             self.show()
 
@@ -376,7 +376,7 @@ class TaskSheet(TaskActionsSheet):
             if await self.board.load_words(seqs):
                 self.show()
         except ENGINE_ERRORS as error:
-            self.said = shown(str(error))
+            self.said = shorten(str(error))
 
     def action_remove(self) -> None:
         """Ask, then leave the deletion to the board, where its result can be read and undone."""

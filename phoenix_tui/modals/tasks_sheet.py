@@ -35,7 +35,7 @@ from phoenix_tui.modals.task_sheet import (
     in_sight,
 )
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.text.task_text import empty_board, format_todo_heading, left_out, shown
+from phoenix_tui.text.task_text import describe_untracked, empty_board, format_todo_heading, shorten
 from phoenix_tui.widgets.bases import first_visible, move_choice, run_latest
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.todo_panel import TONES
@@ -89,7 +89,7 @@ class BoardList:
         if self.newest and not self.query.strip() and self._board.has_more:
             total = len(self._board.view.tasks)
         at = f"{self.chosen + 1} / {total}" if self.rows else ""
-        filtered = f"filter: {shown(self.query, LONGEST_QUERY)}" if self.query.strip() else ""
+        filtered = f"filter: {shorten(self.query, LONGEST_QUERY)}" if self.query.strip() else ""
         return " · ".join(filter(None, (at, filtered, "newest first" if self.newest else "")))
 
     def move(self, by: int) -> None:
@@ -148,7 +148,7 @@ def todo_rows(todos: TodoList, width: int, height: int, indent: int) -> list[Con
     head = Content.styled(format_todo_heading(todos), "bold")
     if room < LEAST:
         current = todos.current
-        words = Content.styled(f"   {shown(current.words)}" if current is not None else "", Tone.QUIET.value)
+        words = Content.styled(f"   {shorten(current.words)}" if current is not None else "", Tone.QUIET.value)
         return [Content.assemble(head, words).truncate(width, ellipsis=True)]
     first = _first(todos, room)
     lines = list(zip(lines_of(todos.items), todos.items, strict=True))[first : first + room]
@@ -157,7 +157,7 @@ def todo_rows(todos: TodoList, width: int, height: int, indent: int) -> list[Con
         head = Content.assemble(head, (place, Tone.QUIET.value))
     rows = [head.truncate(width, ellipsis=True)]
     for line, item in lines:
-        text = Content.styled(shown(line), TONES[item.status]).truncate(max(width - indent, 1), ellipsis=True)
+        text = Content.styled(shorten(line), TONES[item.status]).truncate(max(width - indent, 1), ellipsis=True)
         rows.append(Content.assemble(" " * indent, text))
     return rows
 
@@ -259,7 +259,7 @@ class TasksSheet(TaskActionsSheet):
         try:
             await self.board.read()
         except ENGINE_ERRORS as error:
-            self.said = shown(str(error))
+            self.said = shorten(str(error))
         if self.is_attached:
             self.show()
 
@@ -279,8 +279,8 @@ class TasksSheet(TaskActionsSheet):
         width, now, chosen = self.measure, time.time(), self._list
         is_typing = self.query_one(LineInput).display
         status, task = self.board.view.status, chosen.task
-        problem = Content.styled(shown(status.problem), Tone.NEEDS_YOU.value)
-        remark = Content.styled(self.said or left_out(status), Tone.QUIET.value)
+        problem = Content.styled(shorten(status.problem), Tone.NEEDS_YOU.value)
+        remark = Content.styled(self.said or describe_untracked(status), Tone.QUIET.value)
         has_detail = self.size.height >= WITH_DETAIL and task is not None
         below = is_typing + (DETAIL_ROWS if has_detail else -1)
         below += self._fill("#problem", problem.wrap(width)[:PROBLEM_ROWS] if problem.plain else [])
@@ -335,7 +335,7 @@ class TasksSheet(TaskActionsSheet):
         try:
             await self.board.load_words(seqs)
         except ENGINE_ERRORS as error:
-            self.said = shown(str(error))
+            self.said = shorten(str(error))
             self._fill("#remark", [Content.styled(self.said, Tone.QUIET.value)])
         else:
             self._draw()
@@ -362,7 +362,7 @@ class TasksSheet(TaskActionsSheet):
         try:
             await self.board.more()
         except ENGINE_ERRORS as error:
-            self.said = shown(str(error))
+            self.said = shorten(str(error))
         self.show()
 
     def action_take(self) -> None:

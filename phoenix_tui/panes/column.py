@@ -14,15 +14,15 @@ from phoenix_tui.widgets.bases import StillColumn
 class PaneEvents(Protocol):
     """Events of the panes (`panes.split.Split`)."""
 
-    def pressed(self, event: events.Click) -> None:
+    def focus_clicked(self, event: events.Click) -> None:
         """Give the dock to the pane that was clicked."""
         ...
 
-    def resized(self) -> None:
+    def follow_resize(self) -> None:
         """Find out which panes are in sight now."""
         ...
 
-    def noticed(self) -> None:
+    def show_state(self) -> None:
         """Show the state of a conversation, in its title, its foot and its tab."""
         ...
 
@@ -46,9 +46,9 @@ class ConversationColumn(StillColumn):
     def on_resize(self) -> None:
         """Other panes may be in sight now."""
         if self.panes is not None:
-            self.call_after_refresh(self.panes.resized)
+            self.call_after_refresh(self.panes.follow_resize)
 
     def on_click(self, event: events.Click) -> None:
         """Pass on a click after the children handled it."""
         if self.panes is not None:
-            self.panes.pressed(event)
+            self.panes.focus_clicked(event)

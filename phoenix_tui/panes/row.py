@@ -102,17 +102,17 @@ class PaneLayout(Layout):
         shown, panes = set(children), self._panes
         found = regions(len(panes.stands), size)
         if found is None:
-            tabs = _placed(panes.tabs, Region(0, 0, size.width, 1))
+            tabs = _place_widget(panes.tabs, Region(0, 0, size.width, 1))
             stand = panes.stands[panes.focus]
             return [tabs, *self._pane(parent, stand, Region(0, 1, size.width, size.height - 1), shown, focused=True)]
         placements: list[WidgetPlacement] = []
         for place, (stand, region) in enumerate(zip(panes.stands, found, strict=True)):
             x, y, width, height = region
             if x:
-                placements.append(_placed(stand.side, Region(x, y, 1, height)))
+                placements.append(_place_widget(stand.side, Region(x, y, 1, height)))
                 region = Region(x + 1, y, width - 1, height)
             if y:
-                placements.append(_placed(stand.top, Region(region.x, y, region.width, 1)))
+                placements.append(_place_widget(stand.top, Region(region.x, y, region.width, 1)))
                 region = Region(region.x, y + 1, region.width, height - 1)
             placements += self._pane(parent, stand, region, shown, focused=place == panes.focus)
         return placements
@@ -130,14 +130,14 @@ class PaneLayout(Layout):
         low = max(height - docked, 1)
         bottom = self._dock if focused else stand.foot
         placements = [
-            _placed(stand.title, Region(x, y, width, 1)),
-            _placed(bottom, Region(x, y + low, width, max(height - low, 1))),
+            _place_widget(stand.title, Region(x, y, width, 1)),
+            _place_widget(bottom, Region(x, y + low, width, max(height - low, 1))),
         ]
         body = Region(x, y + 1, width, max(low - 1, 0))
-        return placements + [_placed(widget, body) for widget in stand.body if widget in shown and body]
+        return placements + [_place_widget(widget, body) for widget in stand.body if widget in shown and body]
 
 
-def _placed(widget: Widget, region: Region) -> WidgetPlacement:
+def _place_widget(widget: Widget, region: Region) -> WidgetPlacement:
     return WidgetPlacement(region, NULL_OFFSET, NULL_SPACING, widget)
 
 
@@ -326,7 +326,7 @@ class PaneRow:
     def _lay_out(self) -> None:
         self._parts.dock.refresh(layout=True)  # of a child: Textual keeps a container's own arrangement
 
-    def clicked(self, event: events.Click) -> int | None:
+    def find_clicked(self, event: events.Click) -> int | None:
         """The pane without the dock in which a click was."""
         x, y = event.screen_x, event.screen_y
         if self.tabs.is_on_screen and self.tabs.region.contains(x, y):

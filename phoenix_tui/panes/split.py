@@ -15,7 +15,7 @@ from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.panes.row import Pane, PaneRow
 from phoenix_tui.panes.saved_panes import Panes, remember
 from phoenix_tui.widgets.notices import Notifier
-from phoenix_tui.widgets.status_line import Status
+from phoenix_tui.widgets.status_line import StatusValues
 from phoenix_tui.workspace.active_conversation import ActiveConversation
 from phoenix_tui.workspace.conversation_view import ConversationView
 from phoenix_tui.workspace.widgets import WorkspaceWidgets
@@ -73,7 +73,7 @@ class Split:
             visible.panes = self
             await visible.start()
             await conversation.change(ConversationChanges(unread=False))
-            self._changed()
+            self._show_change()
 
     async def go(self, place: int) -> None:
         """Give the dock to this pane."""
@@ -118,7 +118,7 @@ class Split:
         if visible is None or visible.conversation is not conversation:
             visible = ConversationView(conversation, self._parts, self._toasts)
             visible.panes = self
-        self._column.call_later(self._changed)  # the other conversation of this pane must be remembered too
+        self._column.call_later(self._show_change)  # the other conversation of this pane must be remembered too
         return visible
 
     def conversation_of(self, view: Widget) -> ConversationApi | None:
@@ -141,12 +141,12 @@ class Split:
         await self.row.remove(pane)
         if self.count == 1:
             self._active.beside = self._active.index.panes = self._column.panes = None
-        self._changed()
+        self._show_change()
 
     async def _turn(self, place: int, conversation: ConversationApi | None) -> None:
         """Give the dock to a pane, and show a conversation in it, or none."""
         active, row = self._active, self.row
-        row.panes[row.focus].foot.status = Status()
+        row.panes[row.focus].foot.status = StatusValues()
         with self._column.at_once():
             self._turning = True
             try:
@@ -157,20 +157,20 @@ class Split:
             try:
                 await (active.show(conversation) if conversation is not None else active.begin())
             finally:
-                self._changed()
+                self._show_change()
 
-    def pressed(self, event: events.Click) -> None:
+    def focus_clicked(self, event: events.Click) -> None:
         """A click into another pane gives it the dock."""
-        place = self.row.clicked(event)
+        place = self.row.find_clicked(event)
         if place is not None:
             self._column.run_worker(self.go(place), group="panes")
 
-    def resized(self) -> None:
+    def follow_resize(self) -> None:
         """Update after a resize: tabs may appear, and other panes become visible."""
         self.row.say()
         self._active.index.recount()
 
-    def noticed(self) -> None:
+    def show_state(self) -> None:
         """Update title, foot and tabs after an event in a pane; a pane of a removed conversation closes."""
         self.row.say()
         for pane in self.row.panes:
@@ -183,7 +183,7 @@ class Split:
             if pane in self.row.panes and self.row.panes[self.row.focus] is not pane:
                 await self._remove(pane)
 
-    def _changed(self) -> None:
+    def _show_change(self) -> None:
         self.row.say()
         self._column.call_after_refresh(self._active.index.recount)  # the visible panes are known after drawing
         self._column.run_worker(self._remember(), group="panes")

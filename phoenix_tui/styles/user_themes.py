@@ -74,7 +74,7 @@ KNOWN_THEMES: Final = tuple(_theme(name, dark, text) for name, (dark, text) in _
 """All of them, by name."""
 
 
-def known_theme(name: str) -> Theme | None:
+def find_known_theme(name: str) -> Theme | None:
     """The well-known theme of this name."""
     return next((theme for theme in KNOWN_THEMES if theme.name == name), None)
 
@@ -127,7 +127,7 @@ def read_theme(path: Path) -> Theme:
             raise ThemeError(
                 f"{_where(path, text, name)}: '{name}' must be a colour such as \"#6cb2ff\", not {value!r}."
             )
-    return _made(path.stem, BASES[base], {name: str(value) for name, value in table.items()})
+    return _derive(path.stem, BASES[base], {name: str(value) for name, value in table.items()})
 
 
 def find_theme(folder: Path | None, name: str) -> Theme | None:
@@ -152,7 +152,7 @@ def theme_files(folder: Path | None) -> Iterator[Path]:
     yield from (folder / name for name in names if name.endswith(".toml") and not name.startswith("."))
 
 
-def _made(name: str, base: Theme, colours: dict[str, str]) -> Theme:
+def _derive(name: str, base: Theme, colours: dict[str, str]) -> Theme:
     named = {MEANINGS.get(key, key): value for key, value in colours.items() if key not in VARIABLES}
     inner = {VARIABLES[key]: value for key, value in colours.items() if key in VARIABLES}
     grounds = ("scrollbar-background", "scrollbar-background-hover", "scrollbar-background-active")

@@ -15,7 +15,7 @@ from msgspec import Struct
 from engine.executor.requests import Activity
 from engine.machine.states import AwaitingApproval, Completed, Errored, Failed, State, is_busy
 from phoenix_tui.text.labels import ASKING, TROUBLES, StatusDetails, label
-from phoenix_tui.widgets.status_line import Heading, Status
+from phoenix_tui.widgets.status_line import Heading, StatusValues
 from tools.call_titles import tool_label
 from tools.clean import clean_line
 from tools.wording import one_line
@@ -194,7 +194,7 @@ class Attention:
             self._title = ""
         self._settings = settings
 
-    def show(self, heading: Heading, status: Status) -> None:
+    def show(self, heading: Heading, status: StatusValues) -> None:
         """Show the title and progress of a conversation."""
         kind = progress_of(status.state)
         if kind is not self._progress:
@@ -209,7 +209,7 @@ class Attention:
             self._title = text
             self._accompany()
 
-    def noticed(self, activity: Activity) -> None:
+    def follow(self, activity: Activity) -> None:
         """Handle a change in one of the conversations."""
         conversation_id, state = activity.summary.id, activity.state
         before, self._states[conversation_id] = self._states.get(conversation_id), state
@@ -241,7 +241,7 @@ class Attention:
             self._terminal.write_own(sequence)
 
 
-def window_title(heading: Heading, status: Status, *, plain: bool) -> str:
+def window_title(heading: Heading, status: StatusValues, *, plain: bool) -> str:
     """State, conversation and number of others that need the user: `◆2 ▸ api-retry · Phoenix`."""
     others = f"{ASKING.mark(plain)}{heading.others_asking} " if heading.others_asking else ""
     sign = label(status.state, StatusDetails()).glyph.mark(plain)

@@ -27,7 +27,7 @@ def is_light(reply: str) -> bool | None:
     return sum(weight * share for weight, share in zip(WEIGHTS, shares, strict=True)) > LIGHT_FROM
 
 
-def remembered_light(state_folder: Path) -> bool:
+def recall_light(state_folder: Path) -> bool:
     """True when the terminal reported a light background last time, so that the first frame keeps its colours."""
     try:
         return read_file(state_folder / FILE, MOST_BYTES).strip() == b"light"
@@ -37,6 +37,6 @@ def remembered_light(state_folder: Path) -> bool:
 
 def remember(state_folder: Path, *, light: bool) -> None:
     """Keep it, where it is news; a folder that cannot be written forgets."""
-    if remembered_light(state_folder) is not light:
+    if recall_light(state_folder) is not light:
         with suppress(OSError):
             write_file(state_folder / FILE, "light\n" if light else "dark\n")

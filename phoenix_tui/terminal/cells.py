@@ -150,7 +150,7 @@ _KEPT: Final = 256
 """Strips whose cells are kept: those of a large screen."""
 
 
-class CellRow:
+class CellLine:
     """One row of cells; `cells` and `codes` are as long as the screen is wide."""
 
     __slots__ = ("cells", "codes")
@@ -162,20 +162,20 @@ class CellRow:
         """SGR parameters of each cell (`sgr.py`)."""
 
     @classmethod
-    def of(cls, cell: str, columns: int) -> CellRow:
+    def of(cls, cell: str, columns: int) -> CellLine:
         """A row of equal cells without a style."""
         return cls([cell] * columns, [""] * columns)
 
-    def copy(self) -> CellRow:
+    def copy(self) -> CellLine:
         """A row of its own with the same cells."""
-        return CellRow(self.cells.copy(), self.codes.copy())
+        return CellLine(self.cells.copy(), self.codes.copy())
 
-    def holds(self, column: int, piece: CellRow) -> bool:
+    def holds(self, column: int, piece: CellLine) -> bool:
         """True when a piece is at a column already."""
         end = column + len(piece.cells)
         return self.cells[column:end] == piece.cells and self.codes[column:end] == piece.codes
 
-    def put(self, column: int, piece: CellRow) -> None:
+    def put(self, column: int, piece: CellLine) -> None:
         """Write a piece from a column on; the part beyond the row's end is cut off."""
         end = min(column + len(piece.cells), len(self.cells))
         if column < 0 or end <= column:
@@ -209,7 +209,7 @@ class CellRow:
         return odd[0] if odd else len(self.cells)
 
 
-def hold_image(rows: Iterable[CellRow]) -> bool:
+def hold_image(rows: Iterable[CellLine]) -> bool:
     """True when the driver draws an image over cells of any of these rows."""
     return MARKS.search("".join(["".join(row.cells) for row in rows])) is not None
 
@@ -218,9 +218,9 @@ class StripPieces:
     """Strips as pieces of rows; Textual draws most of them again and again."""
 
     def __init__(self) -> None:
-        self._kept: dict[int, tuple[Strip, ColorSystem, CellRow]] = {}
+        self._kept: dict[int, tuple[Strip, ColorSystem, CellLine]] = {}
 
-    def piece(self, strip: Strip, colours: ColorSystem) -> CellRow:
+    def piece(self, strip: Strip, colours: ColorSystem) -> CellLine:
         """The cells of a strip; not to be changed."""
         kept = self._kept.get(id(strip))  # referenced here, so that no other strip gets its id
         if kept is not None and kept[0] is strip and kept[1] is colours:
@@ -232,7 +232,7 @@ class StripPieces:
         return piece
 
 
-def _piece_of(segments: Iterable[Segment], colours: ColorSystem) -> CellRow:
+def _piece_of(segments: Iterable[Segment], colours: ColorSystem) -> CellLine:
     cells, codes = list[str](), list[str]()
     for text, style, control in segments:
         if not text or control:
@@ -241,7 +241,7 @@ def _piece_of(segments: Iterable[Segment], colours: ColorSystem) -> CellRow:
         code = code_of(style, colours)
         cells += found
         codes += [blank_code(code) if text.isspace() else code] * len(found)
-    return CellRow(cells, codes)
+    return CellLine(cells, codes)
 
 
 def cells_of(text: str) -> list[str]:

@@ -141,16 +141,16 @@ class Lending:
                 if self._over.is_set():
                     self._output.drop()
                 self._output.write(self._shown, _GIVEN_BACK)
-            await self._written()
+            await self._wait_until_written()
             termios.tcsetattr(GIVEN, termios.TCSANOW, self._before)
             state.screen_entered(False)
         finally:
             foreground_programs.borrow(None)
             self._ended.set()
 
-    async def _written(self) -> None:
+    async def _wait_until_written(self) -> None:
         """Wait for a terminal that takes nothing, until Phoenix ends."""
-        written = asyncio.create_task(self._output.drained())
+        written = asyncio.create_task(self._output.drain())
         ends = asyncio.create_task(self._phoenix_ends.wait())
         try:
             await asyncio.wait((written, ends), return_when=asyncio.FIRST_COMPLETED)
@@ -166,7 +166,7 @@ class Lending:
         with contextlib.suppress(OSError):  # its thread has told
             while content := await self._lent.read():
                 self._output.write(self._shown, content)
-                await self._output.drained()
+                await self._output.drain()
                 if drew and not self._lent.is_drawing:
                     self._loop.call_later(REMINDED_AFTER, self._remind)
                 drew = self._lent.is_drawing

@@ -73,7 +73,7 @@ class OutputThread:
         """Bytes that are not written yet."""
         return self._size
 
-    async def drained(self) -> None:
+    async def drain(self) -> None:
         """Wait until everything is written; cancelling it leaves the rest unwritten.
 
         Raises:

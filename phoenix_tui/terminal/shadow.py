@@ -16,7 +16,7 @@ from textual.strip import Strip
 
 from phoenix_tui.terminal.cells import (
     UNKNOWN,
-    CellRow,
+    CellLine,
     StripPieces,
     blank_code,
     change_of_style,
@@ -57,12 +57,12 @@ class RowWriter:
         self._out.append(f"\x1b[{top + 1};{bottom}r\x1b[{top + 1};1H\x1b[{turn}\x1b[r")
         self._at = None
 
-    def change(self, y: int, old: CellRow, new: CellRow) -> None:
+    def change(self, y: int, old: CellLine, new: CellLine) -> None:
         """Write the differences between two states of a row."""
         for start, end in _runs(old, new):
             self._write(y, start, end, new)
 
-    def _write(self, y: int, start: int, end: int, row: CellRow) -> None:
+    def _write(self, y: int, start: int, end: int, row: CellLine) -> None:
         cells, codes = row.cells, row.codes
         odd = row.odd_columns()
         x = start
@@ -119,7 +119,7 @@ class RowWriter:
         self._code = code
 
 
-def _runs(old: CellRow, new: CellRow) -> Iterator[tuple[int, int]]:
+def _runs(old: CellLine, new: CellLine) -> Iterator[tuple[int, int]]:
     """Stretches of a row to write, from a column to before another."""
     if old.cells == new.cells and old.codes == new.codes:
         return
@@ -147,7 +147,7 @@ def _changes_style(codes: list[str], before: int, behind: int) -> bool:
     return any(code is not first and code != first for code in codes[before + 1 : behind])
 
 
-def _blanks_from(x: int, end: int, row: CellRow) -> int:
+def _blanks_from(x: int, end: int, row: CellLine) -> int:
     """Number of blanks of one style that begin at a column."""
     cells, code, stop = row.cells, row.codes[x], x
     while stop < end and cells[stop] == " " and row.codes[stop] == code:
@@ -155,7 +155,7 @@ def _blanks_from(x: int, end: int, row: CellRow) -> int:
     return stop - x
 
 
-def _same_from(x: int, end: int, row: CellRow) -> int:
+def _same_from(x: int, end: int, row: CellLine) -> int:
     """End of the text of one style that begins at a column; a long stretch of blanks ends it too."""
     code, stop = row.codes[x], x + 1
     while (
@@ -189,13 +189,13 @@ class ShadowScreen:
     def __init__(self, *, capable: bool) -> None:
         self._capable = capable
         self._size = Size(0, 0)
-        self._rows: list[CellRow] = []
+        self._rows: list[CellLine] = []
         self._cursor = ""
         self._pieces = StripPieces()
 
     def forget(self) -> None:
         """Forget the content of the terminal: another program, a resize or a lost frame changed it."""
-        self._rows = [CellRow.of(UNKNOWN, self._size.width) for _ in range(self._size.height)]
+        self._rows = [CellLine.of(UNKNOWN, self._size.width) for _ in range(self._size.height)]
         self._cursor = ""
 
     def fit(self, size: Size) -> None:
@@ -224,15 +224,15 @@ class ShadowScreen:
             self._rows[y] = changed[y]
         return writer.text()
 
-    def _of_layout(self, update: LayoutUpdate, colours: ColorSystem) -> dict[int, CellRow]:
-        rows: dict[int, CellRow] = {}
+    def _of_layout(self, update: LayoutUpdate, colours: ColorSystem) -> dict[int, CellLine]:
+        rows: dict[int, CellLine] = {}
         for y, line in enumerate(update.strips, update.region.y):
             if 0 <= y < len(self._rows):
                 self._put(rows, y, update.region.x, line, colours)
         return rows
 
-    def _of_spans(self, update: ChopsUpdate, colours: ColorSystem) -> dict[int, CellRow]:
-        rows: dict[int, CellRow] = {}
+    def _of_spans(self, update: ChopsUpdate, colours: ColorSystem) -> dict[int, CellLine]:
+        rows: dict[int, CellLine] = {}
         for y, left, right in update.spans:
             if not 0 <= y < len(self._rows):
                 continue
@@ -241,7 +241,7 @@ class ShadowScreen:
                     self._put(rows, y, x, [strip if end <= right else strip.crop(0, right - x)], colours)
         return rows
 
-    def _put(self, rows: dict[int, CellRow], y: int, x: int, line: Iterable[Strip], colours: ColorSystem) -> None:
+    def _put(self, rows: dict[int, CellLine], y: int, x: int, line: Iterable[Strip], colours: ColorSystem) -> None:
         """Put strips into the row that comes, which is a row of its own once it differs from the one shown."""
         for strip in line:
             piece = self._pieces.piece(strip, colours)
@@ -251,13 +251,13 @@ class ShadowScreen:
                 rows[y].put(x, piece)
             x += len(piece.cells)
 
-    def _scroll(self, changed: dict[int, CellRow], writer: RowWriter, window: tuple[int, int]) -> None:
+    def _scroll(self, changed: dict[int, CellLine], writer: RowWriter, window: tuple[int, int]) -> None:
         """Scroll rows that are on the screen at another place, if less is to write then."""
         found = self._find_move(changed, *window)
         if found is None:
             return
         top, bottom, lines = found
-        blank = CellRow.of(" ", self._size.width)
+        blank = CellLine.of(" ", self._size.width)
         after = self._rows[:]
         kept = after[top:bottom]
         gap = [blank] * abs(lines)
@@ -271,7 +271,7 @@ class ShadowScreen:
             changed.setdefault(y, row)
         self._rows = after
 
-    def _find_move(self, changed: Mapping[int, CellRow], left: int, right: int) -> tuple[int, int, int] | None:
+    def _find_move(self, changed: Mapping[int, CellLine], left: int, right: int) -> tuple[int, int, int] | None:
         """First row, end and distance of a move of rows in some columns; a positive distance is up."""
         top, bottom = min(changed), max(changed) + 1
         before: dict[str, int] = {}
@@ -309,7 +309,7 @@ class Shortened(CompositorUpdate):
         return self._shadow.draw(self._update, console._color_system or ColorSystem.TRUECOLOR)  # pyright: ignore[reportPrivateUsage] - as Textual's strips
 
 
-def _cost(old: list[CellRow], new: list[CellRow]) -> int:
+def _cost(old: list[CellLine], new: list[CellLine]) -> int:
     """Cells to write."""
     pairs = zip(old, new, strict=True)
     return sum(sum(map(ne, one.cells, other.cells)) for one, other in pairs if one.cells != other.cells)

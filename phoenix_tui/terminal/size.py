@@ -36,7 +36,7 @@ def terminal_size(
 
 def drawable(columns: object, rows: object) -> tuple[int, int]:
     """Any two values as columns and rows: `FALLBACK` for invalid ones, never more than `MOST`."""
-    return _bound(columns, FALLBACK[0], MOST[0]), _bound(rows, FALLBACK[1], MOST[1])
+    return _limit(columns, FALLBACK[0], MOST[0]), _limit(rows, FALLBACK[1], MOST[1])
 
 
 def is_too_small(columns: int, rows: int) -> bool:
@@ -65,6 +65,6 @@ def _query_size(descriptor: int) -> tuple[int, int]:
         return (0, 0)
 
 
-def _bound(value: object, fallback: int, most: int) -> int:
+def _limit(value: object, fallback: int, most: int) -> int:
     number = value if isinstance(value, int) and not isinstance(value, bool) else 0
     return min(number, most) if number > 0 else fallback

@@ -28,7 +28,7 @@ def use_in_words(use: CheckpointUse) -> str:
     return f"Checkpoints: {used:,} of {total:,} MB (checkpoint_total_mb), files up to {file} MB (checkpoint_file_mb)."
 
 
-def left_alone(coverage: Coverage) -> str:
+def describe_unrestored(coverage: Coverage) -> str:
     """Files that a rewind does not restore; empty if there are none."""
     if coverage.refusal:
         return coverage.refusal
@@ -97,7 +97,7 @@ def size_words(image: Attachment) -> str:
     return f"{words} · from {image.original_width}×{image.original_height}" if _shrunk(image) else words
 
 
-def spoken_size(image: Attachment) -> str:
+def spell_size(image: Attachment) -> str:
     """`image, 1568 by 882, 310 kB, png`, and its size before shrinking."""
     words = f"image, {image.width} by {image.height}, {_weight(image)}, {_kind(image)}"
     return f"{words}, shrunk from {image.original_width} by {image.original_height}" if _shrunk(image) else words

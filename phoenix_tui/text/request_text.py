@@ -209,7 +209,7 @@ def quick_answer(question: Question, letter: str) -> ApprovalAnswer | None:
     return ApprovalAnswer(ApprovalChoice.ONCE, answers=((labels[place],),)) if 0 <= place < len(labels) else None
 
 
-def written_answer(question: Question, text: str) -> ApprovalAnswer:
+def answer_with_text(question: Question, text: str) -> ApprovalAnswer:
     """The answer of a written line: own words for a single question, else the reason of a no."""
     if not takes_words(question) or not text.strip():
         return ApprovalAnswer(ApprovalChoice.DENY, reason=text)

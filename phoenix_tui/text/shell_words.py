@@ -95,14 +95,14 @@ def quote_change(display: DiffDisplay, place: int, selected: str = "") -> str:
     """Quote the selection from a file's change, else one of its places counted from 0 (behind the last: the last)."""
     name, found = clean_line(display.path), passages(display.diff)
     if selected.strip():
-        return f"About {name}:\n{fenced(clean(selected.rstrip()))}\n"
+        return f"About {name}:\n{fence(clean(selected.rstrip()))}\n"
     if not found:
         return f"About {name}: "
     one = found[min(place, len(found) - 1)]
-    return f"About {name}, line {one.line}:\n{fenced(clean(one.text), 'diff')}\n"
+    return f"About {name}, line {one.line}:\n{fence(clean(one.text), 'diff')}\n"
 
 
-def fenced(text: str, language: str = "") -> str:
+def fence(text: str, language: str = "") -> str:
     """Text as a block of code, whatever backticks it holds."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(longest + 1, 3)

@@ -49,7 +49,7 @@ ONLY_OLD: Final = "No tasks yet. Messages from now on are tracked."
 WAITS: Final = "No tasks yet."
 
 
-def shown(text: str, longest: int = LONGEST) -> str:
+def shorten(text: str, longest: int = LONGEST) -> str:
     """Outside text on one line, cleaned and cut."""
     return one_line(clean_line(text[: max(LOOKED_AT, longest)]), longest)
 
@@ -70,7 +70,7 @@ def switch(status: TrackingStatus) -> str:
     return "tracking on" if status.enabled else "tracking off"
 
 
-def left_out(status: TrackingStatus) -> str:
+def describe_untracked(status: TrackingStatus) -> str:
     """Sentences about messages that tracking never saw; empty without any."""
     words: list[str] = []
     if count := status.untracked:
@@ -93,7 +93,7 @@ def empty_board(status: TrackingStatus) -> tuple[str, ...]:
 def title(task: TrackedTask) -> str:
     """Description of a task, or the contents of the planning section."""
     if not task.is_planning:
-        return shown(task.description) or "(no description)"
+        return shorten(task.description) or "(no description)"
     facts = [counted(len(task.message_seqs), "message")] if task.message_seqs else []
     facts += [counted(len(task.preferences), "preference")] if task.preferences else []
     return f"{PLANNING}: {', '.join(facts) or 'nothing yet'}"
@@ -111,7 +111,7 @@ def facts(task: TrackedTask, now: float) -> str:
 
 def preference(text: str) -> str:
     """A preference of the user, marked as one."""
-    return f"prefers: {shown(text)}"
+    return f"prefers: {shorten(text)}"
 
 
 def speaker_of(message: StoredMessage) -> str:
@@ -123,9 +123,9 @@ def speaker_of(message: StoredMessage) -> str:
 
 def words_of(message: StoredMessage) -> str:
     """First words of a message; without text, a description of its contents."""
-    if words := shown(text_in(message.blocks, " "), LONGEST_WORDS):
+    if words := shorten(text_in(message.blocks, " "), LONGEST_WORDS):
         return words
-    calls = [shown(block.name, LONGEST_WORDS) for block in message.blocks if isinstance(block, ToolUseBlock)]
+    calls = [shorten(block.name, LONGEST_WORDS) for block in message.blocks if isinstance(block, ToolUseBlock)]
     if calls:
         return one_line(f"calls {', '.join(dict.fromkeys(calls))}", LONGEST_WORDS)
     if results := _results(message):
@@ -141,17 +141,17 @@ def _results(message: StoredMessage) -> int:
 def board_lines(view: TaskBoardView, now: float, *, tasks: Sequence[TrackedTask] | None = None) -> list[str]:
     """A whole board as lines without signs, each task with its last milestone; `tasks` in another order."""
     lines = [f"Tasks: {summary(view.status)}"]
-    lines += [shown(view.status.problem)] if view.status.problem else []
+    lines += [shorten(view.status.problem)] if view.status.problem else []
     for task in view.tasks if tasks is None else tasks:
         lines.append(f"{task.order}. {STATUS_WORDS[task.status]}: {title(task)} ({age(now - task.created_at)})")
-        lines += [f"   - {shown(text)}" for text in task.progresses[-1:]]
+        lines += [f"   - {shorten(text)}" for text in task.progresses[-1:]]
         lines += [f"   {preference(text)}" for text in task.preferences]
     if view.planning is not None:
         lines.append(title(view.planning))
         lines += [f"   {preference(text)}" for text in view.planning.preferences]
     elif not view.tasks:
         lines += empty_board(view.status)
-    lines += [left_out(view.status)] if left_out(view.status) else []
+    lines += [describe_untracked(view.status)] if describe_untracked(view.status) else []
     return lines
 
 
@@ -159,7 +159,7 @@ def task_lines(task: TrackedTask, words: Sequence[str], now: float) -> list[str]
     """One task as lines, with all its milestones and preferences; `words` are its messages."""
     head = PLANNING if task.is_planning else f"Task {task.order}: {title(task)}"
     lines = [head, facts(task, now)]
-    lines += ["Milestones:", *(f"   - {shown(text)}" for text in task.progresses)] if task.progresses else []
+    lines += ["Milestones:", *(f"   - {shorten(text)}" for text in task.progresses)] if task.progresses else []
     lines += [preference(text) for text in task.preferences]
     lines += ["Messages:", *(f"   {one}" for one in words)] if words else []
     return lines
@@ -177,4 +177,4 @@ def todo_lines(todos: TodoList) -> list[str]:
     """The whole list as lines without signs; empty without items."""
     if not todos.items:
         return []
-    return [f"{format_todo_heading(todos)}:", *(shown(line) for line in lines_of(todos.items))]
+    return [f"{format_todo_heading(todos)}:", *(shorten(line) for line in lines_of(todos.items))]

@@ -13,7 +13,7 @@ from phoenix_tui.text.labels import DONE, FAILED, RUNNING, STOPPED, Glyph
 from phoenix_tui.text.trace_text import (
     MOST_INDENT,
     heading,
-    left_out_line,
+    note_left_out,
     span_cost,
     span_time,
     span_tokens,
@@ -77,7 +77,7 @@ def trace_lines(trace: Trace, width: int, *, plain: bool) -> list[str]:
     for row in trace_rows(trace, trace.spans, width, plain=plain):
         gap = " " * GAP
         lines.append(f"{row.glyph.mark(plain)} {row.label}{gap}{row.before}{row.bar}{row.after}{gap}{row.figures}")
-    return [*lines, *left_out_line(trace)]
+    return [*lines, *note_left_out(trace)]
 
 
 def window(trace: Trace) -> tuple[float, float]:

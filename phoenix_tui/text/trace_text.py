@@ -16,7 +16,7 @@ MOST_INDENT: Final = 6
 NOTHING_KEPT: Final = "not kept; trace_verbose = true keeps whole inputs from then on"
 
 
-def spoken_lines(trace: Trace) -> list[str]:
+def spell_lines(trace: Trace) -> list[str]:
     """The tree for lines that are read aloud: no bars, facts in words."""
     lines = [heading(trace)]
     for span in trace.spans[1:]:
@@ -26,7 +26,7 @@ def spoken_lines(trace: Trace) -> list[str]:
         facts.append(span_cost(span))
         indent = "  " * min(span.depth - 1, MOST_INDENT)
         lines.append(f"{indent}{span_words(span)}: {', '.join(filter(None, facts))}")
-    return [*lines, *left_out_line(trace)]
+    return [*lines, *note_left_out(trace)]
 
 
 def heading(trace: Trace) -> str:
@@ -83,7 +83,7 @@ def matches(span: TraceSpan, words: Sequence[str]) -> bool:
     return all(word in text for word in words)
 
 
-def left_out_line(trace: Trace) -> list[str]:
+def note_left_out(trace: Trace) -> list[str]:
     """A line about spans above the limit; none without any."""
     return [f"{counted(trace.left_out, 'more span')} not shown."] if trace.left_out else []
 

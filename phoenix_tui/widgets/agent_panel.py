@@ -65,7 +65,7 @@ class FigureColumn(Struct, frozen=True):
     """True when it has the colour of warnings where its row is silent."""
 
 
-def elapsed(view: AgentView, now: float) -> float:
+def measure_elapsed(view: AgentView, now: float) -> float:
     """Seconds it has worked; its clock stops while it waits for the user's answer."""
     return max((view.asked or view.ended or now) - view.started, 0.0) if view.started else 0.0
 
@@ -86,7 +86,7 @@ def turns(view: AgentView) -> str:
 
 def format_time_used(view: AgentView, now: float) -> str:
     """Time it has worked, and its limit while it works."""
-    words = clock(elapsed(view, now)) if view.started else ""
+    words = clock(measure_elapsed(view, now)) if view.started else ""
     limit = clock(view.timeout).removesuffix(" 0 s") if view.timeout and view.outcome is None else ""
     return f"{words} / {limit}" if words and limit else words
 
@@ -111,7 +111,7 @@ PROFILE: Final = FigureColumn(lambda view, _: profile_words(view), longest=12, l
 MODEL: Final = FigureColumn(lambda view, _: model_words(view), longest=16, left=True)
 TURN: Final = FigureColumn(lambda view, _: turns(view))
 TURN_WORDS: Final = FigureColumn(lambda view, _: f"turn {turns(view)}" if view.turn else "")
-TIME: Final = FigureColumn(lambda view, now: clock(elapsed(view, now)) if view.started else "")
+TIME: Final = FigureColumn(lambda view, now: clock(measure_elapsed(view, now)) if view.started else "")
 TIME_OF: Final = FigureColumn(format_time_used)
 TOKENS: Final = FigureColumn(lambda view, _: tokens(view.tokens) if view.tokens else "")
 COST: Final = FigureColumn(lambda view, _: money(view.cost_usd))
@@ -405,7 +405,7 @@ class AgentPanel(Still, Widget):
             return [heading]
         own = [view for view in views if not self._only or view.id == self._only]
         self._each = rows_each(own, width, self._room)
-        self._shown = chosen(own, min(self._room // self._each, MOST))
+        self._shown = choose_views(own, min(self._room // self._each, MOST))
         rows = agent_rows(self._shown, width, time.time(), plain=self._plain, each=self._each)
         if more := len(own) - len(self._shown):
             rows.append(Content.styled(f"  +{more} more", Tone.QUIET.value))
@@ -433,7 +433,7 @@ class AgentPanel(Still, Widget):
         return tuple(hint(*words) for words in ((parent, ways, every), (parent, ways), (parent,)))
 
 
-def chosen(views: Sequence[AgentView], most: int) -> Sequence[AgentView]:
+def choose_views(views: Sequence[AgentView], most: int) -> Sequence[AgentView]:
     """At most `most` views, in their order: asking ones are chosen first, then working ones, then ended ones."""
     ranked = sorted(range(len(views)), key=lambda place: _rank(views[place]))[:most]
     return [views[place] for place in sorted(ranked)]

@@ -136,7 +136,7 @@ class Answering:
         self._tried = NEVER
         """Time of Enter on a text that was begun before the question."""
 
-    def typed(self) -> None:
+    def note_typing(self) -> None:
         """Note the time of typing."""
         self.typed_at = self.clock.monotonic()
 

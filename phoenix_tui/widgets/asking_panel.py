@@ -197,7 +197,7 @@ class AskingPanel(QuestionPanel):
         asked, form = self.query_one("#asked", VerticalScroll), self.form
         if form is None or form.row == NO_ROW or not asked.size.height:
             return
-        first, after = self.request.chosen_rows(self.query_one("#request", Flowing).size.width, asked.size.height)
+        first, after = self.request.find_chosen_rows(self.query_one("#request", Flowing).size.width, asked.size.height)
         if after - asked.scroll_y > asked.size.height:
             asked.scroll_to(y=after - asked.size.height, animate=False)
         if first < asked.scroll_y:

@@ -85,9 +85,9 @@ class FileIndex:
         self._took = 0.0
         self._files: Sequence[str] = ()
         self._listing: asyncio.Task[bool] | None = None
-        shedding.add("names of files", SheddingOrder.READ, self.kept, self.drop)
+        shedding.add("names of files", SheddingOrder.READ, self.count_kept, self.drop)
 
-    def kept(self) -> int:
+    def count_kept(self) -> int:
         """Number of names in memory."""
         return len(self._files)
 

@@ -110,7 +110,7 @@ class ComposerKeys:
         }
         """Actions by their names in `keymap.KEYS`."""
 
-    def started(self) -> None:
+    def end_start(self) -> None:
         """Take line breaks as text from now on: all early input has been inserted."""
         self.starting = False
 
@@ -430,7 +430,7 @@ class Composer(Still, ShellKeys, TextArea):
     def _answers(self, event: events.Key) -> bool:
         """Answer the question; a letter counts only without text typed behind it."""
         if event.is_printable and event is not self.answering.settled:
-            self.answering.typed()
+            self.answering.note_typing()
         elif self.answering.press(event.key, writes=event.is_printable, is_empty=not self.text):
             return True
         if event.is_printable and not self.text:
@@ -442,7 +442,7 @@ class Composer(Still, ShellKeys, TextArea):
         event.prevent_default()
         if not self.text:
             self.answering.begin()
-        self.answering.typed()
+        self.answering.note_typing()
         await self.insert_pasted(event.text)
 
 

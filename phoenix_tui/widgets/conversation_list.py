@@ -24,7 +24,7 @@ from textual.widget import Widget
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.text.labels import AGES_EVERY, DONE, STOPPED, UNREAD, Tone
 from phoenix_tui.widgets.bases import Opened, Still, Ticker
-from phoenix_tui.widgets.roster import TITLE_LENGTH, Group, Line, ListModel, Live, RosterRow
+from phoenix_tui.widgets.roster import TITLE_LENGTH, Line, ListGroup, ListModel, Live, RosterRow
 from tools.clean import clean_line
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _room(tail: list[Piece], width: int) -> int:
 
 
 @lru_cache(maxsize=8)
-def shown_columns(width: int) -> tuple[ListColumn, ...]:
+def choose_columns(width: int) -> tuple[ListColumn, ...]:
     """Choose as many columns as leave the title its least; unused room of the title goes to the folder."""
     room = width - PREFIX - LEAST_TITLE - 1
     taken: list[ListColumn] = []
@@ -133,7 +133,7 @@ def shown_columns(width: int) -> tuple[ListColumn, ...]:
 
 def _columns(row: RosterRow, width: int) -> list[Piece]:
     made: list[Piece] = []
-    columns = shown_columns(width)
+    columns = choose_columns(width)
     apart = any(column.field == "context" for column in columns)
     for column in columns:
         words = row.label.text or ("" if apart else row.context)
@@ -189,10 +189,10 @@ def tail_of(path: str, cells: int) -> str:
 
 TONE_OF: Final[dict[Ink, Tone]] = {Ink.QUIET: Tone.QUIET, Ink.WARNING: Tone.NEEDS_YOU, Ink.YOU: Tone.YOU}
 """Inks that are one colour in every row."""
-EMPTY: Final[dict[Group | None, tuple[str, ...]]] = {
+EMPTY: Final[dict[ListGroup | None, tuple[str, ...]]] = {
     None: ("No conversations yet.",),
-    Group.ARCHIVED: ("The archive is empty.", "/archive moves a conversation here."),
-    Group.TRASH: ("The trash is empty.",),
+    ListGroup.ARCHIVED: ("The archive is empty.", "/archive moves a conversation here."),
+    ListGroup.TRASH: ("The trash is empty.",),
 }
 HINT: Final = "? keys"
 NOTHING_FOUND: Final = ("No matches.", "Type fewer letters.")
@@ -234,7 +234,7 @@ class ListPainter:
         model = self._model
         if model.filtering or model.text:
             text = f"/{model.text}{'▏' if model.filtering else ''}"
-            return self._spread(text, model.found() if model.order else "", Tone.YOU)
+            return self._spread(text, model.count_found() if model.order else "", Tone.YOU)
         if model.marked:
             return self._spread(
                 f"{len(model.marked)} marked", HINT if self._focused and not model.view else "", Tone.YOU
@@ -337,7 +337,7 @@ class ConversationList(Still, Widget):
         *,
         plain: bool = False,
         id: str | None = None,
-        view: Group | None = None,
+        view: ListGroup | None = None,
     ) -> None:
         super().__init__(id=id)
         self._plain = plain

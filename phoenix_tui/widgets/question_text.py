@@ -118,10 +118,10 @@ def answer_rows(question: Question, width: int, *, guarded: bool = False, chosen
         edit = key("answer_edit")
         answers.append(_answer(GUARDED * len(edit) if guarded else edit, EDITS_PLAN))
     for gap in GAPS:
-        rows = _laid_out(answers, gap, width)
+        rows = _pack_answers(answers, gap, width)
         if len(rows) == 1:
             return rows
-    return _laid_out(answers, GAPS[0], width)
+    return _pack_answers(answers, GAPS[0], width)
 
 
 def rule_effect(question: Question, rule: str, folder: Path) -> tuple[str, str]:
@@ -140,7 +140,7 @@ def _answer(letter: str, words: str) -> Content:
     return Content.assemble((letter, style), f"  {words}")
 
 
-def _laid_out(answers: Sequence[Content], gap: int, width: int) -> list[Content]:
+def _pack_answers(answers: Sequence[Content], gap: int, width: int) -> list[Content]:
     rows: list[Content] = []
     for answer in answers:
         if rows and rows[-1].cell_length + gap + answer.cell_length <= width:
@@ -175,10 +175,10 @@ class RequestRows(NamedTuple):
 
 def request_rows(question: Question, width: int, paint: Paint | None = None) -> list[Content]:
     """The command or the change, every hidden character spelled out."""
-    return laid_out(question, width, paint).rows
+    return lay_out(question, width, paint).rows
 
 
-def laid_out(question: Question, width: int, paint: Paint | None = None) -> RequestRows:
+def lay_out(question: Question, width: int, paint: Paint | None = None) -> RequestRows:
     """The command or the change as rows, and a note about a part too long for them."""
     preview = question.request.preview
     if plan := question.request.plan:
@@ -187,13 +187,13 @@ def laid_out(question: Question, width: int, paint: Paint | None = None) -> Requ
 
         if heft(plan) <= MOST_PLAN_WORK:
             return RequestRows(list(markdown_rows(plan, width, most_work=0)))
-        return RequestRows(broken(_mark_text(reveal(plan)).rstrip(), width))
+        return RequestRows(break_rows(_mark_text(reveal(plan)).rstrip(), width))
     if isinstance(preview, DiffDisplay) and (rows := list(diff_rows(preview.diff))):
         return _change(rows, width, paint)
     if asked := question.request.questions:
-        return RequestRows(broken(Content("\n".join(question_lines(asked))), width))
+        return RequestRows(break_rows(Content("\n".join(question_lines(asked))), width))
     text, left_out = both_ends(describe_request(question), LONGEST)
-    return RequestRows(broken(_mark_text(fold_blanks(reveal(text))).rstrip(), width), left_out)
+    return RequestRows(break_rows(_mark_text(fold_blanks(reveal(text))).rstrip(), width), left_out)
 
 
 def first_change(question: Question, width: int) -> int:
@@ -206,7 +206,7 @@ def first_change(question: Question, width: int) -> int:
     return sum(len(_diff_row(row, Content(_show_row(row)), digits, width)) for row in above)
 
 
-def broken(content: Content, width: int, *, hard: bool = False) -> list[Content]:
+def break_rows(content: Content, width: int, *, hard: bool = False) -> list[Content]:
     """The rows of a text, none wider than `width`; Textual's `fold` makes one row of a line of combining marks."""
     from phoenix_tui.markdown.lines import breaks  # noqa: PLC0415 - not loaded before the first frame
 
@@ -289,7 +289,7 @@ def _diff_row(row: DiffRow, whole: Content, digits: int, width: int) -> list[Con
     lead = digits + 3
     room = max(width - lead, 1)
     lines: list[Content] = []
-    for text in broken(whole, room, hard=True):
+    for text in break_rows(whole, room, hard=True):
         number = f"{row.number:>{digits}} " if not lines else " " * (digits + 1)
         sign = f"{row.sign} " if not lines else "  "
         line = Content.assemble((number, Tone.QUIET.value), (sign, tone), text, " " * max(room - text.cell_length, 0))

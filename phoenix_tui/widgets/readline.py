@@ -99,10 +99,10 @@ class Readline:
             case "word_right":
                 self._area.move_cursor(self._behind(_WORD))
             case "kill_to_start":
-                self._kill((cursor[0], 0) if cursor[1] else self._left_of(cursor), cursor)
+                self._kill((cursor[0], 0) if cursor[1] else self._find_left_of(cursor), cursor)
             case "kill_to_end":
                 end = len(self._line(cursor[0]))
-                self._kill(cursor, (cursor[0], end) if cursor[1] < end else self._right_of(cursor))
+                self._kill(cursor, (cursor[0], end) if cursor[1] < end else self._find_right_of(cursor))
             case "kill_big_word":
                 self._kill(self._before(_BIG_WORD), cursor)
             case "kill_word_left":
@@ -115,11 +115,11 @@ class Readline:
     def _line(self, row: int) -> str:
         return self._area.document.get_line(row)
 
-    def _left_of(self, place: Place) -> Place:
+    def _find_left_of(self, place: Place) -> Place:
         row, column = place
         return (row, column - 1) if column else (row - 1, len(self._line(row - 1))) if row else place
 
-    def _right_of(self, place: Place) -> Place:
+    def _find_right_of(self, place: Place) -> Place:
         row, column = place
         if column < len(self._line(row)):
             return row, column + 1

@@ -15,7 +15,7 @@ from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.request_text import NO_ROW, AskForm
 from phoenix_tui.widgets.answer_gate import AnswerGate, RowRange
 from phoenix_tui.widgets.bases import Flowing, wrap_hanging
-from phoenix_tui.widgets.question_text import Paint, RequestRows, first_change, laid_out
+from phoenix_tui.widgets.question_text import Paint, RequestRows, first_change, lay_out
 from tools.contract import DiffDisplay
 from tools.wording import counted
 
@@ -79,7 +79,7 @@ class RequestView:
         if made is None:
             if len(self._made) >= KEPT:
                 self._made.clear()
-            made = RequestRows(self._form_rows(width).rows) if self.form else laid_out(self.question, width, paint)
+            made = RequestRows(self._form_rows(width).rows) if self.form else lay_out(self.question, width, paint)
             self._made[width, name] = made
         return made
 
@@ -88,7 +88,7 @@ class RequestView:
         assert self.form is not None, "asked for where there is one"
         return AskRows(self.form, width)
 
-    def chosen_rows(self, width: int, room: int) -> tuple[int, int]:
+    def find_chosen_rows(self, width: int, room: int) -> tuple[int, int]:
         """First row of the selected option, and the row behind its last, or behind a preview that `room` holds."""
         if self.form is None:
             return (0, 0)

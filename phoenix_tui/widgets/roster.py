@@ -45,7 +45,7 @@ SUCCESS: Final = "success"
 """A run's status when it ended well."""
 
 
-class Group(StrEnum):
+class ListGroup(StrEnum):
     """Group of a conversation in the list; the value is the heading."""
 
     PINNED = "pinned"
@@ -57,7 +57,7 @@ class Group(StrEnum):
     TRASH = "trash"
 
 
-ORDER: Final = tuple(Group)
+ORDER: Final = tuple(ListGroup)
 ASKS: Final = STATE_NAMES[AwaitingApproval]
 FAILURES: Final = frozenset({STATE_NAMES[Errored], STATE_NAMES[Failed]})
 AT_REST: Final = frozenset({STATE_NAMES[Idle], STATE_NAMES[Completed], *FAILURES})
@@ -97,7 +97,7 @@ class PlacedRow(Struct, frozen=True):
     """A conversation in its place."""
 
     id: str
-    group: Group
+    group: ListGroup
 
 
 class RosterRow(Struct, frozen=True):
@@ -134,7 +134,7 @@ def arrange(
     return [placed for _, placed in sorted(keyed, key=lambda each: each[0])]
 
 
-def put_away(summaries: Iterable[ConversationSummary], group: Group, text: str = "") -> list[PlacedRow]:
+def put_away(summaries: Iterable[ConversationSummary], group: ListGroup, text: str = "") -> list[PlacedRow]:
     """Archived ones, or the trash, in the order of the store: those removed last first."""
     words = text.lower().split()
     return [PlacedRow(one.id, group) for one in summaries if not words or matches(one, words)]
@@ -146,33 +146,33 @@ def matches(summary: ConversationSummary, words: Iterable[str]) -> bool:
     return all(word in where for word in words)
 
 
-def group_of(summary: ConversationSummary, live: Live | None, pid: int) -> Group:
+def group_of(summary: ConversationSummary, live: Live | None, pid: int) -> ListGroup:
     """The group of a conversation (docs/decisions/writing-and-list.md)."""
     if summary.pinned_at:
-        return Group.PINNED
+        return ListGroup.PINNED
     if live is not None:
         needs_you = isinstance(live.state, AwaitingApproval | Errored) or live.asking > 0
         works = is_busy(live.state) or live.agents > 0
     else:
-        needs_you = summary.state_name in FAILURES or (summary.state_name == ASKS and _owned_by_other(summary, pid))
-        works = summary.state_name not in AT_REST and _owned_by_other(summary, pid)
+        needs_you = summary.state_name in FAILURES or (summary.state_name == ASKS and _is_owned_by_other(summary, pid))
+        works = summary.state_name not in AT_REST and _is_owned_by_other(summary, pid)
     if needs_you:
-        return Group.NEEDS_YOU
+        return ListGroup.NEEDS_YOU
     if works:
-        return Group.WORKING
+        return ListGroup.WORKING
     ended_well = summary.message_count > 0 and summary.last_status == SUCCESS
-    return Group.DONE if ended_well and not summary.unread else Group.READY
+    return ListGroup.DONE if ended_well and not summary.unread else ListGroup.READY
 
 
-def _owned_by_other(summary: ConversationSummary, pid: int) -> bool:
+def _is_owned_by_other(summary: ConversationSummary, pid: int) -> bool:
     return summary.owner_pid not in {None, pid}
 
 
-def _key(group: Group, summary: ConversationSummary, live: Live | None) -> tuple[int, float, str]:
+def _key(group: ListGroup, summary: ConversationSummary, live: Live | None) -> tuple[int, float, str]:
     match group:
-        case Group.PINNED:
+        case ListGroup.PINNED:
             at = summary.pinned_at
-        case Group.NEEDS_YOU | Group.WORKING:
+        case ListGroup.NEEDS_YOU | ListGroup.WORKING:
             at = live.began if live is not None and live.began else summary.updated_at
         case _:
             at = -summary.updated_at
@@ -229,7 +229,7 @@ def _label(summary: ConversationSummary, live: Live | None, here: Here) -> Label
         return Label(AGENTS, f"{live.agents} running")
     if live is not None and not isinstance(live.state, Idle):
         return short_state(live.state, here.monotonic - live.since, writing=live.writing)
-    if live is None and _owned_by_other(summary, here.pid):
+    if live is None and _is_owned_by_other(summary, here.pid):
         return _other_owner_label(summary)
     if summary.unread:
         return Label(UNREAD, "unread")
@@ -255,7 +255,7 @@ Line: TypeAlias = "RosterRow | str"
 class ListModel(Struct, eq=False):
     """Windowed: only lines in view are put into words, however many conversations there are."""
 
-    view: Group | None = None
+    view: ListGroup | None = None
     """ARCHIVED or TRASH; None: the list itself."""
     clock: Clock = SYSTEM_CLOCK
     text: str = ""
@@ -275,7 +275,7 @@ class ListModel(Struct, eq=False):
     _cursor: int = 0
     _summaries: dict[str, ConversationSummary] = field(default_factory=dict[str, "ConversationSummary"])
     _live: Mapping[str, Live] = field(default_factory=dict[str, Live])
-    _lines: list[PlacedRow | Group] = field(default_factory=list["PlacedRow | Group"])
+    _lines: list[PlacedRow | ListGroup] = field(default_factory=list["PlacedRow | ListGroup"])
 
     @property
     def order(self) -> list[str]:
@@ -384,8 +384,8 @@ class ListModel(Struct, eq=False):
         here = Here(self.clock.now(), self.clock.monotonic(), os.getpid())
         return [self._words(line, here) for line in self._lines[self.top : self.top + self.height]]
 
-    def _words(self, line: PlacedRow | Group, here: Here) -> Line:
-        if isinstance(line, Group):
+    def _words(self, line: PlacedRow | ListGroup, here: Here) -> Line:
+        if isinstance(line, ListGroup):
             return line.value
         return compose(
             self._summaries[line.id],
@@ -410,14 +410,14 @@ class ListModel(Struct, eq=False):
         parts = (counted(len(self._summaries), "conversation"), money(sum(cost for cost in costs if cost)))
         return " · ".join(part for part in parts if part) if self._summaries else ""
 
-    def found(self) -> str:
+    def count_found(self) -> str:
         """Number of conversations that the text finds."""
         return f"{len(self.order)} of {len(self._summaries)}"
 
 
-def _with_headings(placed: Sequence[PlacedRow]) -> list[PlacedRow | Group]:
-    lines: list[PlacedRow | Group] = []
-    group: Group | None = None
+def _with_headings(placed: Sequence[PlacedRow]) -> list[PlacedRow | ListGroup]:
+    lines: list[PlacedRow | ListGroup] = []
+    group: ListGroup | None = None
     for one in placed:
         if one.group is not group:
             group = one.group

@@ -137,7 +137,7 @@ LEAST_GAP: Final = 2
 """Cells before the action of Esc, which is no part of the state."""
 
 
-class Status(Struct, frozen=True):
+class StatusValues(Struct, frozen=True):
     """Data of the row; `since` is monotonic."""
 
     state: State = field(default_factory=lambda: Idle(0))
@@ -180,7 +180,7 @@ class StatusLine(Still, MeterRow):
     DEFAULT_CSS = """
     StatusLine { height: 1; width: 1fr; background: $background; color: $foreground; padding: 0 1; }
     """
-    status: reactive[Status] = reactive(Status, repaint=False)
+    status: reactive[StatusValues] = reactive(StatusValues, repaint=False)
     """Set by the screen."""
     background_work: reactive[str] = reactive("")
     """Activity beside the conversation in view, such as an installation; set by the screen."""
@@ -202,7 +202,7 @@ class StatusLine(Still, MeterRow):
         self.beside: Callable[[], None] | None = None
         """Called right before a tick paints, so that pending changes are painted along with it."""
 
-    def watch_status(self, before: Status, status: Status) -> None:
+    def watch_status(self, before: StatusValues, status: StatusValues) -> None:
         """Start the clock with a run and end it with the run; a changed pace alone is drawn with the next tick."""
         paced = replace(before, details=replace(before.details, rate=status.details.rate))
         if paced != status or not self._ticker.runs:

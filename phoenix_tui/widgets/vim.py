@@ -103,7 +103,7 @@ class VimEdit(Struct, frozen=True):
     end: int
     text: str = ""
 
-    def applied(self, text: str) -> str:
+    def apply(self, text: str) -> str:
         """The text behind it."""
         return text[: self.start] + self.text + text[self.end :]
 
@@ -151,7 +151,7 @@ def _delete(state: VimState, draft: Draft, start: int, end: int, *, lines: bool)
     elif lines and start:
         start -= 1
     edit = VimEdit(start, end)
-    after = edit.applied(draft.text)
+    after = edit.apply(draft.text)
     return VimStep(state, on_a_sign(after, first_sign(after, start) if lines else start), edit)
 
 
@@ -162,7 +162,7 @@ def overwritten(state: VimState, draft: Draft, change: Callable[[str], str], *, 
     if end > line or end == draft.at or any(left < end and draft.at < right for left, right in draft.marks):
         return VimStep(state.rest(), draft.at)
     edit = VimEdit(draft.at, end, change(draft.text[draft.at : end]))
-    return VimStep(state.rest(), on_a_sign(edit.applied(draft.text), end if goes_on else end - 1), edit)
+    return VimStep(state.rest(), on_a_sign(edit.apply(draft.text), end if goes_on else end - 1), edit)
 
 
 def command(state: VimState, key: str, draft: Draft) -> VimStep:
@@ -218,11 +218,11 @@ def _put(state: VimState, draft: Draft, *, behind: bool) -> VimStep:
     if not register.lines:
         place = min(at + behind, line_end(text, at))
         edit = VimEdit(place, place, register.text * count)
-        return VimStep(state.rest(), on_a_sign(edit.applied(text), place + len(edit.text) - 1), edit)
+        return VimStep(state.rest(), on_a_sign(edit.apply(text), place + len(edit.text) - 1), edit)
     lines = "\n".join([register.text] * count)
     place = line_end(text, at) if behind else line_start(text, at)
     edit = VimEdit(place, place, f"\n{lines}" if behind else f"{lines}\n")
-    after = edit.applied(text)
+    after = edit.apply(text)
     return VimStep(state.rest(), on_a_sign(after, first_sign(after, place + behind)), edit)
 
 
@@ -242,7 +242,7 @@ def _join(state: VimState, draft: Draft) -> VimStep:
     if end == line_end(text, draft.at):
         return VimStep(state.rest(), draft.at)
     edit = VimEdit(start, end, joined)
-    return VimStep(state.rest(), on_a_sign(edit.applied(text), place), edit)
+    return VimStep(state.rest(), on_a_sign(edit.apply(text), place), edit)
 
 
 OPERATORS: Final = "dcy"

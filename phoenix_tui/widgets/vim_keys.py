@@ -59,7 +59,7 @@ class VimChanges:
         return len(self._area.history.undo_stack)
 
 
-def written(before: Draft, text: str) -> str | None:
+def find_written(before: Draft, text: str) -> str | None:
     """Text inserted at one place of a draft; None when more has changed than that."""
     head, tail = before.text[: before.at], before.text[before.at :]
     longer = len(text) >= len(before.text)
@@ -126,7 +126,7 @@ class VimKeys:
         self._enter(self.state.rest())
         if self._before is not None:
             # A change in which the cursor moved elsewhere is not repeated.
-            text, self._before = written(self._before, self._draft().text), None
+            text, self._before = find_written(self._before, self._draft().text), None
             if text is None:
                 self.state = replace(self.state, change="")
             else:

@@ -113,11 +113,11 @@ def find(text: str, at: int, found: CharSearch, count: int, *, again: bool = Fal
     return place - step * till
 
 
-def _left(text: str, at: int, count: int) -> int:
+def _move_left(text: str, at: int, count: int) -> int:
     return max(at - (count or 1), line_start(text, at))
 
 
-def _right(text: str, at: int, count: int) -> int:
+def _move_right(text: str, at: int, count: int) -> int:
     return min(at + (count or 1), line_end(text, at))
 
 
@@ -134,8 +134,8 @@ def _line(text: str, _: int, count: int, *, last: bool) -> int:
 
 
 MOTIONS: Final[dict[str, tuple[Motion, MotionKind]]] = {
-    "h": (_left, MotionKind.BEFORE),
-    "l": (_right, MotionKind.BEFORE),
+    "h": (_move_left, MotionKind.BEFORE),
+    "l": (_move_right, MotionKind.BEFORE),
     "j": (lambda text, at, count: row(text, at, count or 1), MotionKind.LINES),
     "k": (lambda text, at, count: row(text, at, -(count or 1)), MotionKind.LINES),
     "w": (lambda text, at, count: word_ahead(text, at, count or 1), MotionKind.BEFORE),

@@ -15,14 +15,14 @@ from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.names import SERVED
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.lifecycle.crash import CrashReports, left_open
+from phoenix_tui.lifecycle.crash import CrashReports, find_left_open
 from phoenix_tui.lifecycle.launch import Launch, Services, leave_out_palette
 from phoenix_tui.lifecycle.stop_signals import END_SIGNALS, IN_A_TAB
 from phoenix_tui.lifecycle.threads import load, run_loop
 from phoenix_tui.lifecycle.watchdogs import MemoryLimit
 from phoenix_tui.models.choice import DEFAULT_MODELS, ModelChoice, choose_model, needs_servers
 from phoenix_tui.terminal import state
-from phoenix_tui.terminal.background import remembered_light
+from phoenix_tui.terminal.background import recall_light
 from phoenix_tui.wiring.start_facts import caps_of, caps_with, choose_sandbox, facts_of
 from tools.process.link import ZygoteLink, spawn_zygote
 
@@ -52,7 +52,7 @@ def run_screen(arguments: RunArguments, setup: Setup) -> int:
         choice = choose_start_model(setup)
         launch = launch_of(arguments, setup, choice, conversation_id)
         if not conversation_id and _begins_nothing(arguments):
-            left = left_open(setup.paths.state / "open", setup.cwd)
+            left = find_left_open(setup.paths.state / "open", setup.cwd)
             launch = replace(
                 launch,
                 conversation_id=left.conversation_id,
@@ -211,7 +211,7 @@ def launch_of(arguments: RunArguments, setup: Setup, choice: ModelChoice, conver
         caps=caps_with(setup, "", setup.cwd) or caps_of(settings),
         image_display=settings.text("images"),
         theme=settings.text("theme"),
-        light_terminal=remembered_light(setup.paths.state),
+        light_terminal=recall_light(setup.paths.state),
         themes_folder=setup.paths.themes,
         status_line=settings.status_line,
         notifications=settings.text("notifications"),

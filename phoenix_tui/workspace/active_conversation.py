@@ -25,7 +25,7 @@ from phoenix_tui.lifecycle.crash import OpenMark
 from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.text.labels import short_path
 from phoenix_tui.widgets.composer import is_prose
-from phoenix_tui.widgets.status_line import ContextUse, Status
+from phoenix_tui.widgets.status_line import ContextUse, StatusValues
 from phoenix_tui.widgets.transcript.scroller import seq_at_top
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.workspace.conversation_index import ConversationIndex
@@ -250,7 +250,11 @@ class ActiveConversation:
             await visible.start(self.parts)
             self._select(family_of(conversation))
             if not conversation.read_only and conversation.record.agent is None:
-                mode = None if conversation.id in self._shown else _attended(conversation, self.launch.permission_mode)
+                mode = (
+                    None
+                    if conversation.id in self._shown
+                    else _widen_unattended(conversation, self.launch.permission_mode)
+                )
                 self._shown.add(conversation.id)
                 if mode is not None:
                     self._toasts.tell(f"{RAN_UNATTENDED} it continues in mode {mode.value}.")
@@ -276,7 +280,7 @@ class ActiveConversation:
                 dock.agents.show(tuple)
             self.parts.transcript.display = False
             launch, before = self.launch, self.parts.status.status
-            self.parts.status.status = Status(
+            self.parts.status.status = StatusValues(
                 mode=self.mode,
                 model=self.model,
                 effort=launch.effort,
@@ -392,7 +396,7 @@ class ActiveConversation:
         return not isinstance(outcome, Refused)
 
 
-def _attended(conversation: ConversationApi, mode: PermissionMode) -> PermissionMode | None:
+def _widen_unattended(conversation: ConversationApi, mode: PermissionMode) -> PermissionMode | None:
     """A mode, none wider than ask, for a conversation made for unattended use; None where it keeps its own."""
     deny = PermissionMode.DENY
     if conversation.record.permission_mode is not deny or mode is deny:

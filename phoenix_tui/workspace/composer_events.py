@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engine.api.conversation import ConversationApi
     from phoenix_tui.commands.run import CommandContext
     from phoenix_tui.modals.base import PhoenixScreen
-    from phoenix_tui.widgets.status_line import Status
+    from phoenix_tui.widgets.status_line import StatusValues
     from phoenix_tui.workspace.active_conversation import ActiveConversation
     from phoenix_tui.workspace.onboarding import Welcoming
     from phoenix_tui.workspace.startup import Startup
@@ -44,7 +44,7 @@ class ComposerEvents:
     def submit(self, text: str) -> None:
         """Handle a message, a command, a shell command, or a yes to an offer."""
         if self._ready.ctx_in_use is not None:
-            self._ready.ctx_in_use.active.drafts.typed("")  # the message about the empty box takes the long way
+            self._ready.ctx_in_use.active.drafts.note_typing("")  # the message about the empty box takes the long way
         elif self._ready.slow_start is not None:
             self._ready.slow_start.send(text)
         if not text.strip() and not self._has_images:
@@ -53,9 +53,9 @@ class ComposerEvents:
             self._remember(text)
             self._ready.command(text)
         elif is_shell_line(text):
-            self._ready.then(lambda ctx: self._handed_over(ctx.sending.shell(text)))
+            self._ready.then(lambda ctx: self._hand_over(ctx.sending.shell(text)))
         else:
-            self._ready.then(lambda ctx: self._handed_over(ctx.sending.send(text)))
+            self._ready.then(lambda ctx: self._hand_over(ctx.sending.send(text)))
 
     @property
     def _has_images(self) -> bool:
@@ -63,7 +63,7 @@ class ComposerEvents:
         reading = self._ready.ctx_in_use is not None and self._ready.ctx_in_use.sending.attaching.place.under_way
         return bool(self._parts.dock.chips.images or reading)
 
-    async def _handed_over(self, sending: Awaitable[None]) -> None:
+    async def _hand_over(self, sending: Awaitable[None]) -> None:
         """Wait until a message is accepted; until then Tab queues, as while the agent works."""
         try:
             await sending
@@ -139,14 +139,14 @@ class ComposerEvents:
         if trouble := remember(self._composer.draft.prompts, text):
             self._words.tell(trouble, bad=True)
 
-    def edited(self, text: str) -> None:
+    def follow_edit(self, text: str) -> None:
         """Keep the draft; update the action of Esc."""
         status = self._parts.status
         has_text, words = bool(text), is_prose(text)
         if (status.status.has_text, status.status.is_prose) != (has_text, words):
             status.status = replace(status.status, has_text=has_text, is_prose=words)
         if self._ready.ctx_in_use is not None:
-            self._ready.ctx_in_use.active.drafts.typed(text)
+            self._ready.ctx_in_use.active.drafts.note_typing(text)
 
     def name_mode(self) -> None:
         """Say whether Esc is vim's."""
@@ -175,7 +175,7 @@ class ComposerEvents:
         if older:
             self._composer.draft.walk(-1)
 
-    def follow(self, status: Status) -> None:
+    def follow(self, status: StatusValues) -> None:
         """Pass the values of the status line to the empty composer."""
         active = self._ready.ctx.active if self._ready.ctx is not None else None
         begun = active is not None and active.conversation is not None and active.conversation.record.message_count > 0

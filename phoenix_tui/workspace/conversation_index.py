@@ -63,7 +63,7 @@ class ConversationIndex:
 
     async def start(self) -> None:
         """Read the list, then watch."""
-        self._unwatch = self._engine.watch(self._noticed)
+        self._unwatch = self._engine.watch(self._follow_activity)
         await self.reload()
 
     async def mark_unread(self, conversation_id: str) -> None:
@@ -91,7 +91,7 @@ class ConversationIndex:
     def _take(self, stored: dict[str, ConversationSummary]) -> None:
         """Show these; for open ones the present state counts more than the read one."""
         opened = [one for one in self._engine.live() if not one.read_only and one.record.agent is None]
-        self._live = {one.id: self._live.get(one.id) or self._begun(one.state, None) for one in opened}
+        self._live = {one.id: self._live.get(one.id) or self._make_live(one.state, None) for one in opened}
         for one in opened:
             row = stored.pop(one.id, None)
             known = self._summaries.get(one.id, row)
@@ -102,7 +102,7 @@ class ConversationIndex:
             self._summaries[self._current] = replace(current, unread=False)
         self._draw()
 
-    def _begun(self, state: State, before: Live | None, *, writing: bool = False) -> Live:
+    def _make_live(self, state: State, before: Live | None, *, writing: bool = False) -> Live:
         """Activity of a conversation from now on, and the start of its work."""
         goes_on = before is not None and _kind(before.state) == _kind(state)
         began = before.began if before is not None and goes_on else time.time()
@@ -141,7 +141,7 @@ class ConversationIndex:
         """Number of runs in progress."""
         return sum(is_busy(live.state) or live.agents > 0 for live in self._live.values())
 
-    def _noticed(self, activity: Activity) -> None:
+    def _follow_activity(self, activity: Activity) -> None:
         conversation_id, state = activity.summary.id, activity.state
         before = self._live.get(conversation_id)
         visible = conversation_id == self._current or conversation_id in self._beside
@@ -150,7 +150,7 @@ class ConversationIndex:
         known = self._summaries.get(conversation_id)
         unread = not visible and (finished or (known is not None and known.unread))
         live = replace(
-            self._begun(state, before, writing=activity.writing),
+            self._make_live(state, before, writing=activity.writing),
             agents=activity.agents,
             asking=activity.agents_asking,
         )

@@ -51,7 +51,7 @@ from phoenix_tui.text.agent_text import end_line, find_ended, running
 from phoenix_tui.text.labels import WRITABLE, StatusDetails, Tone, hook_in_view, short_path
 from phoenix_tui.widgets.blocks.speech import is_stop_notice
 from phoenix_tui.widgets.notices import DockNotice, Notifier
-from phoenix_tui.widgets.status_line import ContextUse, Status, StatusLine, warn_crossing
+from phoenix_tui.widgets.status_line import ContextUse, StatusLine, StatusValues, warn_crossing
 from phoenix_tui.widgets.transcript.model import text_of
 from phoenix_tui.workspace.dock_panels import AgentsInView, RouteInView, show_todos
 from phoenix_tui.workspace.widgets import WorkspaceWidgets
@@ -157,7 +157,7 @@ class ConversationView:
         self.stop()
         self._parts.transcript.run_worker(self._draw(fully=True), group="opening")
 
-    def _named(self, text: str) -> str:
+    def _prefix_title(self, text: str) -> str:
         """Add the title to a text about a conversation without the dock."""
         title = clean_line(self.conversation.record.title) or "New conversation"
         return text if self._front else f"{title}: {text}"
@@ -168,7 +168,7 @@ class ConversationView:
         try:
             found = await self.conversation.history(before_seq, limit)
         except StorageError as error:
-            self._toasts.tell(self._named(str(error)), bad=True)
+            self._toasts.tell(self._prefix_title(str(error)), bad=True)
             return None
         return found.messages, found.tool_calls
 
@@ -210,11 +210,11 @@ class ConversationView:
                 self._live.append(text)
                 self._count(len(text))
             case StateChanged():
-                self._moved(update)
+                self._follow_state(update)
             case ApprovalAsked(question=question):
                 self._ask(question is not None)
             case MessageSaved() | LiveTextDropped() | ToolDrafted() | RunEnded() | Noticed() | Paced():
-                self._happened(update)
+                self._follow_event(update)
             case HookStarted() | HookEnded():
                 self._update(hook=hook_in_view(update))
             case QueueChanged(waiting=waiting, held=held):
@@ -227,11 +227,11 @@ class ConversationView:
                 | BackgroundSummary()
                 | Routed()
             ):
-                self._changed(update)
+                self._follow_change(update)
             case _:
                 return  # only the transcript shows the rest
         if not isinstance(update, TextArrived) and self.panes is not None:
-            self.panes.noticed()
+            self.panes.show_state()
 
     def _begin(self, snapshot: Snapshot) -> None:
         record = snapshot.conversation
@@ -239,7 +239,7 @@ class ConversationView:
         self._live = [snapshot.live_text]
         self._jobs = self.conversation.jobs.all()
         self._run_began = snapshot.run_started or snapshot.state_since
-        self._parts.status.status = Status(
+        self._parts.status.status = StatusValues(
             state=snapshot.state,
             since=snapshot.state_since,
             mode=record.permission_mode,
@@ -255,7 +255,7 @@ class ConversationView:
             esc_hint=self._parts.status.status.esc_hint,
             vim_esc_hint=self._parts.status.status.vim_esc_hint,
             details=StatusDetails(
-                resumable=snapshot.resumable and not _stopped(snapshot), writing=bool(snapshot.live_text)
+                resumable=snapshot.resumable and not _was_stopped(snapshot), writing=bool(snapshot.live_text)
             ),
             jobs=running(self._jobs),
             summarizing=self.conversation.context.summarizing,
@@ -270,7 +270,7 @@ class ConversationView:
         self._show_todos()
         self._warn(snapshot.read_only)
         if self.panes is not None:
-            self.panes.noticed()
+            self.panes.show_state()
 
     def _queue(self, waiting: Sequence[QueuedMessage], *, held: bool) -> None:
         self._waiting = waiting, held
@@ -281,14 +281,14 @@ class ConversationView:
         if self._front:
             show_todos(self._parts.dock, self.conversation.todos.now, self.conversation.state)
 
-    def _owned_anew(self, read_only: str) -> None:
+    def _follow_owner(self, read_only: str) -> None:
         """Handle a change of owner while it is shown."""
         held = self._parts.status.status.read_only
         if held or read_only:
             self._update(read_only=bool(read_only))
             self._warn(read_only)
         if held and not read_only:
-            self._toasts.tell(self._named(WRITABLE))
+            self._toasts.tell(self._prefix_title(WRITABLE))
 
     def _warn(self, read_only: str) -> None:
         if not self._front:
@@ -332,14 +332,14 @@ class ConversationView:
             stream.looked = now
             self.update_details(rate=stream.characters / CHARACTERS_PER_TOKEN / (now - stream.began))
 
-    def _moved(self, update: StateChanged) -> None:
+    def _follow_state(self, update: StateChanged) -> None:
         was_busy, busy = is_busy(self._parts.status.status.state), is_busy(update.state)
         if busy and not was_busy:
             self._run_began = update.since
         stopped = None if busy else self._parts.status.status.details.stopped_after
         self._stream = Stream()
         self._update(state=update.state, since=update.since, details=StatusDetails(stopped_after=stopped))
-        self._agents.moved(update.state)
+        self._agents.follow_state(update.state)
         self._show_todos()
         if self._front:
             self._agents.show(self._parts.dock)
@@ -364,7 +364,7 @@ class ConversationView:
             question = as_asked(question, record)
         self._parts.dock.ask(question, Path(record.cwd), place, time.monotonic())
 
-    def _happened(self, update: MessageSaved | LiveTextDropped | ToolDrafted | RunEnded | Noticed | Paced) -> None:
+    def _follow_event(self, update: MessageSaved | LiveTextDropped | ToolDrafted | RunEnded | Noticed | Paced) -> None:
         match update:
             case MessageSaved(message=message):
                 self._show_transcript(True)
@@ -382,11 +382,11 @@ class ConversationView:
             case RunEnded():
                 self.update_details(stopped_after=None)
             case Noticed(text=text):
-                self._toasts.tell(self._named(text))
+                self._toasts.tell(self._prefix_title(text))
             case Paced(seconds=seconds):
                 self.update_details(paced_until=time.monotonic() + seconds)
 
-    def _changed(self, update: _Around) -> None:
+    def _follow_change(self, update: _Around) -> None:
         match update:
             case Routed(card=card):
                 self._show_route(card)
@@ -406,7 +406,7 @@ class ConversationView:
                     effort=record.effort,
                     supervisor=record.supervisor,
                 )
-                self._owned_anew(self.conversation.read_only)
+                self._follow_owner(self.conversation.read_only)
                 self._show_todos()
                 self._head(record)
             case AgentsChanged(agents=views, results=results):
@@ -416,7 +416,7 @@ class ConversationView:
                 self._update(summarizing=active)
             case JobsChanged(jobs=jobs):
                 for job in find_ended(self._jobs, jobs):
-                    self._toasts.tell(self._named(end_line(job)))
+                    self._toasts.tell(self._prefix_title(end_line(job)))
                 self._jobs = jobs
                 self._update(jobs=running(jobs))
 
@@ -439,7 +439,7 @@ def _place(number: int, total: int) -> str:
     return f"{number} of {total}" if total > 1 else ""
 
 
-def _stopped(snapshot: Snapshot) -> bool:
+def _was_stopped(snapshot: Snapshot) -> bool:
     """True when the last turn was stopped; one that the end of Phoenix interrupted was not."""
     newest = snapshot.messages[-1] if snapshot.messages else None
     text = text_of(newest) if newest is not None and newest.role is Role.SYSTEM else ""

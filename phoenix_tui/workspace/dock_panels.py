@@ -50,10 +50,10 @@ class AgentsInView:
         working = at_work(views)
         self._batch |= {view.id for view in working}
         asks = sum(isinstance(view.state, AwaitingApproval) for view in working)
-        self.moved(self._conversation.state)
+        self.follow_state(self._conversation.state)
         return AgentCounts(len(working), asks, self._conversation.record.agent is not None)
 
-    def moved(self, state: State) -> None:
+    def follow_state(self, state: State) -> None:
         """The conversation itself moved: at rest, with all of them ended, no row is left."""
         if isinstance(state, AwaitingSubagents):
             self._batch |= {agent.id for agent in state.agents}

@@ -176,7 +176,7 @@ class Drafting:
         self._warmed = ""
         """The conversation whose connection was opened for the message being written."""
 
-    def typed(self, text: str) -> None:
+    def note_typing(self, text: str) -> None:
         """The composer changed: store the draft when typing pauses; the first letter opens the connection."""
         if self._timer is not None:
             self._timer.stop()
@@ -189,7 +189,7 @@ class Drafting:
         pause = min(PAUSE, max(self._changed_at + LATEST - now, 0.0))
         self._timer = self._dock.set_timer(max(pause, SOONEST), self._store_soon)
 
-    def sent(self) -> None:
+    def note_sent(self) -> None:
         """Forget the opened connection after a message was sent: the next one opens another."""
         self._warmed = ""
 
@@ -211,9 +211,9 @@ class Drafting:
         if not self._changed_at or not self._dock.is_loaded:
             return True
         if self._active.conversation is not None:
-            return await self._kept()
+            return await self._store_changed()
         async with self._active.changing:  # or a conversation that comes meanwhile would get this draft
-            return await self._kept()
+            return await self._store_changed()
 
     def depart(self) -> Departure:
         """Take the draft out of the composer, as another conversation is asked for."""
@@ -250,7 +250,7 @@ class Drafting:
 
     async def _store_aside(self) -> bool:
         aside, self._aside = self._aside, None
-        if aside is None or not aside.changed or await self._stored(aside.conversation, aside.draft):
+        if aside is None or not aside.changed or await self._store_draft(aside.conversation, aside.draft):
             return True
         self._unstored[aside.conversation.id if aside.conversation is not None else ""] = aside.draft
         return False
@@ -280,20 +280,20 @@ class Drafting:
         """True while a draft is here alone and would be lost at an end."""
         return bool(self._unstored)
 
-    async def _kept(self) -> bool:
+    async def _store_changed(self) -> bool:
         """Store it in the conversation in view, unless that was done meanwhile."""
         if not self._changed_at or not self._dock.is_loaded:
             return True
         self._changed_at = 0.0
         composer, chips = self._dock.composer, self._dock.chips
-        if await self._stored(
+        if await self._store_draft(
             self._active.conversation, joined(composer.content, [image.id for image in chips.images], composer.folds)
         ):
             return True
         self._changed_at = time.monotonic()
         return False
 
-    async def _stored(self, conversation: ConversationApi | None, draft: str) -> bool:
+    async def _store_draft(self, conversation: ConversationApi | None, draft: str) -> bool:
         """Store this draft, in a new conversation where there is none; False where that cannot be."""
         if not draft and conversation is None:
             return True

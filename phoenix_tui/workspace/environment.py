@@ -47,7 +47,7 @@ class Suggesting:
         self._busy: set[str] = set()
         """Conversations at work."""
 
-    def noticed(self, activity: Activity) -> None:
+    def follow(self, activity: Activity) -> None:
         """Handle an update of one of the conversations."""
         conversation_id = activity.summary.id
         if is_busy(activity.state):
@@ -112,7 +112,7 @@ class Environment:
         self.colours = ThemeControl(screen.app, launch, driver)
         self._attention = Attention(self._skills, self._settings, driver, lambda: screen.app.app_focus)
         self._suggesting = Suggesting(screen, active, wanted=launch.suggestions)
-        self._files = LiveFiles(self._watched)
+        self._files = LiveFiles(self._list_watched)
         self._crash_marker = crash_marker
         self._looks = 0
         self._branch_of: tuple[Path, bool] | None = None
@@ -121,12 +121,12 @@ class Environment:
     def start(self) -> None:
         """Show the title, notify from now on, look at the files."""
         screen, parts = self._screen, self._active.parts
-        self._services.engine.watch(self._attention.noticed)
-        self._services.engine.watch(self._suggesting.noticed)
+        self._services.engine.watch(self._attention.follow)
+        self._services.engine.watch(self._suggesting.follow)
         screen.watch(parts.status, "status", self._show_state)
         screen.watch(parts.title, "heading", self._show_state)
         self.colours.start(may_ask=self._skills.titles)
-        screen.watch(screen.app, "app_focus", self._focused, init=False)
+        screen.watch(screen.app, "app_focus", self._follow_focus, init=False)
         screen.set_interval(LOOK_EVERY, self.look)
 
     def close(self, *, interrupted: bool = False) -> None:
@@ -153,7 +153,7 @@ class Environment:
                 for trouble in self._services.profiles.untold():
                     self._trouble(trouble.text, "The last valid version stays in use, if there was one.")
             else:
-                self.colours.saved(path)
+                self.colours.reload(path)
 
     async def act(self, action: str) -> None:
         """Run an action of a key of the workspace."""
@@ -199,7 +199,7 @@ class Environment:
             self._branch_of = where
             self._name_branch_of(folder)
 
-    def _focused(self, focused: bool) -> None:
+    def _follow_focus(self, focused: bool) -> None:
         if focused:
             self.count_commits()  # the user may come from another terminal
 
@@ -235,7 +235,7 @@ class Environment:
             return ""
         return sign_of(found) if found is not None else ""
 
-    def _watched(self) -> Iterator[Path]:
+    def _list_watched(self) -> Iterator[Path]:
         launch = self._launch
         yield launch.keymap_file
         yield launch.config_file

@@ -91,13 +91,13 @@ async def _with_terminal(app: App[object], argv: Sequence[str], folder: Path) ->
         async with suspend_screen(app):
             process = await asyncio.create_subprocess_exec(*words, env=given)
             begun = True
-            succeeded = await _ended(process)
+            succeeded = await _wait_for_end(process)
     except (OSError, termios.error, SuspendNotSupported):
         return begun and succeeded  # the terminal is gone, and Phoenix ends
     return succeeded
 
 
-async def _ended(process: asyncio.subprocess.Process) -> bool:
+async def _wait_for_end(process: asyncio.subprocess.Process) -> bool:
     """Wait for its end; True where it went well or was brought about by `end_editors`."""
     _open[process] = asyncio.current_task()
     with foreground_programs.has_terminal(process.pid) as guest:

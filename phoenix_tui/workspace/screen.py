@@ -22,7 +22,7 @@ from phoenix_tui.widgets.bases import StillRow, run_latest
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.dock import Dock, ImageChips
-from phoenix_tui.widgets.status_line import Heading, Status, StatusLine, TitleRow
+from phoenix_tui.widgets.status_line import Heading, StatusLine, StatusValues, TitleRow
 from phoenix_tui.widgets.transcript.signals import BlockWanted, CursorMoved, LinkClicked, Rewrapped, SelectionCopied
 from phoenix_tui.widgets.welcome_panel import WelcomePanel
 from phoenix_tui.workspace import composer_events, sidebar
@@ -72,7 +72,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
         """List, conversation, status line; set before they are mounted, so that one layout does for the first frame."""
         width = self.app.size.width
         self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS or () if width >= least][-1])
-        self.parts.status.status = Status(
+        self.parts.status.status = StatusValues(
             mode=self.launch.permission_mode,
             sandbox=self.launch.sandbox,
             model=self.launch.model,
@@ -97,7 +97,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
 
     def on_resize(self) -> None:
         """Adapt the sidebar after a resize, since the list may now fit beside the conversation."""
-        self.call_after_refresh(self.sidebar.resized)
+        self.call_after_refresh(self.sidebar.follow_resize)
         self.call_after_refresh(lambda: self._fit_shell_in(self.parts.view))  # to another height
 
     def on_screen_suspend(self) -> None:
@@ -163,7 +163,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
     @on(Dock.Edited)
     def _keep_draft(self, asked: Dock.Edited) -> None:
         """The text, or the images beside it, changed."""
-        self.writing.edited(asked.text)
+        self.writing.follow_edit(asked.text)
 
     @on(Composer.ImagesDropped)
     def _attach_images(self, asked: Composer.ImagesDropped) -> None:

@@ -42,7 +42,7 @@ LONGEST: Final = 10.0
 """Seconds that a message waits for images that were dropped before its Enter: a network disk may hang."""
 
 
-class Place:
+class UnsentMessage:
     """A message being written, to which images that are still being read belong."""
 
     def __init__(self) -> None:
@@ -61,14 +61,14 @@ class Attaching:
     def __init__(self, active: ActiveConversation, toasts: Notifier) -> None:
         self._active = active
         self._toasts = toasts
-        self._place = Place()
+        self._place = UnsentMessage()
         self._departures = 0
 
     @property
-    def place(self) -> Place:
+    def place(self) -> UnsentMessage:
         """The message being written now."""
         if self._departures != self._active.drafts.departures.count:
-            self._departures, self._place = self._active.drafts.departures.count, Place()
+            self._departures, self._place = self._active.drafts.departures.count, UnsentMessage()
         return self._place
 
     async def attach(self, images: Sequence[Path | bytes]) -> None:
@@ -89,14 +89,14 @@ class Attaching:
                     else:
                         await self._add(conversation, place, attachment)
 
-    def take(self) -> Place:
+    def take(self) -> UnsentMessage:
         """Take the message being written with its images, as it is sent."""
-        place, self._place = self.place, Place()
+        place, self._place = self.place, UnsentMessage()
         chips = self._active.parts.dock.chips
         place.attached[:0], chips.images, place.is_sent = chips.images, (), True
         return place
 
-    async def _add(self, conversation: ConversationApi, place: Place, attachment: Attachment) -> None:
+    async def _add(self, conversation: ConversationApi, place: UnsentMessage, attachment: Attachment) -> None:
         active = self._active
         if place.is_sent:
             place.attached.append(attachment)
@@ -113,7 +113,7 @@ class Attaching:
 
 
 @asynccontextmanager
-async def _under_way(place: Place) -> AsyncGenerator[None]:
+async def _under_way(place: UnsentMessage) -> AsyncGenerator[None]:
     place.under_way += 1
     place.settled.clear()
     try:
@@ -124,7 +124,7 @@ async def _under_way(place: Place) -> AsyncGenerator[None]:
             place.settled.set()
 
 
-async def images_of(place: Place) -> tuple[Attachment, ...]:
+async def images_of(place: UnsentMessage) -> tuple[Attachment, ...]:
     """The images of a message that is sent, once they are read; those that take longer than `LONGEST` stay behind."""
     try:
         async with asyncio.timeout(LONGEST):
@@ -236,7 +236,7 @@ class Sending:
             self._calls -= text.startswith("/")
         let_keys_in()
         if isinstance(receipt, Refused):
-            in_view = await self._refused(conversation, text, receipt.reason, attached)
+            in_view = await self._return_refused(conversation, text, receipt.reason, attached)
             if in_view and attached and active.conversation is not None and not is_busy(active.conversation.state):
                 active.parts.dock.chips.trouble = receipt.reason
             return
@@ -245,7 +245,7 @@ class Sending:
             # Until it is read no message of the transcript contains it.
             words = one_line(clean_line(text), SHOWN_OF_HINT)
             active.parts.transcript.apply(Noticed(f"your hint will be read with the next step: {words}"))
-        await self._sent(text, in_view=in_view)
+        await self._finish_sent(text, in_view=in_view)
 
     async def shell(self, line: str, *, now: bool = False) -> None:
         """Run the user's own command, after the current run, or `now` in its place."""
@@ -264,9 +264,9 @@ class Sending:
             await give_back(active, conversation, line)
             raise
         if isinstance(receipt, Refused):
-            await self._refused(conversation, line, receipt.reason)
+            await self._return_refused(conversation, line, receipt.reason)
         else:
-            await self._sent(line, in_view=conversation is active.conversation)
+            await self._finish_sent(line, in_view=conversation is active.conversation)
 
     async def line_runs(self) -> None:
         """Wait for the user's line that was sent before: until it runs in its terminal, or waits behind a run."""
@@ -281,7 +281,7 @@ class Sending:
                     looks += 1
                 await asyncio.sleep(LINE_SOON / LOOKS_FOR_LINE)
 
-    async def _refused(
+    async def _return_refused(
         self, conversation: ConversationApi | None, text: str, reason: str, images: Sequence[Attachment] = ()
     ) -> bool:
         """Give a message back and say why; True where its conversation is in view."""
@@ -293,11 +293,11 @@ class Sending:
             self._toasts.tell(f"{title}: {reason} The message is kept as its draft.", bad=True)
         return in_view
 
-    async def _sent(self, text: str, *, in_view: bool) -> None:
+    async def _finish_sent(self, text: str, *, in_view: bool) -> None:
         if not in_view:
             return
         composer = self._active.parts.dock.composer
-        self._active.drafts.sent()
+        self._active.drafts.note_sent()
         if trouble := remember(composer.draft.prompts, text):  # at once: a user who quits with the next key finds it
             self._toasts.tell(trouble, bad=True)
         await asyncio.sleep(REQUEST_FIRST)

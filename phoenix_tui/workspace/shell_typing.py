@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from engine.api.conversation import TerminalApi
     from phoenix_tui.keys.key_order import TypedEvent
     from phoenix_tui.modals.base import PhoenixScreen
-    from phoenix_tui.widgets.status_line import Status
+    from phoenix_tui.widgets.status_line import StatusValues
     from phoenix_tui.workspace.widgets import Toasts, WorkspaceWidgets
 
 DOUBLE: Final = 0.5
@@ -101,7 +101,7 @@ class ShellTyping:
         else:
             terminal.type(typed)
 
-    def _follow(self, _: Status) -> None:
+    def _follow(self, _: StatusValues) -> None:
         """A line may have ended, or another conversation come into view."""
         self._notice_end()
 

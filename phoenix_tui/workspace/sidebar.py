@@ -68,7 +68,7 @@ class Sidebar:
         """Action of Esc on it; empty when it hides nothing and has no focus."""
         return CLOSES if self.is_over else BACK if self.rows.has_focus else ""
 
-    def resized(self) -> None:
+    def follow_resize(self) -> None:
         """Update the action of Esc after a resize: the list may now be beside the conversation."""
         # A screen under a sheet is current too, but there Esc closes the sheet.
         is_open = self._screen.app.screen is self._screen and not self._parts.dock.composer.keys.completing

@@ -33,10 +33,10 @@ class ScreenSourceWatch:
         active.services.engine.watch(self._watch.noticed)
         self._folder = active.folder
         self._watch.look(active.folder, AFTER_A_PROMPT)
-        screen.watch(screen.app, "app_focus", self._focused, init=False)
+        screen.watch(screen.app, "app_focus", self._follow_focus, init=False)
         screen.watch(active.parts.title, "heading", self._in_view, init=False)
         changes = cast("Signal[object]", screen.app.screen_change_signal)  # pyright: ignore[reportUnknownMemberType] - open
-        changes.subscribe(screen, self._answered)
+        changes.subscribe(screen, self._look_again)
 
     def _show(self, words: str) -> None:
         """Show the notice in the panel of an empty conversation, which a toast would cover; else in a toast."""
@@ -45,12 +45,12 @@ class ScreenSourceWatch:
         if words and not welcome.display:
             app.notify(clean(words), severity="warning", timeout=NOTICE_SECONDS, markup=False)
 
-    def _answered(self, _: object) -> None:
+    def _look_again(self, _: object) -> None:
         """Look again behind a sheet, which may have been `/trust`."""
         if self._ctx.active.parts.welcome.notice:
             self._watch.look(self._ctx.active.folder)
 
-    def _focused(self, focused: bool) -> None:
+    def _follow_focus(self, focused: bool) -> None:
         if focused:
             self._watch.look(self._ctx.active.folder)
 

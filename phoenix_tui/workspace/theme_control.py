@@ -53,7 +53,7 @@ class ThemeControl:
             self._register(path)
         self.choose(self._wished)
         if may_ask and self._terminal is not None and not self._wished:
-            self._terminal.replies.append(self._told)
+            self._terminal.replies.append(self._follow_reply)
             self._terminal.write_own(QUESTION)
 
     def names(self) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ class ThemeControl:
             known = ", ".join(sorted(self.names()))
             notify_rejected(app, f"There is no theme {name}.", f"The themes are {known}.")
 
-    def saved(self, path: Path) -> None:
+    def reload(self, path: Path) -> None:
         """A theme was saved: it counts at once where it is in force."""
         app = self._app
         if path.exists() and self._register(path) and app.theme == path.stem:
@@ -88,11 +88,11 @@ class ThemeControl:
             return False
         return True
 
-    def _told(self, reply: str) -> None:
+    def _follow_reply(self, reply: str) -> None:
         light = is_light(reply)
         if light is None or self._terminal is None:
             return
-        self._terminal.replies.remove(self._told)
+        self._terminal.replies.remove(self._follow_reply)
         if not self._wished:
             self._app.theme = (LIGHT if light else DARK).name
             remember(self._state_folder, light=light)

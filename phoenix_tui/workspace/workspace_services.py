@@ -134,7 +134,7 @@ class WorkspaceServices:
         library, index = self._services.library, active.index
         screen.run_worker(follow(library.has_changed_externally, index.reload), group="elsewhere")
         if written := screen.parts.dock.composer.content:
-            active.drafts.typed(written)
+            active.drafts.note_typing(written)
         screen.parts.status.kept = self._services.kept
         screen.run_worker(self._look_at_sandbox(), group="sandbox")
         from phoenix_tui.workspace.source_watch import ScreenSourceWatch  # noqa: PLC0415 - behind an early prompt

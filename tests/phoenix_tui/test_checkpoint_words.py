@@ -6,7 +6,7 @@ import pytest
 
 from engine.ports.files import CheckpointLimits, CheckpointUse, Coverage
 from phoenix_tui.config.settings import KEYS, in_words
-from phoenix_tui.text.context_text import left_alone, use_in_words
+from phoenix_tui.text.context_text import describe_unrestored, use_in_words
 
 MEGABYTE = 1024 * 1024
 
@@ -37,7 +37,7 @@ def test_use_names_the_limits_and_the_settings_that_change_them() -> None:
     ],
 )
 def test_what_does_not_come_back_is_said(coverage: Coverage, words: str) -> None:
-    assert left_alone(coverage) == words
+    assert describe_unrestored(coverage) == words
 
 
 def test_no_limit_means_no_checkpoints() -> None:

@@ -37,7 +37,7 @@ async def test_what_nobody_reads_waits_up_to_a_limit_and_then_goes_out_in_order(
     read = b""
     while len(read) < 300_000:
         read += os.read(reading, 65_536)
-    await thread.drained()
+    await thread.drain()
     thread.close()
     assert read == b"0" * 100_000 + b"1" * 100_000 + b"2" * 100_000
 
@@ -56,7 +56,7 @@ async def test_what_is_dropped_ends_within_one_system_call_and_what_comes_behind
     read = b""
     while not read.endswith(b"end"):
         read += os.read(reading, 65_536)
-    await thread.drained()
+    await thread.drain()
     thread.close()
     assert set(read[:-3]) == {ord("x")}
     assert room <= len(read) - 3 <= room + 4096
@@ -72,7 +72,7 @@ async def test_a_reader_that_is_gone_is_told_to_whoever_writes_next_and_at_once(
     with pytest.raises(BrokenPipeError):
         thread.write(writing, b"again")
     with pytest.raises(BrokenPipeError):
-        await thread.drained()
+        await thread.drain()
     thread.close()
     os.close(writing)
 
@@ -84,7 +84,7 @@ async def test_stderr_that_is_lost_is_dropped_without_a_word(pipe: tuple[int, in
     thread = OutputThread(lambda: None, writing)
     thread.write(stderr, b"nobody reads this")
     thread.write(writing, b"but this")
-    await thread.drained()
+    await thread.drain()
     thread.write(stderr, b"nor this")
     thread.close()
     assert os.read(reading, 100) == b"but this"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phoenix_tui.text.shell_words import DiffPassage, fenced, passages, quote_change
+from phoenix_tui.text.shell_words import DiffPassage, fence, passages, quote_change
 from tools.contract import DiffDisplay
 
 DIFF = """--- a
@@ -49,4 +49,4 @@ def test_what_is_selected_is_quoted_alone_and_names_are_harmless() -> None:
 
 
 def test_code_with_a_fence_in_it_has_a_longer_one_around_it() -> None:
-    assert fenced("```\nx\n```") == "````\n```\nx\n```\n````"
+    assert fence("```\nx\n```") == "````\n```\nx\n```\n````"

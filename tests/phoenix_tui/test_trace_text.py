@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from engine.records.traces import SpanStatus, Trace
 from phoenix_tui.text.trace_bars import WITH_TOKENS, bar_place, trace_lines, trace_rows
-from phoenix_tui.text.trace_text import matches, spoken_lines
+from phoenix_tui.text.trace_text import matches, spell_lines
 from tests.support.fake_traces import some_traces
 
 TREE = some_traces("c").trees["run-2"]
@@ -44,7 +44,7 @@ def test_a_bar_lies_on_the_time_line(start: float, seconds: float, begin: float,
 
 
 def test_lines_that_are_read_aloud_have_words_in_place_of_bars() -> None:
-    lines = spoken_lines(TREE)
+    lines = spell_lines(TREE)
     assert lines[0].startswith("success · 42.4 s · 3 model calls, 2 tool calls shown · 28k in, 1.0k out · $0.06")
     assert lines[1] == "llm sonnet: ok, 2.8 s, 9.2k tokens in, 340 out, $0.02"
     assert lines[2] == "tool bash: error, 12.5 s"

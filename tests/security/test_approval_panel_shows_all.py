@@ -17,7 +17,7 @@ from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from phoenix_tui.linear.question_lines import question_lines as spoken
 from phoenix_tui.widgets.answer_gate import GRACE, RowRange, SeenRows, find_unseen
 from phoenix_tui.widgets.answer_keys import TYPING_PAUSE
-from phoenix_tui.widgets.question_text import laid_out
+from phoenix_tui.widgets.question_text import lay_out
 from tests.support.clocks import SteppedClock
 from tests.support.fake_engine import question
 from tools.contract import DiffDisplay, PlainDisplay, ToolRequest
@@ -31,7 +31,7 @@ def request(command: str) -> ToolRequest:
 
 
 def rows(command: str, width: int = 77) -> list[str]:
-    return [row.plain for row in laid_out(question(request=request(command)), width).rows]
+    return [row.plain for row in lay_out(question(request=request(command)), width).rows]
 
 
 PUSHES = {
@@ -61,7 +61,7 @@ def test_what_shows_nothing_is_folded_and_counted(command: str) -> None:
 def test_blank_lines_that_a_change_adds_are_folded_and_counted() -> None:
     diff = "@@ -1 +1,62 @@\n a\n" + "+\n" * 60 + f"+{PAYLOAD}\n"
     change = question(request=ToolRequest("a.sh", (), DiffDisplay("a.sh", diff, 61, 0)))
-    shown = [row.plain.rstrip() for row in laid_out(change, 77).rows]
+    shown = [row.plain.rstrip() for row in lay_out(change, 77).rows]
     assert shown == ["1   a", "2 + ⟨60 blank lines⟩", f"62 + {PAYLOAD}"] or shown[1].endswith("⟨60 blank lines⟩")
     assert shown[-1].endswith(PAYLOAD)
 
@@ -71,7 +71,7 @@ def test_no_row_is_wider_than_its_room_whatever_stands_in_it() -> None:
         for width in (20, 77):
             diff = question(request=ToolRequest("a", (), DiffDisplay("a", f"@@ -1 +1 @@\n+{text}{PAYLOAD}\n", 1, 0)))
             for asked in (diff, question(request=request(text + PAYLOAD))):
-                shown = laid_out(asked, width).rows
+                shown = lay_out(asked, width).rows
                 assert max(row.cell_length for row in shown) <= width, (text[:3], width)
                 assert PAYLOAD.replace(" ", "") in "".join(
                     row.plain.replace(" ", "").removeprefix("1+") for row in shown

@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from phoenix_tui.markdown.code import coloured_lines
+from phoenix_tui.markdown.code import colour_lines
 from tests.support.waiting import poll
 from tools.lexing.client import STRIKES, TIMEOUT, Lexing
 from tools.lexing.worker import CPU_SECONDS
@@ -126,7 +126,7 @@ async def test_closing_lets_a_waiting_thread_go() -> None:
 
 
 def test_a_lie_of_the_process_puts_no_character_on_the_screen() -> None:
-    (line,) = coloured_lines("def f(): pass", "python")
+    (line,) = colour_lines("def f(): pass", "python")
     assert "".join(span.text for span in line) == "def f(): pass"
     from phoenix_tui.markdown.code import _spans  # noqa: PLC0415 - what reads the answer
 

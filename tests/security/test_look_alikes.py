@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phoenix_tui.linear.question_lines import question_lines as spoken
-from phoenix_tui.widgets.question_text import laid_out
+from phoenix_tui.widgets.question_text import lay_out
 from tests.support.fake_engine import question
 from tools.contract import PlainDisplay, ToolRequest
 from tools.look_alikes import LEFT, in_order, is_right_to_left, remarks, suspects
@@ -105,7 +105,7 @@ def test_a_command_that_forges_the_spelling_of_hidden_characters_is_told_of() ->
 def test_panel_and_lines_say_it_and_the_character_stands_out() -> None:
     command = "\u0441url x"
     asked = question(request=ToolRequest(command, (), PlainDisplay(command), command))
-    (row,) = laid_out(asked, 77).rows
+    (row,) = lay_out(asked, 77).rows
     assert [(span.start, span.end) for span in row.spans if "reverse" in str(span.style)] == [(0, 1)]
     assert "Note: it contains U+0441 CYRILLIC SMALL LETTER ES, which looks like c." in spoken(asked)
 

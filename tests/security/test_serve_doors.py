@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phoenix_tui.terminal.serving.doors import PageAddress, refusal, same
-from phoenix_tui.terminal.serving.server import MOST_CELLS, bound_cells
+from phoenix_tui.terminal.serving.server import MOST_CELLS, limit_cells
 from tests.support.cli import phoenix_in
 from tests.support.serving import Served, serving, tab, visitor
 
@@ -87,7 +87,7 @@ def test_comparing_takes_any_text(text: str, secret: str) -> None:
 
 @given(st.one_of(st.integers(), st.none(), st.text(), st.floats(), st.lists(st.integers())))
 def test_a_tab_has_a_size_that_can_be_drawn(cells: object) -> None:
-    assert 1 <= bound_cells(cells) <= MOST_CELLS
+    assert 1 <= limit_cells(cells) <= MOST_CELLS
 
 
 def test_what_one_port_is_told_opens_no_other() -> None:

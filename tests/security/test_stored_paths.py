@@ -23,7 +23,7 @@ from engine.store.ownership import is_lock_held, remove_lock
 from phoenix_tui.config.profile_files import ProfileFiles
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.features.drafts import parsed
-from phoenix_tui.lifecycle.crash import left_open
+from phoenix_tui.lifecycle.crash import find_left_open
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.partial_file import ModelFileError
 from phoenix_tui.panes import saved_panes
@@ -156,7 +156,7 @@ def test_marks_and_panes_name_conversations_and_no_files(kind: str, place: Path)
     text, state = storable(hostile(kind, place)), place / "state"
     (state / "open").mkdir()
     (state / "open" / "1.json").write_bytes(msgspec.json.encode({"conversation_id": text, "folder": str(place)}))
-    assert left_open(state / "open", place).conversation_id == text
+    assert find_left_open(state / "open", place).conversation_id == text
     focus = -(10**12)
     (state / saved_panes.FILE).write_bytes(msgspec.json.encode({str(place): {"ids": [text, "x"], "focus": focus}}))
     assert saved_panes.recall(state, place).ids == (text, "x")

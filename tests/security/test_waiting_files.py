@@ -34,7 +34,7 @@ from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.features.image_files import dropped_images, read_image
 from phoenix_tui.features.prompt_history import PromptHistory
 from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
-from phoenix_tui.lifecycle.crash import left_open
+from phoenix_tui.lifecycle.crash import find_left_open
 from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.partial_file import file_digest
 from phoenix_tui.panes import saved_panes
@@ -81,10 +81,10 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
         "history/any.jsonl",
         lambda path: PromptHistory(path.parent.parent, Path("/w")).everywhere(),
     ),
-    "open marks": ("open/1.json", lambda path: left_open(path.parent, path.parent)),
+    "open marks": ("open/1.json", lambda path: find_left_open(path.parent, path.parent)),
     "panes": ("panes.json", lambda path: saved_panes.recall(path.parent, path)),
     "palette": ("palette.json", lambda path: Recent(path).keys()),
-    "background": ("background.txt", lambda path: background.remembered_light(path.parent)),
+    "background": ("background.txt", lambda path: background.recall_light(path.parent)),
     "image by path": ("image.png", read_image),
     "image with -i": ("image.png", lambda path: read_images((str(path),))),
     "image dropped": ("image.png", lambda path: dropped_images(str(path))),

@@ -84,11 +84,11 @@ def _edits(text: str) -> None:
 
 def _questions(text: str) -> None:
     from phoenix_tui.text.request_text import odd_in  # noqa: PLC0415 - as above
-    from phoenix_tui.widgets.question_text import laid_out, what_text  # noqa: PLC0415 - as above
+    from phoenix_tui.widgets.question_text import lay_out, what_text  # noqa: PLC0415 - as above
     from tests.support.fake_engine import question  # noqa: PLC0415 - as above
 
     asked = question(text)
-    laid_out(asked, 80)
+    lay_out(asked, 80)
     what_text(asked)
     odd_in(asked)
 

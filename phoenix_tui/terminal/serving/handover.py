@@ -30,7 +30,7 @@ def program(descriptor: int, arguments: Sequence[str]) -> list[str]:
     return [sys.executable, "-I", "-c", BOOT, ":".join(sys.path), str(descriptor), *arguments]
 
 
-def shown_environment(environment: Mapping[str, str]) -> dict[str, str]:
+def filter_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Variables that the system may show of a new process."""
     return {name: value for name, value in environment.items() if is_shown(name)}
 

@@ -20,7 +20,7 @@ from textual_serve.server import Server, to_int
 from phoenix_tui.lifecycle.stop_signals import IN_A_TAB, listen
 from phoenix_tui.lifecycle.watchdogs import NO_LIMIT, LoopWatch, no_one
 from phoenix_tui.terminal.serving.doors import PageAddress, refusal, same
-from phoenix_tui.terminal.serving.handover import hand_over, program, shown_environment
+from phoenix_tui.terminal.serving.handover import filter_environment, hand_over, program
 from tools.process.link import ZygoteLink, spawn_zygote
 
 MOST_CELLS: Final = 1000
@@ -61,7 +61,7 @@ class Tab(AppService):
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                env=shown_environment(environment),
+                env=filter_environment(environment),
                 pass_fds=(theirs.fileno(),),
             )
         self._telling = asyncio.create_task(asyncio.to_thread(hand_over, ours, environment))
@@ -95,10 +95,10 @@ class Tab(AppService):
 
     async def set_terminal_size(self, width: int, height: int) -> None:
         """Set the new size, within bounds."""
-        await super().set_terminal_size(bound_cells(width), bound_cells(height))
+        await super().set_terminal_size(limit_cells(width), limit_cells(height))
 
 
-def bound_cells(cells: object) -> int:
+def limit_cells(cells: object) -> int:
     """A number of columns or rows that can be drawn."""
     return min(max(cells, 1), MOST_CELLS) if isinstance(cells, int) else 80
 
@@ -274,7 +274,7 @@ class TokenServer(Server):
 
     async def _run_tab(self, request: web.Request) -> web.WebSocketResponse:
         websocket = web.WebSocketResponse(heartbeat=15, timeout=CLOSING, max_msg_size=LARGEST_MESSAGE)
-        width, height = (bound_cells(to_int(request.query.get(name, ""), 80)) for name in ("width", "height"))
+        width, height = (limit_cells(to_int(request.query.get(name, ""), 80)) for name in ("width", "height"))
         await websocket.prepare(request)
         tab = Tab(self._arguments, websocket, self.download_manager)
         self._running.add(tab)

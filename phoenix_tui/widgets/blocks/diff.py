@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from phoenix_tui.markdown.code import coloured_lines
+from phoenix_tui.markdown.code import colour_lines
 from phoenix_tui.markdown.lines import (
     MARGIN,
     PLAIN,
@@ -34,7 +34,7 @@ from phoenix_tui.widgets.blocks.diff_rows import (
     DiffRow,
     MarkedRow,
     diff_rows,
-    folded,
+    fold_rows,
     mark_runs,
 )
 from phoenix_tui.widgets.blocks.rows import bar_lines, bar_whole, column, draw_row
@@ -240,8 +240,8 @@ class Sides:
 
     def _next_hunk(self) -> None:
         old, new = next(self._hunks, ("", ""))
-        self._old = coloured_lines(old, self._language) if old else iter(())
-        self._new = coloured_lines(new, self._language) if new else iter(())
+        self._old = colour_lines(old, self._language) if old else iter(())
+        self._new = colour_lines(new, self._language) if new else iter(())
 
 
 class DiffJob:
@@ -408,7 +408,7 @@ def diff_block(display: DiffDisplay, width: int, *, is_open: bool, action: str =
     rows = list(diff_rows(clean(display.diff)))
     shown = rows[: MOST_ROWS - 1] if is_open and len(rows) > MOST_ROWS else rows
     if not is_open and len(rows) > OPEN_ROWS:
-        shown = folded(rows, OPEN_ROWS - 1)
+        shown = fold_rows(rows, OPEN_ROWS - 1)
     layout = DiffLayout.fitting(shown, width, is_open=is_open)
     lines = [_draw_heading(display, width, action, right)]
     pairs = list(layout.pairs(shown))

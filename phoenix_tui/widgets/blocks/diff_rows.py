@@ -154,7 +154,7 @@ def _put(pieces: list[DiffPiece], text: str, *, changed: bool) -> None:
 _BETWEEN: Final = DiffRow(0, GAP, "")
 
 
-def folded(rows: Sequence[DiffRow], most: int) -> list[DiffRow]:
+def fold_rows(rows: Sequence[DiffRow], most: int) -> list[DiffRow]:
     """At most `most` rows in their order: of each change as many removed as added lines, then neighbours."""
     changes = list(_changes(rows))
     if not changes:

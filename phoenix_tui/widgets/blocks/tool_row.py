@@ -392,18 +392,18 @@ def _status_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
         case ToolStatus.AWAITING_APPROVAL:
             return ["asks"]
         case ToolStatus.SUCCESS:
-            hidden = _hidden_words(view, lines, is_open)
+            hidden = _count_hidden(view, lines, is_open)
             if (found := _count_found(view)) and not is_open:
                 return [found]
             return [*hidden, f"in background ({job})"] if (job := _job(view)) else hidden
         case ToolStatus.ERROR:
             return _failure_words(view, lines, is_open)
         case ToolStatus.CANCELLED:
-            return [*(_hidden_words(view, lines, is_open) if _is_cut(view) else ()), "stopped"]
+            return [*(_count_hidden(view, lines, is_open) if _is_cut(view) else ()), "stopped"]
         case ToolStatus.SKIPPED:
             return ["not run"]
         case ToolStatus.INTERRUPTED:
-            return [*(_hidden_words(view, lines, is_open) if _is_cut(view) else ()), "interrupted"]
+            return [*(_count_hidden(view, lines, is_open) if _is_cut(view) else ()), "interrupted"]
         case ToolStatus.RUNNING:
             return []
         case _:
@@ -423,7 +423,7 @@ def _job(view: ToolView) -> str:
 
 
 def _failure_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
-    words = _hidden_words(view, lines, is_open)
+    words = _count_hidden(view, lines, is_open)
     if isinstance(view.display, TerminalDisplay):
         if view.display.timed_out:
             words.append("timed out")
@@ -432,7 +432,7 @@ def _failure_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
     return words
 
 
-def _hidden_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
+def _count_hidden(view: ToolView, lines: int, is_open: bool) -> list[str]:
     """Number of lines that a closed row hides."""
     head = _head(view)
     hidden = lines - (head + 1 if head else 0)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from engine.machine.messages import Origin, Role
-from phoenix_tui.widgets.transcript.drawing import Drawn, Part, PartKind
+from phoenix_tui.widgets.transcript.drawing import Drawn, DrawnKind, DrawnPart
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.stack import Stack, Viewport
 
@@ -25,7 +25,7 @@ class Stop(Struct, frozen=True):
 class Extent(Struct, frozen=True):
     """The part a stop names and the rows it takes in its slot; `after` is the row behind the last."""
 
-    part: Part
+    part: DrawnPart
     first: int
     after: int
 
@@ -63,14 +63,14 @@ def neighbours(stack: Stack, slot: int, by: int) -> Iterator[int]:
 
 def next_stop(stack: Stack, stop: Stop, by: int) -> Stop | int | None:
     """The stop before or after; the number of a slot that must be loaded first; None at either end."""
-    drawn = stack.drawn(stop.slot)
+    drawn = stack.draw(stop.slot)
     own = [] if drawn is None else stops_of(stop.slot, drawn)
     if stop in own:
         place = own.index(stop) + by
         if 0 <= place < len(own):
             return own[place]
     for slot in neighbours(stack, stop.slot, by):
-        drawn = stack.drawn(slot)
+        drawn = stack.draw(slot)
         if drawn is None:
             return slot
         found = stops_of(slot, drawn)
@@ -82,7 +82,7 @@ def next_stop(stack: Stack, stop: Stop, by: int) -> Stop | int | None:
 def still(stack: Stack, stop: Stop) -> Stop | None:
     """The stop as it is named now: a reply that was stored, or reads that were opened, change their key."""
     slot = min(stop.slot, stack.last)
-    drawn = stack.drawn(slot)
+    drawn = stack.draw(slot)
     own = [] if drawn is None else stops_of(slot, drawn)
     if stop in own:
         return stop
@@ -92,9 +92,9 @@ def still(stack: Stack, stop: Stop) -> Stop | None:
     return own[0] if own else None
 
 
-def is_prompt(part: Part) -> bool:
+def is_prompt(part: DrawnPart) -> bool:
     """True for a part of a person's message."""
-    return part.kind is PartKind.PROMPT and part.key.startswith("message:")
+    return part.kind is DrawnKind.PROMPT and part.key.startswith("message:")
 
 
 def is_human(model: TranscriptModel, seq: int) -> bool | None:
@@ -107,7 +107,7 @@ class ChosenBlock(Struct, frozen=True):
     """The block under the cursor; `code` is the piece of code under it, -1 for the whole part."""
 
     slot: int
-    part: Part
+    part: DrawnPart
     code: int
 
 
@@ -172,7 +172,7 @@ class BlockCursor:
 
     def go(self, slot: int, by: int = 1) -> None:
         """Go to the first block of a slot (the last one when it is entered from below); loads it if needed."""
-        drawn = self._stack.drawn(slot)
+        drawn = self._stack.draw(slot)
         if drawn is None:
             self._want(slot, by)
             return
@@ -186,13 +186,13 @@ class BlockCursor:
             self.go(0)
             return
         for slot in range(self._stack.last, max(self._stack.last - 9, -1), -1):
-            drawn = self._stack.drawn(slot)
+            drawn = self._stack.draw(slot)
             if drawn is not None and stops_of(slot, drawn):
                 self.go(slot, -1)
                 self._viewport.following = True
                 return
 
-    def chosen(self) -> ChosenBlock | None:
+    def find_chosen(self) -> ChosenBlock | None:
         """The block under the cursor."""
         stop = self._here()
         place = None if stop is None else self._extent(stop)
@@ -204,16 +204,16 @@ class BlockCursor:
         place = None if stop is None else self._extent(stop)
         return None if stop is None or place is None else (stop.slot, place.first, place.after)
 
-    def loaded(self) -> None:
+    def go_to_wanted(self) -> None:
         """Go to the pending target after messages were loaded."""
         wanted = self._wanted
-        if wanted is not None and self._stack.drawn(wanted[0]) is not None:
+        if wanted is not None and self._stack.draw(wanted[0]) is not None:
             self._wanted = None
             self.go(*wanted)
 
     def on_prompt(self) -> bool:
         """True on a person's message."""
-        chosen = self.chosen()
+        chosen = self.find_chosen()
         return chosen is not None and is_prompt(chosen.part)
 
     def _here(self) -> Stop | None:
@@ -222,7 +222,7 @@ class BlockCursor:
         return self._stop
 
     def _extent(self, stop: Stop) -> Extent | None:
-        drawn = self._stack.drawn(stop.slot)
+        drawn = self._stack.draw(stop.slot)
         return None if drawn is None else extent(stop, drawn)
 
     def _stand(self, stop: Stop) -> None:

@@ -84,7 +84,7 @@ class BlockKeys:
         """The block under the cursor and its actions."""
         from phoenix_tui.widgets.transcript.targets import target_of  # noqa: PLC0415 - not needed for the first frame
 
-        chosen = self._cursor.chosen()
+        chosen = self._cursor.find_chosen()
         return None if chosen is None else target_of(self._canvas.model, chosen)
 
     def _move(self, by: int) -> None:
@@ -109,7 +109,7 @@ class BlockKeys:
 
     def _toggle(self) -> None:
         """Open or fold the block under the cursor, or the lowest in sight that can be; sub-agents are gone to."""
-        chosen = self._cursor.chosen()
+        chosen = self._cursor.find_chosen()
         if chosen is not None and (agents := self._agents_in(chosen.part.key)):
             which = agents[0] if len(agents) == 1 else f"at {agents[0]}"
             self._view.call_later(self._view.run_action, f"screen.command({f'agents {which}'!r})")
@@ -126,7 +126,7 @@ class BlockKeys:
 
     def _fold_or_close_run(self) -> None:
         """Fold the block under the cursor; where it is folded, the run of reads it was opened from."""
-        chosen, stack = self._cursor.chosen(), self._canvas.stack
+        chosen, stack = self._cursor.find_chosen(), self._canvas.stack
         if chosen is None:
             return
         key = chosen.part.key

@@ -13,7 +13,7 @@ from phoenix_tui.markdown.code import CodeJob
 from phoenix_tui.markdown.lines import StyledLine, cells
 from phoenix_tui.widgets.blocks.diff import DiffJob
 from phoenix_tui.widgets.transcript.block_cursor import BlockCursor
-from phoenix_tui.widgets.transcript.drawing import Part, fold_action
+from phoenix_tui.widgets.transcript.drawing import DrawnPart, fold_action
 from phoenix_tui.widgets.transcript.marks import Marks
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.stack import Stack, Viewport
@@ -74,7 +74,7 @@ class Canvas:
         """Take another size; True when rows are wrapped again."""
         self.viewport.height = height - self.reserved
         changed = self.stack.resize(max(width - RIGHT_MARGIN, 1))
-        self.marks.loaded()
+        self.marks.go_to_goal()
         return changed
 
     def note_new(self, *, counts: bool, follow: bool) -> None:
@@ -88,8 +88,8 @@ class Canvas:
         self.model.add_history(messages, calls)
         for message in messages:
             self.stack.forget_run(message.seq)
-        self.cursor.loaded()
-        self.marks.loaded()
+        self.cursor.go_to_wanted()
+        self.marks.go_to_goal()
 
     def has_plain_code(self) -> bool:
         """True while visible code is still to be coloured."""
@@ -101,12 +101,12 @@ class Canvas:
         waiting = (plain.jobs[0] for plain in found if plain is not None)
         return next((job for job in waiting if not job.is_lexed), None)
 
-    def visible_parts(self) -> Iterator[Part]:
+    def visible_parts(self) -> Iterator[DrawnPart]:
         """Each part that has a row in the window, top down."""
         heights, slot, left = self.stack.heights, self.viewport.slot, self.viewport.height
         above = self.viewport.row
         while left > 0 and slot < len(heights):
-            drawn = self.stack.drawn(slot)
+            drawn = self.stack.draw(slot)
             for part in () if drawn is None else drawn.parts:
                 height = part.height()
                 if height > above and left > 0:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from phoenix_tui.widgets.blocks.diff import DiffColours
 
 
-class PartKind(StrEnum):
+class DrawnKind(StrEnum):
     """Kind of a part; parts of kind `TOOL` follow each other without a blank row."""
 
     PROMPT = "prompt"
@@ -50,18 +50,18 @@ class PartKind(StrEnum):
     IMAGE = "image"
 
 
-IN_RUNS: Final = frozenset({PartKind.TOOL, PartKind.NOTE})
+IN_RUNS: Final = frozenset({DrawnKind.TOOL, DrawnKind.NOTE})
 """Kinds whose rows belong together."""
 ENDS: Final = frozenset({"stopped", "error"})
 """Keys of the parts about the end of a turn."""
 
 
-class Part(Struct):
+class DrawnPart(Struct):
     """One block of a message, drawn for one width."""
 
     key: str
     """Names the part within the conversation: fold states and redrawing go by it."""
-    kind: PartKind
+    kind: DrawnKind
     lines: list[StyledLine]
     foldable: bool = False
     dim: bool = False
@@ -92,14 +92,14 @@ class Part(Struct):
 class Drawn(Struct):
     """One message, drawn."""
 
-    parts: list[Part]
+    parts: list[DrawnPart]
 
     @property
     def height(self) -> int:
         """Rows of all parts."""
         return sum(part.height() for part in self.parts)
 
-    def locate(self, row: int) -> tuple[Part, int] | None:
+    def locate(self, row: int) -> tuple[DrawnPart, int] | None:
         """The part that holds a row and the line within it, -1 for its gap."""
         for part in self.parts:
             height = part.height()
@@ -125,7 +125,7 @@ class Drawn(Struct):
         return None
 
 
-def locate_rows(rows: Iterable[tuple[int, int, Drawn | None]]) -> Iterator[tuple[Part, int] | None]:
+def locate_rows(rows: Iterable[tuple[int, int, Drawn | None]]) -> Iterator[tuple[DrawnPart, int] | None]:
     """`locate` for rows in their order, which passes over each part once."""
     before: Drawn | None = None
     number = top = 0
@@ -142,14 +142,14 @@ def locate_rows(rows: Iterable[tuple[int, int, Drawn | None]]) -> Iterator[tuple
         yield None if part is None else (part, row - top - part.gap)
 
 
-def with_gaps(parts: list[Part], before: PartKind | None) -> Drawn:
+def with_gaps(parts: list[DrawnPart], before: DrawnKind | None) -> Drawn:
     """Parts with blank rows between them, none in a run of tool rows or of notes and above images.
 
     `before` is the kind above. The end of a turn is set apart.
     """
     for part in parts:
         goes_on = before is part.kind and part.kind in IN_RUNS and part.key not in ENDS
-        part.gap = 0 if before is None or part.kind is PartKind.IMAGE or goes_on else 1
+        part.gap = 0 if before is None or part.kind is DrawnKind.IMAGE or goes_on else 1
         before = part.kind
     return Drawn(parts)
 
@@ -161,15 +161,15 @@ _REPORTS = {Origin.COMPLETION: "sub-agent ended", Origin.SUBAGENT: "task"}
 
 def _long_part(
     key: str,
-    kind: PartKind,
+    kind: DrawnKind,
     rows: Iterable[StyledLine],
     *,
     foldable: bool = False,
     head: list[StyledLine] | None = None,
-) -> Part:
+) -> DrawnPart:
     """A part of `head` and endless rows: those beyond the first are laid out while it is visible."""
     text = LongText([] if head is None else head, rows)
-    return Part(key, kind, text.lines, foldable, stream=text if text.waiting else None)
+    return DrawnPart(key, kind, text.lines, foldable, stream=text if text.waiting else None)
 
 
 class DrawingStack(Protocol):
@@ -179,7 +179,7 @@ class DrawingStack(Protocol):
         """True for a part that is shown whole."""
         ...
 
-    def finished_answer(self, key: str, text: str) -> Part:
+    def finish_answer(self, key: str, text: str) -> DrawnPart:
         """A finished answer as a part."""
         ...
 
@@ -193,7 +193,7 @@ class Drawing(Struct, frozen=True):
     aspect: float = 0.0
     """Height of a cell divided by its width; 0 where images are not shown."""
 
-    def message_parts(self, message: StoredMessage) -> list[Part]:
+    def message_parts(self, message: StoredMessage) -> list[DrawnPart]:
         """The parts of one stored message; none for tool results, which their calls show."""
         bare = self.model.plain and not message.silent
         if shows_nothing(message) and not (bare and message.origin is Origin.TOOL):
@@ -202,7 +202,7 @@ class Drawing(Struct, frozen=True):
             return [self._notice(f"message:{message.seq}", speech.SILENT)]
         if bare:
             rows = speech.bare_rows(_AUTHORS.get(message.origin, "note"), message.blocks, self.width)
-            return [_long_part(f"message:{message.seq}", PartKind.NOTE, rows)]
+            return [_long_part(f"message:{message.seq}", DrawnKind.NOTE, rows)]
         if message.role is Role.ASSISTANT:
             shared = self._draw_shared_reads(message)
             return list(self._assistant_parts(message)) if shared is None else shared
@@ -222,18 +222,18 @@ class Drawing(Struct, frozen=True):
                 action=fold_action(key),
                 words=completion_words(texts),
             )
-            return [_long_part(key, PartKind.NOTE, rows, foldable=True)]
+            return [_long_part(key, DrawnKind.NOTE, rows, foldable=True)]
         images = [block for block in message.blocks if isinstance(block, ImageBlock)]
         attached = find_attachments(message.blocks)
         said = speech.SpokenMessage(texts, tuple(images), attached, tuple(marks(message)))
         rows = speech.prompt_rows(said, self.width, is_open=self.stack.is_open(key), action=fold_action(key))
-        prompt = _long_part(key, PartKind.PROMPT, rows)
+        prompt = _long_part(key, DrawnKind.PROMPT, rows)
         is_long = len(prompt.lines) > speech.LONGEST_FOLDED or len(texts) > speech.LOOKED_AT
         prompt.foldable = is_long or bool(attached)
         shown = [self._image_part(f"{message.seq}:{n}", image, speech.BAR) for n, image in enumerate(images)]
         return [prompt, *(part for part in shown if part is not None)]
 
-    def plain_parts(self, message: StoredMessage | None) -> list[Part]:
+    def plain_parts(self, message: StoredMessage | None) -> list[DrawnPart]:
         """A stored message, or without one the reply under way, whose drawing failed: as text alone, and said so."""
         if message is not None and shows_nothing(message) and message.origin is not Origin.TOOL:
             return []
@@ -250,29 +250,29 @@ class Drawing(Struct, frozen=True):
                     blocks.append(TextBlock(self.model.calls.view(block).output))
         rows = speech.bare_rows(author, blocks, self.width)
         head = list(speech.notice_rows(speech.UNDRAWABLE, self.width))
-        return [_long_part(key, PartKind.NOTE, rows, head=head)]
+        return [_long_part(key, DrawnKind.NOTE, rows, head=head)]
 
-    def _notice(self, key: str, text: str) -> Part:
+    def _notice(self, key: str, text: str) -> DrawnPart:
         if not speech.is_summary_notice(text):
-            return _long_part(key, PartKind.NOTE, speech.notice_rows(text, self.width))
+            return _long_part(key, DrawnKind.NOTE, speech.notice_rows(text, self.width))
         rows = speech.summary_rows(text, self.width, is_open=self.stack.is_open(key), action=fold_action(key))
-        return _long_part(key, PartKind.NOTE, rows, foldable=True)
+        return _long_part(key, DrawnKind.NOTE, rows, foldable=True)
 
-    def live_parts(self) -> Iterator[Part]:
+    def live_parts(self) -> Iterator[DrawnPart]:
         """Parts below the last message, without the current answer."""
         live = self.model.live
         for number, notice in enumerate(live.notices):
-            yield Part(f"notice:{number}", PartKind.NOTE, list(speech.notice_rows(notice, self.width)))
+            yield DrawnPart(f"notice:{number}", DrawnKind.NOTE, list(speech.notice_rows(notice, self.width)))
         if live.drafting is not None:
-            yield Part("draft", PartKind.TOOL, speech.draft_lines(*live.drafting, self.width))
+            yield DrawnPart("draft", DrawnKind.TOOL, speech.draft_lines(*live.drafting, self.width))
         if live.stopped is not None:
             stored = self.model.stop_notice
             words = text_of(stored) if stored is not None else ""
-            yield Part("stopped", PartKind.NOTE, speech.draw_stop(live.stopped, self.width, words))
+            yield DrawnPart("stopped", DrawnKind.NOTE, speech.draw_stop(live.stopped, self.width, words))
         if self.model.error is not None:
-            yield Part("error", PartKind.NOTE, speech.error_lines(self.model.error, self.width))
+            yield DrawnPart("error", DrawnKind.NOTE, speech.error_lines(self.model.error, self.width))
 
-    def live_thinking(self) -> Part | None:
+    def live_thinking(self) -> DrawnPart | None:
         """The reasoning under way."""
         live, key = self.model.live, "thinking:live"
         if not live.thinking.pieces:
@@ -282,38 +282,40 @@ class Drawing(Struct, frozen=True):
         lines = [speech.thinking_row(words, self.width, fold_action(key), newest=newest, live=goes_on)]
         if self.stack.is_open(key):
             lines += speech.thinking_rows(live.thinking.newest, self.width)
-        return Part(key, PartKind.THINKING, lines, foldable=True)
+        return DrawnPart(key, DrawnKind.THINKING, lines, foldable=True)
 
-    def welcome(self) -> Part | None:
+    def welcome(self) -> DrawnPart | None:
         """Part shown by an empty conversation."""
         record = self.model.conversation
         if record is None:
             return None
         if record.agent is not None:
             rows = speech.report_rows("task", record.agent.task, self.width, is_open=False, action="")
-            return Part("welcome", PartKind.NOTE, list(rows))
+            return DrawnPart("welcome", DrawnKind.NOTE, list(rows))
         lines = speech.welcome_lines(str(record.cwd), record.model, record.permission_mode.value, self.width)
-        return Part("welcome", PartKind.NOTE, lines)
+        return DrawnPart("welcome", DrawnKind.NOTE, lines)
 
-    def call_part(self, view: ToolView) -> Part:
+    def call_part(self, view: ToolView) -> DrawnPart:
         """One call as its own part."""
         key = f"call:{view.id}"
         now = self.model.clock.monotonic()
         block = tool_block(view, self.width, is_open=self.stack.is_open(key), action=fold_action(key), now=now)
-        part = _long_part(key, PartKind.TOOL, block.rows, foldable=True, head=block.lines)
+        part = _long_part(key, DrawnKind.TOOL, block.rows, foldable=True, head=block.lines)
         part.colours = block.colours
         return part
 
-    def _image_part(self, name: str, image: ImageBlock, bar: Span) -> Part | None:
+    def _image_part(self, name: str, image: ImageBlock, bar: Span) -> DrawnPart | None:
         """An image in cells: larger once it was opened."""
         if not self.aspect:
             return None
         key = f"image:{name}"
         large, room = self.stack.is_open(key), max(self.width - MARGIN - 1, 1)
         box = box_of(image.attachment_id, (image.width, image.height), room, self.aspect, large=large)
-        return Part(key, PartKind.IMAGE, [StyledLine((bar,), margin=MARGIN)] * box.rows, foldable=True, picture=box)
+        return DrawnPart(
+            key, DrawnKind.IMAGE, [StyledLine((bar,), margin=MARGIN)] * box.rows, foldable=True, picture=box
+        )
 
-    def _draw_shared_reads(self, message: StoredMessage) -> list[Part] | None:
+    def _draw_shared_reads(self, message: StoredMessage) -> list[DrawnPart] | None:
         """The parts of a message whose reads share a row with its neighbours'; None when they do not."""
         run = run_of(self.model, message.seq)
         if len(run) == 1:
@@ -324,9 +326,9 @@ class Drawing(Struct, frozen=True):
             return [self.call_part(view) for view in reads_of(self.model, message.seq)]
         if message.seq != run[0]:
             return []
-        return [Part(key, PartKind.TOOL, [reads_line(views, self.width, fold_action(key))], foldable=True)]
+        return [DrawnPart(key, DrawnKind.TOOL, [reads_line(views, self.width, fold_action(key))], foldable=True)]
 
-    def _assistant_parts(self, message: StoredMessage) -> Iterator[Part]:
+    def _assistant_parts(self, message: StoredMessage) -> Iterator[DrawnPart]:
         calls: list[ToolUseBlock] = []
         for position, block in enumerate(message.blocks):
             key = f"{message.seq}:{position}"
@@ -335,20 +337,20 @@ class Drawing(Struct, frozen=True):
                 if result := read_submission(block):
                     yield from self._call_parts(calls)
                     calls = []
-                    yield self.stack.finished_answer(f"answer:{key}", result)
+                    yield self.stack.finish_answer(f"answer:{key}", result)
                 continue
             yield from self._call_parts(calls)
             calls = []
             if isinstance(block, TextBlock) and block.text.strip():
-                yield self.stack.finished_answer(f"answer:{key}", block.text)
+                yield self.stack.finish_answer(f"answer:{key}", block.text)
             elif isinstance(block, ThinkingBlock) and block.text.strip():
                 key = f"thinking:{key}"
                 head = speech.thinking_row(speech.length_of(block.text), self.width, fold_action(key))
                 rows = speech.thinking_rows(block.text, self.width) if self.stack.is_open(key) else ()
-                yield _long_part(key, PartKind.THINKING, rows, foldable=True, head=[head])
+                yield _long_part(key, DrawnKind.THINKING, rows, foldable=True, head=[head])
         yield from self._call_parts(calls)
 
-    def _call_parts(self, blocks: list[ToolUseBlock]) -> Iterator[Part]:
+    def _call_parts(self, blocks: list[ToolUseBlock]) -> Iterator[DrawnPart]:
         views = [self.model.calls.view(block) for block in blocks]
         for folds, group in groupby(views, key=lambda view: view.name if view.folds_with_others else ""):
             run = list(group)
@@ -361,23 +363,23 @@ class Drawing(Struct, frozen=True):
                     yield from (part for part in shown if part is not None)
             else:
                 line = reads_line(run, self.width, fold_action(key))
-                yield Part(key, PartKind.TOOL, [line], foldable=True)
+                yield DrawnPart(key, DrawnKind.TOOL, [line], foldable=True)
 
 
-def last_kind(message: StoredMessage) -> PartKind | None:
+def last_kind(message: StoredMessage) -> DrawnKind | None:
     """The kind of a message's last part, known without drawing it; None when it shows nothing."""
     if shows_nothing(message):
         return None
     if message.silent:
-        return PartKind.NOTE
+        return DrawnKind.NOTE
     if message.role is Role.USER:
-        return PartKind.NOTE if message.origin in _REPORTS else PartKind.PROMPT
+        return DrawnKind.NOTE if message.origin in _REPORTS else DrawnKind.PROMPT
     for block in reversed(message.blocks):
         if isinstance(block, ToolUseBlock):
-            return PartKind.ANSWER if read_submission(block) else PartKind.TOOL
+            return DrawnKind.ANSWER if read_submission(block) else DrawnKind.TOOL
         if isinstance(block, TextBlock | ThinkingBlock) and block.text.strip():
-            answer = PartKind.NOTE if message.role is Role.SYSTEM else PartKind.ANSWER
-            return answer if isinstance(block, TextBlock) else PartKind.THINKING
+            answer = DrawnKind.NOTE if message.role is Role.SYSTEM else DrawnKind.ANSWER
+            return answer if isinstance(block, TextBlock) else DrawnKind.THINKING
     return None
 
 

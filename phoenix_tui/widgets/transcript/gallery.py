@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from phoenix_tui.markdown.lines import QUIET, Span, ellipsize
 from phoenix_tui.widgets.transcript.canvas import Canvas
-from phoenix_tui.widgets.transcript.drawing import Part
+from phoenix_tui.widgets.transcript.drawing import DrawnPart
 from phoenix_tui.widgets.transcript.painter import HERE, Painter
 from tools.contract import ImageRejected
 
@@ -91,7 +91,7 @@ class Gallery:
         self._view.refresh()
         self.see_to()
 
-    def strip(self, part: Part, index: int, painter: Painter) -> Strip | None:
+    def strip(self, part: DrawnPart, index: int, painter: Painter) -> Strip | None:
         """One row of a picture; None while it is not there and for rows that are words."""
         box = part.picture
         if box is None or self._source is None:
@@ -102,7 +102,7 @@ class Gallery:
         painted = self._rows.get((box, index))
         return painted or self._paint(self._source, part, box, index, painter)
 
-    def _paint(self, source: Pictures, part: Part, box: Box, index: int, painter: Painter) -> Strip:
+    def _paint(self, source: Pictures, part: DrawnPart, box: Box, index: int, painter: Painter) -> Strip:
         picture = source.ready(box, self._background)
         lead = part.lines[index].spans
         if picture is None:

@@ -20,7 +20,7 @@ from textual.strip import Strip
 
 from engine.search import occurrences
 from phoenix_tui.markdown.lines import StyledLine, cells
-from phoenix_tui.widgets.transcript.drawing import Drawn, Part, PartKind
+from phoenix_tui.widgets.transcript.drawing import Drawn, DrawnKind, DrawnPart
 from phoenix_tui.widgets.transcript.model import run_of
 from phoenix_tui.widgets.transcript.painter import Painter
 from phoenix_tui.widgets.transcript.stack import Stack, Viewport
@@ -67,7 +67,7 @@ def _find_selected_lines(stack: Stack, selection: Selection) -> Iterator[tuple[S
     first = selection.start or Offset(0, 0)
     last = selection.end or Offset(0, row_number(stack.last + 1, 0))
     for slot in range(first.y // SLOT_ROWS, min(last.y // SLOT_ROWS, stack.last) + 1):
-        drawn = stack.drawn(slot)
+        drawn = stack.draw(slot)
         for row in range(0 if drawn is None else drawn.height):
             number = row_number(slot, row)
             if drawn is not None and first.y <= number <= last.y:
@@ -91,7 +91,7 @@ def _without_margin(line: StyledLine, start: int, end: int | None) -> str:
 
 def block_selection(stack: Stack, slot: int, row: int) -> Selection | None:
     """All of the block that holds a row."""
-    drawn = stack.drawn(slot)
+    drawn = stack.draw(slot)
     found = None if drawn is None else drawn.locate(row)
     if drawn is None or found is None or found[1] < 0:
         return None
@@ -104,7 +104,7 @@ def block_selection(stack: Stack, slot: int, row: int) -> Selection | None:
 
 NEAR = 200
 """Characters within which several words count as standing together."""
-SAID = (PartKind.PROMPT, PartKind.ANSWER, PartKind.NOTE)
+SAID = (DrawnKind.PROMPT, DrawnKind.ANSWER, DrawnKind.NOTE)
 """Parts with the text of a message."""
 TINT = 0.4
 """Opacity of the colour under a place that is not the current one."""
@@ -159,9 +159,9 @@ class Marks:
         self._goal, self._spot = goal, None
         self._viewport.stand_at(goal.seq - 1)
         self._viewport.place()
-        self.loaded()
+        self.go_to_goal()
 
-    def loaded(self) -> None:
+    def go_to_goal(self) -> None:
         """Go to the pending target after messages were loaded or the size changed, until all around it is there."""
         if self._goal is None or not self._viewport.height:
             return
@@ -177,7 +177,7 @@ class Marks:
         if not self._viewport.missing:
             self._goal = None
 
-    def paint(self, strip: Strip, part: Part, index: int, painter: Painter) -> Strip:
+    def paint(self, strip: Strip, part: DrawnPart, index: int, painter: Painter) -> Strip:
         """A row with the places in it marked."""
         usual, current = self._looks(painter)
         for start, end, number in self._of_part(part)[index]:
@@ -188,18 +188,18 @@ class Marks:
     def _locate(self, goal: Goal) -> tuple[int, int, Spot | None] | None:
         """Slot, row and place; the first row of the message where the text is not drawn, None where nothing is yet."""
         slot = goal.seq - 1
-        if self._stack.drawn(slot) is None:
+        if self._stack.draw(slot) is None:
             return None
         if goal.call_id:
             self._open_reads(goal)
-        drawn = self._stack.drawn(slot)
+        drawn = self._stack.draw(slot)
         if drawn is None:
             return None
         while self._stack.lay_slice(slot, drawn):
             pass  # the place may be in text without a layout
         spots = list(self._spots(drawn, goal))
         if not spots and self._open_folded(drawn, goal):
-            drawn = self._stack.drawn(slot) or drawn
+            drawn = self._stack.draw(slot) or drawn
             spots = list(self._spots(drawn, goal))
         if not spots:
             top = drawn.top_of(f"call:{goal.call_id}") if goal.call_id else None
@@ -232,11 +232,11 @@ class Marks:
 
     def _open_reads(self, goal: Goal) -> None:
         """Quick reads share a row: open it, so that the call has one of its own."""
-        own = self._stack.drawn(goal.seq - 1)
+        own = self._stack.draw(goal.seq - 1)
         if own is not None and own.top_of(f"call:{goal.call_id}") is not None:
             return
         for seq in run_of(self._stack.model, goal.seq):
-            drawn = self._stack.drawn(seq - 1)
+            drawn = self._stack.draw(seq - 1)
             for part in () if drawn is None else tuple(drawn.parts):
                 if part.key.startswith("reads:"):
                     self._open(part.key)
@@ -258,7 +258,7 @@ class Marks:
                 self._stack.toggle(key)
         self._opened.clear()
 
-    def _of_part(self, part: Part) -> list[list[tuple[int, int, int]]]:
+    def _of_part(self, part: DrawnPart) -> list[list[tuple[int, int, int]]]:
         known = self._places.get(part.key)
         if known is not None and known[0] is part.lines and len(known[1]) == len(part.lines) and part.stream is None:
             return known[1]
@@ -311,7 +311,7 @@ class _Joined:
         return found
 
 
-def _parts_of(drawn: Drawn, goal: Goal) -> list[Part]:
+def _parts_of(drawn: Drawn, goal: Goal) -> list[DrawnPart]:
     """The parts that show the message, or the one that shows the call."""
     if goal.call_id:
         return [part for part in drawn.parts if part.key == f"call:{goal.call_id}"]

@@ -20,7 +20,7 @@ from engine.records import StoredMessage, ToolCallRecord
 from phoenix_tui.markdown.lines import MARGIN, QUIET, Span, Surface, TextStyle, TextTone, cells
 from phoenix_tui.widgets.blocks.speech import sticky_prompt
 from phoenix_tui.widgets.transcript.canvas import Canvas
-from phoenix_tui.widgets.transcript.drawing import Drawn, Part, locate_rows
+from phoenix_tui.widgets.transcript.drawing import Drawn, DrawnPart, locate_rows
 from phoenix_tui.widgets.transcript.marks import paint_selection, row_number
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.painter import Painter, colours_of
@@ -105,7 +105,7 @@ def add_cursor_bar(strip: Strip, painter: Painter) -> Strip:
     return Strip([Segment(BAR, painter.style(TextStyle(TextTone.YOU, bold=True))), *strip.crop(1)], strip.cell_length)
 
 
-PictureStrip: TypeAlias = Callable[[Part, int, Painter], Strip | None]
+PictureStrip: TypeAlias = Callable[[DrawnPart, int, Painter], Strip | None]
 """A row of a part that shows an image; None while it is not there."""
 STICKY_HEIGHT: Final = 6
 """Rows a view must have before one is given to the prompt."""
@@ -147,7 +147,7 @@ class VisibleRows:
         return strips
 
     def _row_strip(
-        self, found: tuple[Part, int] | None, row: int, slot: int, painter: Painter, selection: Selection | None
+        self, found: tuple[DrawnPart, int] | None, row: int, slot: int, painter: Painter, selection: Selection | None
     ) -> Strip | None:
         if found is None or found[1] < 0 or found[1] >= len(found[0].lines):
             return None
@@ -178,7 +178,7 @@ class VisibleRows:
         self, strips: list[Strip], rows: Sequence[tuple[int, int, Drawn | None]], painter: Painter
     ) -> None:
         """Mark the block under the cursor and show its actions."""
-        chosen = self.canvas.cursor.chosen() if self.canvas.cursor.is_on else None
+        chosen = self.canvas.cursor.find_chosen() if self.canvas.cursor.is_on else None
         marked = self.canvas.cursor.rows() if chosen is not None else None
         if marked is not None:
             for position, (slot, row, _) in enumerate(rows):
@@ -196,7 +196,7 @@ class VisibleRows:
         return self._key_row
 
 
-def part_strip(part: Part, index: int, painter: Painter) -> Strip:
+def part_strip(part: DrawnPart, index: int, painter: Painter) -> Strip:
     """The strip of one line, made once."""
     strips = part.strips
     if len(strips) <= index:
@@ -207,8 +207,8 @@ def part_strip(part: Part, index: int, painter: Painter) -> Strip:
     return strip
 
 
-History: TypeAlias = tuple[Sequence[StoredMessage], Sequence[ToolCallRecord]]
-Loader: TypeAlias = Callable[[int, int], Awaitable[History | None]]
+OlderMessages: TypeAlias = tuple[Sequence[StoredMessage], Sequence[ToolCallRecord]]
+Loader: TypeAlias = Callable[[int, int], Awaitable[OlderMessages | None]]
 """`Conversation.history`: before_seq and limit -> messages and their calls; None where they cannot be read now."""
 WINDOW: Final = 64
 """Messages loaded at once."""
@@ -272,7 +272,7 @@ PATIENCE: Final = 0.15
 """Seconds after which a row says that messages are being read."""
 
 
-class KeptRows:
+class LastWholeRows:
     """Holds the last rows that were whole; nothing of it runs while nothing is read."""
 
     def __init__(self, view: Widget, canvas: Canvas, history: HistoryReader) -> None:
@@ -326,7 +326,7 @@ class PaintedRows:
     They never pass Textual's style cache, so line filters (NO_COLOR) are applied here.
     """
 
-    def __init__(self, view: Widget, visible: VisibleRows, kept: KeptRows) -> None:
+    def __init__(self, view: Widget, visible: VisibleRows, kept: LastWholeRows) -> None:
         self._view = view
         self._visible = visible
         self._kept = kept

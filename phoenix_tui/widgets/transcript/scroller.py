@@ -22,7 +22,7 @@ from phoenix_tui.widgets.transcript.model import shows_nothing
 
 _EIGHTHS: Final = 8
 _GLYPHS: Final = ScrollBarRender.VERTICAL_BARS
-Kind: TypeAlias = tuple[int, int]
+BarRow: TypeAlias = tuple[int, int]
 """Kind of a row of the bar, and for the thumb's ends the number of eighths filled or free."""
 BACK, ABOVE, BELOW, THUMB, HEAD, TAIL = range(6)
 _PRESSED: Final = ("", "scroll_up", "scroll_down", "grab", "grab", "grab")
@@ -38,7 +38,7 @@ def thumb(size: int, total: int, window: int, position: float) -> tuple[int, int
     return start, start + ceil(length * _EIGHTHS)
 
 
-def kinds_of(size: int, start: int, end: int) -> list[Kind]:
+def kinds_of(size: int, start: int, end: int) -> list[BarRow]:
     """Kind of each row, top down."""
     if not end:
         return [(BACK, 0)] * size
@@ -58,7 +58,7 @@ class TranscriptBar(Still, ScrollBar):
     def __init__(self, *, thickness: int) -> None:
         super().__init__(name="vertical", thickness=thickness)
         self._thumb = (0, 0)
-        self._made: tuple[Style, int, dict[Kind, Strip]] | None = None
+        self._made: tuple[Style, int, dict[BarRow, Strip]] | None = None
         """The rows of one pair of colours and one width."""
 
     def stand(self, total: int, window: int, y: float) -> None:
@@ -95,7 +95,7 @@ class TranscriptBar(Still, ScrollBar):
             found = [row.apply_filter(each, self.background_colors[1]) for row in found]
         return found
 
-    def _row(self, kind: Kind, colours: Style) -> Strip:
+    def _row(self, kind: BarRow, colours: Style) -> Strip:
         width = self.size.width
         if self._made is None or self._made[:2] != (colours, width):
             self._made = (colours, width, {})
@@ -106,7 +106,7 @@ class TranscriptBar(Still, ScrollBar):
         return row
 
 
-def segment_of(kind: Kind, width: int, colours: Style) -> Segment:
+def segment_of(kind: BarRow, width: int, colours: Style) -> Segment:
     """One row, with the action of a press on it."""
     what, eighths = kind
     glyph = _GLYPHS[_EIGHTHS - 1 - eighths] if what in {HEAD, TAIL} else " "
@@ -149,7 +149,7 @@ class Scroller:
         self._canvas.viewport.height = self._view.size.height - self._canvas.reserved
         self.place_again()
 
-    def scrolled(self, y: int) -> None:
+    def follow_scroll(self, y: int) -> None:
         """Handle a scroll by Textual: new rows are measured, and the visible ones keep their place."""
         # Textual clamps the position to a new height before it reports that height.
         self._canvas.viewport.height = self._view.size.height - self._canvas.reserved

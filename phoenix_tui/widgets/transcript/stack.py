@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from engine.machine.messages import Origin
-from phoenix_tui.widgets.transcript.drawing import Drawing, Drawn, Part, PartKind, last_kind, with_gaps
+from phoenix_tui.widgets.transcript.drawing import Drawing, Drawn, DrawnKind, DrawnPart, last_kind, with_gaps
 from phoenix_tui.widgets.transcript.model import LiveReply, TranscriptModel, run_of
 from tools.shedding import SheddingOrder, shedding
 
@@ -77,7 +77,7 @@ class LiveAnswer:
     """One part fed with the pieces of one reply; another reply starts another part."""
 
     def __init__(self) -> None:
-        self._part: Part | None = None
+        self._part: DrawnPart | None = None
         self._stream: MarkdownStream | None = None
         """Source of its lines."""
         self._reply: LiveReply | None = None
@@ -89,14 +89,16 @@ class LiveAnswer:
         """Forget the part: another width, another conversation."""
         self._part = self._stream = None
 
-    def part(self, live: LiveReply, width: int) -> Part:
+    def part(self, live: LiveReply, width: int) -> DrawnPart:
         """The part with all that has streamed so far."""
         from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - 21 ms (docs/decisions/libraries.md)
 
         part, stream, self.first_changed = self._part, self._stream, -1
         if part is None or stream is None or self._reply is not live:
             stream = self._stream = MarkdownStream(width)
-            part = self._part = Part("answer:live", PartKind.ANSWER, stream.lines, stream=stream, codes=stream.codes)
+            part = self._part = DrawnPart(
+                "answer:live", DrawnKind.ANSWER, stream.lines, stream=stream, codes=stream.codes
+            )
             self._reply, self._fed = live, 0
         if self._fed < len(live.pieces):
             self.first_changed = stream.add("".join(live.pieces[self._fed :]))
@@ -107,7 +109,7 @@ class LiveAnswer:
             part.strips.clear()
         return part
 
-    def finished(self, key: str, text: str, width: int, live: LiveReply) -> Part:
+    def finish(self, key: str, text: str, width: int, live: LiveReply) -> DrawnPart:
         """A stored answer; the one that just streamed, and is not `live` any more, keeps its lines and strips."""
         from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - 21 ms (docs/decisions/libraries.md)
 
@@ -123,7 +125,7 @@ class LiveAnswer:
             stream, strips = MarkdownStream(width), []
             stream.begin(text)
         waiting = stream if stream.jobs or stream.waiting else None
-        return Part(key, PartKind.ANSWER, stream.lines, stream=waiting, codes=stream.codes, strips=strips)
+        return DrawnPart(key, DrawnKind.ANSWER, stream.lines, stream=waiting, codes=stream.codes, strips=strips)
 
 
 ESTIMATE: Final = 4
@@ -150,9 +152,9 @@ class Stack:
         """Slots that are shown as text, since drawing them failed."""
         self._drawn: OrderedDict[int, Drawn] = OrderedDict()
         self._answer = LiveAnswer()
-        shedding.add("drawn messages", SheddingOrder.LOOKS, self.kept, self.drop_strips)
+        shedding.add("drawn messages", SheddingOrder.LOOKS, self.count_kept, self.drop_strips)
 
-    def kept(self) -> int:
+    def count_kept(self) -> int:
         """Number of drawn messages."""
         return len(self._drawn)
 
@@ -198,7 +200,7 @@ class Stack:
         """True when a part shows all it has."""
         return (key in self.opened) is not self.all_open
 
-    def drawn(self, slot: int) -> Drawn | None:
+    def draw(self, slot: int) -> Drawn | None:
         """A message as drawn, its height noted; None while it is not in memory."""
         found = self._drawn.get(slot)
         if found is None:
@@ -218,7 +220,7 @@ class Stack:
         if slot == self.last:
             return self._grow_live()
         self._drawn.pop(slot, None)
-        self.drawn(slot)
+        self.draw(slot)
         return 0
 
     def redraw_call(self, call_id: str) -> tuple[int, int] | None:
@@ -275,9 +277,9 @@ class Stack:
             self.heights.set(len(self.heights) - 1, ESTIMATE)
             self.heights.append(0)
 
-    def finished_answer(self, key: str, text: str) -> Part:
+    def finish_answer(self, key: str, text: str) -> DrawnPart:
         """A finished answer as a part."""
-        return self._answer.finished(key, text, self.width, self.model.live)
+        return self._answer.finish(key, text, self.width, self.model.live)
 
     def _make_drawing(self) -> Drawing:
         return Drawing(self.model, self.width, self, self.aspect)
@@ -307,20 +309,20 @@ class Stack:
         parts = self._make_drawing().plain_parts(message)
         return with_gaps(parts, self._kind_above(slot))
 
-    def _kind_above(self, slot: int) -> PartKind | None:
+    def _kind_above(self, slot: int) -> DrawnKind | None:
         """The kind of the part above a slot; None above the first."""
         for above in range(slot - 1, max(slot - 4, -1), -1):
             message = self.model.messages.get(above + 1)
             if message is None:
-                return PartKind.NOTE
+                return DrawnKind.NOTE
             kind = last_kind(message)
             if kind is not None:
                 return kind
-        return PartKind.NOTE if slot > 4 else None
+        return DrawnKind.NOTE if slot > 4 else None
 
     def _draw_live(self) -> Drawn:
         drawing, live = self._make_drawing(), self.model.live
-        parts: list[Part] = []
+        parts: list[DrawnPart] = []
         if self.model.count == 0 and not live.pieces and not live.thinking.pieces:
             parts.extend(part for part in [drawing.welcome()] if part is not None)
         thinking = drawing.live_thinking()
@@ -334,7 +336,7 @@ class Stack:
     def _grow_live(self) -> int:
         """Draw the reply under way again; returns the first of its rows that changed."""
         before, self._answer.first_changed = self._drawn.pop(self.last, None), -1
-        drawn = self.drawn(self.last)
+        drawn = self.draw(self.last)
         if before is None or drawn is None:
             return 0
         top = 0
@@ -439,7 +441,7 @@ class Viewport:
         heights, slot, row = self._stack.heights, self.slot, self.row
         left = self.height
         while left > 0 and slot < len(heights):
-            drawn = self._stack.drawn(slot)
+            drawn = self._stack.draw(slot)
             while row < heights[slot] and left > 0:
                 yield slot, row, drawn
                 row, left = row + 1, left - 1
@@ -461,5 +463,5 @@ class Viewport:
         return known
 
     def _measure(self, slot: int) -> None:
-        if self._stack.drawn(slot) is None:
+        if self._stack.draw(slot) is None:
             self.missing.add(slot)

@@ -17,7 +17,7 @@ from phoenix_tui.text.agent_text import read_submission
 from phoenix_tui.widgets.blocks.diff_rows import diff_rows
 from phoenix_tui.widgets.blocks.tool_row import output_of
 from phoenix_tui.widgets.transcript.block_cursor import ChosenBlock, is_prompt
-from phoenix_tui.widgets.transcript.drawing import Part, PartKind
+from phoenix_tui.widgets.transcript.drawing import DrawnKind, DrawnPart
 from phoenix_tui.widgets.transcript.model import TranscriptModel, shows_nothing, text_of
 from phoenix_tui.widgets.transcript.stack import Stack
 from tools.contract import DiffDisplay, JsonValue
@@ -86,7 +86,7 @@ def target_of(model: TranscriptModel, chosen: ChosenBlock) -> Target:
     return replace(target, actions=_actions(target, part))
 
 
-def _actions(target: Target, part: Part) -> tuple[BlockAction, ...]:
+def _actions(target: Target, part: DrawnPart) -> tuple[BlockAction, ...]:
     """Possible actions on this block, the likeliest first."""
     offered = (
         (BlockAction.TOGGLE, part.foldable),
@@ -99,22 +99,22 @@ def _actions(target: Target, part: Part) -> tuple[BlockAction, ...]:
     return tuple(action for action, possible in offered if possible)
 
 
-def _name(model: TranscriptModel, part: Part, code: int) -> str:
+def _name(model: TranscriptModel, part: DrawnPart, code: int) -> str:
     if code >= 0:
         block = part.codes[code]
         return f"{block.language or 'plain'} code"
-    call = model.calls.get(part.key.partition(":")[2]) if part.kind is PartKind.TOOL else None
+    call = model.calls.get(part.key.partition(":")[2]) if part.kind is DrawnKind.TOOL else None
     if call is not None:
         return call.label
-    return part.key.partition(":")[0] if part.kind is PartKind.NOTE else _NAMES[part.kind]
+    return part.key.partition(":")[0] if part.kind is DrawnKind.NOTE else _NAMES[part.kind]
 
 
 _NAMES: Final = {
-    PartKind.PROMPT: "prompt",
-    PartKind.ANSWER: "answer",
-    PartKind.THINKING: "thinking",
-    PartKind.TOOL: "call",
-    PartKind.IMAGE: "image",
+    DrawnKind.PROMPT: "prompt",
+    DrawnKind.ANSWER: "answer",
+    DrawnKind.THINKING: "thinking",
+    DrawnKind.TOOL: "call",
+    DrawnKind.IMAGE: "image",
 }
 
 
@@ -200,7 +200,7 @@ class KeyRow:
     """The row, built again only when another or a redrawn block is under the cursor."""
 
     def __init__(self) -> None:
-        self._of: tuple[Part, int, bool, int] | None = None
+        self._of: tuple[DrawnPart, int, bool, int] | None = None
         self._spans: tuple[Span, ...] = ()
 
     def spans(self, stack: Stack, chosen: ChosenBlock | None, width: int) -> tuple[Span, ...]:

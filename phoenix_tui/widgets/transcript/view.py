@@ -57,7 +57,7 @@ from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.gallery import Gallery
 from phoenix_tui.widgets.transcript.marks import block_selection, read_selection
 from phoenix_tui.widgets.transcript.model import TranscriptModel, is_own, shows_nothing
-from phoenix_tui.widgets.transcript.painted_rows import HistoryReader, KeptRows, PaintedRows, VisibleRows
+from phoenix_tui.widgets.transcript.painted_rows import HistoryReader, LastWholeRows, PaintedRows, VisibleRows
 from phoenix_tui.widgets.transcript.painter import COMPONENTS, css_of
 from phoenix_tui.widgets.transcript.scroller import Scroller, ScrollPlaces, TranscriptBar
 from tools.clock import SYSTEM_CLOCK, Clock
@@ -269,7 +269,7 @@ class TranscriptView(ScrollView, can_focus=True):
         self.blocks = BlockKeys(self, canvas, scroller, self.action_fold)
         self.gallery = Gallery(self, canvas)
         self.history = HistoryReader(self, canvas, scroller)
-        self._kept = KeptRows(self, canvas, self.history)
+        self._kept = LastWholeRows(self, canvas, self.history)
         self._rows = PaintedRows(self, VisibleRows(canvas, self.gallery.strip), self._kept)
         timers = TranscriptTimers(self, canvas, scroller, self.frames)
         canvas.stack.contain = self._contain
@@ -429,4 +429,4 @@ class TranscriptView(ScrollView, can_focus=True):
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """The user scrolled."""
-        self.scroller.scrolled(round(new_value))
+        self.scroller.follow_scroll(round(new_value))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from engine.machine.states import AgentOutcome, AgentStatus, AwaitingLlm, Idle, Requesting, RetryWait, State
 from engine.updates import AgentView
 from phoenix_tui.linear.agents import row as row_in_words
-from phoenix_tui.widgets.agent_panel import agent_rows, elapsed, rows_each
+from phoenix_tui.widgets.agent_panel import agent_rows, measure_elapsed, rows_each
 from tests.support.fake_agents import ASKS, RUN, RUNS, agent
 
 NOW: Final = 1_000.0
@@ -71,7 +71,7 @@ def test_silence_is_said_where_no_column_says_it() -> None:
 
 def test_the_time_of_one_that_asks_stands_still() -> None:
     asks = agent("b1", "find", NOW - 41, ASKS, asked=NOW - 30, activity="bash make")
-    assert elapsed(asks, NOW) == 11.0
+    assert measure_elapsed(asks, NOW) == 11.0
     assert "asks: bash make" in drawn(asks, width=78)[0]
 
 

@@ -23,8 +23,8 @@ from phoenix_tui.terminal.attention import (
     skills_of,
     title,
 )
-from phoenix_tui.terminal.background import is_light, remember, remembered_light
-from phoenix_tui.widgets.status_line import Heading, Status
+from phoenix_tui.terminal.background import is_light, recall_light, remember
+from phoenix_tui.widgets.status_line import Heading, StatusValues
 from tests.support.fake_engine import RUN, FakeEngine
 
 WORKING = AwaitingLlm(1, RUN, Requesting())
@@ -98,12 +98,12 @@ class Room:
     def move(self, *states: State) -> list[str]:
         self.terminal.written.clear()
         for state in states:
-            self.attention.noticed(Activity(self._summary, state, needs_you=False))
+            self.attention.follow(Activity(self._summary, state, needs_you=False))
         return self.terminal.written
 
     def show(self, state: State, **heading: object) -> list[str]:
         self.terminal.written.clear()
-        self.attention.show(Heading(title="api-retry", **heading), Status(state=state))  # type: ignore[arg-type]  # fields
+        self.attention.show(Heading(title="api-retry", **heading), StatusValues(state=state))  # type: ignore[arg-type]  # fields
         return self.terminal.written
 
 
@@ -158,6 +158,6 @@ def test_a_background_is_light_or_dark(reply: str, light: bool | None) -> None:
 
 
 def test_the_background_is_remembered_for_the_next_start(tmp_path: Path) -> None:
-    assert not remembered_light(tmp_path)
+    assert not recall_light(tmp_path)
     remember(tmp_path, light=True)
-    assert remembered_light(tmp_path)
+    assert recall_light(tmp_path)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from phoenix_tui.text.labels import AGENTS, ASKING, DONE, FAILED, READY, RUNNING, STOPPED, THINKING, UNREAD, Label
-from phoenix_tui.widgets.conversation_list import Ink, Signs, pieces, shorten, shown_columns, tail_of
+from phoenix_tui.widgets.conversation_list import Ink, Signs, choose_columns, pieces, shorten, tail_of
 from phoenix_tui.widgets.roster import RosterRow
 
 SIGNS = Signs(" ", Ink.TEXT, "○")
@@ -101,7 +101,7 @@ def test_how_full_the_window_is_gives_way_unless_it_is_nearly_full() -> None:
     ],
 )
 def test_a_wider_line_has_more_columns(width: int, fields: tuple[str, ...]) -> None:
-    assert tuple(column.field for column in shown_columns(width)) == fields
+    assert tuple(column.field for column in choose_columns(width)) == fields
 
 
 def test_columns_stand_below_one_another_whatever_the_title() -> None:

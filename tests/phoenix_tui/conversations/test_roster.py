@@ -25,7 +25,7 @@ from engine.machine.states import (
 )
 from engine.records import ConversationSummary
 from engine.records.runs import Totals
-from phoenix_tui.widgets.roster import ORDER, Group, Here, Live, arrange, compose, group_of, put_away
+from phoenix_tui.widgets.roster import ORDER, Here, ListGroup, Live, arrange, compose, group_of, put_away
 
 PID = 7
 HERE = Here(wall=10_000.0, monotonic=500.0, pid=PID)
@@ -64,26 +64,26 @@ def live(state: State, began: float = 0.0) -> Live:
 @pytest.mark.parametrize(
     ("group", "changes", "state"),
     [
-        (Group.DONE, {}, None),
-        (Group.DONE, {}, Idle(1)),
-        (Group.READY, {"unread": True}, None),
-        (Group.READY, {"last_status": "cancelled"}, None),
-        (Group.READY, {"last_status": "interrupted"}, None),
-        (Group.READY, {"last_status": "failure"}, None),
-        (Group.READY, {"message_count": 0, "last_status": ""}, None),
-        (Group.WORKING, {}, THINKS),
-        (Group.WORKING, {}, RUNS),
-        (Group.NEEDS_YOU, {}, ASKS),
-        (Group.NEEDS_YOU, {}, FAILED),
-        (Group.NEEDS_YOU, {"state_name": "error"}, None),
-        (Group.NEEDS_YOU, {"state_name": "awaiting_approval", "owner_pid": 99}, None),
-        (Group.WORKING, {"state_name": "tool_executing", "owner_pid": 99}, None),
-        (Group.DONE, {"state_name": "tool_executing"}, None),
-        (Group.PINNED, {"pinned_at": 3.0}, ASKS),
+        (ListGroup.DONE, {}, None),
+        (ListGroup.DONE, {}, Idle(1)),
+        (ListGroup.READY, {"unread": True}, None),
+        (ListGroup.READY, {"last_status": "cancelled"}, None),
+        (ListGroup.READY, {"last_status": "interrupted"}, None),
+        (ListGroup.READY, {"last_status": "failure"}, None),
+        (ListGroup.READY, {"message_count": 0, "last_status": ""}, None),
+        (ListGroup.WORKING, {}, THINKS),
+        (ListGroup.WORKING, {}, RUNS),
+        (ListGroup.NEEDS_YOU, {}, ASKS),
+        (ListGroup.NEEDS_YOU, {}, FAILED),
+        (ListGroup.NEEDS_YOU, {"state_name": "error"}, None),
+        (ListGroup.NEEDS_YOU, {"state_name": "awaiting_approval", "owner_pid": 99}, None),
+        (ListGroup.WORKING, {"state_name": "tool_executing", "owner_pid": 99}, None),
+        (ListGroup.DONE, {"state_name": "tool_executing"}, None),
+        (ListGroup.PINNED, {"pinned_at": 3.0}, ASKS),
     ],
 )
 def test_a_conversation_stands_where_its_need_puts_it(
-    group: Group, changes: dict[str, Any], state: State | None
+    group: ListGroup, changes: dict[str, Any], state: State | None
 ) -> None:
     assert group_of(summary(**changes), live(state) if state is not None else None, PID) is group
 
@@ -182,7 +182,7 @@ def test_the_filter_wants_every_word_in_title_folder_model_or_id() -> None:
     everything = [summary("a", title="Fix the Relay"), summary("b", title="Notes", cwd=Path("/home/x/relay"))]
     assert [one.id for one in arrange(everything, {}, PID, "RELAY")] == ["a", "b"]
     assert [one.id for one in arrange(everything, {}, PID, "relay fix")] == ["a"]
-    assert [one.id for one in put_away(everything, Group.TRASH, "sonnet notes")] == ["b"]
+    assert [one.id for one in put_away(everything, ListGroup.TRASH, "sonnet notes")] == ["b"]
     assert arrange(everything, {}, PID, "nothing") == []
 
 

@@ -13,7 +13,7 @@ from textual.color import Color
 
 from engine.ports import StorageError
 from engine.records import Attachment
-from phoenix_tui.images.graphics import CellSize, GraphicsProtocol, known_way, protocol_of
+from phoenix_tui.images.graphics import CellSize, GraphicsProtocol, detect_protocol, protocol_of
 from phoenix_tui.images.source import KEPT, LARGE, MARKS, SMALL, BlocksPicture, Box, ImageSource, box_of, kitty_image
 from phoenix_tui.terminal.input import InputFilter
 from phoenix_tui.terminal.output import PLACEHOLDER, drawing_only, with_overlays
@@ -94,7 +94,7 @@ def source(folder: Path, terminal: FakeTerminal | None, setting: str = "auto") -
 def test_the_setting_then_the_environment_decide_and_else_the_terminal_is_asked(
     setting: str, environment: Mapping[str, str], way: GraphicsProtocol | None
 ) -> None:
-    assert known_way(setting, environment) is way
+    assert detect_protocol(setting, environment) is way
 
 
 @pytest.mark.parametrize(

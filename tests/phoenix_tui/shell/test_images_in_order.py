@@ -13,6 +13,7 @@ from textual import events
 from engine.executor.requests import EngineError
 from engine.records import Attachment
 from phoenix_tui.features.drafts import parsed
+from phoenix_tui.widgets.queue_panel import QueuePanel
 from phoenix_tui.workspace.actions import PASTE_AGAIN
 from tests.support.fake_engine import FakeConversation, FakeEngine
 from tests.support.shell import Shell
@@ -128,7 +129,7 @@ async def test_an_edited_message_that_was_sent_meanwhile_returns_to_the_composer
 
         monkeypatch.setattr(shell.conversation.queue, "edit", refused)
         (message,) = shell.conversation.queue.waiting
-        shell.screen.startup.act(lambda actions: actions._edit_queued(message))
+        shell.screen.startup.act(lambda actions: actions.change_queue(QueuePanel.Wanted("edit", message)))
         await shell.shows("Queued message")
         await shell.type(" more")
         await shell.pilot.press("ctrl+s")

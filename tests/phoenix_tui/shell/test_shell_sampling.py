@@ -8,7 +8,7 @@ from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.machine.messages import ToolCall
 from engine.updates import Question
 from phoenix_tui.linear.question_lines import question_lines
-from phoenix_tui.text.request_text import quick_answer, written_answer
+from phoenix_tui.text.request_text import answer_with_text, quick_answer
 from tests.phoenix_tui.shell.test_shell_question import asked
 from tools.contract import ToolClass, ToolRequest
 from tools.mcp_host.protocol import raw
@@ -64,6 +64,6 @@ def test_lines_read_the_request_before_the_options() -> None:
 
 def test_words_in_the_preview_are_a_no_with_a_reason() -> None:
     question = sampling_question("hi")
-    assert written_answer(question, "too dear") == ApprovalAnswer(ApprovalChoice.DENY, reason="too dear")
+    assert answer_with_text(question, "too dear") == ApprovalAnswer(ApprovalChoice.DENY, reason="too dear")
     assert quick_answer(question, "2") == ApprovalAnswer(ApprovalChoice.ONCE, answers=(("No",),))
     assert quick_answer(question, "3") is None

@@ -245,7 +245,7 @@ def test_walking_down_and_up_again_stands_on_every_block_once_and_each_has_rows(
     assert up == down[::-1]
     assert len(set(down)) == len(down)
     for stop in down:
-        drawn = stack.drawn(stop.slot)
+        drawn = stack.draw(stop.slot)
         assert drawn is not None
         place = extent(stop, drawn)
         assert place is not None

@@ -49,7 +49,7 @@ class Bench:
 
     @property
     def part(self) -> str:
-        chosen = self.canvas.cursor.chosen()
+        chosen = self.canvas.cursor.find_chosen()
         return "" if chosen is None else chosen.part.key
 
     @property

@@ -12,7 +12,7 @@ from engine.codec import decode_display, encode_display
 from engine.machine.messages import ToolStatus, ToolUseBlock
 from phoenix_tui.markdown.lines import StyledLine, Surface, TextTone, spans_width
 from phoenix_tui.widgets.blocks.diff import SPLIT_FROM, check_rows, diff_block
-from phoenix_tui.widgets.blocks.diff_rows import GAP, MOST_ROWS, MOST_STEPS, compare_lines, diff_rows, folded, runs
+from phoenix_tui.widgets.blocks.diff_rows import GAP, MOST_ROWS, MOST_STEPS, compare_lines, diff_rows, fold_rows, runs
 from tests.support.screens import TranscriptApp, answered, call_record, said, snapshot
 from tools.comparing import Steps
 from tools.contract import DiffDisplay
@@ -163,7 +163,7 @@ def test_a_folded_diff_is_a_part_of_the_whole_with_the_first_change_in_it(rows: 
     before = sum(sign != "+" for sign, _ in rows)
     after = sum(sign != "-" for sign, _ in rows)
     whole = list(diff_rows("\n".join([f"@@ -1,{before} +1,{after} @@", *(f"{sign}{text}" for sign, text in rows)])))
-    shown = folded(whole, 11)
+    shown = fold_rows(whole, 11)
     assert len(shown) <= 11
     rest = iter(whole)
     assert all(any(row is other for other in rest) for row in shown if row.sign != GAP)

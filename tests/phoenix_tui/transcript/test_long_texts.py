@@ -31,7 +31,7 @@ async def test_a_stored_message_is_laid_out_slice_by_slice(monkeypatch: pytest.M
     fed, app = Fed(monkeypatch), TranscriptApp()
     async with app.run_test(size=(60, 12)):
         app.view.show(snapshot([said(1, "tell me all"), answered(2, PARAGRAPHS + "LASTWORD")]))
-        drawn = app.view.canvas.stack.drawn(1)
+        drawn = app.view.canvas.stack.draw(1)
         assert drawn is not None
         assert drawn.height < 6_000
         assert await poll(lambda: not has_more(app.view.canvas), 60.0)

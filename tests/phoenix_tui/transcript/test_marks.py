@@ -9,7 +9,7 @@ from engine.records import StoredMessage
 from phoenix_tui.widgets.blocks.rows import ToolView
 from phoenix_tui.widgets.blocks.tool_row import tool_block
 from phoenix_tui.widgets.transcript.marks import Goal
-from phoenix_tui.widgets.transcript.painted_rows import History
+from phoenix_tui.widgets.transcript.painted_rows import OlderMessages
 from tests.support.screens import TranscriptApp, answered, call_record, said, snapshot
 from tests.support.waiting import poll
 from tools.contract import PlainDisplay
@@ -119,7 +119,7 @@ async def test_a_place_far_from_what_is_in_memory_is_loaded_and_stays(seq: int) 
         number: answered(number, f"answer {number}\n\n" + "row\n\n" * (number % 7)) for number in range(1, 2001)
     }
 
-    async def load(before_seq: int, limit: int) -> History:
+    async def load(before_seq: int, limit: int) -> OlderMessages:
         return [messages[number] for number in range(max(before_seq - limit, 1), before_seq)], []
 
     app = TranscriptApp()

@@ -11,9 +11,9 @@ from textual.app import App, ComposeResult
 
 from engine.machine.states import AwaitingLlm, Requesting, Run
 from phoenix_tui.text.labels import StatusDetails
-from phoenix_tui.widgets.status_line import Status, StatusLine
+from phoenix_tui.widgets.status_line import StatusLine, StatusValues
 from phoenix_tui.widgets.transcript.canvas import Canvas
-from phoenix_tui.widgets.transcript.drawing import Part, locate_rows
+from phoenix_tui.widgets.transcript.drawing import DrawnPart, locate_rows
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.view import Frames
 from tests.support.clocks import SteppedClock
@@ -35,7 +35,7 @@ class OneLine(App[None]):
 async def test_a_pace_alone_is_painted_with_the_next_tick() -> None:
     app = OneLine()
     async with app.run_test() as pilot:
-        app.line.status = Status(state=WORKING, details=StatusDetails(writing=True))
+        app.line.status = StatusValues(state=WORKING, details=StatusDetails(writing=True))
         await pilot.pause()
         painted = app.line.render_lines(app.line.size.region)
         app.line.status = replace(app.line.status, details=StatusDetails(writing=True, rate=80.0))
@@ -50,7 +50,7 @@ async def test_what_waits_is_painted_along_with_a_tick_that_paints() -> None:
     async with app.run_test() as pilot:
         caught_up: list[bool] = []
         app.line.beside = lambda: caught_up.append(True)
-        app.line.status = Status(state=WORKING, details=StatusDetails(writing=True))
+        app.line.status = StatusValues(state=WORKING, details=StatusDetails(writing=True))
         await pilot.pause()
         app.line._drawn = app.line._format_state(app.line._label())
         app.line._turn -= 1
@@ -75,8 +75,8 @@ async def test_a_frame_that_waits_is_drawn_at_once_and_never_twice() -> None:
     assert not frames.waiting
 
 
-def by_rows(canvas: Canvas) -> list[Part]:
-    found: list[Part] = []
+def by_rows(canvas: Canvas) -> list[DrawnPart]:
+    found: list[DrawnPart] = []
     for _, row, drawn in canvas.viewport.rows():
         place = None if drawn is None else drawn.locate(row)
         if place is not None and place[0] not in found[-1:]:
@@ -84,7 +84,7 @@ def by_rows(canvas: Canvas) -> list[Part]:
     return found
 
 
-def keys(parts: Iterable[Part]) -> list[str]:
+def keys(parts: Iterable[DrawnPart]) -> list[str]:
     return [part.key for part in parts]
 
 

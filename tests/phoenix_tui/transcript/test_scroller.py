@@ -68,7 +68,7 @@ def test_a_row_a_page_and_an_end_are_asked_of_textual() -> None:
 def test_where_textual_was_scrolled_to_stays_in_sight_as_messages_come() -> None:
     canvas = talk(20)
     scroller, view, _ = scroller_over(canvas)
-    scroller.scrolled(6)
+    scroller.follow_scroll(6)
     at, top = canvas.viewport.hold(), view.scroll_y
     follow(MessageSaved(answered(21, "one more")), canvas.model)
     scroller.place_changed()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.updates import MessageSaved, TextArrived
 from phoenix_tui.widgets.transcript.canvas import Canvas
-from phoenix_tui.widgets.transcript.drawing import Part, PartKind, with_gaps
+from phoenix_tui.widgets.transcript.drawing import DrawnKind, DrawnPart, with_gaps
 from phoenix_tui.widgets.transcript.painted_rows import VisibleRows
 from phoenix_tui.widgets.transcript.painter import Painter
 from phoenix_tui.widgets.transcript.view import follow
@@ -12,7 +12,7 @@ from tests.support.bare_transcript import canvas_of, plain_painter
 from tests.support.screens import answered, said
 
 
-def no_picture(_part: Part, _index: int, _painter: Painter) -> None:
+def no_picture(_part: DrawnPart, _index: int, _painter: Painter) -> None:
     return None
 
 
@@ -58,11 +58,11 @@ def test_an_answer_that_goes_on_out_of_sight_is_told_below() -> None:
 
 def test_rows_of_the_audit_trail_stand_together_and_the_end_of_a_turn_apart() -> None:
     parts = [
-        Part("message:1", PartKind.NOTE, []),
-        Part("message:2", PartKind.NOTE, []),
-        Part("stopped", PartKind.NOTE, []),
+        DrawnPart("message:1", DrawnKind.NOTE, []),
+        DrawnPart("message:2", DrawnKind.NOTE, []),
+        DrawnPart("stopped", DrawnKind.NOTE, []),
     ]
-    assert [part.gap for part in with_gaps(parts, PartKind.TOOL).parts] == [1, 0, 1]
+    assert [part.gap for part in with_gaps(parts, DrawnKind.TOOL).parts] == [1, 0, 1]
 
 
 def test_a_row_says_once_that_messages_are_being_read() -> None:

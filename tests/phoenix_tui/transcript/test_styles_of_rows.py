@@ -41,7 +41,7 @@ def written(app: TranscriptApp, slot: int) -> None:
     """Write every row of a message as it goes to the terminal."""
     app.view.render_lines(app.view.size.region)
     painter = app.view._rows._painter  # pyright: ignore[reportPrivateUsage] - the one in use
-    drawn = app.view.canvas.stack.drawn(slot)
+    drawn = app.view.canvas.stack.draw(slot)
     assert painter is not None and drawn is not None
     for part in drawn.parts:
         for line in part.lines:

@@ -13,7 +13,7 @@ from textual.theme import Theme
 
 from phoenix_tui.markdown.lines import Surface, TextStyle, TextTone
 from phoenix_tui.styles.themes import COLOUR_BLIND, DARK, HIGH_CONTRAST, LIGHT, THEMES, grey, in_palette
-from phoenix_tui.styles.user_themes import KNOWN_THEMES, known_theme
+from phoenix_tui.styles.user_themes import KNOWN_THEMES, find_known_theme
 from phoenix_tui.widgets.question_text import code_styles
 from phoenix_tui.widgets.transcript.painter import Colours, Painter, ProgramColours
 
@@ -76,9 +76,9 @@ def test_the_well_known_themes_are_there_under_their_names() -> None:
         "rose-pine-dawn": False,
         "monokai": True,
     }
-    nord = known_theme("nord")
+    nord = find_known_theme("nord")
     assert nord is not None
-    assert (nord.background, nord.foreground, known_theme("phoenix-dark")) == ("#2e3440", "#d8dee9", None)
+    assert (nord.background, nord.foreground, find_known_theme("phoenix-dark")) == ("#2e3440", "#d8dee9", None)
 
 
 def painter(theme: Theme) -> Painter:

@@ -111,7 +111,7 @@ class Bench:
         answering = Answering(SteppedClock(0.0))
         self.draft = DraftText(self.area, self.shelf, answering)
         self.keys = ComposerKeys(self.area, self.marks, self.vim, answering, self.draft)
-        self.keys.started()
+        self.keys.end_start()
 
     def order(self, *names: str) -> None:
         for name in names:
@@ -264,7 +264,7 @@ def test_a_letter_answers_only_once_typing_has_rested() -> None:
     assert not press(), "the question has only just appeared"
     clock.seconds += TYPING_PAUSE
     assert not press(is_empty=False), "a text is written"
-    answering.typed()
+    answering.note_typing()
     clock.seconds += TYPING_PAUSE
     assert press()
     assert not press(), "that letter was typed a moment ago"

@@ -18,7 +18,7 @@ def played(before: str, keys: str, marks: tuple[tuple[int, int], ...] = ()) -> t
             text, at = text[:at] + key + text[at:], at + 1
             continue
         step = VimStep(state.rest(), at) if key == "\x1b" else press(state, key, Draft(text, at, marks))
-        text = text if step.edit is None else step.edit.applied(text)
+        text = text if step.edit is None else step.edit.apply(text)
         state, at = step.state, step.at
         requests += [step.request] if step.request else []
     return f"{text[:at]}|{text[at:]}", state.mode, requests
