@@ -45,7 +45,6 @@ class CellSize(Struct, frozen=True):
 
     @property
     def aspect(self) -> float:
-        """Height divided by width."""
         return self.height / self.width
 
 
@@ -112,7 +111,6 @@ class ImageTerminal:
             self._driver.replies.remove(listen)
 
     def send(self, sequence: str) -> None:
-        """Send an image that cells will name."""
         self._driver.write_own(sequence)
 
     def overlay(self, mark: str, sequence: str | None) -> None:

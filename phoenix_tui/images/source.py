@@ -215,21 +215,17 @@ class ImageSource:
         shedding.add("pictures", SheddingOrder.LOOKS, self.count_kept, self.forget)
 
     def count_kept(self) -> int:
-        """Number of pictures in memory."""
         return len(self._pictures)
 
     @property
     def is_off(self) -> bool:
-        """True when images are not shown at all."""
         return self._way is GraphicsProtocol.OFF
 
     @property
     def aspect(self) -> float:
-        """Height of a cell divided by its width."""
         return self._cell().aspect
 
     def ready(self, box: Box, background: str) -> Picture | None:
-        """A picture that was made already."""
         found = self._pictures.get((box, background))
         if found is None:
             return None

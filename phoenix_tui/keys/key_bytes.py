@@ -113,7 +113,6 @@ class ReturnKey:
 
     @property
     def holds(self) -> bool:
-        """True while a press waits for a second one."""
         return bool(self._held)
 
     def take_late(self) -> bytes:

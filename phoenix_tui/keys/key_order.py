@@ -76,9 +76,7 @@ class KeyOutcome(Enum):
 class KeyTaker(Protocol):
     """Takes keys of the workspace before its widgets."""
 
-    def take(self, event: TypedEvent) -> bool:
-        """Take a key whose turn has come; False where the widgets shall have it."""
-        ...
+    def take(self, event: TypedEvent) -> bool: ...
 
 
 class KeyGate:
@@ -135,7 +133,6 @@ class KeyGate:
         return self._here == self._judged_at
 
     def act(self, letter: events.Key) -> None:
-        """Let the composer answer with this letter; elsewhere run its binding."""
         self._composer.answering.settled = letter
 
     def to_text(self, letter: TypedEvent) -> bool:
@@ -324,7 +321,6 @@ class KeyOrder:
             await self._finish(event)
 
     async def take(self, event: TypedEvent) -> None:
-        """Hand a key on, or hold it until its turn comes."""
         if self._under_way is not None:
             self._held.append(event)
             stops = isinstance(event, events.Key) and event.key in CANCELS
@@ -356,7 +352,6 @@ class KeyOrder:
 
     @property
     def waiting(self) -> int:
-        """Number of keys that wait for their turn."""
         return len(self._held)
 
     def rest(self) -> None:

@@ -48,9 +48,7 @@ class SystemApi(Protocol):
         """Levels of effort that a model accepts, rising, without a request; empty for an unknown provider."""
         ...
 
-    async def doctor(self) -> str:
-        """Report about this machine, as text."""
-        ...
+    async def doctor(self) -> str: ...
 
     async def enforcement(self) -> Enforcement:
         """Level of sandbox enforcement on this system; the first call starts a program."""

@@ -62,7 +62,6 @@ def source_of(widget: Widget) -> str:
 
 
 def _rows(widget: Widget, width: int) -> list[str]:
-    """Sentence and text, wrapped; in a single row the text alone."""
     text = source_of(widget)
     shown = [row for _, row, _ in plain_rows(text, width)] if text else []
     sentence = [row for _, row, _ in plain_rows(WITH_TEXT if text else SENTENCE, width)]

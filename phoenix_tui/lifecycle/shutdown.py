@@ -59,7 +59,6 @@ class ScreenShutdown:
         self._watch = LoopWatch(link, limit, tell)
 
     def stop_watching(self) -> None:
-        """The loop ends."""
         if self._watch is not None:
             self._watch.stop()
             self.last_words = self._watch.last_words

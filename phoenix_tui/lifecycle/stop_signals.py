@@ -110,7 +110,6 @@ class Impatience:
         self._since = 0.0
 
     def note(self, received: bytes) -> None:
-        """Look for Ctrl+C in the input."""
         presses = sum(received.count(key) for key in CTRL_C)
         if not presses:
             return

@@ -72,7 +72,6 @@ class MemoryLimit(Struct, frozen=True):
 
     @classmethod
     def of(cls, settings: Settings) -> MemoryLimit:
-        """The limit of these settings."""
         text = settings.text(KEY)
         if text == AUTO:
             return cls(ceiling(), settings.sources[KEY])
@@ -249,7 +248,6 @@ class LoopWatch:
         self._link.report_end_begun()
 
     def stop(self) -> None:
-        """The loop ends; a forced end comes no more."""
         self._over.set()
 
     @property

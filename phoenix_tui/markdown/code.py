@@ -68,7 +68,6 @@ def code_rows(spans: Sequence[Span], gutter: tuple[Span, ...], width: int) -> li
 
 
 def plain_code(line: str) -> tuple[Span, ...]:
-    """A source line before it is coloured."""
     return (Span(line.expandtabs(TAB), CODE),) if line.strip() else ()
 
 
@@ -85,7 +84,6 @@ def colour_lines(code: str, language: str) -> Iterator[tuple[Span, ...]]:
 
 
 def _spans(line: str, pieces: Sequence[tuple[int, int]]) -> tuple[Span, ...]:
-    """One line in its pieces; plain where they do not make up the line."""
     spans: list[Span] = []
     place = 0
     for kind, length in pieces:

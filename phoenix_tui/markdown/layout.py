@@ -56,7 +56,6 @@ class Inline:
         self._targets: list[tuple[str, str, int, int]] = []
 
     def add(self, token: Token) -> None:
-        """Take the next token of a paragraph."""
         look = self._looks[-1]
         match token.type:
             case "text":
@@ -111,7 +110,6 @@ class Inline:
 
 
 def inline_lines(tokens: Sequence[Token], look: TextStyle = PLAIN) -> list[list[Span]]:
-    """The source lines of one paragraph, heading or cell as spans."""
     inline = Inline(look)
     for token in tokens:
         inline.add(token)
@@ -253,7 +251,6 @@ _LEFT: Final = "steps_left"
 
 
 def heft(text: str) -> int:
-    """The work of parsing `text`, in characters of plain prose."""
     return len(text) + sum(weight * text.count(mark) for mark, weight in _HEAVY.items())
 
 
@@ -336,18 +333,15 @@ class Gutter:
         self._parent = parent
 
     def take(self) -> tuple[Span, ...]:
-        """The gutter of the next line."""
         own, self._first = (self._rest if self._first is None else self._first), None
         return own if self._parent is None else (*self._parent.take(), *own)
 
     @property
     def width(self) -> int:
-        """Cells it takes."""
         return spans_width(self._rest) + (0 if self._parent is None else self._parent.width)
 
     @property
     def lead(self) -> int:
-        """Spans it puts before a line."""
         return len(self._rest) + (0 if self._parent is None else self._parent.lead)
 
 
@@ -360,17 +354,14 @@ class Page(Struct, frozen=True):
     codes: list[CodeBlock] = field(default_factory=list[CodeBlock])
 
     def room(self, gutter: Gutter) -> int:
-        """The cells right of a gutter."""
         return max(self.width - gutter.width, MINIMUM_WIDTH)
 
     def text(self, source_lines: Sequence[Sequence[Span]], gutter: Gutter) -> None:
-        """Put wrapped text."""
         for source in source_lines:
             for row, joint in wrap(source, self.room(gutter)):
                 self.lines.append(StyledLine((*gutter.take(), *row), joint))
 
     def code(self, sources: Sequence[str], language: str, gutter: Gutter) -> None:
-        """Put code, plain, with a job to colour it."""
         first, width = len(self.lines), self.room(gutter)
         for source in sources or [""]:
             self.code_line(source, gutter)
@@ -380,7 +371,6 @@ class Page(Struct, frozen=True):
             self.jobs.append(CodeJob(first, sources, language, gutter.lead, width))
 
     def code_line(self, source: str, gutter: Gutter) -> None:
-        """Put one plain line of code."""
         spans = plain_code(source)
         rows = len(wrap(spans, max(self.room(gutter) - 2, 1), hard=True))
         gutters = [gutter.take() for _ in range(rows)]
@@ -416,7 +406,6 @@ def fence_language(info: str) -> str:
 
 
 def lay_block(tokens: Sequence[Token], start: int, end: int, page: Page, gutter: Gutter, depth: int = 0) -> None:
-    """Put one block."""
     token = tokens[start]
     match token.type:
         case "paragraph_open":
@@ -443,7 +432,6 @@ def lay_block(tokens: Sequence[Token], start: int, end: int, page: Page, gutter:
 
 
 def first_number(token: Token) -> int | None:
-    """The number of a list's first item; None for bullets."""
     return int(token.attrs.get("start", 1)) if token.type == "ordered_list_open" else None
 
 

@@ -107,7 +107,6 @@ class StyledLine(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Text of the row."""
         return "".join(span.text for span in self.spans)
 
 
@@ -115,12 +114,10 @@ BLANK = StyledLine(())
 
 
 def cells(text: str) -> int:
-    """The columns `text` takes."""
     return len(text) if text.isascii() else cell_len(text)
 
 
 def spans_width(spans: Iterable[Span]) -> int:
-    """The columns all of `spans` take."""
     return sum(cells(span.text) for span in spans)
 
 
@@ -154,7 +151,6 @@ def wrap(spans: Sequence[Span], width: int, *, hard: bool = False) -> list[tuple
 
 
 def breaks(text: str, width: int, *, hard: bool = False) -> list[WrappedRow]:
-    """Bounds of the rows of `text`."""
     if text.isascii():
         return _ascii_breaks(text, width, hard)
     graphemes, total = split_graphemes(text)
@@ -265,7 +261,6 @@ def cut_middle(text: str, cells: int) -> str:
 
 
 def _within(text: str, cells: int) -> str:
-    """The longest beginning of at most so many cells."""
     used = 0
     for place, letter in enumerate(text):
         used += cell_len(letter)

@@ -45,7 +45,6 @@ class OpenTable(Struct, frozen=True):
     alignments: tuple[str, ...]
 
     def lines(self, rows: Sequence[Sequence[Cell]]) -> Iterator[tuple[Span, ...]]:
-        """Further rows."""
         return body_lines(rows, self.widths, self.alignments)
 
 
@@ -136,7 +135,6 @@ class MarkdownStream:
 
     @property
     def source(self) -> str:
-        """All that was fed."""
         return "".join(self._raw)
 
     def feed(self, text: str) -> int:
@@ -155,7 +153,6 @@ class MarkdownStream:
         return first
 
     def begin(self, text: str) -> None:
-        """Take a finished text, of which the first slice is laid out."""
         self.waiting = text
         self.more()
 
@@ -380,6 +377,4 @@ def _outdent(line: str, indent: int) -> str:
 
 
 def warm() -> None:
-    """Load the parser; call it from a thread."""
-
     MarkdownStream(80).begin("*a*")

@@ -36,19 +36,15 @@ class ConversationColumn(StillColumn):
 
     @property
     def layout(self) -> Layout:
-        """The one of the panes, else a column."""
         return self.arranged or super().layout
 
     def at_once(self) -> AbstractContextManager[None]:
-        """Draw all changes inside the block at once."""
         return self.app.batch_update()  # pyright: ignore[reportUnknownMemberType] - Textual leaves the type of `app` open
 
     def on_resize(self) -> None:
-        """Other panes may be in sight now."""
         if self.panes is not None:
             self.call_after_refresh(self.panes.follow_resize)
 
     def on_click(self, event: events.Click) -> None:
-        """Pass on a click after the children handled it."""
         if self.panes is not None:
             self.panes.focus_clicked(event)

@@ -55,19 +55,13 @@ class Arranged(Protocol):
     """State of the panes that the layout needs."""
 
     @property
-    def stands(self) -> tuple[PaneWidgets, ...]:
-        """One for each pane."""
-        ...
+    def stands(self) -> tuple[PaneWidgets, ...]: ...
 
     @property
-    def focus(self) -> int:
-        """Index of the pane with the dock."""
-        ...
+    def focus(self) -> int: ...
 
     @property
-    def tabs(self) -> Widget:
-        """The row of titles for where there is room for one pane alone."""
-        ...
+    def tabs(self) -> Widget: ...
 
 
 def regions(count: int, size: Size) -> list[Region] | None:
@@ -120,7 +114,6 @@ class PaneLayout(Layout):
     def _pane(
         self, parent: Widget, stand: PaneWidgets, region: Region, shown: set[Widget], *, focused: bool
     ) -> list[WidgetPlacement]:
-        """Title, body, and dock or foot."""
         x, y, width, height = region
         if focused:
             self._dock.make_room(height + 1)  # a screen has a status line too
@@ -154,7 +147,6 @@ class PaneFoot(StatusLine):
     """The open question or the draft, in one line."""
 
     def render(self) -> Content:
-        """State at the left, then the question, else the draft."""
         now, width = self._label(), self.size.width
         self._drawn = self._format_state(now)
         state = Content.styled(self._drawn, now.glyph.tone.value).truncate(width, ellipsis=True)
@@ -198,7 +190,6 @@ class PaneTabs(Still, Widget):
         self._plain = plain
 
     def render(self) -> Content:
-        """Draw number, state and title of each; the visible one is highlighted."""
         return Content("").join(self._cells())
 
     def at(self, x: int) -> int | None:
@@ -245,12 +236,10 @@ class Pane:
 
     @property
     def own(self) -> tuple[Widget, ...]:
-        """Widgets of the pane itself, which exist as long as there are panes."""
         return self.foot, self.side, self.top
 
     @property
     def conversation(self) -> ConversationApi | None:
-        """Conversation shown while another pane has the dock."""
         return self.visible.conversation if self.visible is not None else None
 
 
@@ -267,7 +256,6 @@ class PaneRow:
 
     @property
     def stands(self) -> tuple[PaneWidgets, ...]:
-        """Widgets for the layout; the welcome is in the pane with the dock."""
         welcome = self._parts.welcome
         return tuple(
             PaneWidgets(
@@ -285,7 +273,6 @@ class PaneRow:
         return {conversation.id for conversation in shown if conversation is not None}
 
     async def insert(self, place: int) -> Pane:
-        """Mount the widgets of one more pane."""
         column = self._column
         pane = Pane(TitleRow(plain=self._plain), TranscriptView(), PaneFoot(plain=self._plain))
         pane.transcript.display = False
@@ -318,7 +305,6 @@ class PaneRow:
             self._lay_out()
 
     def turn(self, place: int) -> None:
-        """Give the dock to another pane."""
         self.focus = place
         self._parts.title, self._parts.view = self.panes[place].title, self.panes[place].transcript
         self._lay_out()

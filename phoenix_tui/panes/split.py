@@ -41,12 +41,10 @@ class Split:
 
     @property
     def count(self) -> int:
-        """Number of panes."""
         return len(self.row.panes)
 
     @property
     def shown(self) -> list[ConversationApi | None]:
-        """The conversations from left to right; None for an empty pane."""
         focus = self.row.focus
         return [
             self._active.conversation if place == focus else pane.conversation
@@ -76,18 +74,15 @@ class Split:
             self._show_change()
 
     async def go(self, place: int) -> None:
-        """Give the dock to this pane."""
         async with self._active.leaving():
             if place != self.row.focus and place < self.count:
                 await self._turn(place, self.shown[place])
 
     async def step(self, by: int) -> None:
-        """Give the dock to the next pane, or to the one before."""
         async with self._active.leaving():
             await self.go((self.row.focus + by) % self.count)
 
     async def close(self) -> None:
-        """Put the pane in focus away; its conversation runs on."""
         async with self._active.leaving():
             gone = self.row.panes[self.row.focus]
             place = self.row.focus + 1 if self.row.focus + 1 < self.count else self.row.focus - 1
@@ -104,7 +99,6 @@ class Split:
         return False
 
     def keeps(self, visible: ConversationView) -> bool:
-        """Keep the subscription of the pane in focus when the focus moves."""
         if self._turning:
             pane = self.row.panes[self.row.focus]
             pane.visible = visible
@@ -122,7 +116,6 @@ class Split:
         return visible
 
     def conversation_of(self, view: Widget) -> ConversationApi | None:
-        """The conversation that this transcript shows; None for an empty pane."""
         shown = zip(self.row.panes, self.shown, strict=True)
         return next((one for pane, one in shown if pane.transcript is view), None)
 
@@ -160,7 +153,6 @@ class Split:
                 self._show_change()
 
     def focus_clicked(self, event: events.Click) -> None:
-        """A click into another pane gives it the dock."""
         place = self.row.find_clicked(event)
         if place is not None:
             self._column.run_worker(self.go(place), group="panes")

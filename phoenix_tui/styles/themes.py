@@ -130,7 +130,6 @@ SURFACES: Final = (
 
 
 def has_palette(app: App[Any]) -> bool:
-    """True when the terminal shows 256 colours and no others."""
     return app.console.color_system == SYSTEM
 
 

@@ -102,7 +102,6 @@ def _is(known: Known, environment: Mapping[str, str]) -> bool:
 
 
 def title(text: str) -> str:
-    """Shows `text` as the title."""
     return f"\x1b]2;{_short(text)}{BELL}"
 
 
@@ -149,9 +148,7 @@ AGENT_ASKS: Final = "a sub-agent needs your answer"
 class SequenceTerminal(Protocol):
     """Part of the driver that notifications need."""
 
-    def write_own(self, sequence: str) -> None:
-        """Write a sequence of Phoenix's own."""
-        ...
+    def write_own(self, sequence: str) -> None: ...
 
     def accompany(self, greeting: str, parting: str) -> None:
         """Set the sequences to write whenever the screen is taken, and whenever it is given back."""
@@ -188,14 +185,12 @@ class Attention:
         """Sub-agents that ask, by conversation."""
 
     def apply(self, settings: AttentionSettings) -> None:
-        """Do it so from now on."""
         if self._title and not settings.titles:
             self._write(GIVE_TITLE_BACK)
             self._title = ""
         self._settings = settings
 
     def show(self, heading: Heading, status: StatusValues) -> None:
-        """Show the title and progress of a conversation."""
         kind = progress_of(status.state)
         if kind is not self._progress:
             self._progress = kind
@@ -210,7 +205,6 @@ class Attention:
             self._accompany()
 
     def follow(self, activity: Activity) -> None:
-        """Handle a change in one of the conversations."""
         conversation_id, state = activity.summary.id, activity.state
         before, self._states[conversation_id] = self._states.get(conversation_id), state
         asked, self._asking[conversation_id] = self._asking.get(conversation_id, 0), activity.agents_asking
@@ -249,7 +243,6 @@ def window_title(heading: Heading, status: StatusValues, *, plain: bool) -> str:
 
 
 def progress_of(state: State) -> TaskbarProgress:
-    """Progress that a task bar shows for a state."""
     if isinstance(state, AwaitingApproval):
         return TaskbarProgress.ASKING
     if isinstance(state, Errored | Failed):

@@ -38,7 +38,6 @@ class CellStyle(NamedTuple):
 
     @property
     def code(self) -> str:
-        """The parameters of an SGR sequence; empty for a style without any."""
         return ";".join(filter(None, (*self.attributes, self.colour, self.ground)))
 
 
@@ -52,7 +51,6 @@ def code_of(style: Style | None, colours: ColorSystem) -> str:
 
 @lru_cache(KEPT)
 def look_of(code: str) -> CellStyle:
-    """The style that SGR parameters set where none was set before."""
     attributes, colour, ground = list[str](), "", ""
     for each in _parameters(code):
         kind = each.partition(";")[0]
@@ -163,15 +161,12 @@ class CellLine:
 
     @classmethod
     def of(cls, cell: str, columns: int) -> CellLine:
-        """A row of equal cells without a style."""
         return cls([cell] * columns, [""] * columns)
 
     def copy(self) -> CellLine:
-        """A row of its own with the same cells."""
         return CellLine(self.cells.copy(), self.codes.copy())
 
     def holds(self, column: int, piece: CellLine) -> bool:
-        """True when a piece is at a column already."""
         end = column + len(piece.cells)
         return self.cells[column:end] == piece.cells and self.codes[column:end] == piece.codes
 
@@ -221,7 +216,6 @@ class StripPieces:
         self._kept: dict[int, tuple[Strip, ColorSystem, CellLine]] = {}
 
     def piece(self, strip: Strip, colours: ColorSystem) -> CellLine:
-        """The cells of a strip; not to be changed."""
         kept = self._kept.get(id(strip))  # referenced here, so that no other strip gets its id
         if kept is not None and kept[0] is strip and kept[1] is colours:
             return kept[2]

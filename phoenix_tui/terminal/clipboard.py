@@ -183,7 +183,6 @@ class Clipboard:
         return True
 
     async def close(self) -> None:
-        """End the program that holds a copied text."""
         holder, self._holder = self._holder, None
         if holder is not None:
             holder.cancel()

@@ -54,18 +54,15 @@ class LastingFile:
         return LastingFile(self._file)
 
     def fileno(self) -> int:
-        """The terminal's."""
         return self._file.fileno()
 
     def write(self, text: str) -> None:
-        """Write; nothing happens once the terminal is gone."""
         if not self._is_over:
             with contextlib.suppress(OSError):
                 self._file.write(text)
         self.writes += 1
 
     def flush(self) -> None:
-        """Let it be seen, as long as there is a terminal."""
         with contextlib.suppress(OSError):
             self._file.flush()
         told, self.when_empty = self.when_empty, None
@@ -126,7 +123,6 @@ class QuietDriver(LinuxDriver):
         handle(self._loop, signal.SIGCONT, self._continue)
 
     def write(self, data: str) -> None:
-        """Write drawing sequences, a frame in one piece; all else is dropped."""
         if data == FRAME_BEGINS:
             self._frame = []
         elif self._frame is None:
@@ -194,7 +190,6 @@ class QuietDriver(LinuxDriver):
         return self._writer_thread is not None and self._writer_thread.is_alive()
 
     def start_application_mode(self) -> None:
-        """Take the screen."""
         self._wake = os.pipe()
         self._file, self._put = self._file.successor(), 0
         self.shadow.forget()
@@ -260,7 +255,6 @@ class QuietDriver(LinuxDriver):
         return self._size_read
 
     def newest_size(self) -> tuple[int, int]:
-        """Columns and rows as the terminal says now."""
         return self._get_terminal_size()
 
     def _tell_size(self) -> None:

@@ -49,13 +49,9 @@ class Borrower(Protocol):
         """Give the terminal to the shell: Phoenix is about to be stopped."""
         ...
 
-    def go_on(self) -> None:
-        """Take it again."""
-        ...
+    def go_on(self) -> None: ...
 
-    async def end(self) -> None:
-        """End it and wait until Phoenix has the terminal."""
-        ...
+    async def end(self) -> None: ...
 
 
 _borrowers: Final[list[Borrower]] = []
@@ -67,5 +63,4 @@ def borrow(borrower: Borrower | None) -> None:
 
 
 def borrower() -> Borrower | None:
-    """The shell line that has the terminal."""
     return _borrowers[0] if _borrowers else None

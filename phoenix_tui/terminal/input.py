@@ -243,7 +243,6 @@ class InputFilter:
 
 
 def _split_runs(text: str) -> Iterator[Piece]:
-    """A text, and as pastes what is too long to be typed."""
     if len(text) < AT_ONCE:
         if text:
             yield text
@@ -465,7 +464,6 @@ class FloodGate:
 
     @property
     def due(self) -> float | None:
-        """Time at which a flood is over; None without one."""
         return None if self._since is None else self._last + FLOOD_PAUSE
 
     def admit(self, came: list[Message], is_over: Callable[[], bool]) -> list[Message]:
@@ -504,11 +502,9 @@ class TerminalInput:
 
     @property
     def due(self) -> float | None:
-        """Time at which `tick` has something to say; None while nothing is unfinished."""
         return self._filter.due
 
     def feed(self, text: str) -> Iterator[Message]:
-        """Events of what was read."""
         return self._read(self._filter(text))
 
     def tick(self) -> Iterator[Message]:

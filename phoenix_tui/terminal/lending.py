@@ -128,7 +128,6 @@ class Lending:
             self._lent.draw_again(_size())
 
     async def end(self) -> None:
-        """End the loan: Phoenix is about to end."""
         self._over.set()
         self._phoenix_ends.set()
         await self._ended.wait()

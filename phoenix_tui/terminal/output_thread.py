@@ -70,7 +70,6 @@ class OutputThread:
 
     @property
     def waits(self) -> int:
-        """Bytes that are not written yet."""
         return self._size
 
     async def drain(self) -> None:

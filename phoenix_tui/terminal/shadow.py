@@ -58,7 +58,6 @@ class RowWriter:
         self._at = None
 
     def change(self, y: int, old: CellLine, new: CellLine) -> None:
-        """Write the differences between two states of a row."""
         for start, end in _runs(old, new):
             self._write(y, start, end, new)
 
@@ -199,7 +198,6 @@ class ShadowScreen:
         self._cursor = ""
 
     def fit(self, size: Size) -> None:
-        """Follow the size of the screen."""
         if size != self._size:
             self._size = size
             self.forget()
@@ -212,7 +210,6 @@ class ShadowScreen:
         return repeated
 
     def draw(self, update: LayoutUpdate | ChopsUpdate, colours: ColorSystem) -> str:
-        """The sequences that show an update; empty where it shows already."""
         changed = (
             self._of_layout(update, colours) if isinstance(update, LayoutUpdate) else self._of_spans(update, colours)
         )
@@ -310,6 +307,5 @@ class Shortened(CompositorUpdate):
 
 
 def _cost(old: list[CellLine], new: list[CellLine]) -> int:
-    """Cells to write."""
     pairs = zip(old, new, strict=True)
     return sum(sum(map(ne, one.cells, other.cells)) for one, other in pairs if one.cells != other.cells)

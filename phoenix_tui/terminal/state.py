@@ -67,12 +67,10 @@ def original_attributes() -> Attributes | None:
 
 
 def screen_entered(entered: bool) -> None:
-    """The driver took the screen, or gave it back properly."""
     _Saved.entered = entered
 
 
 def parting(sequence: str) -> None:
-    """Set a further sequence to write when the screen is given back."""
     _Saved.parting = sequence
 
 

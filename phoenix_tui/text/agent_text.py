@@ -60,7 +60,6 @@ def news(before: Sequence[AgentView], after: Sequence[AgentView]) -> AgentNews:
 
 
 def task_words(task: str) -> str:
-    """A task in one line, cut."""
     return one_line(clean_line(task), LONGEST)
 
 
@@ -84,12 +83,10 @@ def first_line(text: str) -> str:
 
 
 def is_good(end: AgentEnd) -> bool:
-    """True for a successful end."""
     return end.status == AgentStatus.SUCCESS.value
 
 
 def count_successes(ends: Sequence[AgentEnd]) -> str:
-    """Number of successful ends, in words."""
     good, count = sum(map(is_good, ends)), len(ends)
     if good == count:
         return f"{count_agents(good)} succeeded"
@@ -105,17 +102,14 @@ def end_words(reason: str, text: str) -> str:
 
 
 def count_agents(number: int) -> str:
-    """Number of sub-agents in words."""
     return wording.counted(number, "sub-agent")
 
 
 def began_line(views: Sequence[AgentView]) -> str:
-    """Tasks of the starting sub-agents, in one line."""
     return f"{count_agents(len(views))} started: {'; '.join(task_words(view.task) for view in views)}"
 
 
 def describe_end(view: AgentView) -> str:
-    """Outcome of one sub-agent."""
     outcome = view.outcome
     if outcome is None:
         return ""
@@ -148,12 +142,10 @@ def describe_exit(job: JobInfo) -> str:
 
 
 def running(jobs: Iterable[JobInfo]) -> int:
-    """Number of running jobs."""
     return sum(job.running for job in jobs)
 
 
 def find_ended(before: Iterable[JobInfo], now: Sequence[JobInfo]) -> list[JobInfo]:
-    """Jobs that ran before and have ended."""
     ran = {job.id for job in before if job.running}
     return [job for job in now if job.id in ran and not job.running]
 
@@ -170,7 +162,6 @@ def leaving_question(runs: int, jobs: int) -> str:
 
 
 def end_line(job: JobInfo) -> str:
-    """Line about the end of a job."""
     return f"Background command ended, {describe_exit(job)}: {clean_line(job.command)}"
 
 
@@ -195,12 +186,10 @@ STRATEGIES: Final = {
 
 
 def strategy_words(strategy: Strategy, count: int) -> str:
-    """Name of a strategy with its number of agents."""
     return f"{count} {STRATEGIES[strategy]}" if count > 1 else STRATEGIES[strategy]
 
 
 def route_line(route: Route) -> str:
-    """A decision in one line."""
     agents = "; ".join(f"{clean_line(agent.profile)}: {clean_line(agent.task)}" for agent in route.agents)
     return f"{strategy_words(route.strategy, len(route.agents))} ({route.confidence:.0%} sure): {agents}"
 

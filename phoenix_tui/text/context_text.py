@@ -62,7 +62,6 @@ CAUSES: Final = {
 
 
 def compaction_lines(made: Sequence[StoredCompaction]) -> list[str]:
-    """The newest attempts, newest first."""
     return [compaction_line(one) for one in made[:SHOWN]]
 
 

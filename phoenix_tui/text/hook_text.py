@@ -20,20 +20,17 @@ NOTHING: Final = "(nothing)"
 
 
 def hook_words(hook: Hook) -> str:
-    """Event, matcher and command in one line."""
     matcher = f" {reveal_line(hook.matcher)}" if hook.matcher else ""
     return f"{hook.event.value}{matcher}: {reveal_line(hook.shown)}"
 
 
 def hook_facts(hook: Hook) -> str:
-    """Owner of a hook, and how it runs."""
     own = "yours" if hook.is_users else "project, sandboxed"
     extra = [name for name, applies in (("async", hook.is_async), ("once", hook.once)) if applies]
     return " · ".join((own, *extra))
 
 
 def hook_details(hook: Hook) -> str:
-    """All that its file says about a hook."""
     lines = [
         f"event: {hook.event.value}",
         f"matcher: {reveal_line(hook.matcher) or 'everything'}",
@@ -48,18 +45,15 @@ def hook_details(hook: Hook) -> str:
 
 
 def reply_words(reply: HookReply) -> str:
-    """Name, event, outcome and duration in one line."""
     code = f" · exit {reply.exit_code}" if reply.exit_code else ""
     return f"{reply.name} · {reply.event.value} · {OUTCOMES[reply.outcome]}{code} · {reply.seconds:.1f} s"
 
 
 def run_words(run: HookRun) -> str:
-    """A run in one line, with its time."""
     return f"{time.strftime('%H:%M:%S', time.localtime(run.at))} {reply_words(run.reply)}"
 
 
 def reply_details(reply: HookReply) -> str:
-    """Verdict, input and output of a run."""
     verdict = reply.verdict
     parts = [
         reply_words(reply),

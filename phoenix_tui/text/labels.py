@@ -61,7 +61,6 @@ class Glyph(Struct, frozen=True):
     tone: Tone
 
     def mark(self, plain: bool) -> str:
-        """The sign for this terminal."""
         return self.plain if plain else self.sign
 
 
@@ -121,7 +120,6 @@ class Label(Struct, frozen=True):
 
 
 def label(state: State, details: StatusDetails) -> Label:
-    """Describe the state of a conversation; every state has its own words."""
     match state:
         case Idle():
             return _idle(details)
@@ -266,7 +264,6 @@ def invitation(state: State, *, begun: bool, agent_counts: AgentCounts | None = 
 
 
 def short_state(state: State, elapsed: float, *, writing: bool = False) -> Label:
-    """The form for a row of the list."""
     match state:
         case AwaitingLlm(phase=RetryWait()):
             return Label(RETRYING, "retrying")
@@ -328,12 +325,10 @@ SANDBOX_MEANINGS: Final[dict[SandboxMode, str]] = {
 
 
 def ask_widening(before: SandboxMode, after: SandboxMode) -> str:
-    """The question before a wider sandbox."""
     return f"Change the sandbox from {before.value} to {after.value}? Then {SANDBOX_MEANINGS[after]}."
 
 
 def sandbox_set(sandbox: SandboxMode, enforcement: str) -> str:
-    """Confirmation of a new sandbox mode."""
     if sandbox is not SandboxMode.OFF and enforcement == "files":
         return f"Sandbox {sandbox.value}; it is weak on this system, so commands ask (`phoenix doctor` says why)."
     if sandbox is not SandboxMode.OFF and enforcement == "none":
@@ -417,7 +412,6 @@ class HookInView(Struct, frozen=True):
 
 
 def hook_in_view(update: HookStarted | HookEnded) -> HookInView | None:
-    """The hook that runs from now on."""
     from engine.updates import HookStarted  # noqa: PLC0415 - not for the first frame, which shows no hook
 
     if isinstance(update, HookStarted):

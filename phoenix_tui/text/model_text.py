@@ -45,7 +45,6 @@ def window_text(model: ModelInfo) -> str:
 
 
 def filter_words(model: ModelInfo) -> str:
-    """Words that find a model in a list, behind its name."""
     able = (("image vision", model.vision), ("reasoning", model.reasoning), ("tools", model.tools))
     words = [word for word, yes in able if yes]
     words += ["on this machine"] * model.local + ["free"] * (price_text(model) == "free")
@@ -78,7 +77,6 @@ def columns_within(cells: int) -> tuple[ModelColumn, ...]:
 
 
 def width_of(columns: tuple[ModelColumn, ...]) -> int:
-    """Cells of columns and the gaps before them."""
     return sum(column.gap + column.cells for column in columns)
 
 

@@ -59,7 +59,6 @@ class AskForm:
 
     @property
     def question(self) -> AskedQuestion:
-        """The question in view."""
         return self.questions[self.at]
 
     @property
@@ -68,7 +67,6 @@ class AskForm:
         return len(self.question.options) - self.question.only_options
 
     def is_other(self, row: int) -> bool:
-        """True for the row for own words."""
         return row == len(self.question.options) and not self.question.only_options
 
     @property
@@ -77,21 +75,17 @@ class AskForm:
         return len(self.questions) == 1 and not self.questions[0].multi
 
     def is_chosen(self, place: int) -> bool:
-        """True where this option of the question in view is chosen."""
         return place in self._chosen[self.at]
 
     def is_answered(self, at: int) -> bool:
-        """True where a question has an answer."""
         return bool(self._chosen[at] or self._other[at])
 
     @property
     def other(self) -> str:
-        """Own words about the question in view."""
         return self._other[self.at]
 
     @property
     def has_answers(self) -> bool:
-        """True once any question has an answer."""
         return any(map(self.is_answered, range(len(self.questions))))
 
     @property
@@ -104,11 +98,9 @@ class AskForm:
 
     @property
     def answer(self) -> ApprovalAnswer:
-        """The answer to the call."""
         return ApprovalAnswer(ApprovalChoice.ONCE, answers=self.answers)
 
     def press(self, key: str) -> FormOutcome:
-        """Take a digit, or one of the keys above."""
         if key.isdecimal():
             return self._number(int(key) - 1)
         if key == OTHER:
@@ -120,11 +112,9 @@ class AskForm:
         return self._enter() if key == SEND else FormOutcome.NOTHING
 
     def turn(self, by: int) -> FormOutcome:
-        """Show another question; NOTHING beyond the first and the last."""
         return self._go(self.at + by) if 0 <= self.at + by < len(self.questions) else FormOutcome.NOTHING
 
     def move(self, by: int) -> bool:
-        """Select another row; False beyond the first and the last."""
         row = self.row + by if self.row != NO_ROW else 0
         if 0 <= row <= self.last_row:
             self.row = row
@@ -196,7 +186,6 @@ def is_quick(question: Question) -> bool:
 
 
 def takes_words(question: Question) -> bool:
-    """True for one question with one answer that own words may be."""
     return is_quick(question) and not question.request.questions[0].only_options
 
 
@@ -235,7 +224,6 @@ def describe_request(question: Question) -> str:
 
 
 def odd_in(question: Question) -> list[str]:
-    """Warnings about the letters of a command, or of the name of a file."""
     preview = question.request.preview
     return remarks(preview.path if isinstance(preview, DiffDisplay) else describe_request(question)[:LONGEST])
 

@@ -40,7 +40,6 @@ def cause_of(view: ServerView) -> str:
 
 
 def state_words(view: ServerView) -> str:
-    """State of a server, with its cause."""
     cause = cause_of(view)
     return f"{view.state.value}: {cause}" if cause else view.state.value
 
@@ -104,13 +103,11 @@ def sandbox_words(mode: SandboxMode | None, reason: SandboxReason) -> str:
 
 
 def row(view: ServerView) -> str:
-    """One line about a server."""
     about = facts(view)
     return f"{clean_line(view.name)}, {view.state.value}, {view.transport}{f': {about}' if about else ''}"
 
 
 def details(view: ServerView) -> str:
-    """Details of a server."""
     lines = [
         state_words(view),
         "",
@@ -169,12 +166,10 @@ def is_there(view: LanguageServerView) -> bool:
 
 
 def state_of(view: LanguageServerView) -> str:
-    """State of a server, with its cause."""
     return f"{view.state.value}: {clean_line(view.text)}" if view.text else view.state.value
 
 
 def server_details(view: LanguageServerView) -> str:
-    """Details of a server, with its log."""
     lines = [state_of(view), "", f"files      {clean_line(view.files)}"]
     if view.program:
         lines.append(f"program    {reveal_name(view.program)}")
@@ -186,7 +181,6 @@ def server_details(view: LanguageServerView) -> str:
 
 
 def summary(views: Sequence[LanguageServerView]) -> str:
-    """The installed servers in one line, for the doctor."""
     there = [view for view in views if is_there(view)]
     if not there:
         return "none of the known ones is installed"

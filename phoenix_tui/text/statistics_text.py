@@ -100,7 +100,6 @@ class StatisticsRow(Struct, frozen=True):
 
 
 def range_words(days: int) -> str:
-    """A range of days: `the last 30 days`."""
     return RANGE_WORDS.get(days, f"the last {days} days")
 
 
@@ -114,12 +113,10 @@ def call_rows(group: StatisticsGroup, rows: Sequence[CallGroup]) -> list[Statist
 
 
 def shows_cost(rows: Sequence[CallGroup]) -> bool:
-    """True where bars show the cost: something has one."""
     return any(row.known_cost_usd > 0 for row in rows)
 
 
 def tool_rows(rows: Sequence[ToolGroup]) -> list[StatisticsRow]:
-    """A row for each tool; bars show the calls."""
     return [
         StatisticsRow(
             clean_line(row.name) or "(no name)",
@@ -143,19 +140,16 @@ def cost(group: CallGroup) -> str:
 
 
 def token_count(group: CallGroup, count: int) -> str:
-    """A number of tokens of a sum."""
     return f"{'~' if group.estimated and count else ''}{tokens(count)}"
 
 
 def headline(total: CallGroup, days: int) -> str:
-    """The whole sum in a sentence."""
     where, words = counted(total.conversations, "conversation"), range_words(days)
     used = f"{cost(total)}, {token_count(total, total.totals.tokens)} tokens"
     return f"{words[0].upper()}{words[1:]}: {used}, {_count_calls(total)} in {where}"
 
 
 def token_line(total: CallGroup) -> str:
-    """The kinds of tokens of a sum."""
     used = total.totals
     return (
         f"{token_count(total, used.input_tokens)} in, {token_count(total, used.output_tokens)} out, "
@@ -240,13 +234,11 @@ class _Decision(Struct):
 
 
 def format_run_heading(run: RunRecord) -> str:
-    """One line: its outcome and its subject."""
     how = STATUSES.get(run.status, run.status)
     return f"{how} · {clean_line(run.prompt) or 'a run without a message'}"
 
 
 def run_lines(run: RunRecord) -> list[str]:
-    """All that is known of a run, a fact a line."""
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started_at))
     took = f"took {clock(run.seconds)}" if run.status != "running" else "still running"
     kind = run.type.replace("_", " ")

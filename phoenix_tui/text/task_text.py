@@ -50,7 +50,6 @@ WAITS: Final = "No tasks yet."
 
 
 def shorten(text: str, longest: int = LONGEST) -> str:
-    """Outside text on one line, cleaned and cut."""
     return one_line(clean_line(text[: max(LOOKED_AT, longest)]), longest)
 
 
@@ -61,12 +60,10 @@ def counts(status: TrackingStatus) -> str:
 
 
 def summary(status: TrackingStatus) -> str:
-    """Counts, and tracking on or off."""
     return " · ".join(filter(None, (counts(status), switch(status))))
 
 
 def switch(status: TrackingStatus) -> str:
-    """Tracking as two words."""
     return "tracking on" if status.enabled else "tracking off"
 
 
@@ -91,7 +88,6 @@ def empty_board(status: TrackingStatus) -> tuple[str, ...]:
 
 
 def title(task: TrackedTask) -> str:
-    """Description of a task, or the contents of the planning section."""
     if not task.is_planning:
         return shorten(task.description) or "(no description)"
     facts = [counted(len(task.message_seqs), "message")] if task.message_seqs else []
@@ -100,7 +96,6 @@ def title(task: TrackedTask) -> str:
 
 
 def facts(task: TrackedTask, now: float) -> str:
-    """Status, ages and number of messages."""
     words = [] if task.is_planning else [STATUS_WORDS[task.status]]
     words.append(f"{age(now - task.created_at)} old")
     if task.updated_at > task.created_at:
@@ -110,12 +105,10 @@ def facts(task: TrackedTask, now: float) -> str:
 
 
 def preference(text: str) -> str:
-    """A preference of the user, marked as one."""
     return f"prefers: {shorten(text)}"
 
 
 def speaker_of(message: StoredMessage) -> str:
-    """Author of a message in one word."""
     if message.role is Role.ASSISTANT:
         return "agent"
     return "you" if message.origin is Origin.HUMAN else "tool" if _results(message) else "note"

@@ -72,7 +72,6 @@ def trace_rows(trace: Trace, spans: Sequence[TraceSpan], width: int, *, plain: b
 
 
 def trace_lines(trace: Trace, width: int, *, plain: bool) -> list[str]:
-    """The whole tree as text, below a line about the run."""
     lines = [heading(trace)]
     for row in trace_rows(trace, trace.spans, width, plain=plain):
         gap = " " * GAP
@@ -96,7 +95,6 @@ def bar_place(span: TraceSpan, begin: float, end: float, width: int) -> tuple[in
 
 
 def fit_cells(text: str, width: int) -> str:
-    """The text in exactly so many cells."""
     if cell_len(text) <= width:
         return set_cell_size(text, width)
     return f"{set_cell_size(text, max(width - 1, 0))}…"

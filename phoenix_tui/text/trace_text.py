@@ -17,7 +17,6 @@ NOTHING_KEPT: Final = "not kept; trace_verbose = true keeps whole inputs from th
 
 
 def spell_lines(trace: Trace) -> list[str]:
-    """The tree for lines that are read aloud: no bars, facts in words."""
     lines = [heading(trace)]
     for span in trace.spans[1:]:
         facts = [outcome(span), span_time(span.seconds)]
@@ -30,7 +29,6 @@ def spell_lines(trace: Trace) -> list[str]:
 
 
 def heading(trace: Trace) -> str:
-    """One line: outcome, duration, calls, tokens and cost of the run."""
     root = trace.root
     own = [one for one in trace.spans if one.run_id == root.run_id]
     llm, tool = (sum(one.kind is kind for one in own) for kind in (SpanKind.LLM, SpanKind.TOOL))
@@ -44,12 +42,10 @@ def heading(trace: Trace) -> str:
 
 
 def summary_words(one: TraceSummary) -> str:
-    """A run in the list: its outcome and its prompt."""
     return f"{one.outcome.replace('_', ' ')} · {clean_line(one.prompt) or 'a run without a message'}"
 
 
 def summary_facts(one: TraceSummary) -> tuple[str, ...]:
-    """Facts of a run in the list."""
     began = time.strftime("%m-%d %H:%M", time.localtime(one.started_at))
     failed = f"{one.errors} failed" if one.errors else ""
     calls = counted(one.llm_calls + one.tool_calls, "call")
@@ -78,7 +74,6 @@ def details(span: TraceSpan, content: SpanContent) -> list[str]:
 
 
 def matches(span: TraceSpan, words: Sequence[str]) -> bool:
-    """True when each word is in the span's kind, name, outcome or error."""
     text = f"{span.kind.value} {span.name} {span.status.value} {span.outcome} {span.error} {span.model}".lower()
     return all(word in text for word in words)
 
@@ -94,7 +89,6 @@ def span_words(span: TraceSpan) -> str:
 
 
 def outcome(span: TraceSpan) -> str:
-    """The end of a span in words."""
     return span.outcome.replace("_", " ")
 
 

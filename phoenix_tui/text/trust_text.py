@@ -116,7 +116,6 @@ def _because(report: SourceReport) -> str:
 
 
 def _off(waiting: Sequence[SourceEntry]) -> str:
-    """Parts that are off, by the power that is missing."""
     parts: list[str] = []
     if any(entry.group is SourceGroup.RUNS for entry in waiting):
         parts.append("what runs programs")

@@ -56,7 +56,6 @@ def branch_with(branch: str, sign: str) -> str:
 
 
 def facts_of(found: Standing) -> tuple[str, ...]:
-    """Facts beside the name of a worktree."""
     if not found.worktree.complete:
         return (INCOMPLETE,)
     if not found.known:
@@ -67,7 +66,6 @@ def facts_of(found: Standing) -> tuple[str, ...]:
 
 
 def count_uncommitted(found: Standing) -> str:
-    """Count of what is not committed; empty for nothing."""
     changed = f"{counted(found.changed, 'changed file')}" if found.changed else ""
     new = f"{counted(len(found.untracked), 'untracked file')}" if found.untracked else ""
     return " and ".join(filter(None, (changed, new)))

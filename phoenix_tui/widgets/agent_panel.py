@@ -92,17 +92,14 @@ def format_time_used(view: AgentView, now: float) -> str:
 
 
 def model_words(view: AgentView) -> str:
-    """Name of its model, shortened as far as it stays recognizable."""
     return short_model(view.model).removeprefix(HOUSE)
 
 
 def profile_words(view: AgentView) -> str:
-    """Name of its profile."""
     return clean_line(view.profile) or "general"
 
 
 def last_words(view: AgentView, now: float) -> str:
-    """Age of its last output."""
     works = view.outcome is None and not view.waits and view.last_output
     return f"{age(silence(view, now))} ago" if works and not isinstance(view.state, AwaitingApproval) else ""
 
@@ -175,7 +172,6 @@ TWO_FROM: Final = 72
 
 
 def glyph_of(view: AgentView) -> Glyph:
-    """Sign of its state."""
     if view.outcome is not None:
         return END_GLYPHS[view.outcome.status]
     if view.waits:
@@ -192,7 +188,6 @@ END_GLYPHS: Final = {
 
 
 def outcome_text(outcome: AgentOutcome) -> str:
-    """The first line of a result, or why there is none."""
     if outcome.status is AgentStatus.SUCCESS:
         return first_line(outcome.text) or "done"
     reason = first_line(outcome.reason) or outcome.status.value
@@ -200,7 +195,6 @@ def outcome_text(outcome: AgentOutcome) -> str:
 
 
 def describe_action(view: AgentView, *, plain: bool) -> Content:
-    """Current action, in words."""
     if view.outcome is not None:
         return Content(outcome_text(view.outcome))
     if view.waits:
@@ -337,7 +331,6 @@ class AgentPanel(Still, Widget):
 
     @property
     def ticking(self) -> bool:
-        """True while its clock runs."""
         return self._ticker.runs
 
     def show(self, source: Callable[[], Sequence[AgentView]], only: str = "") -> None:
@@ -346,7 +339,6 @@ class AgentPanel(Still, Widget):
         self._look()
 
     def fold(self) -> None:
-        """One line alone, or all rows again."""
         self._folded = not self._folded
         self._look()
 
@@ -362,15 +354,12 @@ class AgentPanel(Still, Widget):
         self._ticker.run(self.is_attached and any(view.outcome is None for view in views))
 
     def on_mount(self) -> None:
-        """Begin to tick where something works already."""
         self._look()
 
     def on_resize(self) -> None:
-        """Other columns."""
         self.call_after_refresh(self._look)
 
     def on_click(self, event: events.Click) -> None:
-        """The heading folds, a row opens."""
         if event.y == 0 or self._folded:
             self.fold()
         elif (place := (event.y - 1) // self._each) < len(self._shown):
@@ -385,7 +374,6 @@ class AgentPanel(Still, Widget):
         return max(height // (3 if height >= TALL else 6), 2)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Number of rows at `width`: none of them wraps."""
         return len(self._rows(self._source(), width))
 
     def render(self) -> Content:
@@ -424,7 +412,6 @@ class AgentPanel(Still, Widget):
         return Content.assemble(left.truncate(width, ellipsis=True), " " * gap, (shows, Tone.QUIET.value))
 
     def _hints(self) -> tuple[str, ...]:
-        """The keys, in as many words as there may be room for."""
         every = hint(("agents", "shows all"))
         if not self._only:
             return (every,)

@@ -64,7 +64,6 @@ class SeenRows(Struct):
     _forgiven: bool = False
 
     def begin(self) -> None:
-        """Start over for another request."""
         self.total, self.left_out, self._seen, self._layout, self._forgiven = 0, 0, [], None, False
 
     def saw(self, layout: object, total: int, rows: Sequence[RowRange]) -> None:
@@ -116,7 +115,6 @@ class AnswerGate(Struct):
     _refused_at: float = 0.0
 
     def begin(self) -> None:
-        """Start over for another question."""
         self.since = self.clock.monotonic()
         self.seen_rows.begin()
         self.forget()
@@ -127,7 +125,6 @@ class AnswerGate(Struct):
 
     @property
     def is_open(self) -> bool:
-        """True once it was visible long enough for any answer."""
         return self.clock.monotonic() - self.since >= GRACE
 
     def refuses(self, height: int) -> UnseenRefusal | None:

@@ -137,7 +137,6 @@ class Answering:
         """Time of Enter on a text that was begun before the question."""
 
     def note_typing(self) -> None:
-        """Note the time of typing."""
         self.typed_at = self.clock.monotonic()
 
     def begin(self, *, by_hand: bool = True) -> None:
@@ -145,7 +144,6 @@ class Answering:
         self._begun = self.clock.monotonic() if by_hand else NEVER
 
     def wants(self, key: str, *, is_empty: bool) -> bool:
-        """True when a key would answer now."""
         rested = self.since is not None and self.clock.monotonic() - max(self.since, self.typed_at) >= TYPING_PAUSE
         return is_empty and rested and key in meanings(self.letters)
 

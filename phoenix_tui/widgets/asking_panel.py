@@ -117,14 +117,12 @@ class AskingPanel(QuestionPanel):
         return True
 
     def action_ask(self, key: str) -> None:
-        """A key of the form while the question has the focus."""
         if self.form is None:
             raise SkipAction
         if self.gate.is_open:
             self._do(self.form.press(key))
 
     def action_choose(self, by: int) -> None:
-        """Select another row; beyond the last go back to the composer."""
         if self.form is None:
             super().action_choose(by)
         elif self.form.move(by):
@@ -133,7 +131,6 @@ class AskingPanel(QuestionPanel):
             self.post_message(self.Left(upwards=by < 0))
 
     def enter(self, *, from_below: bool) -> None:
-        """Select the row that is nearest to where the focus comes from."""
         if self.form is None:
             super().enter(from_below=from_below)
         else:
@@ -141,7 +138,6 @@ class AskingPanel(QuestionPanel):
             self._redraw()
 
     def clear_choice(self) -> None:
-        """Clear the selection."""
         super().clear_choice()
         if self.form is not None and not self.has_focus_within:
             self.form.row = NO_ROW
@@ -157,7 +153,6 @@ class AskingPanel(QuestionPanel):
         return True
 
     def take_line(self, answer: ApprovalAnswer) -> None:
-        """Answer: own words are the form's."""
         if self.form is None or not self._writing:
             super().take_line(answer)
             return
@@ -165,7 +160,6 @@ class AskingPanel(QuestionPanel):
         self._do(self.form.write(answer.reason))
 
     def close_line(self) -> bool:
-        """Close the line; False when none was open."""
         closed, self._writing = super().close_line(), False
         if closed and self.form is not None:
             self._say_esc()
@@ -184,7 +178,6 @@ class AskingPanel(QuestionPanel):
                 pass
 
     def _redraw(self) -> None:
-        """Draw the form anew, with the selected row in sight."""
         if self.form is None or not self.is_mounted:
             return
         self.request.forget()

@@ -36,12 +36,10 @@ class Still(WidgetPart):
         super()._set_dirty(*regions)
 
     def notify_style_update(self) -> None:
-        """Forget the rows: colours may differ."""
         self._painted = None
         super().notify_style_update()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The rows within `crop`, from the last paint where nothing is dirty."""
         if self._painted is None or self._painted[0] != crop:
             self._painted = (crop, super().render_lines(crop))
         return self._painted[1]
@@ -66,11 +64,9 @@ class Ticker:
 
     @property
     def runs(self) -> bool:
-        """True while it ticks."""
         return self._timer is not None
 
     def run(self, wanted: bool) -> None:
-        """Begin to tick, continue, or stop."""
         if wanted and self._timer is None:
             self._timer = self._widget.set_interval(self._seconds, self._tick)
         elif not wanted and self._timer is not None:
@@ -92,16 +88,13 @@ class Flowing(Widget):
         self._rows: RowsForWidth = _draw_nothing
 
     def flow(self, rows: RowsForWidth) -> None:
-        """Draw these."""
         self._rows = rows
         self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Number of rows at `width`."""
         return len(self._rows(max(width, 1)))
 
     def render(self) -> Content:
-        """The rows."""
         return Content("\n").join(self._rows(max(self.size.width, 1)))
 
 

@@ -82,7 +82,6 @@ class CompletionPopup(Widget):
         self._completions: tuple[Completion, ...] = ()
 
     def show(self, completions: Sequence[Completion], chosen: int = 0) -> None:
-        """Offer these; none closes."""
         if not completions and not self._completions:
             return  # at nearly every key: an unnecessary layout of the whole screen
         self._completions = tuple(completions)
@@ -92,16 +91,13 @@ class CompletionPopup(Widget):
 
     @property
     def choice(self) -> Completion | None:
-        """Completion that would be taken."""
         return self._completions[self.chosen] if self._completions else None
 
     def move(self, by: int) -> None:
-        """Choose another one, round the ends."""
         if self._completions:
             self.chosen = (self.chosen + by) % len(self._completions)
 
     def render(self) -> Content:
-        """The rows round the chosen one."""
         first = max(min(self.chosen - MOST_ROWS + 1, len(self._completions) - MOST_ROWS), 0)
         width = max(self.size.width, 1)
         shown = self._completions[first : first + MOST_ROWS]
@@ -122,7 +118,6 @@ class CompletionPopup(Widget):
 
 
 def _words(completion: Completion) -> Content:
-    """Text of the row; the matching letters have another colour."""
     text = clean_line(completion.shown or completion.text)
     if completion.hint:
         return Content.styled(text, Tone.QUIET.value)

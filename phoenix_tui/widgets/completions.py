@@ -88,7 +88,6 @@ class FileIndex:
         shedding.add("names of files", SheddingOrder.READ, self.count_kept, self.drop)
 
     def count_kept(self) -> int:
-        """Number of names in memory."""
         return len(self._files)
 
     def drop(self) -> None:
@@ -98,7 +97,6 @@ class FileIndex:
 
     @property
     def is_listed(self) -> bool:
-        """True once there is a listing."""
         return self._listed_at > float("-inf")
 
     async def refresh(self) -> bool:
@@ -111,7 +109,6 @@ class FileIndex:
         return await asyncio.shield(self._listing)
 
     async def completions(self, query: str) -> list[Completion]:
-        """The best files and folders for the text after the `@`."""
         wanted = query.strip('"')
         is_quoted = query.startswith('"')
         found = await asyncio.to_thread(self._corpus.search, wanted, MOST_QUOTED if is_quoted else MOST_CHOICES)

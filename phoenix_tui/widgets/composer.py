@@ -38,7 +38,6 @@ class VimMode:
         self.keys: VimKeys | None = None
 
     def use(self, keys: VimKeys | None) -> None:
-        """Use these keys from now on, or none."""
         self.keys = keys
         self.tell()
 
@@ -57,19 +56,15 @@ class VimMode:
         return self.keys.esc_hint if self.keys is not None and self._area.has_focus else ""
 
     def escape(self) -> bool:
-        """Leave it; False where it is left."""
         return self.takes_escape and self.keys is not None and self.keys.escape()
 
     def take(self, event: events.Key) -> bool:
-        """Carry out a key; False where the text area shall have it."""
         return self.keys is not None and self.keys.take(event)
 
     def redo(self) -> bool:
-        """Redo; False where Ctrl+R has another action."""
         return self.keys is not None and self.keys.redo()
 
     def begin(self) -> None:
-        """Another text comes: it is written, not edited."""
         if self.keys is not None:
             self.keys.begin()
 
@@ -115,14 +110,12 @@ class ComposerKeys:
         self.starting = False
 
     def submit(self) -> None:
-        """Send the whole text unchanged."""
         text = self.take()
         self.sending += is_prose(text) or is_shell_line(text)
         # Straight to the screen: each of the five parents between costs the request a round of the loop.
         self._area.screen.post_message(messages.Submitted(text))
 
     def take(self) -> str:
-        """Give the whole text and empty the box; undo brings it back."""
         text = self._draft.content
         self._vim.begin()
         self._area.clear()
@@ -164,7 +157,6 @@ class ComposerKeys:
         return column == len(line) and line.endswith("\\") and not line.endswith("\\\\")
 
     async def _newline(self) -> None:
-        """Break the line; before the first frame this is an Enter."""
         if self.starting:
             await self._send()
         else:
@@ -172,7 +164,6 @@ class ComposerKeys:
 
     @property
     def _row(self) -> int:
-        """The row of the cursor, wrapped lines counted."""
         return self._area.wrapped_document.location_to_offset(self._area.cursor_location).y
 
     def _older(self) -> None:
@@ -239,7 +230,6 @@ class ComposerKeys:
             await self._area.run_action("screen.command('history')")
 
     def _leave(self) -> None:
-        """Quit on an empty text, else delete to the right."""
         if self._area.text:
             self._area.action_delete_right()
         else:
@@ -306,16 +296,13 @@ class Composer(Still, ShellKeys, TextArea):
 
     @property
     def content(self) -> str:
-        """The whole text, with every folded paste in its place."""
         return self.draft.content
 
     @property
     def folds(self) -> tuple[tuple[int, int], ...]:
-        """Place and length, in the content, of every folded paste."""
         return self.bulk.folds(self.text)
 
     def load(self, text: str, folds: Sequence[tuple[int, int]] = ()) -> None:
-        """Show a draft, cursor at its end."""
         self.answering.begin(by_hand=False)
         self.bulk.clear()
         self.vim.begin()
@@ -331,7 +318,6 @@ class Composer(Still, ShellKeys, TextArea):
         self.insert(f"{self.bulk.fold(text)}\n", (0, 0), maintain_selection_offset=True)
 
     def put(self, text: str) -> None:
-        """Show another text in place of the draft; undo brings the draft back."""
         self.draft.put(text)
 
     def add(self, text: str) -> None:
@@ -339,7 +325,6 @@ class Composer(Still, ShellKeys, TextArea):
         replace_at(self, self.bulk.fold(text), *self.selection)
 
     def take(self) -> str:
-        """Give the whole text and empty the box; undo brings it back."""
         return self.keys.take()
 
     async def insert_pasted(self, text: str) -> None:
@@ -357,14 +342,12 @@ class Composer(Still, ShellKeys, TextArea):
                 assert_never(paste)
 
     def fit(self) -> None:
-        """Be as tall as the text, up to twelve rows and a third of the screen."""
         most = max(min(MOST_ROWS, (self.room or self.screen.size.height) // 3), 1)
         rows = min(max(self.wrapped_document.height, 1), most)
         if self.styles.height is None or self.styles.height.value != rows:
             self.styles.height = rows
 
     def on_focus(self) -> None:
-        """Esc is vim's, or no longer."""
         if self.vim.keys is not None:
             self.vim.tell()
 
@@ -379,17 +362,14 @@ class Composer(Still, ShellKeys, TextArea):
         self.call_later(self.keys.orders[name])
 
     def action_delete_left(self) -> None:
-        """Backspace behind a mark deletes all of it."""
         if not self.marks.delete(-1):
             super().action_delete_left()
 
     def action_delete_right(self) -> None:
-        """Delete on a mark deletes all of it."""
         if not self.marks.delete(1):
             super().action_delete_right()
 
     def get_line(self, line_index: int) -> Text:
-        """The line with its marks in the colour of the user."""
         line = super().get_line(line_index)
         if self.bulk.marks(line.plain):
             app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
@@ -397,7 +377,6 @@ class Composer(Still, ShellKeys, TextArea):
         return line
 
     def on_text_area_changed(self) -> None:
-        """Grow or shrink with the number of lines."""
         self.marks.note_change()
         self.fit()
 
@@ -406,7 +385,6 @@ class Composer(Still, ShellKeys, TextArea):
         self.marks.step_out()
 
     def on_click(self, event: events.Click) -> None:
-        """A click on a mark opens it."""
         if mark := self.marks.at(self.get_target_document_location(event)):
             self.screen.post_message(messages.PasteOpened(mark))
 
@@ -447,7 +425,6 @@ class Composer(Still, ShellKeys, TextArea):
 
 
 def _meaning_when_empty(event: events.Key) -> Message | None:
-    """Action of a key in an empty composer; None for text."""
     if event.character == "?":
         return Composer.HelpWanted()
     return Composer.ImageDropped() if event.key == "backspace" else None

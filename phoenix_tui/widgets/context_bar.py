@@ -43,7 +43,6 @@ SHARE: Final = 2 + NAME_WIDTH + 7 + 6
 
 
 def headline(report: ContextReport, model: str) -> Content:
-    """Fill level of the window, in words."""
     use = ContextUse(report.tokens, report.window, report.estimated)
     about = "~" if report.estimated else ""
     if model == GUIDE and not report.window:
@@ -112,7 +111,6 @@ def legend(report: ContextReport, *, plain: bool) -> Content:
 
 
 def any_in(cell: int, start: int, text: str) -> bool:
-    """True when a text that begins at `start` would cover this cell."""
     return start < cell <= start + len(text)
 
 
@@ -139,14 +137,12 @@ def fold_columns(rows: Sequence[Content], width: int) -> list[Content]:
 
 
 def share_row(name: str, sign: str, colour: str, count: int, window: int, *, about: str) -> Content:
-    """Sign, name, tokens and per cent in columns."""
     return Content.assemble(
         (f"{sign} ", colour), f"{name:<{NAME_WIDTH}}", f"{about + tokens(count):>7}", f"{share_of(count, window):>6}"
     )
 
 
 def share_of(count: int, window: int) -> str:
-    """Per cent of the window; empty while that is unknown."""
     if not window:
         return ""
     percent = 100 * count / window
@@ -154,7 +150,6 @@ def share_of(count: int, window: int) -> str:
 
 
 def beside(left: Sequence[Content], right: Sequence[Content], left_width: int) -> list[Content]:
-    """Two blocks of rows side by side."""
     rows: list[Content] = []
     for place in range(max(len(left), len(right))):
         first = left[place] if place < len(left) else Content("")

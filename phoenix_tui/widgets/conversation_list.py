@@ -93,7 +93,6 @@ class Signs(Struct, frozen=True):
 
 
 def pieces(row: RosterRow, signs: Signs, width: int) -> list[Piece]:
-    """The line, exactly `width` cells where that is more than a few."""
     start = [(signs.pointer, signs.pointer_ink), (f"{signs.glyph} ", Ink.TONE)]
     tail = _columns(row, width) if width >= COLUMNS_FROM else _words(row, width)
     room = max(_room(tail, width), 1)
@@ -219,18 +218,15 @@ class ListPainter:
         self._focused = focused
 
     def line(self, line: Line, y: int) -> Strip:
-        """A heading or a conversation."""
         if isinstance(line, RosterRow):
             return self._row(line, under_cursor=self._focused and self._model.row == y)
         return self._quiet(f" {line}")
 
     def hint(self, y: int) -> Strip:
-        """Row below the last line: the text of an empty list, else nothing."""
         words = NOTHING_FOUND if self._model.text else EMPTY[self._model.view]
         return self._quiet("" if self._model.order or not self._model.known or y >= len(words) else f" {words[y]}")
 
     def foot(self) -> Strip:
-        """The last row: the filter, the marks, or how many there are."""
         model = self._model
         if model.filtering or model.text:
             text = f"/{model.text}{'▏' if model.filtering else ''}"
@@ -353,11 +349,9 @@ class ConversationList(Still, Widget):
 
     @property
     def takes_text(self) -> bool:
-        """True while letters are written into its filter."""
         return self.model.filtering
 
     def show(self, summaries: Sequence[ConversationSummary], live: Mapping[str, Live], current: str) -> None:
-        """Show these; `current` is the one on the screen."""
         moved = current != self.model.current or not self.model.known
         self.model.fill(summaries, live, current)
         self.model.arrange(self.model.chosen if self.has_focus else current, at_top=not self.has_focus)
@@ -365,7 +359,6 @@ class ConversationList(Still, Widget):
         self._keep_time()
 
     def sign(self, folder: Path, sign: str) -> None:
-        """Show this sign beside the worktree `folder`."""
         if self.model.signs.get(folder, "") != sign:
             self.model.signs[folder] = sign
             self._look(everything=False)
@@ -394,7 +387,6 @@ class ConversationList(Still, Widget):
         self.ages.run(seen and bool(self.model.order) and not self.model.moves)
 
     def render_line(self, y: int) -> Strip:
-        """One line: a heading, a conversation, or the foot of the list."""
         width, focused = self.size.width, self.has_focus
         painter = ListPainter(self.model, self.rich_style, self._style, width, plain=self._plain, focused=focused)
         if y == self.size.height - 1:
@@ -402,16 +394,13 @@ class ConversationList(Still, Widget):
         return painter.line(self._lines[y], y) if y < len(self._lines) else painter.hint(y)
 
     def _style(self, tone: Tone | None) -> Style:
-        """Colour of a tone; None for highlighted text."""
         return self.get_component_rich_style("list--current" if tone is None else TONE_CLASSES[tone])
 
     def on_focus(self) -> None:
-        """Start at the conversation on the screen."""
         self.model.choose(self.model.current)
         self._look()
 
     def on_blur(self) -> None:
-        """Clear filter and marks; a list over the whole screen closes."""
         self.leave()
         self.remove_class(ZOOMED)
         self.post_message(Opened(""))
@@ -427,7 +416,6 @@ class ConversationList(Still, Widget):
         return had
 
     def on_resize(self) -> None:
-        """Keep the chosen one in view; the last row is the foot."""
         self.model.resize(self.size.height - 1)
         self._look()
         self._keep_time()
@@ -443,7 +431,6 @@ class ConversationList(Still, Widget):
     @on(events.MouseScrollDown)
     @on(events.MouseScrollUp)
     def roll(self, event: events.MouseScrollDown | events.MouseScrollUp) -> None:
-        """The wheel."""
         self.model.roll(1 if isinstance(event, events.MouseScrollDown) else -1)
         self._look()
 
@@ -465,7 +452,6 @@ class ConversationList(Still, Widget):
         event.prevent_default()
 
     def on_paste(self, event: events.Paste) -> None:
-        """A pasted filter."""
         event.stop()
         self._find(self.model.text + clean_line(event.text[:200]).strip())
 
@@ -485,16 +471,13 @@ class ConversationList(Still, Widget):
         self._look(everything=False)
 
     def action_filter(self) -> None:
-        """Write the filter."""
         self._find(self.model.text)
 
     def action_mark(self) -> None:
-        """Mark or unmark the chosen one."""
         self.model.mark()
         self._look()
 
     def action_open(self) -> None:
-        """Open the chosen one."""
         if self.model.chosen:
             self.post_message(self.Opened(self.model.chosen))
 

@@ -77,17 +77,14 @@ class DiffView(ScrollView):
         return next((place for place, row in enumerate(rows) if row >= top), max(len(rows) - 1, 0))
 
     def on_resize(self, _: events.Resize) -> None:
-        """Lines are as wide as the view."""
         if self.scrollable_content_region.width != self._width:
             self._lay_out()
 
     def notify_style_update(self) -> None:
-        """Another theme has other colours."""
         self._painter = None
         super().notify_style_update()
 
     def render_line(self, y: int) -> Strip:
-        """One row of the change."""
         place = y + round(self.scroll_y)
         line = self._lines[place] if place < len(self._lines) else BLANK
         width = self.scrollable_content_region.width
@@ -101,16 +98,13 @@ class DiffView(ScrollView):
         return strip.apply_offsets(0, place)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """The selected rows, unchanged."""
         text = "\n".join(line.text.rstrip() for line in self._lines)
         return selection.extract(text), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:
-        """Paint another selection."""
         self.refresh()
 
     def _changes(self) -> list[int]:
-        """The rows at which something begins to differ."""
         marked = [any(span.look.surface in MARKS for span in line.spans) for line in self._lines]
         return [row for row, one in enumerate(marked) if one and not (row and marked[row - 1])]
 

@@ -52,13 +52,11 @@ class LatePanels(WidgetPart):
         await self.mount(self.notice, self.popup, before="#rule")
 
     async def furnish_panels(self) -> None:
-        """Mount question and queue, whose modules were loaded meanwhile."""
         await self.mount(self.question, before=self.notice)
         await self.mount(self.queue, after=self.notice)
 
     @property
     def question(self) -> AskingPanel:
-        """The panel of questions, made with the first use."""
         if self.asking is None:
             from phoenix_tui.widgets.asking_panel import AskingPanel  # noqa: PLC0415 - 4 ms before the first frame
 
@@ -67,7 +65,6 @@ class LatePanels(WidgetPart):
 
     @property
     def queue(self) -> QueuePanel:
-        """The panel of queued messages, made with the first use."""
         if self.queued is None:
             from phoenix_tui.widgets.queue_panel import QueuePanel  # noqa: PLC0415 - as above
 
@@ -98,7 +95,6 @@ class ImageChips(Widget):
             self.number = number
 
     def on_click(self, event: events.Click) -> None:
-        """Show the image whose chip this is, else the first."""
         column, end = event.x, 2
         for number, image in enumerate(self.images, start=1):
             end += len(_chip(number, image)) + len(_size(image)) + 3
@@ -108,13 +104,11 @@ class ImageChips(Widget):
         self.post_message(self.Opened(1))
 
     def watch_images(self, images: tuple[Attachment, ...]) -> None:
-        """Show or hide; another set of images deserves another try."""
         self.display = bool(images)
         self.trouble = ""
         self.post_message(self.Changed())
 
     def render(self) -> Content:
-        """All chips, then the key that drops one."""
         chips = [
             part
             for number, image in enumerate(self.images, start=1)
@@ -188,13 +182,11 @@ class Dock(completer.Completing, LatePanels, StillColumn):
         """The question in view."""
 
     def compose(self) -> ComposeResult:
-        """Content of the first frame."""
         with StillColumn(id="rule"):
             yield self.chips
             yield self.composer
 
     def on_resize(self) -> None:
-        """A third of another height."""
         self.composer.fit()
 
     def make_room(self, rows: int) -> None:
@@ -227,7 +219,6 @@ class Dock(completer.Completing, LatePanels, StillColumn):
 
     @property
     def is_open(self) -> bool:
-        """True while `close` has something to close."""
         decides = self.route is not None and self.route.is_open
         focused = any(one is not None and one.has_focus for one in (self.queued, self.todos))
         writes = self.asking is not None and self.asking.line.is_open
@@ -279,7 +270,6 @@ class Dock(completer.Completing, LatePanels, StillColumn):
                 self.screen.set_focus(self.composer)
 
     def show_queue(self, waiting: Sequence[QueuedMessage], *, held: bool) -> None:
-        """Show the queued messages."""
         self.composer.keys.has_queue = bool(waiting)
         self.queue.show(waiting, held=held)
 
@@ -304,7 +294,6 @@ class Dock(completer.Completing, LatePanels, StillColumn):
         (route or self.question).press(letter)
 
     def catch_up(self) -> None:
-        """Offer completions for the text as it is now."""
         self.completer.catch_up()
 
     def refuse(self, reason: str) -> bool:

@@ -45,7 +45,6 @@ class LineInput(TextArea):
 
         @property
         def control(self) -> LineInput:
-            """The line it came from."""
             return self.line
 
     def __init__(self, text: str = "", *, placeholder: str = "", secret: bool = False, id: str | None = None) -> None:
@@ -56,12 +55,10 @@ class LineInput(TextArea):
         """True when the text is a key: neither its characters nor its length beyond 40 are shown."""
 
     def get_line(self, line_index: int) -> Text:
-        """The line as it is shown; a key shows as dots."""
         line = super().get_line(line_index)
         return Text("•" * min(len(line), MOST_DOTS)) if self.secret else line
 
     def fill(self, text: str) -> None:
-        """Start with this text, cursor at its end."""
         self.load_text(clean_line(text))
         self.move_cursor(self.document.end)
 

@@ -44,12 +44,10 @@ class NoticeBar(Widget):
     """Set by the screen."""
 
     def watch_shown(self, shown: DockNotice | None) -> None:
-        """Show or hide."""
         self.display = shown is not None
         self.set_class(shown is not None and shown.tone is not Tone.BAD, "-mild")
 
     def render(self) -> Content:
-        """The words, then the way out."""
         shown = self.shown
         if shown is None:
             return Content("")

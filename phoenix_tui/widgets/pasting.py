@@ -36,7 +36,6 @@ _NO_TEXT: Final = "[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\ud800-\udfff]"
 
 
 def provider_of(key: str) -> str:
-    """Provider of this key; empty when it looks like none."""
     if not key.isascii() or not key.isprintable() or " " in key:
         return ""
     return next((provider for prefix, provider in KEY_PREFIXES if key.startswith(prefix)), "")
@@ -76,25 +75,20 @@ class PasteStore:
         self._texts: dict[str, str] = {}
 
     def fold(self, text: str) -> str:
-        """Return `text`, or its mark when it is long."""
         if len(text) <= FOLD_ABOVE and text.count("\n") < FOLD_LINES:
             return text
         return self._mark(text, len(self._texts) + 1)
 
     def unfold(self, text: str) -> str:
-        """Replace every mark in `text` by its text."""
         return re.sub(_MARK, lambda mark: self._texts.get(mark[0], mark[0]), text) if self._texts else text
 
     def marks(self, line: str) -> list[tuple[int, int]]:
-        """Spans of the marks in a line."""
         return [mark.span() for mark in re.finditer(_MARK, line) if mark[0] in self._texts] if self._texts else []
 
     def at(self, line: str, column: int) -> str:
-        """The mark under the cursor; empty where there is none."""
         return next((line[start:end] for start, end in self.marks(line) if start <= column < end), "")
 
     def text_of(self, mark: str) -> str:
-        """Text of a mark."""
         return self._texts.get(mark, "")
 
     def change(self, mark: str, text: str) -> str:
@@ -126,7 +120,6 @@ class PasteStore:
         return "".join([*parts, self.fold(whole[end:])])
 
     def clear(self) -> None:
-        """Forget all of them."""
         self._texts.clear()
 
     def _mark(self, text: str, number: int) -> str:

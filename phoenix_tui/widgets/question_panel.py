@@ -71,7 +71,6 @@ class AnswerLine(Vertical):
         self._folder = Path()
 
     def compose(self) -> ComposeResult:
-        """The line, and below it the effect of a rule."""
         yield LineInput(id="line")
         yield Static(id="effect", markup=False)
 
@@ -81,18 +80,15 @@ class AnswerLine(Vertical):
         return self.is_mounted and self.display
 
     def open_rule(self, question: Question, folder: Path) -> None:
-        """The rule that is offered, to be kept as it is or edited."""
         self._question, self._folder = question, folder
         self._open(question.rule, "tool(pattern)")
 
     def open_reason(self, placeholder: str, effect: str = REASON) -> None:
-        """Ask for the reason of a refusal."""
         self._question = None
         self._open("", placeholder)
         self.query_one("#effect", Static).update(effect)
 
     def close(self) -> bool:
-        """Put it away; False when it was not open."""
         was_open, self.display = self.is_open, False
         return was_open
 
@@ -103,7 +99,6 @@ class AnswerLine(Vertical):
         self._keep(ApprovalChoice.CONVERSATION, self.query_one("#line", LineInput).text.strip())
 
     def action_keep_everywhere(self) -> None:
-        """Keep the rule in every project."""
         if self._question is None:
             raise SkipAction
         self._keep(ApprovalChoice.EVERYWHERE, self.query_one("#line", LineInput).text.strip())
@@ -117,7 +112,6 @@ class AnswerLine(Vertical):
             self.query_one("#effect", Static).update(why or effect)
 
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
-        """The rule or the reason is written."""
         event.stop()
         if self._question is None:
             self.post_message(self.Written(ApprovalAnswer(ApprovalChoice.DENY, reason=event.text)))
@@ -227,7 +221,6 @@ class QuestionPanel(RequestReading):
         """Rows of its pane; 0 for the whole screen."""
 
     def compose(self) -> ComposeResult:
-        """Asker, the whole request, where and why, the answers, a line for a rule or a reason."""
         yield Flowing(id="asker")
         with VerticalScroll(id="asked", can_focus=False):
             yield Flowing(id="request")
@@ -239,7 +232,6 @@ class QuestionPanel(RequestReading):
         yield Static(id="more", markup=False)
 
     def show(self, question: Question | None, folder: Path, place: str) -> None:
-        """Show a question, or none; `place` says which of how many it is."""
         if question is None and self._question is None:
             return  # still hidden: an unnecessary layout of the whole screen
         if question == self._question:
@@ -319,7 +311,6 @@ class QuestionPanel(RequestReading):
 
     @property
     def is_asking(self) -> bool:
-        """True while a question is shown."""
         return self._question is not None
 
     def enter(self, *, from_below: bool) -> None:
@@ -328,21 +319,17 @@ class QuestionPanel(RequestReading):
         self._draw_answers()
 
     def on_blur(self) -> None:
-        """The keys are elsewhere."""
         self.clear_choice()
 
     def clear_choice(self) -> None:
-        """Clear the selection."""
         self._chosen = NONE
         self._draw_answers()
 
     def on_mount(self) -> None:
-        """Say which rows of a long request are in sight."""
         for changing in ("scroll_y", "virtual_size"):
             self.watch(self.query_one("#asked"), changing, self.say_more, init=False)
 
     def on_resize(self) -> None:
-        """Leave the conversation its rows."""
         self.fit()
         self.call_after_refresh(self.say_more)
 
@@ -362,7 +349,6 @@ class QuestionPanel(RequestReading):
         more.update(Content(" · ".join(parts)).truncate(max(self.size.width - 2, 1), ellipsis=True))
 
     def fit(self) -> None:
-        """Take the rows that a pane or the screen has over."""
         room = self.room or self.screen.size.height
         self.set_class(not self.room and room >= ROOMY, "-roomy")
         rows = max(room - ROWS_BESIDE - self._rows_over(), LEAST_ROWS)
@@ -385,7 +371,6 @@ class QuestionPanel(RequestReading):
         return max(len(Content(where_text(self._question, self._folder)).wrap(width)) - WHERE_ROWS, 0) + odd
 
     def _show_change(self, question: Question) -> None:
-        """Scroll to the first change when it is taller than its room."""
         asked, request = self.query_one("#asked", VerticalScroll), self.query_one("#request", Flowing)
         if self._question is question and asked.max_scroll_y > 0 and not asked.scroll_y:
             asked.scroll_to(y=self.request.first_change(request.size.width), animate=False)
@@ -429,7 +414,6 @@ class QuestionPanel(RequestReading):
                 return
 
     def _press_plan(self, key: str) -> None:
-        """One of the answers to a plan, or the wish to change it."""
         if key == "r":
             self.ask_reason("What should be different …", REMARKS)
         elif key == "e":
@@ -446,7 +430,6 @@ class QuestionPanel(RequestReading):
         self.fit()
 
     def ask_reason(self, placeholder: str, effect: str = REASON) -> None:
-        """A line for why not."""
         self._fill()
         self.line.open_reason(placeholder, effect)
 
@@ -478,12 +461,10 @@ class QuestionPanel(RequestReading):
             self.post_message(self.Left(upwards=by < 0))
 
     def action_take(self) -> None:
-        """Give the chosen answer."""
         if self._question is not None and self._chosen != NONE:
             self.action_answer(letters_of(self._question)[self._chosen])
 
     def refuse(self, reason: str) -> bool:
-        """Say no with a reason; False without a question."""
         if self._question is None or self.line.is_open:
             return False
         self._answer(ApprovalAnswer(ApprovalChoice.DENY, reason=reason))
@@ -498,12 +479,10 @@ class QuestionPanel(RequestReading):
         asked.scroll_relative(y=max(-page, min(by, page)), animate=False)
 
     def on_answer_line_written(self, event: AnswerLine.Written) -> None:
-        """Enter in the line."""
         event.stop()
         self.take_line(event.answer)
 
     def take_line(self, answer: ApprovalAnswer) -> None:
-        """Answer: the rule or the reason is written."""
         self._answer(answer)
 
     def _answer(self, answer: ApprovalAnswer) -> None:

@@ -74,7 +74,6 @@ def what_text(question: Question) -> Content:
 
 
 def where_text(question: Question, folder: Path) -> str:
-    """The folder, the paths outside it, and why it asks."""
     if question.left_open:
         return LEFT_OPEN
     outside = [path for path in question.request.paths if not path.is_relative_to(folder)]
@@ -87,7 +86,6 @@ def where_text(question: Question, folder: Path) -> str:
 
 
 def letters_of(question: Question) -> str:
-    """The letters of the answers there are, in the order of their numbers."""
     if question.request.plan:
         return PLAN_LETTERS
     return "ysanr" if question.rule else "ynr"
@@ -336,21 +334,18 @@ def _find_changed(pieces: Sequence[DiffPiece]) -> list[tuple[int, int]]:
 
 
 def with_words(text: Content, row: DiffRow, places: Sequence[tuple[int, int]]) -> Content:
-    """One row of text with the words that changed."""
     for start, end in places:
         text = text.stylize(WORDS[row.sign], start, end)
     return text
 
 
 def code_styles(variables: Mapping[str, str]) -> dict[TextTone, str]:
-    """Style of each token in the theme with these variables."""
     text = Color.parse(variables["foreground"])
     styles = {tone: _half(text, Color.parse(variables[hue])) for tone, hue in HUES.items()}
     return {**styles, TextTone.QUIET: variables["text-muted"]}
 
 
 def in_colours(text: Content, line: Coloured, styles: Mapping[TextTone, str]) -> Content:
-    """One row of text with its tokens."""
     place = 0
     for span in line:
         style = styles.get(span.look.tone, "")

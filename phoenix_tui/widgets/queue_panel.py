@@ -74,7 +74,6 @@ class QueuePanel(Still, Widget):
         return self.outer_size.height + self.styles.margin.top if self.display else 0
 
     def show(self, waiting: Sequence[QueuedMessage], *, held: bool) -> None:
-        """Show these; the chosen message stays chosen where it went."""
         if not waiting and not self.waiting:
             return
         chosen = self.waiting[self.chosen].id if self.chosen < len(self.waiting) else ""
@@ -88,18 +87,15 @@ class QueuePanel(Still, Widget):
         self.refresh(layout=True)
 
     def on_focus(self) -> None:
-        """Select the last row, the nearest from below."""
         self.chosen = max(len(self.waiting) - 1, 0)
         self.post_message(Opened(BACK))
         self.refresh(layout=True)
 
     def on_blur(self) -> None:
-        """The keys it names count no longer."""
         self.post_message(Opened(""))
         self.refresh(layout=True)
 
     def on_click(self, event: events.Click) -> None:
-        """A row is chosen; a second click on it edits it."""
         self.focus()
         row = event.y - 1 + self._first
         if 0 <= row < len(self.waiting):
@@ -123,7 +119,6 @@ class QueuePanel(Still, Widget):
             self.post_message(self.Left(older=row < 0))
 
     def action_queue(self, action: str, by: int = 0) -> None:
-        """Ask for something to be done with the chosen message."""
         if self.waiting:
             self.post_message(self.Wanted(action, self.waiting[self.chosen], by))
 
@@ -132,7 +127,6 @@ class QueuePanel(Still, Widget):
         return 1 + min(len(self.waiting), MOST_ROWS) + (len(self.waiting) > self._first + MOST_ROWS)
 
     def render(self) -> Content:
-        """A heading, then the rows round the chosen one."""
         width = max(self.size.width, 1)
         held = hint("paused", ("send", "resumes"))
         words = _keys() if self.has_focus else held if self._held else SENT_WHEN

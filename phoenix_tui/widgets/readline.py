@@ -69,7 +69,6 @@ class Readline:
         """Span of the last yank, and its index in the ring."""
 
     def run(self, name: str) -> None:
-        """Do one of the named edits."""
         match name:
             case "undo":
                 self._area.action_undo()
@@ -168,7 +167,6 @@ class Readline:
         self._killed = start, self._line(start[0])
 
     def _whole(self, start: Place, end: Place) -> tuple[Place, Place]:
-        """The range with every mark that it cuts through in it."""
         for left, right in self._bulk.marks(self._line(start[0])):
             start = (start[0], left) if left < start[1] < right else start
         for left, right in self._bulk.marks(self._line(end[0])):
@@ -192,23 +190,19 @@ class DraftText:
 
     @property
     def content(self) -> str:
-        """The whole text, with every folded paste in its place."""
         return self._bulk.unfold(self._area.text)
 
     def put(self, text: str) -> None:
-        """Show another text in place of the draft; undo brings the draft back."""
         self._answering.begin(by_hand=False)
         replace_at(self._area, self._bulk.fold(text), (0, 0), self._area.document.end)
 
     def walk(self, by: int) -> None:
-        """Show an older prompt (-1), or a newer one (1)."""
         prompts = self.prompts
         text = None if prompts is None else prompts.older(self.content) if by < 0 else prompts.newer()
         if text is not None:
             self.put(text)
 
     def leave_prompts(self) -> None:
-        """Begin at the newest prompt again."""
         if self.prompts is not None:
             self.prompts.leave()
 
@@ -261,11 +255,9 @@ class PasteMarks:
         return "" if cursor == self._written_at else self.at(cursor)
 
     def at(self, place: Place) -> str:
-        """The mark at a place of the text; empty where there is none."""
         return self._store.at(self._line(place[0]), place[1])
 
     def show_in(self, line: Text, colour: str | None) -> None:
-        """Colour the marks of a line."""
         for start, end in self._store.marks(line.plain):
             line.stylize(Style(color=colour, bold=True), start, end)
 
@@ -286,7 +278,6 @@ class PasteMarks:
         self._column_before = self._area.cursor_location[1]
 
     def note_change(self) -> None:
-        """Note the cursor after a change of the text."""
         self._written_at = self._area.cursor_location
 
     def delete(self, by: int) -> bool:

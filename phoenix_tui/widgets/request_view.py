@@ -47,31 +47,25 @@ class RequestView:
         self._made: dict[Hashable, RequestRows] = {}
 
     def show(self, question: Question) -> None:
-        """Another request."""
         self.question, self.pinned, self.between, self._colours, self.edited = question, False, 0, None, ""
         self._made.clear()
 
     def forget(self) -> None:
-        """Lay the request out again: the answers in it have changed."""
         self._made.clear()
 
     @property
     def plan(self) -> str:
-        """The plan in view; empty for any other request."""
         return self.question.request.plan if self.question is not None else ""
 
     def change(self, question: Question, plan: str) -> None:
-        """Show the plan of `question` as the user changed it."""
         self.show(replace(question, request=replace(question.request, plan=plan)))
         self.edited = plan
 
     def colour(self, colours: PaintOf) -> None:
-        """Put colours into a change."""
         self._colours = colours
         self._made.clear()
 
     def whole(self, width: int) -> RequestRows:
-        """All rows for a width."""
         if self.question is None:
             return RequestRows([])
         name, paint = self._colours() if self._colours is not None else ("", None)
@@ -109,12 +103,10 @@ class RequestView:
         return room - TAIL - DIVIDER if self.pinned else room
 
     def body(self, width: int) -> Sequence[Content]:
-        """The rows that scroll."""
         rows = self.whole(width).rows
         return rows[:-TAIL] if self.pinned else rows
 
     def tail(self, width: int) -> Sequence[Content]:
-        """The rows shown below, and the number of hidden ones before them."""
         if not self.pinned:
             return ()
         words = f"⋯ {counted(self.between, 'row')} between, not shown" if self.between else ""
@@ -241,7 +233,6 @@ class AskRows:
         return [Content.styled(row.plain, "reverse") for row in rows] if place == form.row else rows
 
     def _quote(self, text: str) -> list[Content]:
-        """A text of others, marked in front of each row."""
         if not text.strip():
             return []
         rows = Content(text.rstrip()).wrap(max(self._width - 2, 1))

@@ -182,7 +182,6 @@ def _key(group: ListGroup, summary: ConversationSummary, live: Live | None) -> t
 def compose(
     summary: ConversationSummary, live: Live | None, here: Here, *, current: bool = False, sign: str = ""
 ) -> RosterRow:
-    """The words of one line; `sign` is that of its worktree."""
     label = _label(summary, live, here)
     if summary.has_draft and not label.text and not current:
         label = Label(label.glyph, "draft")
@@ -279,31 +278,25 @@ class ListModel(Struct, eq=False):
 
     @property
     def order(self) -> list[str]:
-        """Conversation ids from top to bottom, as shown."""
         return [line.id for line in self._lines if isinstance(line, PlacedRow)]
 
     @property
     def chosen(self) -> str:
-        """The id under the cursor; empty when there is none."""
         return self.id_at(self._cursor)
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Targets of an action: everything marked, else the selected one."""
         return tuple(self.marked) or ((self.chosen,) if self.chosen else ())
 
     @property
     def moves(self) -> bool:
-        """True while a clock runs in the list."""
         return any(is_busy(live.state) for live in self._live.values())
 
     def id_at(self, place: int) -> str:
-        """The conversation on a line; empty for a heading."""
         line = self._lines[place] if 0 <= place < len(self._lines) else None
         return line.id if isinstance(line, PlacedRow) else ""
 
     def fill(self, summaries: Sequence[ConversationSummary], live: Mapping[str, Live], current: str) -> None:
-        """Take these."""
         self._summaries = {one.id: one for one in summaries}
         self._live, self.current, self.known = live, current, True
         self.marked = {one: None for one in self.marked if one in self._summaries}
@@ -339,7 +332,6 @@ class ListModel(Struct, eq=False):
             self._cursor = min(self._cursor + 1, max(last, 0))
 
     def choose(self, conversation_id: str) -> None:
-        """Put the cursor on this one, where it is shown, else on the first."""
         self._cursor = 0
         self._settle()
         for place, line in enumerate(self._lines):
@@ -348,7 +340,6 @@ class ListModel(Struct, eq=False):
         self._fit()
 
     def step(self, by: int) -> None:
-        """Move the cursor by some conversations, as far as there are any."""
         places = [place for place, line in enumerate(self._lines) if isinstance(line, PlacedRow)]
         if places:
             index = sum(place < self._cursor for place in places)
@@ -360,18 +351,15 @@ class ListModel(Struct, eq=False):
         self.top = max(min(self.top + by * ROLLED, len(self._lines) - self.height), 0)
 
     def resize(self, height: int) -> None:
-        """Set the number of visible lines."""
         self.height = max(height, 1)
         self._fit()
 
     def _fit(self) -> None:
-        """Keep the cursor in view, and the heading above it."""
         above = max(self._cursor - 1, 0)  # a heading, where it is the first of its group
         self.top = max(min(self.top, above), self._cursor - self.height + 1, 0)
         self.top = min(self.top, max(len(self._lines) - self.height, 0))
 
     def mark(self) -> None:
-        """Mark the chosen one, or remove its mark, and go to the next."""
         if self.chosen:
             if self.chosen in self.marked:
                 del self.marked[self.chosen]
@@ -380,7 +368,6 @@ class ListModel(Struct, eq=False):
             self.step(1)
 
     def visible(self) -> list[Line]:
-        """The lines in view, in words."""
         here = Here(self.clock.now(), self.clock.monotonic(), os.getpid())
         return [self._words(line, here) for line in self._lines[self.top : self.top + self.height]]
 
@@ -397,7 +384,6 @@ class ListModel(Struct, eq=False):
 
     @property
     def row(self) -> int:
-        """The row of the window that is the chosen one."""
         return self._cursor - self.top
 
     def slots(self) -> dict[str, int]:
@@ -405,13 +391,11 @@ class ListModel(Struct, eq=False):
         return {conversation_id: number for number, conversation_id in enumerate(self.order[:FEW_SLOTS], start=1)}
 
     def count(self) -> str:
-        """Number of conversations, and their cost."""
         costs = [one.totals.cost_usd for one in self._summaries.values()]
         parts = (counted(len(self._summaries), "conversation"), money(sum(cost for cost in costs if cost)))
         return " · ".join(part for part in parts if part) if self._summaries else ""
 
     def count_found(self) -> str:
-        """Number of conversations that the text finds."""
         return f"{len(self.order)} of {len(self._summaries)}"
 
 

@@ -60,14 +60,12 @@ class Shown(Struct, frozen=True):
 
 
 def countdown(card: RouteCard | None, now: float) -> str:
-    """Words for the automatic start of a decision; `now` is monotonic."""
     if card is None:
         return ""
     return f"starts in {max(int(card.starts_at - now) + 1, 0)} s" if card.starts_at else "needs your decision"
 
 
 def card_rows(shown: Shown, width: int) -> list[Content]:
-    """Strategy and countdown, the agents, the reasons, the keys."""
     route, count = shown.card.route, len(shown.agents)
     strategy = Strategy.DELEGATE if count == 1 else route.strategy
     heading = Content.assemble(
@@ -106,7 +104,6 @@ def _agent_row(shown: Shown, place: int, agent: RouteAgent, width: int) -> list[
 
 
 def as_text(agents: tuple[RouteAgent, ...]) -> str:
-    """The agents of a decision as text to edit."""
     return "\n\n".join(f"{MARK}{_name(agent)}\n{clean(agent.task)}" for agent in agents)
 
 
@@ -153,7 +150,6 @@ def _cut(rows: list[Content], most: int, width: int) -> list[Content]:
 
 
 def _keys(words: tuple[tuple[str, str], ...], width: int) -> Content:
-    """Draw as many of the keys as fit."""
     row = Content("")
     for name, meaning in words:
         if not (letter := key(name)):
@@ -213,7 +209,6 @@ class RoutePanel(Still, Widget):
     def show(
         self, card: RouteCard | None, conversation: ConversationApi | None = None, toasts: Notifier | None = None
     ) -> None:
-        """Show a decision of this conversation, or none."""
         known = self._card is not None and card is not None and self._card.id == card.id
         self._card, self._conversation, self._toasts = card, conversation, toasts
         if not known:
@@ -232,28 +227,23 @@ class RoutePanel(Still, Widget):
     @on(events.Focus)
     @on(events.Blur)
     def name_other_keys(self) -> None:
-        """Redraw the keys, which depend on the focus."""
         self.refresh(layout=True)
 
     def on_click(self, event: events.Click) -> None:
-        """The card takes the keys."""
         event.stop()
         self.focus()
 
     @property
     def is_open(self) -> bool:
-        """True while there is something to decide."""
         return self._card is not None
 
     @property
     def left(self) -> int:
-        """Number of remaining agents of the decision."""
         return len(self._agents)
 
     # Actions.
 
     def press(self, key: str) -> None:
-        """A letter on an empty line."""
         match key:
             case "y":
                 self.decide(alone=False)
@@ -303,7 +293,6 @@ class RoutePanel(Still, Widget):
         self.refresh(layout=True)
 
     def action_edit(self) -> None:
-        """Change profiles and tasks as text."""
         if not self._hold():
             return
         from phoenix_tui.modals.text_sheet import EditSheet  # noqa: PLC0415 - behind the first frame, seldom wanted
@@ -337,11 +326,9 @@ class RoutePanel(Still, Widget):
     # Drawing.
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Number of rows at `width`."""
         return len(self._rows(max(width, 1)))
 
     def render(self) -> Content:
-        """The rows."""
         self._drawn = countdown(self._card, self.clock.monotonic())
         return Content("\n").join(self._rows(max(self.size.width, 1)))
 

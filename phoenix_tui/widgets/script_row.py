@@ -64,14 +64,12 @@ class ScriptRow(Still, Widget):
         self._shown: tuple[Content, bool] = Content(""), False
 
     def show(self, text: Content | None, *, failing: bool) -> None:
-        """Show a text; None keeps the last good one."""
         shown = (self._shown[0] if text is None else text), failing
         if shown != self._shown:
             self._shown = shown
             self.refresh()
 
     def render(self) -> Content:
-        """The row for the width there is."""
         text, failing = self._shown
         mark = (FAILING if failing else "", Tone.BAD.value)
         return Content.assemble(" " * self._padding, mark, text).truncate(max(self.size.width, 1), ellipsis=True)

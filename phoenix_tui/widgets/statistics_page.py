@@ -37,13 +37,11 @@ def draw_bar(value: float, most: float, width: int, *, plain: bool = False) -> s
 
 
 def draw_sparkline(values: Sequence[float], *, plain: bool = False) -> str:
-    """One cell a value; blank for 0."""
     signs, most = PLAIN_HEIGHTS if plain else HEIGHTS, max(values, default=0.0)
     return "".join(" " if value <= 0 else signs[_level(value, most, len(signs))] for value in values)
 
 
 def squeeze(values: Sequence[float], width: int) -> list[float]:
-    """At most `width` values: sums of neighbours."""
     step = max(-(-len(values) // max(width, 1)), 1)
     first = len(values) % step or step
     places = [0, *range(first, len(values), step)] if values else []
@@ -57,7 +55,6 @@ def days_until(today: str, count: int) -> list[str]:
 
 
 def count_days(first: str, last: str) -> int:
-    """Days from one to the other, both counted."""
     return (datetime.date.fromisoformat(last) - datetime.date.fromisoformat(first)).days + 1
 
 
@@ -75,7 +72,6 @@ def draw_heat_map(values: Mapping[str, float], today: str, *, plain: bool = Fals
 
 
 def draw_legend(*, plain: bool = False) -> str:
-    """Shades of a heat map, from none to the most."""
     return f"none {PLAIN_SHADES if plain else SHADES} most"
 
 
@@ -91,7 +87,6 @@ def _months(first: datetime.date) -> str:
 
 
 def _level(value: float, most: float, levels: int) -> int:
-    """The level from 0 of a value above 0."""
     return min(max(ceil(value * levels / most) - 1, 0), levels - 1) if most > 0 else 0
 
 
@@ -104,7 +99,6 @@ DAILY: Final = "each day  "
 
 
 def page_rows(report: StatisticsReport, width: int, *, plain: bool = False) -> list[Content]:
-    """All rows of a report, for `width` cells; the sheet cuts longer ones."""
     if not report.total.calls and not report.tools:
         return [Content.styled(EMPTY, Tone.QUIET.value)]
     first, *more = report_lines(report)
@@ -170,7 +164,6 @@ def _daily(report: StatisticsReport, width: int, *, plain: bool) -> list[Content
 
 
 def _span(report: StatisticsReport) -> int:
-    """Days from the first with a call until today."""
     days = [row.key for row in report.daily if row.key and row.key <= report.today]
     return min(count_days(days[0], report.today), MOST_DAYS) if days else 1
 

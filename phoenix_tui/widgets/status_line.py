@@ -66,7 +66,6 @@ class ContextUse(Struct, frozen=True):
 
     @property
     def tone(self) -> Tone:
-        """Quiet, then a warning, then bad."""
         percent = self.percent or 0
         if percent >= FULL:
             return Tone.BAD
@@ -106,7 +105,6 @@ class MeterRow(Widget):
     """Row that knows which of its words are the meter."""
 
     def meter(self) -> str:
-        """The meter as the row shows it; empty while it does not."""
         return ""
 
     async def on_click(self, event: events.Click) -> None:
@@ -118,7 +116,6 @@ class MeterRow(Widget):
 
 
 def covers(row: str, part: str, cell: int) -> bool:
-    """True when a part of a row covers this cell."""
     ahead, found, _ = row.partition(part) if part else ("", "", "")
     start = Content(ahead).cell_length
     return bool(found) and start <= cell < start + Content(part).cell_length
@@ -218,11 +215,9 @@ class StatusLine(Still, MeterRow):
 
     @property
     def ticking(self) -> bool:
-        """True while the clock runs."""
         return self._ticker.runs
 
     def render(self) -> Content:
-        """The row for the width there is; cost, model, context go first, state and Esc never."""
         width = self.size.width
         esc = self._hint()
         now = self._label()
@@ -264,7 +259,6 @@ class StatusLine(Still, MeterRow):
         )
 
     def meter(self) -> str:
-        """The short form."""
         return short_meter(self.status.context)
 
     def _label(self) -> Label:
@@ -363,7 +357,6 @@ class Heading(Struct, frozen=True):
     """True when a row of tabs above shows state and title."""
 
     def at(self, folder: str) -> Heading:
-        """The same in a folder, without the branch of another one."""
         return replace(self, folder=folder, branch=self.branch if folder == self.folder else "")
 
 
@@ -381,7 +374,6 @@ class TitleRow(Still, MeterRow):
         self._plain = plain
 
     def render(self) -> Content:
-        """Title and folder at the left, needs and meter at the right."""
         heading, width = self.heading, self.size.width
         right = self._right(width)
         title = Content.assemble(
@@ -401,7 +393,6 @@ class TitleRow(Still, MeterRow):
         return Content.assemble(left, " " * max(width - left.cell_length - right.cell_length, 1), right)
 
     def meter(self) -> str:
-        """The wide form."""
         return wide_meter(self.heading.context, self._plain)
 
     def _right(self, width: int) -> Content:

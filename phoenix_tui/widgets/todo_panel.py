@@ -74,7 +74,6 @@ class TodoPanel(Still, Widget):
         return todos.is_open or (works and bool(todos.items))
 
     def toggle(self) -> None:
-        """Show all items and take the keys; fold again where they are shown."""
         self.unfolded = not self.unfolded
         if self.unfolded:
             self.chosen = self._current
@@ -84,18 +83,15 @@ class TodoPanel(Still, Widget):
         self.refresh(layout=True)
 
     def on_focus(self) -> None:
-        """The keys are named in the heading."""
         self.unfolded = True
         self.post_message(Opened(BACK))
         self.refresh(layout=True)
 
     def on_blur(self) -> None:
-        """The keys it names count no longer."""
         self.post_message(Opened(""))
         self.refresh(layout=True)
 
     def on_click(self, event: events.Click) -> None:
-        """The heading folds, a row is chosen."""
         row = event.y - 1 + self._first
         if event.y and self.unfolded and 0 <= row < len(self.todos.items):
             self.chosen = row
@@ -104,7 +100,6 @@ class TodoPanel(Still, Widget):
             self.toggle()
 
     def action_row(self, by: int) -> None:
-        """Another item; beyond the last one back to the composer."""
         row = self.chosen + by
         if row >= len(self.todos.items):
             self.post_message(self.Left())
@@ -118,13 +113,11 @@ class TodoPanel(Still, Widget):
 
     @property
     def _current(self) -> int:
-        """Index of the current item."""
         current = self.todos.current
         return self.todos.items.index(current) if current is not None else 0
 
     @property
     def _rows(self) -> int:
-        """Items that are shown at once."""
         room = max(self.screen.size.height // SHARE - 1, LEAST_ROWS) if self.is_attached else LEAST_ROWS
         return min(len(self.todos.items), room)
 
@@ -134,12 +127,10 @@ class TodoPanel(Still, Widget):
         return max(min(self.chosen - self._rows + 2, len(self.todos.items) - self._rows), 0)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Number of rows; none of them wraps, at any width."""
         hidden = len(self.todos.items) > self._rows
         return 1 + self._rows + hidden if self.unfolded else 1
 
     def render(self) -> Content:
-        """The heading, and the items around the chosen one."""
         width = max(self.size.width, 1)
         if not self.unfolded:
             return self._draw_heading(width)

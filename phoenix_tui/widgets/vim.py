@@ -91,7 +91,6 @@ class Draft(Struct, frozen=True):
     marks: Sequence[tuple[int, int]] = ()
 
     def whole(self, start: int, end: int) -> tuple[int, int]:
-        """The range with every mark that it cuts through in it."""
         cut = [mark for mark in self.marks if mark[0] < end and start < mark[1]]
         return min([start, *(left for left, _ in cut)]), max([end, *(right for _, right in cut)])
 
@@ -104,7 +103,6 @@ class VimEdit(Struct, frozen=True):
     text: str = ""
 
     def apply(self, text: str) -> str:
-        """The text behind it."""
         return text[: self.start] + self.text + text[self.end :]
 
 
@@ -291,7 +289,6 @@ def _press(state: VimState, key: str, draft: Draft) -> VimStep:
 
 
 def _other(state: VimState, key: str, draft: Draft) -> VimStep:
-    """Handle a key that is neither a motion nor an operator."""
     if state.mode is not Mode.NORMAL:
         wanted = SELECTING.get(key, state.mode)
         return VimStep(state.rest(Mode.NORMAL if key in SELECTING and wanted is state.mode else wanted), draft.at)

@@ -27,7 +27,6 @@ class VimChanges:
         """Number of pieces that each undo took back."""
 
     def begin(self) -> None:
-        """A change begins here."""
         self._area.history.checkpoint()
         self._depths.append(self._depth())
 
@@ -36,7 +35,6 @@ class VimChanges:
         self._depths.clear()
 
     def undo(self) -> None:
-        """Take the last change back."""
         depth = self._depth()
         while self._depths and self._depths[-1] >= depth:
             self._depths.pop()  # it changed nothing, or was undone in another way
@@ -48,7 +46,6 @@ class VimChanges:
             self._area.action_undo()
 
     def redo(self) -> None:
-        """Redo the last undone change."""
         if not self._area.history.redo_stack:
             return
         self._depths.append(self._depth())
@@ -89,7 +86,6 @@ class VimKeys:
 
     @property
     def mode(self) -> Mode:
-        """Current mode."""
         return self.state.mode
 
     @property
@@ -106,11 +102,9 @@ class VimKeys:
 
     @property
     def words(self) -> str:
-        """The mode, and the keys of an incomplete command."""
         return f"{self.mode.value} {self.state.keys}" if self.state.is_waiting else self.mode.value
 
     def take(self, event: events.Key) -> bool:
-        """Carry out a key; False where the text area shall have it."""
         key = NAMED.get(event.key) or (event.character if event.is_printable else None)
         if self.mode is Mode.INSERT or key is None:
             return False
@@ -135,7 +129,6 @@ class VimKeys:
         return True
 
     def redo(self) -> bool:
-        """Ctrl+R; False in INSERT."""
         if self.mode is Mode.INSERT:
             return False
         self._changes.redo()
@@ -144,7 +137,6 @@ class VimKeys:
         return True
 
     def begin(self) -> None:
-        """Another text: it is written, not edited."""
         self._changes.forget()
         self._before = None
         self._enter(self.state.rest(Mode.INSERT))

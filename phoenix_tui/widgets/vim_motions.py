@@ -38,17 +38,14 @@ class CharSearch(Struct, frozen=True):
 
     @property
     def other_way(self) -> CharSearch:
-        """The same sign, looked for in the other direction."""
         return CharSearch(self.how.swapcase(), self.sign)
 
 
 def line_start(text: str, at: int) -> int:
-    """The first place of a line."""
     return text.rfind("\n", 0, at) + 1
 
 
 def line_end(text: str, at: int) -> int:
-    """The place behind the last sign of a line."""
     end = text.find("\n", at)
     return len(text) if end < 0 else end
 
@@ -60,7 +57,6 @@ def on_a_sign(text: str, at: int) -> int:
 
 
 def first_sign(text: str, at: int) -> int:
-    """The first sign of a line that is no blank."""
     start, end = line_start(text, at), line_end(text, at)
     return start + len(text[start:end]) - len(text[start:end].lstrip())
 
@@ -77,19 +73,16 @@ def row(text: str, at: int, by: int) -> int | None:
 
 
 def word_ahead(text: str, at: int, count: int, pattern: re.Pattern[str] = WORD) -> int:
-    """The start of the next word; the end of the text behind the last one."""
     starts = [one.start() for one in pattern.finditer(text) if one.start() > at]
     return starts[count - 1] if count <= len(starts) else len(text)
 
 
 def word_back(text: str, at: int, count: int, pattern: re.Pattern[str] = WORD) -> int | None:
-    """The start of the word, or of the one before."""
     starts = [one.start() for one in pattern.finditer(text) if one.start() < at]
     return starts[-min(count, len(starts))] if starts else None
 
 
 def word_last(text: str, at: int, count: int, pattern: re.Pattern[str] = WORD) -> int | None:
-    """The last sign of the word, or of the next one."""
     ends = [one.end() - 1 for one in pattern.finditer(text) if one.end() - 1 > at and one.group()]
     return ends[min(count, len(ends)) - 1] if ends else None
 

@@ -69,11 +69,9 @@ class WelcomePanel(Vertical):
         """True to hide it for now: an action was requested at the start, and a greeting would vanish at once."""
 
     def compose(self) -> ComposeResult:
-        """The words."""
         yield self._words
 
     def show(self, welcome: Welcome | None) -> None:
-        """Show these words, or nothing."""
         if welcome == self._welcome and self.display is (welcome is not None):
             return  # an unnecessary layout of the whole screen
         self._welcome = welcome
@@ -82,14 +80,12 @@ class WelcomePanel(Vertical):
             self._words.flow(partial(rows, welcome, self.notice))
 
     def tell(self, notice: str) -> None:
-        """Show this notice from now on; an empty one removes it."""
         self.notice = notice
         if self._welcome is not None:
             self._words.flow(partial(rows, self._welcome, notice))
 
     @property
     def welcome(self) -> Welcome | None:
-        """Present content."""
         return self._welcome
 
 
@@ -109,7 +105,6 @@ def _indent(line: str) -> int:
 
 
 def words(welcome: Welcome, notice: str = "") -> Content:
-    """Build all text of the panel."""
     lines: list[tuple[str, str]] = [(f"{NAME}\n", "bold"), (f"{welcome.mode}\n\n", Tone.QUIET.value)]
     if notice:
         lines.append((f"{clean_line(notice)}\n\n", Tone.NEEDS_YOU.value))

@@ -59,7 +59,6 @@ class Actions:
             self._ctx.dock.composer.give_back(text)  # before what was typed meanwhile
 
     async def rows(self, action: str, ids: tuple[str, ...]) -> None:
-        """Archive, delete, pin … rows of the list."""
         await conversations.act(self._ctx, action, ids)
 
     async def resume(self, *, interrupted: bool) -> None:
@@ -74,7 +73,6 @@ class Actions:
         await ctx.sending.resume(interrupted=interrupted)
 
     async def keep_key(self, secret: str) -> None:
-        """Keep an API key."""
         await models.keep_key(self._ctx, secret)
 
     async def use_installed(self, reference: str) -> None:
@@ -88,12 +86,10 @@ class Actions:
             ctx.tell(f"{reference} is installed. New conversations use it; /model selects it here.")
 
     async def copy(self, text: str) -> None:
-        """Copy text to the clipboard."""
         self._ctx.tell(f"Copied {len(text):,} characters {await self._ctx.clipboard.copy(text)}.")
         self._ctx.screen.clear_selection()
 
     async def block(self, wanted: BlockWanted) -> None:
-        """Copy, fork from, open … a block of a transcript."""
         await messages.act(self._ctx, wanted)
 
     async def open_link(self, target: str) -> None:
@@ -104,7 +100,6 @@ class Actions:
             self._ctx.screen.app.open_url(target)
 
     async def change_queue(self, wanted: QueuePanel.Wanted) -> None:
-        """Edit, move, remove or send a queued message."""
         ctx, message = self._ctx, wanted.message
         conversation = ctx.active.conversation
         if conversation is None:

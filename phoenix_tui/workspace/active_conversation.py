@@ -46,12 +46,10 @@ class OneAtATime:
 
     @property
     def is_taken(self) -> bool:
-        """True while a task is inside."""
         return self._owner is not None
 
     @property
     def is_mine(self) -> bool:
-        """True within it."""
         return self._owner is not None and self._owner is asyncio.current_task()
 
     async def __aenter__(self) -> None:
@@ -90,7 +88,6 @@ class InFlight:
 
     @property
     def waiting(self) -> bool:
-        """True while there are any."""
         return bool(self._all)
 
     @contextmanager
@@ -104,7 +101,6 @@ class InFlight:
             self._all.remove(stopped)
 
     def stop(self) -> bool:
-        """Stop their effects; False when there are none."""
         for stopped in self._all:
             stopped.set()
         return self.waiting
@@ -121,9 +117,7 @@ class PaneHost(Protocol):
         """Keep the subscription, because another pane gets the focus; False where it is replaced in its pane."""
         ...
 
-    def waiting(self, conversation: ConversationApi) -> ConversationView | None:
-        """The existing subscription to this conversation in the pane that has the focus now."""
-        ...
+    def waiting(self, conversation: ConversationApi) -> ConversationView | None: ...
 
     def conversation_of(self, view: Widget) -> ConversationApi | None:
         """The conversation that this transcript shows."""
@@ -176,12 +170,10 @@ class ActiveConversation:
 
     @property
     def folder(self) -> Path:
-        """The working directory in view."""
         return self.conversation.record.cwd if self.conversation is not None else self.launch.cwd
 
     @property
     def unsaved(self) -> str:
-        """Text of a stopped answer, which is not stored."""
         return self.visible.unsaved if self.visible is not None else ""
 
     def prefer(self, *, model: str = "", mode: PermissionMode | None = None) -> None:
@@ -238,7 +230,6 @@ class ActiveConversation:
             self.drafts.departures.cancel(departure)
 
     async def show(self, conversation: ConversationApi) -> None:
-        """Show an opened conversation, with its draft in the composer."""
         async with self.leaving():
             if conversation.record.agent is not None:
                 await self.services.engine.open(conversation.record.agent.parent_id)  # it has the others

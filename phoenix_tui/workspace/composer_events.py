@@ -59,7 +59,6 @@ class ComposerEvents:
 
     @property
     def _has_images(self) -> bool:
-        """True when images go with the message, read or not."""
         reading = self._ready.ctx_in_use is not None and self._ready.ctx_in_use.sending.attaching.place.under_way
         return bool(self._parts.dock.chips.images or reading)
 
@@ -109,7 +108,6 @@ class ComposerEvents:
             self._screen.post_message(Composer.Submitted(text))
 
     def send_now(self) -> None:
-        """Stop the run and send the text, else the queue."""
         self._composer.call_later(self._send_now)  # after the letters typed before it
 
     def _send_now(self) -> None:
@@ -124,7 +122,6 @@ class ComposerEvents:
             self._ready.then(lambda ctx: ctx.active.attempt(partial(_send_queued, ctx.active)))
 
     def clear(self) -> None:
-        """Empty the composer; its text goes into the history."""
         from phoenix_tui.features.prompt_history import ENTRY_LIMIT  # noqa: PLC0415 - not for the first frame
 
         text = self._composer.take()
@@ -149,7 +146,6 @@ class ComposerEvents:
             self._ready.ctx_in_use.active.drafts.note_typing(text)
 
     def name_mode(self) -> None:
-        """Say whether Esc is vim's."""
         status, words = self._parts.status, self._composer.vim.esc_hint
         if status.status.vim_esc_hint != words:
             status.status = replace(status.status, vim_esc_hint=words)
@@ -170,7 +166,6 @@ class ComposerEvents:
             self._words.tell(words, bad=paste.taken.is_binary)
 
     def take_focus(self, *, older: bool) -> None:
-        """Take the focus back from the queue; `older` recalls older prompts."""
         self._screen.set_focus(self._composer)
         if older:
             self._composer.draft.walk(-1)

@@ -58,26 +58,21 @@ class ConversationIndex:
 
     @property
     def count(self) -> int:
-        """Conversations in the list."""
         return len(self._summaries)
 
     async def start(self) -> None:
-        """Read the list, then watch."""
         self._unwatch = self._engine.watch(self._follow_activity)
         await self.reload()
 
     async def mark_unread(self, conversation_id: str) -> None:
-        """Note that a run ended in it out of sight."""
         await self._engine.change(conversation_id, ConversationChanges(unread=True))
 
     def stop(self) -> None:
-        """Watch no longer."""
         if self._unwatch is not None:
             self._unwatch()
             self._unwatch = None
 
     async def reload(self) -> None:
-        """Read the list again, page by page."""
         stored: dict[str, ConversationSummary] = {}
         for offset in itertools.count(0, PAGE):
             page = await self._engine.list(ConversationQuery(scripted=False, limit=PAGE, offset=offset))
@@ -119,7 +114,6 @@ class ConversationIndex:
 
     @property
     def current(self) -> str:
-        """Id of the conversation on the screen; empty for none."""
         return self._current
 
     @property
@@ -128,17 +122,14 @@ class ConversationIndex:
         return self.panes.visible if self.panes is not None else ()
 
     def summary(self, conversation_id: str) -> ConversationSummary | None:
-        """The row of a conversation of the list."""
         return self._summaries.get(conversation_id)
 
     def runs(self, conversation_id: str) -> bool:
-        """True while a run of it is in progress here."""
         live = self._live.get(conversation_id)
         return live is not None and is_busy(live.state)
 
     @property
     def busy(self) -> int:
-        """Number of runs in progress."""
         return sum(is_busy(live.state) or live.agents > 0 for live in self._live.values())
 
     def _follow_activity(self, activity: Activity) -> None:
@@ -181,7 +172,6 @@ class ConversationIndex:
         )
 
     def sign(self, folder: Path, sign: str) -> None:
-        """Show this sign beside the worktree `folder`."""
         self._view.sign(folder, sign)
 
     def _asks(self, conversation_id: str) -> bool:

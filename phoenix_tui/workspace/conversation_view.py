@@ -111,7 +111,6 @@ class ConversationView:
         self._front = False
 
     def step_forward(self, parts: WorkspaceWidgets) -> None:
-        """Give this pane the dock again."""
         before, line = self._parts.status.status, parts.status.status
         self._parts = replace(parts)
         self._front = True
@@ -158,7 +157,6 @@ class ConversationView:
         self._parts.transcript.run_worker(self._draw(fully=True), group="opening")
 
     def _prefix_title(self, text: str) -> str:
-        """Add the title to a text about a conversation without the dock."""
         title = clean_line(self.conversation.record.title) or "New conversation"
         return text if self._front else f"{title}: {text}"
 
@@ -173,7 +171,6 @@ class ConversationView:
         return found.messages, found.tool_calls
 
     def stop(self) -> None:
-        """Follow no longer; the conversation runs on."""
         self._parts.openings.end(self.conversation.id)
         if self._unsubscribe is not None:
             self._unsubscribe()
@@ -282,7 +279,6 @@ class ConversationView:
             show_todos(self._parts.dock, self.conversation.todos.now, self.conversation.state)
 
     def _follow_owner(self, read_only: str) -> None:
-        """Handle a change of owner while it is shown."""
         held = self._parts.status.status.read_only
         if held or read_only:
             self._update(read_only=bool(read_only))
@@ -421,13 +417,11 @@ class ConversationView:
                 self._update(jobs=running(jobs))
 
     def _show_agents(self, views: Sequence[AgentView], results: int) -> None:
-        """Show the views of the sub-agents, and the number of unread results."""
         self._update(agent_counts=self._agents.take(views), results=results)
         if self._front:
             self._agents.show(self._parts.dock)
 
     def _show_route(self, card: RouteCard | None) -> None:
-        """Show the supervisor's open decision, or none."""
         self._route.take(card)
         if self._front:
             self._route.show(self._parts.dock)
@@ -435,7 +429,6 @@ class ConversationView:
 
 
 def _place(number: int, total: int) -> str:
-    """Number and count; empty for a single one."""
     return f"{number} of {total}" if total > 1 else ""
 
 

@@ -35,13 +35,11 @@ class AgentsInView:
 
     @property
     def parent(self) -> str:
-        """Title of the conversation whose sub-agent this is; empty for none."""
         record = self._conversation.record
         return parent_title(record, self._engine) if record.agent is not None else ""
 
     @property
     def place(self) -> str:
-        """Number of this sub-agent and their count."""
         return place_of(self._conversation.record, self._engine)
 
     def take(self, views: Sequence[AgentView]) -> AgentCounts:

@@ -38,7 +38,6 @@ class Departure:
 
     @property
     def draft(self) -> str:
-        """Stored form of the draft."""
         unsent = self.unsent or Unsent("")
         return joined(unsent.text, [image.id for image in self.images], unsent.folds)
 
@@ -198,7 +197,6 @@ class Drafting:
         self._dock.run_worker(self.store(), group="drafts")
 
     async def store(self) -> None:
-        """Store it now if it was changed."""
         await self.keep()
 
     async def keep(self) -> bool:
@@ -240,12 +238,10 @@ class Drafting:
         self.departures.end()
 
     async def put_away(self) -> None:
-        """Store the draft that was set aside."""
         await self._store_aside()
 
     @property
     def is_aside(self) -> bool:
-        """True while a draft is set aside and not stored."""
         return self._aside is not None
 
     async def _store_aside(self) -> bool:

@@ -48,7 +48,6 @@ class Suggesting:
         """Conversations at work."""
 
     def follow(self, activity: Activity) -> None:
-        """Handle an update of one of the conversations."""
         conversation_id = activity.summary.id
         if is_busy(activity.state):
             self._busy.add(conversation_id)
@@ -82,9 +81,7 @@ KEEP_PLACE_AFTER: Final = 5
 class Driver(SequenceTerminal, BackgroundAsked, Protocol):
     """Part of the driver that the workspace needs."""
 
-    def watch_mouse(self, wanted: bool) -> None:
-        """Take the mouse, or leave it to the terminal."""
-        ...
+    def watch_mouse(self, wanted: bool) -> None: ...
 
 
 class Environment:
@@ -119,7 +116,6 @@ class Environment:
         """Folder and state for which the branch was looked up last."""
 
     def start(self) -> None:
-        """Show the title, notify from now on, look at the files."""
         screen, parts = self._screen, self._active.parts
         self._services.engine.watch(self._attention.follow)
         self._services.engine.watch(self._suggesting.follow)
@@ -156,7 +152,6 @@ class Environment:
                 self.colours.reload(path)
 
     async def act(self, action: str) -> None:
-        """Run an action of a key of the workspace."""
         await self._screen.run_action(action)
 
     def apply(self, name: str, value: str) -> None:
@@ -178,7 +173,6 @@ class Environment:
                 pass  # applies from the next start
 
     def watch_mouse(self, wanted: bool) -> None:
-        """Take the mouse, or leave it to the terminal."""
         if wanted is not self.mouse:
             self.mouse = wanted
             if self._driver is not None:
@@ -268,7 +262,6 @@ class Environment:
 
 
 def _branch_of(folder: Path) -> str:
-    """The branch of a folder; empty where it cannot be read."""
     from tools.git.repository import branch_of  # noqa: PLC0415 - not before the first frame
 
     try:

@@ -156,15 +156,12 @@ class DoublePress:
 
     @property
     def is_begun(self) -> bool:
-        """True while a press counts as the second."""
         return self.clock.monotonic() - self._begun < self._seconds
 
     def begin(self) -> None:
-        """Note this press as the first of a pair."""
         self._begun = self.clock.monotonic()
 
     def end(self) -> None:
-        """The next press is a first one."""
         self._begun = NEVER
 
 

@@ -41,7 +41,6 @@ class Welcoming:
         self._asked = False
 
     async def look(self) -> None:
-        """Find the offers of this machine to a user without a model."""
         if self._asked:
             return
         self._asked = True
@@ -75,7 +74,6 @@ class Welcoming:
 
     @property
     def install_question(self) -> str:
-        """Question before an installation, with its size and source."""
         offer = self._facts.offer
         if offer is None:
             return "Install a model?"
@@ -109,11 +107,9 @@ class Welcoming:
 
     @property
     def is_installing(self) -> bool:
-        """True while an installation is in progress and visible."""
         return self._panel.display and self._task is not None and not self._task.done()
 
     def stop(self) -> None:
-        """Stop an installation."""
         if self._task is not None:
             self._task.cancel()
 

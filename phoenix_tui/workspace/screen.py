@@ -101,7 +101,6 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self.call_after_refresh(lambda: self._fit_shell_in(self.parts.view))  # to another height
 
     def on_screen_suspend(self) -> None:
-        """Show the action of Esc when a sheet opens."""
         self.show_esc_hint(CLOSES)
         self.toasts.make_way()
 
@@ -110,7 +109,6 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self.show_esc_hint(self.sidebar.esc_hint)
 
     def list_width(self, columns: int) -> int:
-        """Cells that the list takes beside the conversation."""
         return self.sidebar.width(columns)
 
     def show_esc_hint(self, words: str) -> None:
@@ -135,59 +133,48 @@ class WorkspaceScreen(PhoenixScreen[None]):
 
     @on(Composer.HelpWanted)
     def _help(self) -> None:
-        """`?` on an empty line."""
         self.startup.command("help")
 
     @on(Composer.LeaveWanted)
     def _leave(self) -> None:
-        """Ctrl+D on an empty text."""
         run_latest(self, self.startup.leave, "leave")
 
     @on(Composer.ModeChanged)
     def _name_mode(self) -> None:
-        """Vim's mode is another."""
         self.writing.name_mode()
 
     @on(Composer.DraftHeld)
     @on(Composer.NothingToComplete)
     def _say_why_not(self, asked: Composer.DraftHeld | Composer.NothingToComplete) -> None:
-        """A key did nothing with a text."""
         self.toasts.tell(composer_events.why_not(asked))
 
     @on(Dock.Chosen)
     def _run_completed(self, asked: Dock.Chosen) -> None:
-        """A command was chosen from the completions."""
         self._hold_keys(may_work=True)
         self.startup.command(asked.text)
 
     @on(Dock.Edited)
     def _keep_draft(self, asked: Dock.Edited) -> None:
-        """The text, or the images beside it, changed."""
         self.writing.follow_edit(asked.text)
 
     @on(Composer.ImagesDropped)
     def _attach_images(self, asked: Composer.ImagesDropped) -> None:
-        """Paths of images were pasted."""
         self.startup.then(lambda ctx: ctx.sending.attaching.attach(asked.paths))
 
     @on(Composer.KeyPasted)
     def _keep_key(self, asked: Composer.KeyPasted) -> None:
-        """An API key was pasted into the empty box."""
         self.writing.keep_key(asked.key)
 
     @on(Composer.PasteOpened)
     def _open_paste(self, asked: Composer.PasteOpened) -> None:
-        """Enter on the mark of a long paste."""
         self.startup.act(lambda actions: actions.open_paste(asked.mark))
 
     @on(Composer.PasteTaken)
     def _remark_on_paste(self, asked: Composer.PasteTaken) -> None:
-        """Show a remark on a paste that may have lost parts."""
         self.writing.remark_on_paste(asked)
 
     @on(ImageChips.Opened)
     def _show_image(self, asked: ImageChips.Opened) -> None:
-        """An image of the next message."""
         self.startup.command(f"images {asked.number}")
 
     def on_queue_panel_left(self, asked: QueuePanel.Left) -> None:
@@ -195,11 +182,9 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self.writing.take_focus(older=asked.older)
 
     def on_queue_panel_wanted(self, asked: QueuePanel.Wanted) -> None:
-        """Run an action on a queued message."""
         self.startup.act(lambda actions: actions.change_queue(asked))
 
     def on_question_panel_answered(self, asked: QuestionPanel.Answered) -> None:
-        """The user decided about a tool call."""
         self.startup.then(lambda ctx: ctx.sending.answer(asked.call_id, asked.answer))
 
     def on_route_panel_changed(self, asked: RoutePanel.Changed) -> None:
@@ -210,27 +195,22 @@ class WorkspaceScreen(PhoenixScreen[None]):
 
     @on(WelcomePanel.Installed)
     def _use_installed(self, asked: WelcomePanel.Installed) -> None:
-        """A model was installed."""
         self.startup.act(lambda actions: actions.use_installed(asked.reference))
 
     @on(SelectionCopied)
     def _copy(self, asked: SelectionCopied) -> None:
-        """Text of the transcript was selected and copied."""
         self.startup.act(lambda actions: actions.copy(asked.text))
 
     @on(LinkClicked)
     def _open_link(self, asked: LinkClicked) -> None:
-        """A link of the transcript."""
         self.startup.act(lambda actions: actions.open_link(asked.target))
 
     @on(BlockWanted)
     def _act_on_block(self, asked: BlockWanted) -> None:
-        """A key of the block cursor."""
         self.startup.act(lambda actions: actions.block(asked))
 
     @on(Rewrapped)
     def _fit_shell(self, message: Rewrapped) -> None:
-        """Fit the terminal of a running line to its rows."""
         self._fit_shell_in(message.view)
 
     def _fit_shell_in(self, view: Widget | None) -> None:
@@ -248,33 +228,27 @@ class WorkspaceScreen(PhoenixScreen[None]):
 
     @on(ConversationList.Opened)
     def _open_conversation(self, asked: ConversationList.Opened) -> None:
-        """Enter on a row of the list."""
         self.sidebar.leave()
         self.startup.then(lambda ctx: ctx.active.open(asked.conversation_id))
 
     @on(ConversationList.Wanted)
     def _change_rows(self, asked: ConversationList.Wanted) -> None:
-        """Archive, delete, pin … rows of the list."""
         self.startup.act(lambda actions: actions.rows(asked.action, asked.ids))
 
     @on(ConversationList.EndedUnseen)
     def _mark_unread(self, asked: ConversationList.EndedUnseen) -> None:
-        """A run ended out of sight."""
         self.startup.then(lambda ctx: ctx.active.index.mark_unread(asked.conversation_id))
 
     @on(Dock.Opened)
     def _open_thing_changed(self, event: Dock.Opened) -> None:
-        """Completions, a line of a question, a filter: opened or closed."""
         self.show_esc_hint(event.esc_hint or self.sidebar.esc_hint)
 
     # Actions of its keys, by their names in `keymap.KEYS`.
 
     def action_stop(self) -> None:
-        """Esc, from any focus and in every state."""
         self.escape_handler.escape()
 
     def action_send_now(self) -> None:
-        """Stop the run and send."""
         self.writing.send_now()
 
     def action_view(self, what: str) -> None:
@@ -310,11 +284,9 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self.shell_typing.toggle()
 
     def action_list(self) -> None:
-        """Move the focus to the list and back."""
         self.sidebar.toggle()
 
     def action_go(self, number: int) -> None:
-        """The conversation at this place of the list."""
         self.sidebar.go(number)
 
     def _hold_keys(self, *, may_work: bool = False) -> None:

@@ -66,13 +66,11 @@ class Attaching:
 
     @property
     def place(self) -> UnsentMessage:
-        """The message being written now."""
         if self._departures != self._active.drafts.departures.count:
             self._departures, self._place = self._active.drafts.departures.count, UnsentMessage()
         return self._place
 
     async def attach(self, images: Sequence[Path | bytes]) -> None:
-        """Add images to the message being written."""
         active, place = self._active, self.place
         with active.in_flight.one():  # a conversation without anything else stays until it has them
             async with _under_way(place):

@@ -44,16 +44,13 @@ class ShellTyping:
         screen.watch(parts.status, "status", self._follow, init=False)
 
     def use(self, clock: Clock) -> None:
-        """Measure the time between two keys by another clock."""
         self._clock = self._escapes.clock = clock
 
     @property
     def is_on(self) -> bool:
-        """True while a program gets the keys."""
         return self._terminal is not None
 
     def toggle(self) -> None:
-        """Give the keys to the running line, or back to the composer."""
         shell = self._parts.dock.completer.shell
         if self._terminal is not None:
             self._leave()

@@ -34,7 +34,6 @@ class Sidebar:
         self._ready = ready
 
     def go(self, number: int) -> None:
-        """Open the conversation at this place."""
         order = self.rows.model.order
         if number <= len(order):
             if self.rows.has_focus:
@@ -42,7 +41,6 @@ class Sidebar:
             self._ready.then(lambda ctx: ctx.active.open(order[number - 1]))
 
     def toggle(self) -> None:
-        """Move the focus to the list and back."""
         if self.rows.has_focus:
             self.leave()
             return
@@ -60,7 +58,6 @@ class Sidebar:
 
     @property
     def is_over(self) -> bool:
-        """True while it hides the conversation."""
         return self._screen.has_class(OVER) and self._screen.has_class(NARROW)
 
     @property

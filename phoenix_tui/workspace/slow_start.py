@@ -35,14 +35,12 @@ class SlowStart:
         self._timer = screen.set_timer(PATIENCE, self.show)
 
     def show(self) -> None:
-        """Report the slow start, and the message that will be sent."""
         line = clean_line(" ".join(self.sent[-1].split())) if self.sent else ""
         sent = f" “{line[:SHOWN]}{'…' * (len(line) > SHOWN)}”" if line else ""
         self._said = DockNotice(WORDS, Tone.NEEDS_YOU, f"{KEPT}{sent} · {hint(('quit', 'quits'))}")
         self._notice.shown = self._said
 
     def send(self, text: str) -> None:
-        """Keep a message until the services are open."""
         self.sent.append(text)
         if self._said is not None:
             self.show()
@@ -57,7 +55,6 @@ class SlowStart:
                 history.add(text)
 
     def over(self) -> None:
-        """End the notice when the services are open or failed."""
         self._timer.stop()
         if self._notice.shown is self._said:
             self._notice.shown = None

@@ -26,7 +26,6 @@ class ScreenSourceWatch:
         self._folder: Path | None = None
 
     def start(self) -> None:
-        """Look soon, and from then on."""
         screen, active = self._ctx.screen, self._ctx.active
         if active.services.trust is None:
             return

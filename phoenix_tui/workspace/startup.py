@@ -35,7 +35,6 @@ class PaintPause:
         self._batch: ExitStack | None = None
 
     def begin(self) -> None:
-        """Draw nothing until `end`."""
         if self._batch is None:
             self._batch = ExitStack()
             self._batch.enter_context(self._screen.app.batch_update())
@@ -61,7 +60,6 @@ class PaintPause:
             self._screen.set_timer(UNTIL_SENT, self.end)
 
     def end(self) -> None:
-        """Draw again, now."""
         if self._batch is not None:
             self._batch.close()
             self._screen.app.screen.check_idle()
@@ -91,7 +89,6 @@ class Startup:
         """True when Esc was pressed after an early request, before the services were open."""
 
     async def furnish(self) -> None:
-        """Mount the widgets missing in the first frame."""
         self._frame_stands = True
         if self._asks_early:
             self.paint_pause.begin()
@@ -110,7 +107,6 @@ class Startup:
             await self._parts.dock.furnish_panels()
 
     def begin(self) -> None:
-        """Carry out the early requests: the conversation of the command line is open."""
         self._held_at_start = self._parts.welcome.held  # the pending request resets it as soon as it begins
         self._ready.set()
 
@@ -147,7 +143,6 @@ class Startup:
         self._screen.run_worker(self._then(work, opener, early=early), group="work")
 
     def act(self, work: Callable[[Actions], Awaitable[object]]) -> None:
-        """Do one of the actions as soon as the services are open."""
         self.then(lambda ctx: work(self._actions_of(ctx)))
 
     def _actions_of(self, ctx: CommandContext) -> Actions:
@@ -201,6 +196,5 @@ class Startup:
             self._stopped_early = self._asks_early
 
     async def leave(self) -> None:
-        """Quit, after a question while something runs."""
         if self.ctx is None or await self._actions_of(self.ctx).may_leave():
             self._screen.post_message(self.Leaving())

@@ -118,7 +118,6 @@ class StatusScriptRow:
         )
 
     async def start(self) -> None:
-        """Show the row below the status line, and follow it."""
         await self._screen.mount(self._row, after=self._active.parts.status)
         self._screen.watch(self._active.parts.status, "status", self._look)
 
@@ -139,7 +138,6 @@ class StatusScriptRow:
             self.script.wake()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run it as a worker: it ends with the screen."""
         self._screen.run_worker(work, group="status script")
 
     def _facts(self) -> tuple[JsonObject, int]:

@@ -45,7 +45,6 @@ class ThemeControl:
         """Empty: by the terminal's background."""
 
     def start(self, *, may_ask: bool) -> None:
-        """Read every theme; ask for the background where that decides."""
         for theme in KNOWN_THEMES:
             if theme.name != self._app.theme:  # else the one of the first frame, which may be a file
                 self._app.register_theme(for_terminal(theme, self._app))
@@ -57,7 +56,6 @@ class ThemeControl:
             self._terminal.write_own(QUESTION)
 
     def names(self) -> tuple[str, ...]:
-        """All themes, the one in use first."""
         app = self._app
         own = [path.stem for path in theme_files(self._folder)]
         known = (theme.name for theme in (*THEMES, *KNOWN_THEMES))

@@ -45,12 +45,10 @@ class WorkspaceWidgets(Struct, eq=False):
 
     @property
     def transcript(self) -> TranscriptView:
-        """The view, for all uses after the first frame."""
         assert self.view is not None, "nothing is shown before the first frame stands"
         return self.view
 
     def greet(self, wanted: bool) -> None:
-        """Show the welcome panel, or put it away."""
         if self.welcoming is not None and not (wanted and self.welcome.held):
             self.welcoming.show(wanted)
 

@@ -77,7 +77,6 @@ class WorkspaceServices:
         startup.settle()
 
     async def _open(self) -> None:
-        """Open the list, and the requested conversation or a new one."""
         active, launch = self.ctx.active, self._screen.launch
         await active.index.start()
         self._services.engine.waits.listen(on_this_loop(partial(setattr, active.parts.status, "database_busy")))
@@ -128,7 +127,6 @@ class WorkspaceServices:
         return await restore(self.ctx)
 
     async def _begin(self) -> None:
-        """Begin with the early input, and with the options of the command line."""
         screen, launch, active = self._screen, self._screen.launch, self.ctx.active
         self.ctx.environment.start()
         library, index = self._services.library, active.index

@@ -34,12 +34,10 @@ class PageAddress(Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        """Address without the token."""
         return self.public_url.rstrip("/") or f"http://{_bracket(self.host)}:{self.port}"
 
     @property
     def invitation(self) -> str:
-        """Address with the token, for the first visit."""
         return f"{self.url}/?token={self.token}"
 
     @property
@@ -100,7 +98,6 @@ def same(text: str, secret: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """True for an address that only this machine reaches."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -94,12 +94,10 @@ class Tab(AppService):
                 await process.wait()
 
     async def set_terminal_size(self, width: int, height: int) -> None:
-        """Set the new size, within bounds."""
         await super().set_terminal_size(limit_cells(width), limit_cells(height))
 
 
 def limit_cells(cells: object) -> int:
-    """A number of columns or rows that can be drawn."""
     return min(max(cells, 1), MOST_CELLS) if isinstance(cells, int) else 80
 
 
@@ -197,7 +195,6 @@ class TokenServer(Server):
         await asyncio.gather(*(tab.stop() for tab in set(self._running)))
 
     def over(self) -> None:
-        """The loop has ended."""
         if self._watch is not None:
             self._watch.stop()
 
@@ -207,7 +204,6 @@ class TokenServer(Server):
         raise web.GracefulExit
 
     async def make_app(self) -> web.Application:
-        """The application with its guard."""
         app = await self._make_app()
         app.router.add_get("/ws/{key}", self.handle_websocket)
         app.middlewares.append(self._guard)
@@ -261,7 +257,6 @@ class TokenServer(Server):
         return answer
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
-        """Run a tab until its page is closed."""
         if not same(request.match_info.get("key", ""), self._address.page_key):
             raise web.HTTPForbidden(text=UNINVITED)
         if self._tabs >= MOST_TABS:

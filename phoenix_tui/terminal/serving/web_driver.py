@@ -49,7 +49,6 @@ class PacketWriter:
         self._thread.start()
 
     def put(self, packet: bytes) -> None:
-        """Write this packet, however long that takes."""
         self._put += 1
         self._packets.put(packet)
 
@@ -155,7 +154,6 @@ class QuietWebDriver(WebDriver):
         self._app.call_later(self._app.post_message, AppBlur())
 
     def stop_application_mode(self) -> None:
-        """Report the end to the server."""
         super().stop_application_mode()
         self._packets.end()
 

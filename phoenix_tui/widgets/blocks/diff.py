@@ -80,7 +80,6 @@ class DiffLayout(Struct, frozen=True):
         return cls(digits, max(column(width) - MARGIN - digits - 3, 1), is_open, False)
 
     def pairs(self, rows: Sequence[DiffRow]) -> Iterator[DiffPair]:
-        """The rows in their order on the screen, top down."""
         for old, new in mark_runs(rows):
             if not self.is_split or (old and old[0].row.sign == GAP):
                 yield from (DiffPair(marked) for marked in chain(old, new))
@@ -144,7 +143,6 @@ def _spans(marked: MarkedRow, plain: TextStyle, coloured: Coloured) -> tuple[Spa
 
 
 def _both(pieces: Sequence[DiffPiece], coloured: Coloured) -> Iterator[tuple[str, Span, bool]]:
-    """The same text cut wherever either is cut."""
     spans = iter(coloured)
     span, at = Span(""), 0
     for piece in pieces:
@@ -224,7 +222,6 @@ class Sides:
         self._next_hunk()
 
     def colours(self, row: DiffRow | None) -> Coloured:
-        """The next row of its side in colours; empty for an unknown language."""
         match row.sign if row is not None else "":
             case "-":
                 return next(self._old, ())
@@ -313,7 +310,6 @@ class DiffColours:
 
 
 def rows_of(pairs: Iterable[DiffPair]) -> Iterator[DiffRow]:
-    """Each row once, in the order of its side."""
     for left, right in pairs:
         if left is not None:
             yield left.row
@@ -322,7 +318,6 @@ def rows_of(pairs: Iterable[DiffPair]) -> Iterator[DiffRow]:
 
 
 def is_worth(rows: Iterable[DiffRow]) -> bool:
-    """True when a diff is short enough to be coloured."""
     left = MOST_COLOURED
     for row in rows:
         left -= len(row.text)
@@ -338,7 +333,6 @@ def colour_rows(rows: Sequence[DiffRow], language: str) -> list[Sequence[Span]]:
 
 
 def _hunks(rows: Iterable[DiffRow]) -> Iterator[tuple[str, str]]:
-    """The text of each hunk before and after."""
     old, new = list[str](), list[str]()
     for row in rows:
         if row.sign == GAP:

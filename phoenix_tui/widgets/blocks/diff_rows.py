@@ -171,7 +171,6 @@ def fold_rows(rows: Sequence[DiffRow], most: int) -> list[DiffRow]:
 
 
 def _changes(rows: Sequence[DiffRow]) -> Iterator[list[int]]:
-    """Places of the rows of each change, removed and added ones in turn."""
     place = 0
     for before, after in runs(rows):
         middle, end = place + len(before), place + len(before) + len(after)
@@ -184,7 +183,6 @@ def _changes(rows: Sequence[DiffRow]) -> Iterator[list[int]]:
 
 
 def _beside(rows: Sequence[DiffRow], kept: Collection[int]) -> list[int]:
-    """Unchanged rows that touch kept ones, from the top."""
     near = {place + by for place in kept for by in (-1, 1)}
     return sorted(place for place in near - set(kept) if 0 <= place < len(rows) and rows[place].sign == " ")
 

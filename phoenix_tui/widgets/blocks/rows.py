@@ -160,12 +160,10 @@ class ToolView(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """Name of the tool as its row shows it."""
         return tool_label(self.name)
 
     @property
     def is_own(self) -> bool:
-        """True when the user ran it with `!`."""
         return is_own_call(self.id)
 
     def __post_init__(self) -> None:
@@ -174,7 +172,6 @@ class ToolView(Struct, frozen=True):
 
     @property
     def output(self) -> str:
-        """All its output as text, that of a running call as far as it is kept."""
         match self.display:
             case TerminalDisplay(output=shown) | DiffDisplay(diff=shown):
                 return clean(shown)
@@ -205,19 +202,16 @@ def summary_of(input_json: str, name: str = "") -> str:
 
 
 def _tasks_of(tasks: list[JsonValue]) -> str:
-    """Tasks that a call gives its sub-agents."""
     names = [name for one in tasks if isinstance(one, dict) and isinstance(name := one.get("task"), str)]
     count = counted(len(tasks), "sub-agent")
     return reveal_line(f"{count}: {' · '.join(names)}") if names else count
 
 
 def view_queued_call(call: ToolCall) -> ToolView:
-    """A call that the model has just made."""
     return ToolView(call.id, clean_line(call.name), summary_of(call.input_json, call.name))
 
 
 def view_stored_call(record: ToolCallRecord) -> ToolView:
-    """A call as the database has it."""
     return ToolView(
         record.tool_use_id,
         clean_line(record.name),
@@ -235,7 +229,6 @@ def display_of(result: ToolResult) -> Display | None:
 
 
 def read_display(display_json: str) -> Display | None:
-    """A stored display; None where there is none or it cannot be read."""
     try:
         return decode_display(display_json)
     except CodecError:
@@ -251,5 +244,4 @@ def shorten(output: str, longest: int = LONGEST) -> str:
 
 
 def append_output(view: ToolView, text: str) -> str:
-    """The live tail after more output."""
     return (view.tail + clean(text[-4 * LIVE_TAIL :]))[-LIVE_TAIL:]

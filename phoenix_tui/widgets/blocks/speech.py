@@ -121,7 +121,6 @@ def thinking_row(words: str, width: int, action: str, *, newest: str = "", live:
 
 
 def thinking_rows(text: str, width: int) -> Iterator[StyledLine]:
-    """All of a reasoning, in quiet."""
     look = QUIET._replace(italic=True)
     for _, shown, joint in plain_rows(text.strip(), column(width) - MARGIN - 2):
         yield StyledLine((Span("  "), Span("  "), Span(shown, look)), joint, MARGIN + 2)
@@ -149,7 +148,6 @@ def summary_rows(text: str, width: int, *, is_open: bool, action: str) -> Iterat
 
 
 def bare_rows(author: str, blocks: Sequence[Block], width: int) -> Iterator[StyledLine]:
-    """A message as text alone: nothing of it is parsed."""
     yield StyledLine((Span(f"{author}:", QUIET),))
     for block in blocks:
         match block:
@@ -166,12 +164,10 @@ def bare_rows(author: str, blocks: Sequence[Block], width: int) -> Iterator[Styl
 
 
 def is_summary_notice(text: str) -> bool:
-    """True when a stored notice contains the summary of older messages."""
     return text.startswith(SUMMARIZED) and "\n" in text
 
 
 def is_stop_notice(text: str) -> bool:
-    """True when a stored notice tells the end of a stopped turn."""
     return text.startswith(STOP_NOTICES)
 
 
@@ -216,7 +212,6 @@ def error_lines(error: Errored, width: int) -> list[StyledLine]:
 
 
 def draft_lines(name: str, characters: int, width: int) -> list[StyledLine]:
-    """A tool call that is still being written."""
     size = f"{characters:,} characters" if characters else ""
     return [draw_row(Span("▸", TextStyle(TextTone.WORK)), clean_line(name), "preparing the call…", size, width)]
 

@@ -80,7 +80,6 @@ def success_of(ends: Sequence[AgentEnd]) -> Span:
 
 
 def back_rows(ends: Sequence[AgentEnd], width: int) -> list[StyledLine]:
-    """A row for each; a click opens its transcript."""
     room = column(width) - MARGIN - 4
     used = [_count_use(one) if room >= WIDE else "" for one in ends]
     right = max((len(text) + 2 for text in used if text), default=0)
@@ -102,14 +101,12 @@ def _row(one: AgentEnd, used: str, name_room: int, width: int, right: int) -> St
 
 
 def _count_use(one: AgentEnd) -> str:
-    """Turns and time."""
     parts = [counted(one.turns, "turn")] if one.turns else []
     parts += [duration_text(one.seconds)] if one.seconds > 0 else []
     return " · ".join(parts)
 
 
 def open_action(agent_id: str) -> str:
-    """The click action that opens a sub-agent's transcript."""
     return f"screen.command({f'agents {agent_id}'!r})"
 
 
@@ -127,7 +124,6 @@ CURSOR: Final = TextStyle(program="7")
 
 
 def running_rows(view: ToolView, width: int, most: int) -> list[StyledLine]:
-    """The last lines of a running program, with its cursor."""
     by_row, room = _by_row(view.runs), column(width) - MARGIN - 2
     lines = list(output_lines(view.tail))
     row, place = view.cursor or (-1, 0)
@@ -150,7 +146,6 @@ def screen_rows(view: ToolView, width: int) -> list[StyledLine]:
 
 
 def colour_rows(text: str, runs: Sequence[TextRun], width: int, *, head: int) -> list[StyledLine]:
-    """The first `head` lines and the last one, each cut to one row."""
     lines, by_row, room = output_lines(text), _by_row(runs), column(width) - MARGIN - 2
     numbers = list(range(len(lines)))
     if len(lines) > head + 1:
@@ -164,7 +159,6 @@ def colour_rows(text: str, runs: Sequence[TextRun], width: int, *, head: int) ->
 
 
 def colour_whole(text: str, runs: Sequence[TextRun], width: int) -> Iterator[StyledLine]:
-    """All lines, wrapped."""
     by_row, place = _by_row(runs), 0
     for number, shown, joint in plain_rows(text, column(width) - MARGIN - 2, hard=True):
         place = 0 if joint is None else place
@@ -282,7 +276,6 @@ def _own_block(view: ToolView, lines: list[StyledLine], output: str, width: int,
 
 
 def _head(view: ToolView) -> int:
-    """Lines from the start of its output that a closed row shows."""
     if view.is_own:
         return OWN_HEAD
     return FAILURE_HEAD if view.status is ToolStatus.ERROR or _is_cut(view) else 0
@@ -305,7 +298,6 @@ def _agents_block(view: ToolView, backs: Sequence[AgentEnd], width: int, *, is_o
 
 
 def reads_line(views: Sequence[ToolView], width: int, action: str) -> StyledLine:
-    """Quick reads in a run as one row with their names."""
     names = [view.summary for view in views]
     shown = ", ".join(names[:3]) + (f" +{len(names) - 3}" if len(names) > 3 else "")
     seconds = sum(view.duration for view in views)
@@ -313,7 +305,6 @@ def reads_line(views: Sequence[ToolView], width: int, action: str) -> StyledLine
 
 
 def output_of(view: ToolView) -> str:
-    """Output of a call for the screen."""
     if view.status is ToolStatus.RUNNING or (not view.text and view.display is None):
         return view.tail
     return _display_text(view.display, view.text)
@@ -344,7 +335,6 @@ def _title(view: ToolView) -> str:
 
 
 def _hands_in(view: ToolView) -> bool:
-    """True when it ends a sub-agent: its result is below as an answer."""
     return view.name in SUBMISSIONS and view.status is not ToolStatus.ERROR
 
 
@@ -433,7 +423,6 @@ def _failure_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
 
 
 def _count_hidden(view: ToolView, lines: int, is_open: bool) -> list[str]:
-    """Number of lines that a closed row hides."""
     head = _head(view)
     hidden = lines - (head + 1 if head else 0)
     return [f"+{counted(hidden, 'line')}"] if hidden > 0 and not is_open else []

@@ -31,7 +31,6 @@ class Extent(Struct, frozen=True):
 
 
 def stops_of(slot: int, drawn: Drawn) -> list[Stop]:
-    """The stops of a slot, top down: a part, then the code in it."""
     found: list[Stop] = []
     for part in drawn.parts:
         if part.lines and part.key != "welcome":
@@ -41,7 +40,6 @@ def stops_of(slot: int, drawn: Drawn) -> list[Stop]:
 
 
 def extent(stop: Stop, drawn: Drawn) -> Extent | None:
-    """Rows of a stop in its slot; None once its part is gone."""
     row = 0
     for part in drawn.parts:
         if part.key == stop.key:
@@ -93,7 +91,6 @@ def still(stack: Stack, stop: Stop) -> Stop | None:
 
 
 def is_prompt(part: DrawnPart) -> bool:
-    """True for a part of a person's message."""
     return part.kind is DrawnKind.PROMPT and part.key.startswith("message:")
 
 
@@ -123,7 +120,6 @@ class BlockCursor:
 
     @property
     def is_on(self) -> bool:
-        """True while it is shown."""
         return self._stop is not None
 
     @property
@@ -134,7 +130,6 @@ class BlockCursor:
         return None if self._stop is None else self._stop.slot
 
     def leave(self) -> None:
-        """Show it no longer."""
         self._stop = self._wanted = None
 
     def start(self) -> bool:
@@ -161,7 +156,6 @@ class BlockCursor:
         return list(found)
 
     def move(self, by: int) -> bool:
-        """Move to the next block up (-1) or down (1); False at either end."""
         stop = self._here()
         found = None if stop is None else next_stop(self._stack, stop, by)
         if isinstance(found, int):
@@ -181,7 +175,6 @@ class BlockCursor:
             self._stand(found[0] if by > 0 else found[-1])
 
     def end(self, by: int) -> None:
-        """Go to the first block of all (-1) or the last (1)."""
         if by < 0:
             self.go(0)
             return
@@ -193,26 +186,22 @@ class BlockCursor:
                 return
 
     def find_chosen(self) -> ChosenBlock | None:
-        """The block under the cursor."""
         stop = self._here()
         place = None if stop is None else self._extent(stop)
         return None if stop is None or place is None else ChosenBlock(stop.slot, place.part, stop.code)
 
     def rows(self) -> tuple[int, int, int] | None:
-        """Slot, first row and the one after the last of the marked block."""
         stop = self._here()
         place = None if stop is None else self._extent(stop)
         return None if stop is None or place is None else (stop.slot, place.first, place.after)
 
     def go_to_wanted(self) -> None:
-        """Go to the pending target after messages were loaded."""
         wanted = self._wanted
         if wanted is not None and self._stack.draw(wanted[0]) is not None:
             self._wanted = None
             self.go(*wanted)
 
     def on_prompt(self) -> bool:
-        """True on a person's message."""
         chosen = self.find_chosen()
         return chosen is not None and is_prompt(chosen.part)
 

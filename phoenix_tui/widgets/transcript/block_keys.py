@@ -46,7 +46,6 @@ class BlockKeys:
         """Actions of the keys and of the words in the row of keys, by their names in `keymap.KEYS`."""
 
     def take(self) -> bool:
-        """Turn the block cursor on; False where there is no block."""
         if not self._view.display or not (self._cursor.is_on or self._cursor.start()):
             return False
         self._scroller.fit()
@@ -55,7 +54,6 @@ class BlockKeys:
         return True
 
     def leave(self) -> bool:
-        """Turn the block cursor off; False where it was off."""
         if not self._cursor.is_on:
             return False
         self._cursor.leave()
@@ -81,7 +79,6 @@ class BlockKeys:
             self._scroller.end(1)
 
     def target(self) -> Target | None:
-        """The block under the cursor and its actions."""
         from phoenix_tui.widgets.transcript.targets import target_of  # noqa: PLC0415 - not needed for the first frame
 
         chosen = self._cursor.find_chosen()
@@ -119,7 +116,6 @@ class BlockKeys:
             self._fold(key)
 
     def _agents_in(self, key: str) -> Sequence[str]:
-        """The sub-agents that a block's call put to work."""
         kind, _, call_id = key.partition(":")
         view = self._canvas.model.calls.get(call_id) if kind == "call" else None
         return agents_of(view) if view is not None else ()
@@ -136,7 +132,6 @@ class BlockKeys:
             self._fold(key)
 
     def _ask(self, name: str) -> None:
-        """Do something with the block under the cursor, or have it done."""
         from phoenix_tui.widgets.transcript.targets import REFUSALS, BlockAction  # noqa: PLC0415 - after first frame
 
         target, action = self.target(), BlockAction[name]

@@ -63,7 +63,6 @@ class Canvas:
         return int(self.cursor.is_on)
 
     def reset(self) -> None:
-        """Show another conversation from its end."""
         self.stack.reset()
         self.cursor.leave()
         self.marks.forget_place()
@@ -71,20 +70,17 @@ class Canvas:
         self.new_below = 0
 
     def resize(self, width: int, height: int) -> bool:
-        """Take another size; True when rows are wrapped again."""
         self.viewport.height = height - self.reserved
         changed = self.stack.resize(max(width - RIGHT_MARGIN, 1))
         self.marks.go_to_goal()
         return changed
 
     def note_new(self, *, counts: bool, follow: bool) -> None:
-        """A message was saved; one's own brings the end into sight."""
         self.viewport.following = self.viewport.following or follow
         if counts and not self.viewport.following:
             self.new_below += 1
 
     def take_history(self, messages: Sequence[StoredMessage], calls: Sequence[ToolCallRecord]) -> None:
-        """Take older messages with their calls."""
         self.model.add_history(messages, calls)
         for message in messages:
             self.stack.forget_run(message.seq)
@@ -92,7 +88,6 @@ class Canvas:
         self.marks.go_to_goal()
 
     def has_plain_code(self) -> bool:
-        """True while visible code is still to be coloured."""
         return any(part.plain is not None for part in self.visible_parts())
 
     def job_to_lex(self) -> CodeJob | DiffJob | None:
@@ -102,7 +97,6 @@ class Canvas:
         return next((job for job in waiting if not job.is_lexed), None)
 
     def visible_parts(self) -> Iterator[DrawnPart]:
-        """Each part that has a row in the window, top down."""
         heights, slot, left = self.stack.heights, self.viewport.slot, self.viewport.height
         above = self.viewport.row
         while left > 0 and slot < len(heights):
@@ -168,7 +162,6 @@ class Canvas:
         return None
 
     def line_at(self, y: int) -> tuple[int, int, StyledLine] | None:
-        """Slot, row and line at a row in sight."""
         for position, (slot, row, drawn) in enumerate(self.viewport.rows()):
             if position == y:
                 return None if drawn is None else (slot, row, drawn.line(row))

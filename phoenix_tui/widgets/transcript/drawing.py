@@ -85,7 +85,6 @@ class DrawnPart(Struct):
         return painting if painting is not None and painting.jobs else None
 
     def height(self) -> int:
-        """Rows, the gap included."""
         return len(self.lines) + self.gap
 
 
@@ -96,11 +95,9 @@ class Drawn(Struct):
 
     @property
     def height(self) -> int:
-        """Rows of all parts."""
         return sum(part.height() for part in self.parts)
 
     def locate(self, row: int) -> tuple[DrawnPart, int] | None:
-        """The part that holds a row and the line within it, -1 for its gap."""
         for part in self.parts:
             height = part.height()
             if row < height:
@@ -109,14 +106,12 @@ class Drawn(Struct):
         return None
 
     def line(self, row: int) -> StyledLine:
-        """The line at a row."""
         found = self.locate(row)
         if found is None or found[1] < 0 or found[1] >= len(found[0].lines):
             return BLANK
         return found[0].lines[found[1]]
 
     def top_of(self, key: str) -> int | None:
-        """The row at which a part begins, its gap left out."""
         row = 0
         for part in self.parts:
             if part.key == key:
@@ -175,13 +170,9 @@ def _long_part(
 class DrawingStack(Protocol):
     """Owner of the drawn messages."""
 
-    def is_open(self, key: str) -> bool:
-        """True for a part that is shown whole."""
-        ...
+    def is_open(self, key: str) -> bool: ...
 
-    def finish_answer(self, key: str, text: str) -> DrawnPart:
-        """A finished answer as a part."""
-        ...
+    def finish_answer(self, key: str, text: str) -> DrawnPart: ...
 
 
 class Drawing(Struct, frozen=True):
@@ -259,7 +250,6 @@ class Drawing(Struct, frozen=True):
         return _long_part(key, DrawnKind.NOTE, rows, foldable=True)
 
     def live_parts(self) -> Iterator[DrawnPart]:
-        """Parts below the last message, without the current answer."""
         live = self.model.live
         for number, notice in enumerate(live.notices):
             yield DrawnPart(f"notice:{number}", DrawnKind.NOTE, list(speech.notice_rows(notice, self.width)))
@@ -273,7 +263,6 @@ class Drawing(Struct, frozen=True):
             yield DrawnPart("error", DrawnKind.NOTE, speech.error_lines(self.model.error, self.width))
 
     def live_thinking(self) -> DrawnPart | None:
-        """The reasoning under way."""
         live, key = self.model.live, "thinking:live"
         if not live.thinking.pieces:
             return None
@@ -285,7 +274,6 @@ class Drawing(Struct, frozen=True):
         return DrawnPart(key, DrawnKind.THINKING, lines, foldable=True)
 
     def welcome(self) -> DrawnPart | None:
-        """Part shown by an empty conversation."""
         record = self.model.conversation
         if record is None:
             return None
@@ -296,7 +284,6 @@ class Drawing(Struct, frozen=True):
         return DrawnPart("welcome", DrawnKind.NOTE, lines)
 
     def call_part(self, view: ToolView) -> DrawnPart:
-        """One call as its own part."""
         key = f"call:{view.id}"
         now = self.model.clock.monotonic()
         block = tool_block(view, self.width, is_open=self.stack.is_open(key), action=fold_action(key), now=now)

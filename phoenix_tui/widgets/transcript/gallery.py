@@ -62,13 +62,11 @@ class Gallery:
         """The painter they are from, and how often the source had forgotten its pictures."""
 
     def use(self, source: Pictures | None) -> None:
-        """Set the source of pictures; without it none are shown."""
         self._source = source
         self._refused.clear()
         self._canvas.stack.aspect = 0.0 if source is None or source.is_off else source.aspect
 
     def see_to(self) -> None:
-        """Make the next picture in sight that is not there yet."""
         source = self._source
         if source is None or self._loading or not self._view.is_mounted:
             return

@@ -32,7 +32,6 @@ SLOT_ROWS: Final = 1_000_000
 
 
 def row_number(slot: int, row: int) -> int:
-    """The number of a row in a selection."""
     return slot * SLOT_ROWS + row
 
 
@@ -76,7 +75,6 @@ def _find_selected_lines(stack: Stack, selection: Selection) -> Iterator[tuple[S
 
 
 def _one_side(line: StyledLine, side: int, start: int, end: int | None) -> str:
-    """Selected text of one of two texts side by side."""
     first, last = line.sides[side]
     return line.text[max(start, first) : last if end is None else min(max(end, first), last)]
 
@@ -90,7 +88,6 @@ def _without_margin(line: StyledLine, start: int, end: int | None) -> str:
 
 
 def block_selection(stack: Stack, slot: int, row: int) -> Selection | None:
-    """All of the block that holds a row."""
     drawn = stack.draw(slot)
     found = None if drawn is None else drawn.locate(row)
     if drawn is None or found is None or found[1] < 0:
@@ -141,14 +138,12 @@ class Marks:
         self.words: tuple[str, ...] = ()
 
     def look_for(self, words: tuple[str, ...]) -> None:
-        """Mark these from now on; none marks nothing."""
         self.words, self._goal, self._spot = words, None, None
         self._places.clear()
         if not words:
             self._close()
 
     def forget_place(self) -> None:
-        """Another conversation is shown."""
         self._goal = self._spot = None
         self._opened.clear()
         self._places.clear()
@@ -178,7 +173,6 @@ class Marks:
             self._goal = None
 
     def paint(self, strip: Strip, part: DrawnPart, index: int, painter: Painter) -> Strip:
-        """A row with the places in it marked."""
         usual, current = self._looks(painter)
         for start, end, number in self._of_part(part)[index]:
             is_current = self._spot is not None and (self._spot.key, self._spot.number) == (part.key, number)
@@ -217,7 +211,6 @@ class Marks:
                         yield Spot(part.key, number, line)
 
     def _best(self, drawn: Drawn, spots: Sequence[Spot]) -> Spot:
-        """The place where most of the words are close together."""
         if len(self.words) == 1:
             return spots[0]
         texts = {part.key: _Joined(part.lines) for part in drawn.parts}
@@ -312,14 +305,12 @@ class _Joined:
 
 
 def _parts_of(drawn: Drawn, goal: Goal) -> list[DrawnPart]:
-    """The parts that show the message, or the one that shows the call."""
     if goal.call_id:
         return [part for part in drawn.parts if part.key == f"call:{goal.call_id}"]
     return [part for part in drawn.parts if part.kind in SAID]
 
 
 def _margin(line: StyledLine) -> int:
-    """Characters at the left that are decoration."""
     margin = 0
     while margin < len(line.text) and cells(line.text[:margin]) < line.margin:
         margin += 1

@@ -78,28 +78,22 @@ class CallBook:
         """Calls whose images came: their message has more parts than before."""
 
     def view(self, block: ToolUseBlock) -> ToolView:
-        """View of a block's call."""
         return self._views.get(block.id) or view_queued_call(ToolCall(block.id, block.name, block.input_json))
 
     def get(self, call_id: str) -> ToolView | None:
-        """A call by its id, None when its message is not in memory."""
         return self._views.get(call_id)
 
     def images(self, call_id: str) -> tuple[ImageBlock, ...]:
-        """The images a call gave the model."""
         return self._images.get(call_id, ())
 
     def slot(self, call_id: str) -> int | None:
-        """The slot of the message that made it."""
         return self._slots.get(call_id)
 
     @property
     def running(self) -> Iterable[str]:
-        """The ids of calls that run."""
         return tuple(self._running)
 
     def add(self, message: StoredMessage, stored: Mapping[str, ToolCallRecord]) -> None:
-        """Add the calls of a message, of which `stored` has some; known calls stay."""
         for block in message.blocks:
             if isinstance(block, ToolResultBlock):
                 images = tuple(part for part in block.content if isinstance(part, ImageBlock))
@@ -113,7 +107,6 @@ class CallBook:
                     self._put(self.view(block) if record is None else view_stored_call(record))
 
     def forget(self, message: StoredMessage) -> None:
-        """Drop the calls of a message that leaves memory."""
         for block in message.blocks:
             if isinstance(block, ToolUseBlock):
                 self._views.pop(block.id, None)
@@ -122,7 +115,6 @@ class CallBook:
                 self._images.pop(block.id, None)
 
     def clear(self) -> None:
-        """Drop all of them."""
         self._views.clear()
         self._slots.clear()
         self._running.clear()
@@ -131,14 +123,12 @@ class CallBook:
         self.grown.clear()
 
     def start(self, call: ToolCall, request: ToolRequest | None, now: float) -> None:
-        """A call is about to run."""
         view = self._views.get(call.id) or view_queued_call(call)
         told = "" if request is None or call.name.startswith(SERVER_TOOL) else request.summary
         summary = told or summary_of(call.input_json, call.name)
         self._put(replace(view, summary=summary, status=ToolStatus.RUNNING, since=now, tail=""))
 
     def mark(self, call_id: str, status: ToolStatus, since: float) -> None:
-        """Mark an unsettled call as running or waiting; its clock restarts."""
         view = self._views.get(call_id)
         if view is not None and view.status is not status and view.status in _UNSETTLED:
             self._put(replace(view, status=status, since=since))
@@ -151,7 +141,6 @@ class CallBook:
             self._put(replace(view, wants_screen=running.wants_screen))
 
     def progress(self, call_id: str, progress: Progress) -> None:
-        """Add output of a running call."""
         view = self._views.get(call_id)
         if view is None:
             return
@@ -171,7 +160,6 @@ class CallBook:
                 pass
 
     def end(self, result: ToolResult, duration: float, ended_processes: int) -> None:
-        """A call is settled."""
         view = self._views.get(result.call_id)
         if view is None:
             return
@@ -180,7 +168,6 @@ class CallBook:
         self._put(replace(ended, duration=duration, ended_processes=processes))
 
     def touch_running(self) -> None:
-        """Time passed: running calls look different."""
         self.changed.update(self._running)
 
     def _put(self, view: ToolView) -> None:
@@ -211,7 +198,6 @@ class LiveThinking:
             self.add(text)
 
     def add(self, text: str) -> None:
-        """Take more of it."""
         goes_on = bool(self.newest) and not self.newest[-1].isspace() and not text[:1].isspace()
         self.words += len(text.split()) - (goes_on and bool(text))
         self.pieces.append(text)
@@ -219,7 +205,6 @@ class LiveThinking:
 
     @property
     def newest_line(self) -> str:
-        """Last line that is not blank."""
         return clean_line(self.newest.strip().rsplit("\n", 1)[-1])
 
 
@@ -235,7 +220,6 @@ class LiveReply(Struct):
 
     @property
     def text(self) -> str:
-        """All that has streamed of the answer."""
         return "".join(self.pieces)
 
 
@@ -295,7 +279,6 @@ class TranscriptModel:
         self._ended_processes = 0
 
     def show(self, snapshot: Snapshot) -> None:
-        """Replace everything by a snapshot."""
         self.conversation = snapshot.conversation
         self.messages.clear()
         self.calls.clear()
@@ -314,7 +297,6 @@ class TranscriptModel:
             self.calls.resume(snapshot.running)
 
     def add_history(self, messages: Iterable[StoredMessage], records: Iterable[ToolCallRecord]) -> None:
-        """Take messages that were loaded, with their calls."""
         stored = {record.tool_use_id: record for record in records}
         for message in messages:
             self.messages[message.seq] = message
@@ -325,7 +307,6 @@ class TranscriptModel:
             self.calls.forget(self.messages.popitem(last=False)[1])
 
     def save(self, message: StoredMessage) -> None:
-        """A message was stored; a reply takes the place of its live text."""
         self.dirty.update((self.count, message.seq - 1))
         if self.live.stopped is not None:
             self.dirty.add(self.count - 1)
@@ -338,20 +319,17 @@ class TranscriptModel:
         self.dirty.add(self.count)
 
     def add_text(self, text: str) -> None:
-        """Append text of the answer."""
         self._restart_after_stop()
         self.live.pieces.append(text)
         self.live.drafting = None
         self.dirty.add(self.count)
 
     def add_thinking(self, text: str) -> None:
-        """Append reasoning."""
         self._restart_after_stop()
         self.live.thinking.add(text)
         self.dirty.add(self.count)
 
     def draft_call(self, name: str, characters: int) -> None:
-        """A tool call is being written."""
         self.live.drafting = (name, characters)
         self.dirty.add(self.count)
 
@@ -364,15 +342,12 @@ class TranscriptModel:
         self.dirty.add(self.count)
 
     def start_call(self, call: ToolCall, request: ToolRequest | None) -> None:
-        """A call is about to run."""
         self.calls.start(call, request, self.clock.monotonic())
 
     def progress(self, call_id: str, progress: Progress) -> None:
-        """Add output of a running call."""
         self.calls.progress(call_id, progress)
 
     def end_call(self, result: ToolResult, duration: float, ended_processes: int) -> None:
-        """A call is settled."""
         self._ended_processes += ended_processes
         self._cut_line = (
             is_own_call(result.call_id) and result.status is ToolStatus.CANCELLED and result.display_json != ""
@@ -401,7 +376,6 @@ class TranscriptModel:
                 pass
 
     def end_run(self, status: str) -> None:
-        """A run is over."""
         if status == "cancelled" and not self._cut_line:
             self._stop()
         self._cut_line = False
@@ -410,7 +384,6 @@ class TranscriptModel:
         self.dirty.add(self.count)
 
     def add_notice(self, text: str) -> None:
-        """Add a passing notice."""
         self.live.notices.append(text)
         self.dirty.add(self.count)
 

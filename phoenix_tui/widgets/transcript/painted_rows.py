@@ -62,7 +62,6 @@ class Overlays:
         self._keys: tuple[tuple[tuple[Span, ...], Painter], Strip] | None = None
 
     def sticky(self, text: str, painter: Painter) -> Strip:
-        """A prompt as the top row."""
         key = (text, painter)
         if self._sticky is None or self._sticky[0] != key:
             prompt = sticky_prompt(text, painter.width)
@@ -73,7 +72,6 @@ class Overlays:
         return self._sticky[1]
 
     def keys(self, spans: Sequence[Span], painter: Painter) -> Strip:
-        """Actions on the block under the cursor, as the bottom row."""
         key = (tuple(spans), painter)
         if self._keys is None or self._keys[0] != key:
             tinted = [span._replace(look=span.look._replace(surface=Surface.CODE)) for span in spans]
@@ -122,7 +120,6 @@ class VisibleRows:
 
     @property
     def height(self) -> int:
-        """Number of rows."""
         return self.canvas.viewport.height + self.canvas.reserved
 
     def strips(self, painter: Painter, selection: Selection | None, *, is_late: bool = False) -> list[Strip]:
@@ -197,7 +194,6 @@ class VisibleRows:
 
 
 def part_strip(part: DrawnPart, index: int, painter: Painter) -> Strip:
-    """The strip of one line, made once."""
     strips = part.strips
     if len(strips) <= index:
         strips.extend([None] * (index + 1 - len(strips)))
@@ -229,12 +225,10 @@ class HistoryReader:
         self.is_reading = False
 
     def use(self, loader: Loader | None) -> None:
-        """Set the source of older messages."""
         self._loader = loader
         self.reset()
 
     def reset(self) -> None:
-        """Forget the requests of another conversation."""
         self._absent.clear()
 
     def see_to(self) -> None:
@@ -285,7 +279,6 @@ class LastWholeRows:
         self._holding: Timer | None = None
 
     def forget(self) -> None:
-        """Another conversation is shown: its rows have no before."""
         self._whole = None
         self._let_go()
 
@@ -297,7 +290,6 @@ class LastWholeRows:
             self._holding = self._view.set_timer(PATIENCE, self._say_so)
 
     def keep_painted(self, rows: list[Strip], painter: Painter) -> None:
-        """Keep these painted rows."""
         if not self._canvas.viewport.has_gap:
             self._whole = (painter, rows)
 
@@ -336,7 +328,6 @@ class PaintedRows:
         self._rows: list[Strip] | None = None
 
     def forget(self) -> None:
-        """Drop the rows after a visible change."""
         self._rows = None
 
     def restyle(self) -> None:
@@ -345,7 +336,6 @@ class PaintedRows:
         self._rows = None
 
     def within(self, crop: Region, width: int) -> list[Strip]:
-        """The rows within `crop`, of a view of that width."""
         rows = self._rows
         if rows is None:
             rows = self._rows = self._paint(self._painter_for(width))
@@ -375,7 +365,6 @@ class PaintedRows:
         return rows
 
     def _painter_for(self, width: int) -> Painter:
-        """The painter of the theme and width in force."""
         if self._painter is None or self._is_stale or self._painter.width != width:
             colours, self._is_stale = colours_of(self._view), False
             if self._painter is None or (self._painter.colours, self._painter.width) != (colours, width):

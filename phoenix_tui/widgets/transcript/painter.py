@@ -35,7 +35,6 @@ class ProgramColours(Struct, frozen=True):
     background: Color
 
     def style(self, code: str) -> Style:
-        """The style of SGR parameters."""
         look = look_of(code)
         ground = self._colour(look.ground[1:] if look.ground.startswith("10") else look.ground) or self.background
         colour = self._colour(look.colour) or self.text
@@ -129,7 +128,6 @@ class Painter:
         """Laid over selected text."""
 
     def style(self, look: TextStyle) -> Style:
-        """The style of a look."""
         found = self._styles.get(look)
         if found is None and look.program:
             found = self._styles[look] = self._programs.style(look.program)
@@ -145,7 +143,6 @@ class Painter:
         return found
 
     def strip(self, line: StyledLine, *, dim: bool = False) -> Strip:
-        """One line, padded to the full width; `dim` paints all of it in quiet."""
         styles = (self._look(span, dim, clickable=bool(span.action)) for span in line.spans)
         return self._row(line.spans, styles)
 
@@ -247,13 +244,10 @@ COMPONENTS: Final = frozenset({
 
 
 def css_of(widget: str) -> str:
-    """The rules of a widget's own DEFAULT_CSS, by the name of its class."""
     return CSS.replace("WIDGET", widget)
 
 
 def colours_of(widget: Widget) -> Colours:
-    """The colours that these rules give the widget now."""
-
     def foreground(name: str) -> Color:
         colour = widget.get_component_rich_style(f"transcript--{name}").color
         return widget.colors[3] if colour is None else Color.from_rich_color(colour)

@@ -39,7 +39,6 @@ def thumb(size: int, total: int, window: int, position: float) -> tuple[int, int
 
 
 def kinds_of(size: int, start: int, end: int) -> list[BarRow]:
-    """Kind of each row, top down."""
     if not end:
         return [(BACK, 0)] * size
     first, above = divmod(start, _EIGHTHS)
@@ -72,7 +71,6 @@ class TranscriptBar(Still, ScrollBar):
             self.refresh()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The rows within `crop`."""
         if self._painted is None or self._painted[0] != crop:
             rows = self._rows()[crop.y : crop.bottom]
             if (crop.x, crop.width) != (0, self.size.width):
@@ -107,7 +105,6 @@ class TranscriptBar(Still, ScrollBar):
 
 
 def segment_of(kind: BarRow, width: int, colours: Style) -> Segment:
-    """One row, with the action of a press on it."""
     what, eighths = kind
     glyph = _GLYPHS[_EIGHTHS - 1 - eighths] if what in {HEAD, TAIL} else " "
     pressed = {"@mouse.down": _PRESSED[what]} if _PRESSED[what] else None
@@ -137,7 +134,6 @@ class Scroller:
         """Called in their order each time the window was placed: other rows may be visible."""
 
     def place_again(self) -> None:
-        """Find the window's place and paint all of it."""
         self._place(whole=True)
 
     def place_changed(self) -> None:
@@ -158,11 +154,9 @@ class Scroller:
         self.place_again()
 
     def row(self, by: int) -> None:
-        """Rows up (-1) or down (1), at once and never animated."""
         self._move(self._view.scroll_y + by)
 
     def page(self, by: int) -> None:
-        """Pages up (-1) or down (1), two rows kept in sight."""
         self._move(self._view.scroll_y + by * max(self._view.size.height - 2, 1))
 
     def end(self, by: int) -> None:
@@ -225,7 +219,6 @@ class ScrollPlaces:
         self._places: dict[str, _Place] = {}
 
     def leave(self, canvas: Canvas) -> None:
-        """Remember the scroll position of the conversation in view."""
         record, viewport = canvas.model.conversation, canvas.viewport
         if record is None:
             return

@@ -21,7 +21,6 @@ class TranscriptMessage(Message):
 
     @property
     def control(self) -> Widget:
-        """The transcript."""
         return self.view
 
 

@@ -44,7 +44,6 @@ class Heights:
         return growth
 
     def append(self, height: int) -> None:
-        """Add a slot at the end."""
         if len(self._heights) % _CHUNK == 0:
             self._sums.append(0)
         self._heights.append(height)
@@ -52,7 +51,6 @@ class Heights:
         self.total += height
 
     def top(self, slot: int) -> int:
-        """The first row of a slot."""
         chunk = slot // _CHUNK
         return sum(self._sums[:chunk]) + sum(self._heights[chunk * _CHUNK : slot])
 
@@ -86,11 +84,9 @@ class LiveAnswer:
         """The first line that the last call of `part` changed, -1 for none."""
 
     def drop(self) -> None:
-        """Forget the part: another width, another conversation."""
         self._part = self._stream = None
 
     def part(self, live: LiveReply, width: int) -> DrawnPart:
-        """The part with all that has streamed so far."""
         from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - 21 ms (docs/decisions/libraries.md)
 
         part, stream, self.first_changed = self._part, self._stream, -1
@@ -155,7 +151,6 @@ class Stack:
         shedding.add("drawn messages", SheddingOrder.LOOKS, self.count_kept, self.drop_strips)
 
     def count_kept(self) -> int:
-        """Number of drawn messages."""
         return len(self._drawn)
 
     @property
@@ -164,7 +159,6 @@ class Stack:
         return self.model.count
 
     def reset(self) -> None:
-        """Start over for another conversation."""
         self.heights = Heights(self.model.count + 1, ESTIMATE)
         self._plain.clear()
         self._drawn.clear()
@@ -180,24 +174,20 @@ class Stack:
         return True
 
     def drop_strips(self) -> None:
-        """Forget painted rows: colours changed, lines did not."""
         for drawn in self._drawn.values():
             for part in drawn.parts:
                 part.strips.clear()
 
     def toggle(self, key: str) -> None:
-        """Fold or open a part; it is drawn again with its next use."""
         self.opened ^= {key}
         self._forget_part(key)
 
     def toggle_all(self) -> None:
-        """Open everything, or fold everything."""
         self.all_open = not self.all_open
         self.opened.clear()
         self._drawn.clear()
 
     def is_open(self, key: str) -> bool:
-        """True when a part shows all it has."""
         return (key in self.opened) is not self.all_open
 
     def draw(self, slot: int) -> Drawn | None:
@@ -245,7 +235,6 @@ class Stack:
         return slot, top
 
     def forget(self, slot: int) -> None:
-        """Draw a slot again with its next use."""
         if slot != self.last:
             self._drawn.pop(slot, None)
 
@@ -257,7 +246,6 @@ class Stack:
         return run[0] - 1
 
     def _forget_part(self, key: str) -> None:
-        """Draw the message of a part again."""
         slot = self.model.calls.slot(key.partition(":")[2])
         if slot is not None:
             self.forget_run(slot)
@@ -278,7 +266,6 @@ class Stack:
             self.heights.append(0)
 
     def finish_answer(self, key: str, text: str) -> DrawnPart:
-        """A finished answer as a part."""
         return self._answer.finish(key, text, self.width, self.model.live)
 
     def _make_drawing(self) -> Drawing:
@@ -388,7 +375,6 @@ class Viewport:
         return self.slot, self.row
 
     def move_to(self, y: int) -> None:
-        """Go to a row of all rows."""
         heights = self._stack.heights
         self.following = y >= heights.total - self.height
         self.slot, self.row = heights.find(y)
@@ -437,7 +423,6 @@ class Viewport:
         return False
 
     def rows(self) -> Iterator[tuple[int, int, Drawn | None]]:
-        """Slot, row and drawing of every row in sight, top down."""
         heights, slot, row = self._stack.heights, self.slot, self.row
         left = self.height
         while left > 0 and slot < len(heights):

@@ -70,7 +70,6 @@ class Target(Struct, frozen=True):
 
 
 def target_of(model: TranscriptModel, chosen: ChosenBlock) -> Target:
-    """All that is known of a block."""
     part, seq = chosen.part, chosen.slot + 1
     stored = seq in model.messages
     target = Target(
@@ -87,7 +86,6 @@ def target_of(model: TranscriptModel, chosen: ChosenBlock) -> Target:
 
 
 def _actions(target: Target, part: DrawnPart) -> tuple[BlockAction, ...]:
-    """Possible actions on this block, the likeliest first."""
     offered = (
         (BlockAction.TOGGLE, part.foldable),
         (BlockAction.COPY, bool(target.text)),
@@ -204,7 +202,6 @@ class KeyRow:
         self._spans: tuple[Span, ...] = ()
 
     def spans(self, stack: Stack, chosen: ChosenBlock | None, width: int) -> tuple[Span, ...]:
-        """Words of the row."""
         if chosen is None:
             return key_row(stack, None, width)
         of, seen = (chosen.part, chosen.code, stack.is_open(chosen.part.key), width), self._of

@@ -81,7 +81,6 @@ class Frames:
 
     @property
     def waiting(self) -> bool:
-        """True while a frame is still to come."""
         return self._handle is not None
 
     def request(self, not_before: float = 0.0) -> None:
@@ -96,7 +95,6 @@ class Frames:
             self._handle = asyncio.get_running_loop().call_later(wait, self.flush)
 
     def flush(self) -> None:
-        """Draw now."""
         self.stop()
         began = self._clock.monotonic()
         self._draw()
@@ -109,14 +107,12 @@ class Frames:
             self.flush()
 
     def stop(self) -> None:
-        """Forget a frame that is still to come."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
 
 
 def has_more(canvas: Canvas) -> bool:
-    """True when a visible text is not completely laid out."""
     return any(part.stream is not None and bool(part.stream.waiting) for part in canvas.visible_parts())
 
 
@@ -143,7 +139,6 @@ class TranscriptTimers:
         self._colouring = False
 
     def see_to(self) -> None:
-        """Start the needed work, stop the rest."""
         if not self._view.is_mounted:
             return
         self._clock.run(bool(self._canvas.model.calls.running))
@@ -302,7 +297,6 @@ class TranscriptView(ScrollView, can_focus=True):
         return self.canvas.model.last_answer()
 
     def show(self, snapshot: Snapshot) -> None:
-        """Show a snapshot, from the place where it was left or from its end."""
         self.blocks.leave()
         self._places.leave(self.canvas)
         self.apply(snapshot)
@@ -341,20 +335,17 @@ class TranscriptView(ScrollView, can_focus=True):
         self.blocks.orders[order]()
 
     def action_fold(self, key: str) -> None:
-        """Fold or open one part, unless the click ended a selection."""
         selection = self.text_selection
         if selection is None or selection.start == selection.end:
             self.canvas.stack.toggle(key)
             self.scroller.place_again()
 
     async def action_here(self) -> None:
-        """Run the action of the clicked place."""
         action = self.canvas.action_at(*self._clicked)
         if action:
             await self.run_action(action)
 
     def action_open_link(self, target: str) -> None:
-        """Report a clicked link to the screen."""
         self.post_message(signals.LinkClicked(self, target))
 
     def _toggle_details(self) -> None:
@@ -378,20 +369,16 @@ class TranscriptView(ScrollView, can_focus=True):
         super()._set_dirty(*regions)
 
     def notify_style_update(self) -> None:
-        """Colours may differ."""
         self._rows.restyle()
         super().notify_style_update()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The rows within `crop`."""
         return self._rows.within(crop, self.size.width)
 
     def render_line(self, y: int) -> Strip:
-        """One row with its offsets, for the mouse."""
         return self._rows.with_offsets(y, self.size.width)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Selected text as it is copied."""
         return read_selection(self.canvas.stack, selection), "\n"
 
     def text_select_all(self) -> None:
@@ -402,7 +389,6 @@ class TranscriptView(ScrollView, can_focus=True):
             self.screen.selections = {self: selection}
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Remember where, for a double click."""
         self._pressed_row = event.y
 
     def on_click(self, event: events.Click) -> None:
@@ -416,11 +402,9 @@ class TranscriptView(ScrollView, can_focus=True):
             self.blocks.leave()
 
     def on_unmount(self) -> None:
-        """Leave no frame behind."""
         self.frames.stop()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Keep the place at another width or height."""
         if self.canvas.resize(self.size.width, self.size.height):
             if self in self.screen.selections:
                 self.screen.clear_selection()
@@ -428,5 +412,4 @@ class TranscriptView(ScrollView, can_focus=True):
         self.scroller.place_again()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """The user scrolled."""
         self.scroller.follow_scroll(round(new_value))
