@@ -89,15 +89,12 @@ REQUEST: Final = Chain(
 ANSWER: Final = Chain(
     "`y` to the program running",
     (
-        Step(f"{V}/composer.py", "Composer._answers", "answering.press"),
-        Step(f"{V}/answer_keys.py", "Answering.press", "host.answer"),
+        Step(f"{V}/composer.py", "Composer._answers", "host.answer"),
         Step(f"{V}/dock.py", "Dock.answer", "question"),
         Step(f"{V}/question_panel.py", "QuestionPanel.press", "_answer("),
         Step(f"{W}/screen.py", "WorkspaceScreen.on_question_panel_answered", "sending.answer"),
-        Step(f"{W}/startup.py", "Startup.then", "_then"),
         Step(f"{W}/sending.py", "Sending.answer", "active.accepts"),
         Step(f"{W}/active_conversation.py", "ActiveConversation.accepts", "request("),
-        Step("phoenix_tui/features/sub_agents.py", "asked_by", ""),
         Step("engine/conversation.py", "Conversation.answer", "ask("),
         Step("engine/executor/user_requests.py", "ask", "inbox.put"),
         *LOOP,
@@ -117,8 +114,8 @@ ANSWER: Final = Chain(
         Step(f"{P}/zygote/supervisor.py", "Supervisor.run", "launch("),
         Step(f"{P}/zygote/launch.py", "launch", ""),
     ),
-    limit=24,
-    of_screens=9,
+    limit=21,
+    of_screens=6,
 )
 STOP: Final = Chain(
     "Esc to the killed tree and the written row",

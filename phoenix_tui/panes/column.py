@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Protocol
 
 from textual import events
 from textual.layout import Layout
@@ -11,26 +10,23 @@ from textual.layout import Layout
 from phoenix_tui.widgets.bases import StillColumn
 
 
-class PaneEvents(Protocol):
-    """Events of the panes (`panes.split.Split`)."""
+class PaneEvents:
+    """Events of the panes; of one alone nothing follows from them."""
 
     def focus_clicked(self, event: events.Click) -> None:
         """Give the dock to the pane that was clicked."""
-        ...
 
     def follow_resize(self) -> None:
         """Find out which panes are in sight now."""
-        ...
 
     def show_state(self) -> None:
         """Show the state of a conversation, in its title, its foot and its tab."""
-        ...
 
 
 class ConversationColumn(StillColumn):
     """Column that reports clicks, so that the pane there gets the dock."""
 
-    panes: PaneEvents | None = None
+    panes = PaneEvents()
     """Set while there are panes, as the layout below."""
     arranged: Layout | None = None
 
@@ -42,9 +38,7 @@ class ConversationColumn(StillColumn):
         return self.app.batch_update()  # pyright: ignore[reportUnknownMemberType] - Textual leaves the type of `app` open
 
     def on_resize(self) -> None:
-        if self.panes is not None:
-            self.call_after_refresh(self.panes.follow_resize)
+        self.call_after_refresh(self.panes.follow_resize)
 
     def on_click(self, event: events.Click) -> None:
-        if self.panes is not None:
-            self.panes.focus_clicked(event)
+        self.panes.focus_clicked(event)

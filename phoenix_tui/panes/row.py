@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -51,19 +51,6 @@ class PaneWidgets(Struct, frozen=True):
     """The rule above it, likewise."""
 
 
-class Arranged(Protocol):
-    """State of the panes that the layout needs."""
-
-    @property
-    def stands(self) -> tuple[PaneWidgets, ...]: ...
-
-    @property
-    def focus(self) -> int: ...
-
-    @property
-    def tabs(self) -> Widget: ...
-
-
 def regions(count: int, size: Size) -> list[Region] | None:
     """A region for each of `count` panes; None where only one of them has room."""
     columns = min(count, size.width // LEAST_WIDTH) or 1
@@ -85,7 +72,7 @@ class PaneLayout(Layout):
 
     name = "panes"
 
-    def __init__(self, panes: Arranged, dock: Dock) -> None:
+    def __init__(self, panes: PaneRow, dock: Dock) -> None:
         self._panes = panes
         self._dock = dock
         self._column = VerticalLayout()

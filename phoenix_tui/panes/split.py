@@ -11,12 +11,12 @@ from textual.widget import Widget
 
 from engine.api.conversation import ConversationApi
 from engine.ports import ConversationChanges
-from phoenix_tui.panes.column import ConversationColumn
+from phoenix_tui.panes.column import ConversationColumn, PaneEvents
 from phoenix_tui.panes.row import Pane, PaneRow
 from phoenix_tui.panes.saved_panes import Panes, remember
 from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.widgets.status_line import StatusValues
-from phoenix_tui.workspace.active_conversation import ActiveConversation
+from phoenix_tui.workspace.active_conversation import ActiveConversation, PaneHost
 from phoenix_tui.workspace.conversation_view import ConversationView
 from phoenix_tui.workspace.widgets import WorkspaceWidgets
 
@@ -24,7 +24,7 @@ MOST: Final = 4
 """Largest number of panes. A fifth has no room at 200x60, and each may cost 16 frames a second."""
 
 
-class Split:
+class Split(PaneHost, PaneEvents):
     """Two to four panes; exactly one has the dock. Changing the focus stops no run (`active_conversation.PaneHost`)."""
 
     def __init__(
@@ -115,25 +115,25 @@ class Split:
         self._column.call_later(self._show_change)  # the other conversation of this pane must be remembered too
         return visible
 
-    def conversation_of(self, view: Widget) -> ConversationApi | None:
+    def conversation_of(self, view: Widget, current: ConversationApi | None) -> ConversationApi | None:
         shown = zip(self.row.panes, self.shown, strict=True)
         return next((one for pane, one in shown if pane.transcript is view), None)
 
     async def _insert(self, place: int) -> Pane:
         """Insert a pane; the conversation in view shares the screen once there is a second one."""
         pane = await self.row.insert(place)
-        self._active.beside, self._active.index.panes, self._column.panes = self, self.row, self
+        self._active.beside, self._column.panes, self._active.index.beside = self, self, lambda: self.row.visible
         if self._active.visible is not None:
             self._active.visible.panes = self
         return pane
 
     async def _remove(self, pane: Pane) -> None:
         if pane.visible is not None:
-            pane.visible.panes = None
+            pane.visible.panes = PaneEvents()
             pane.visible.stop()
         await self.row.remove(pane)
         if self.count == 1:
-            self._active.beside = self._active.index.panes = self._column.panes = None
+            self._active.beside, self._column.panes, self._active.index.beside = PaneHost(), PaneEvents(), tuple
         self._show_change()
 
     async def _turn(self, place: int, conversation: ConversationApi | None) -> None:

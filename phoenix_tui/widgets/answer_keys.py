@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from textual import events
 
@@ -49,62 +49,32 @@ AGAIN: Final = 10.0
 """Seconds within which a second Enter makes an older text the reason of a no."""
 
 
-class ComposerHost(Protocol):
-    """The widget around a composer: it has the question, and the widgets above and below."""
+class ComposerHost:
+    """The widget around a composer, with the question and the widgets above and below; here there is none of them."""
 
     def answer(self, letter: str) -> None:
         """Answer the open question, at once: it may open a line that the next key is meant for."""
-        ...
 
     def refuse(self, reason: str) -> bool:
         """Say no with this reason; False without a question that takes one."""
-        ...
+        return False
 
     def above(self) -> Widget | None:
         """The widget that Up on the first row gives the keys to."""
-        ...
+        return None
 
     def below(self) -> Widget | None:
         """The widget that Down on an empty line gives the keys to."""
-        ...
+        return None
 
     def catch_up(self) -> None:
         """Offer completions for the text as it is now: keys of one read come ahead of the messages of change."""
-        ...
 
     def move_completion(self, by: int) -> None:
         """Choose another one of the open completions."""
-        ...
 
     async def take_completion(self, *, send: bool) -> None:
         """Put the chosen completion into the text, or with `send` run it; done when the next key may be read."""
-        ...
-
-
-class NoHost:
-    """A composer with nothing around it."""
-
-    def answer(self, letter: str) -> None:
-        """Do nothing: no question is open."""
-
-    def refuse(self, reason: str) -> bool:
-        """Return False: no question is open."""
-        return False
-
-    def above(self) -> None:
-        """Do nothing: there is no widget above."""
-
-    def below(self) -> None:
-        """Do nothing: there is no widget below."""
-
-    def catch_up(self) -> None:
-        """Do nothing: there are no completions."""
-
-    def move_completion(self, by: int) -> None:
-        """Do nothing: there are no completions."""
-
-    async def take_completion(self, *, send: bool) -> None:
-        """Do nothing: there are no completions."""
 
 
 class Entered(Enum):
@@ -127,7 +97,7 @@ class Answering:
         """Monotonic time at which the open question appeared."""
         self.letters: Mapping[str, str] = ANSWERS
         """Actions whose keys answer, and the letters of the answers."""
-        self.host: ComposerHost = NoHost()
+        self.host = ComposerHost()
         self.typed_at = 0.0
         self.settled: events.Key | None = None
         """The newest letter behind which nothing was typed (`key_gate.py`): no other one answers."""
@@ -147,14 +117,12 @@ class Answering:
         rested = self.since is not None and self.clock.monotonic() - max(self.since, self.typed_at) >= TYPING_PAUSE
         return is_empty and rested and key in meanings(self.letters)
 
-    def press(self, key: str, *, writes: bool, is_empty: bool) -> bool:
-        """Answer by a key; False where it is the text's. `writes`: it is a letter; `is_empty`: the text is."""
-        letter = meanings(self.letters).get(key) if self.wants(key, is_empty=is_empty) else None
-        if writes and (letter is None or "answer_once" in self.letters):
+    def letter_of(self, key: str, *, writes: bool, is_empty: bool) -> str:
+        """The answer of a key; empty where it is the text's. `writes`: it is a letter; `is_empty`: the text is."""
+        letter = meanings(self.letters).get(key, "") if self.wants(key, is_empty=is_empty) else ""
+        if writes and (not letter or "answer_once" in self.letters):
             self.typed_at = self.clock.monotonic()  # a form takes one key after the other
-        if letter is not None:
-            self.host.answer(letter)
-        return letter is not None
+        return letter
 
     @property
     def is_own_text(self) -> bool:
@@ -168,17 +136,13 @@ class Answering:
         now, tried = self.clock.monotonic(), self._tried
         self._tried = now  # each press: a held key never becomes the second one
         if self.is_own_text or TYPING_PAUSE <= now - tried < AGAIN:
-            return Entered.ANSWER if self._give(text) else Entered.MESSAGE
+            self._tried = NEVER
+            word = WORDS.get(text.strip().lower()) if "answer_once" in self.letters else None
+            if word is None:
+                return Entered.ANSWER if self.host.refuse(text.strip()) else Entered.MESSAGE
+            self.host.answer(word)
+            return Entered.ANSWER
         return Entered.HELD
-
-    def _give(self, text: str) -> bool:
-        """Answer by a word, else say no with the text as the reason."""
-        self._tried = NEVER
-        word = WORDS.get(text.strip().lower()) if "answer_once" in self.letters else None
-        if word is None:
-            return self.host.refuse(text.strip())
-        self.host.answer(word)
-        return True
 
 
 def answers_to(question: Question | None) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ from textual.widgets import TextArea
 from phoenix_tui.features.catalogue import is_command, is_shell_line
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.widgets import composer_messages as messages
-from phoenix_tui.widgets.answer_keys import Answering, ComposerHost, Entered, NoHost
+from phoenix_tui.widgets.answer_keys import Answering, ComposerHost, Entered
 from phoenix_tui.widgets.bases import Still
 from phoenix_tui.widgets.pasting import Pasted, PastedImages, PastedKey, PasteStore, paste_of
 from phoenix_tui.widgets.readline import DraftText, PasteMarks, Readline, ShellKeys, edit_at_once, replace_at
@@ -78,7 +78,7 @@ class ComposerKeys:
         self._vim = vim
         self._answering = answering
         self._draft = draft
-        self.host: ComposerHost = NoHost()
+        self.host = ComposerHost()
         self.completing = False
         """True while completions are open."""
         self.busy = False
@@ -409,7 +409,8 @@ class Composer(Still, ShellKeys, TextArea):
         """Answer the question; a letter counts only without text typed behind it."""
         if event.is_printable and event is not self.answering.settled:
             self.answering.note_typing()
-        elif self.answering.press(event.key, writes=event.is_printable, is_empty=not self.text):
+        elif letter := self.answering.letter_of(event.key, writes=event.is_printable, is_empty=not self.text):
+            self.keys.host.answer(letter)
             return True
         if event.is_printable and not self.text:
             self.answering.begin()

@@ -17,7 +17,7 @@ from textual.widgets import TextArea
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.text.labels import PLAN_WORDS, Tone, shell_place
 from phoenix_tui.widgets import bases, completer
-from phoenix_tui.widgets.answer_keys import ANSWERS, ASK_ANSWERS, PLAN_ANSWERS, WORDS, answers_to
+from phoenix_tui.widgets.answer_keys import ANSWERS, ASK_ANSWERS, PLAN_ANSWERS, WORDS, ComposerHost, answers_to
 from phoenix_tui.widgets.bases import StillColumn, WidgetPart
 from phoenix_tui.widgets.completer import Completer
 from phoenix_tui.widgets.completion_popup import CompletionPopup
@@ -138,7 +138,7 @@ TO_MODEL: Final = "the model reads the output"
 TO_YOU: Final = "only you see the output"
 
 
-class Dock(completer.Completing, LatePanels, StillColumn):
+class Dock(completer.Completing, LatePanels, ComposerHost, StillColumn):
     """Column of all that grows upwards from the composer; the composer's last row never moves."""
 
     DEFAULT_CSS = """

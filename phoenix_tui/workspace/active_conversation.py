@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec.structs import replace
 from textual.widget import Widget
@@ -106,22 +106,24 @@ class InFlight:
         return self.waiting
 
 
-class PaneHost(Protocol):
-    """The panes, once there are several; the dock is in the focused one."""
+class PaneHost:
+    """The panes of a screen, of which one has the dock; here there is one alone."""
 
     async def bring(self, conversation_id: str) -> bool:
         """Go to the pane that shows this conversation; False where none does."""
-        ...
+        return False
 
     def keeps(self, visible: ConversationView) -> bool:
         """Keep the subscription, because another pane gets the focus; False where it is replaced in its pane."""
-        ...
+        return False
 
-    def waiting(self, conversation: ConversationApi) -> ConversationView | None: ...
+    def waiting(self, conversation: ConversationApi) -> ConversationView | None:
+        """The existing subscription to this conversation in the pane that has the focus now."""
+        return None
 
-    def conversation_of(self, view: Widget) -> ConversationApi | None:
-        """The conversation that this transcript shows."""
-        ...
+    def conversation_of(self, view: Widget, current: ConversationApi | None) -> ConversationApi | None:
+        """The conversation that this transcript shows; `current` is that of the dock."""
+        return current
 
 
 RAN_UNATTENDED: Final = "This conversation ran unattended in mode deny;"
@@ -160,8 +162,7 @@ class ActiveConversation:
         """Conversations that were in view: their mode is the user's choice."""
         self.changing = OneAtATime()
         """Held while another conversation is brought into view: keys may ask for several at once."""
-        self.beside: PaneHost | None = None
-        """Set while there are panes."""
+        self.beside = PaneHost()
 
     @property
     def conversation(self) -> ConversationApi | None:
@@ -199,7 +200,7 @@ class ActiveConversation:
             EngineError: there is no such conversation.
         """
         async with self.leaving():
-            if self.beside is not None and await self.beside.bring(conversation_id):
+            if await self.beside.bring(conversation_id):
                 return
             self.parts.openings.begin(conversation_id)
             try:
@@ -310,7 +311,7 @@ class ActiveConversation:
                 await self.services.engine.change(record.id, ConversationChanges(deleted=True))
                 await self.services.engine.forget(record.id)
                 await self.index.reload()
-            elif self.beside is None or not self.beside.keeps(visible):
+            elif not self.beside.keeps(visible):
                 visible.stop()
 
     def forget_images(self, conversation_id: str) -> None:
@@ -343,7 +344,7 @@ class ActiveConversation:
         self.index.select(conversation_id)
 
     def _follow(self, conversation: ConversationApi) -> ConversationView:
-        kept = self.beside.waiting(conversation) if self.beside is not None else None
+        kept = self.beside.waiting(conversation)
         self.visible = visible = kept or ConversationView(conversation, self.parts, self._toasts)
         dock = self.parts.dock
         dock.completer.look_in(conversation.record.cwd, conversation.terminal)

@@ -7,7 +7,7 @@ import itertools
 import time
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -28,15 +28,6 @@ PAGE: Final = 500
 """Conversations that are read at once; the first page is shown before the next is read."""
 
 
-class VisibleConversations(Protocol):
-    """Source of the ids of several visible conversations (`panes.row.PaneRow`)."""
-
-    @property
-    def visible(self) -> Collection[str]:
-        """Ids of those without the dock."""
-        ...
-
-
 class ConversationIndex:
     """Keeps the list and the counts in the title row true; holds rows only."""
 
@@ -53,8 +44,8 @@ class ConversationIndex:
         self._live: dict[str, Live] = {}
         self._current = ""
         self._unwatch: Unsubscribe | None = None
-        self.panes: VisibleConversations | None = None
-        """Set while there are panes: other conversations are in sight too."""
+        self.beside: Callable[[], Collection[str]] = tuple
+        """Conversations that are in sight beside the current one."""
 
     @property
     def count(self) -> int:
@@ -116,11 +107,6 @@ class ConversationIndex:
     def current(self) -> str:
         return self._current
 
-    @property
-    def _beside(self) -> Collection[str]:
-        """Conversations that are in sight beside the current one."""
-        return self.panes.visible if self.panes is not None else ()
-
     def summary(self, conversation_id: str) -> ConversationSummary | None:
         return self._summaries.get(conversation_id)
 
@@ -135,7 +121,7 @@ class ConversationIndex:
     def _follow_activity(self, activity: Activity) -> None:
         conversation_id, state = activity.summary.id, activity.state
         before = self._live.get(conversation_id)
-        visible = conversation_id == self._current or conversation_id in self._beside
+        visible = conversation_id == self._current or conversation_id in self.beside()
         ended = before is not None and is_busy(before.state) and isinstance(state, Idle)
         finished = ended and not visible and activity.summary.last_status != CANCELLED
         known = self._summaries.get(conversation_id)
@@ -162,7 +148,7 @@ class ConversationIndex:
 
     def recount(self) -> None:
         """Count the hidden conversations that need the user, for the title row."""
-        visible = {self._current, *self._beside}
+        visible = {self._current, *self.beside()}
         others = [one for one in self._summaries.values() if one.id not in visible]
         title = self._parts.title
         title.heading = replace(

@@ -101,8 +101,8 @@ class ConversationView:
         self._why_plain = HUNG
         self._waiting: tuple[Sequence[QueuedMessage], bool] = (), False
         """The queue, and whether it is held."""
-        self.panes: PaneEvents | None = None
-        """Listener to updates other than text; None while there is one pane."""
+        self.panes = PaneEvents()
+        """Listener to updates other than text."""
 
     def step_back(self, foot: StatusLine) -> None:
         """Give the dock to another pane: status goes to `foot`, the transcript continues."""
@@ -227,7 +227,7 @@ class ConversationView:
                 self._follow_change(update)
             case _:
                 return  # only the transcript shows the rest
-        if not isinstance(update, TextArrived) and self.panes is not None:
+        if not isinstance(update, TextArrived):
             self.panes.show_state()
 
     def _begin(self, snapshot: Snapshot) -> None:
@@ -266,8 +266,7 @@ class ConversationView:
         self._queue(snapshot.queue, held=snapshot.queue_held)
         self._show_todos()
         self._warn(snapshot.read_only)
-        if self.panes is not None:
-            self.panes.show_state()
+        self.panes.show_state()
 
     def _queue(self, waiting: Sequence[QueuedMessage], *, held: bool) -> None:
         self._waiting = waiting, held

@@ -185,7 +185,8 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self.startup.act(lambda actions: actions.change_queue(asked))
 
     def on_question_panel_answered(self, asked: QuestionPanel.Answered) -> None:
-        self.startup.then(lambda ctx: ctx.sending.answer(asked.call_id, asked.answer))
+        if self.startup.ctx is not None:  # it is, as a question is shown
+            self.run_worker(self.startup.ctx.sending.answer(asked.call_id, asked.answer), group="work")
 
     def on_route_panel_changed(self, asked: RoutePanel.Changed) -> None:
         """The supervisor's decision has fewer agents now; by name, as the panel is loaded with the first decision."""

@@ -170,7 +170,7 @@ def terminal_size(view: Widget) -> TerminalSize:
 
 def fit_running_line(active: ActiveConversation, view: Widget) -> None:
     """Tell the line that runs in this transcript of another size; one that is hidden keeps its size."""
-    conversation = active.conversation if active.beside is None else active.beside.conversation_of(view)
+    conversation = active.beside.conversation_of(view, active.conversation)
     if view.size.width and conversation is not None and conversation.terminal.modes is not None:
         conversation.terminal.fit(terminal_size(view))
 

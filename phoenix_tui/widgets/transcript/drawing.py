@@ -1,11 +1,11 @@
-"""Messages as parts: the blocks of each part, their lines, and the strips of those that were on the screen."""
+"""Messages and the live answer as parts: the blocks of each part, their lines, and the strips of those once shown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 from textual.strip import Strip
@@ -29,7 +29,7 @@ from phoenix_tui.text.agent_text import marks, read_submission
 from phoenix_tui.widgets.blocks import speech
 from phoenix_tui.widgets.blocks.rows import ToolView
 from phoenix_tui.widgets.blocks.tool_row import completion_words, reads_line, tool_block
-from phoenix_tui.widgets.transcript.model import TranscriptModel, reads_of, run_of, shows_nothing, text_of
+from phoenix_tui.widgets.transcript.model import LiveReply, TranscriptModel, reads_of, run_of, shows_nothing, text_of
 from tools.wording import counted
 
 if TYPE_CHECKING:
@@ -167,12 +167,75 @@ def _long_part(
     return DrawnPart(key, kind, text.lines, foldable, stream=text if text.waiting else None)
 
 
-class DrawingStack(Protocol):
-    """Owner of the drawn messages."""
+class LiveAnswer:
+    """One part fed with the pieces of one reply; another reply starts another part."""
 
-    def is_open(self, key: str) -> bool: ...
+    def __init__(self) -> None:
+        self._part: DrawnPart | None = None
+        self._stream: MarkdownStream | None = None
+        """Source of its lines."""
+        self._reply: LiveReply | None = None
+        self._fed = 0
+        self.first_changed = -1
+        """The first line that the last call of `part` changed, -1 for none."""
 
-    def finish_answer(self, key: str, text: str) -> DrawnPart: ...
+    def drop(self) -> None:
+        self._part = self._stream = None
+
+    def part(self, live: LiveReply, width: int) -> DrawnPart:
+        from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - 21 ms (docs/decisions/libraries.md)
+
+        part, stream, self.first_changed = self._part, self._stream, -1
+        if part is None or stream is None or self._reply is not live:
+            stream = self._stream = MarkdownStream(width)
+            part = self._part = DrawnPart(
+                "answer:live", DrawnKind.ANSWER, stream.lines, stream=stream, codes=stream.codes
+            )
+            self._reply, self._fed = live, 0
+        if self._fed < len(live.pieces):
+            self.first_changed = stream.add("".join(live.pieces[self._fed :]))
+            self._fed = len(live.pieces)
+            del part.strips[self.first_changed :]
+        if part.dim is not (live.stopped is not None):
+            part.dim, self.first_changed = live.stopped is not None, 0
+            part.strips.clear()
+        return part
+
+    def finish(self, key: str, text: str, width: int, live: LiveReply) -> DrawnPart:
+        """A stored answer; the one that just streamed, and is not `live` any more, keeps its lines and strips."""
+        from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - 21 ms (docs/decisions/libraries.md)
+
+        part, growing = self._part, self._stream
+        has_ended = self._reply is not live  # stopped text stays, and may begin like an earlier answer
+        if has_ended and part is not None and growing is not None and text.startswith(growing.source):
+            stream, strips = growing, part.strips
+            del strips[stream.end(text[len(stream.source) :]) :]
+            if part.dim:
+                strips.clear()
+            self._part = self._stream = None
+        else:
+            stream, strips = MarkdownStream(width), []
+            stream.begin(text)
+        waiting = stream if stream.jobs or stream.waiting else None
+        return DrawnPart(key, DrawnKind.ANSWER, stream.lines, stream=waiting, codes=stream.codes, strips=strips)
+
+
+class OpenParts:
+    """Parts that are shown whole, and the answer under way."""
+
+    def __init__(self, model: TranscriptModel) -> None:
+        self.model = model
+        self.width = 80
+        self.opened: set[str] = set()
+        """Keys of parts that are open, or folded while `all_open`."""
+        self.all_open = False
+        self.answer = LiveAnswer()
+
+    def is_open(self, key: str) -> bool:
+        return (key in self.opened) is not self.all_open
+
+    def finish_answer(self, key: str, text: str) -> DrawnPart:
+        return self.answer.finish(key, text, self.width, self.model.live)
 
 
 class Drawing(Struct, frozen=True):
@@ -180,7 +243,7 @@ class Drawing(Struct, frozen=True):
 
     model: TranscriptModel
     width: int
-    stack: DrawingStack
+    stack: OpenParts
     aspect: float = 0.0
     """Height of a cell divided by its width; 0 where images are not shown."""
 

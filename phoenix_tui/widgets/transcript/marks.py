@@ -10,10 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
-from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
-from textual.color import Color
 from textual.geometry import Offset
 from textual.selection import Selection
 from textual.strip import Strip
@@ -22,7 +20,7 @@ from engine.search import occurrences
 from phoenix_tui.markdown.lines import StyledLine, cells
 from phoenix_tui.widgets.transcript.drawing import Drawn, DrawnKind, DrawnPart
 from phoenix_tui.widgets.transcript.model import run_of
-from phoenix_tui.widgets.transcript.painter import Painter
+from phoenix_tui.widgets.transcript.painter import Painter, blend
 from phoenix_tui.widgets.transcript.stack import Stack, Viewport
 
 _NEWEST: Final = 1
@@ -38,8 +36,8 @@ def row_number(slot: int, row: int) -> int:
 def paint_selection(strip: Strip, text: str, span: tuple[int, int], style: Style) -> Strip:
     """A strip with the characters of `span` selected; an end of -1 is the end of the text."""
     start, end = span
-    begin = cell_len(text[:start])
-    stop = cell_len(text if end < 0 else text[:end])
+    begin = cells(text[:start])
+    stop = cells(text if end < 0 else text[:end])
     if stop <= begin:
         return strip
     before, inside, after = strip.crop(0, begin), strip.crop(begin, stop), strip.crop(stop)
@@ -54,7 +52,7 @@ def read_selection(stack: Stack, selection: Selection) -> str:
     for place, (line, start, end) in enumerate(_find_selected_lines(stack, selection)):
         if line.sides and place == 0 and start < line.sides[0][1]:
             side = 0
-        text = _one_side(line, side, start, end) if line.sides else _without_margin(line, start, end)
+        text = _one_side(line, side, start, end) if line.sides else line.text[max(start, _margin(line)) : end]
         if parts:
             parts.append("\n" if line.joint is None else line.joint)
         parts.append(text.rstrip())
@@ -77,14 +75,6 @@ def _find_selected_lines(stack: Stack, selection: Selection) -> Iterator[tuple[S
 def _one_side(line: StyledLine, side: int, start: int, end: int | None) -> str:
     first, last = line.sides[side]
     return line.text[max(start, first) : last if end is None else min(max(end, first), last)]
-
-
-def _without_margin(line: StyledLine, start: int, end: int | None) -> str:
-    text = line.text
-    margin = 0
-    while margin < len(text) and cell_len(text[:margin]) < line.margin:
-        margin += 1
-    return text[max(start, margin) : end]
 
 
 def block_selection(stack: Stack, slot: int, row: int) -> Selection | None:
@@ -263,7 +253,7 @@ class Marks:
         """The style of a place, and of the current one."""
         if self._styles is None or self._styles[0] is not painter:
             colours = painter.colours
-            under = _blend(colours.background, colours.needs_you)
+            under = blend(colours.background, colours.needs_you, TINT)
             usual = Style(bgcolor=under.rich_color, underline=True)
             # Reversed, so that it is visible without colours too.
             current = Style(
@@ -315,10 +305,3 @@ def _margin(line: StyledLine) -> int:
     while margin < len(line.text) and cells(line.text[:margin]) < line.margin:
         margin += 1
     return margin
-
-
-def _blend(background: Color, colour: Color) -> Color:
-    """A colour between two; the terminal's own colours cannot be mixed."""
-    if background.ansi is not None or colour.ansi is not None:
-        return background
-    return background.blend(colour, TINT, 1.0)

@@ -15,10 +15,11 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
-from engine.machine.messages import Origin, Role, TextBlock
+from engine.machine.messages import TextBlock
 from engine.records import StoredMessage, ToolCallRecord
 from phoenix_tui.markdown.lines import MARGIN, QUIET, Span, Surface, TextStyle, TextTone, cells
 from phoenix_tui.widgets.blocks.speech import sticky_prompt
+from phoenix_tui.widgets.transcript.block_cursor import is_human
 from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.drawing import Drawn, DrawnPart, locate_rows
 from phoenix_tui.widgets.transcript.marks import paint_selection, row_number
@@ -36,19 +37,13 @@ _FAR: Final = 400
 """Messages looked through for the prompt above the window."""
 
 
-def is_prompt(model: TranscriptModel, seq: int) -> bool:
-    """True for a person's message; False where it is not in memory."""
-    message = model.messages.get(seq)
-    return message is not None and message.role is Role.USER and message.origin is Origin.HUMAN
-
-
 def prompt_above(model: TranscriptModel, slot: int) -> str | None:
     """The person's message that is answered at `slot`, None where it is not in memory."""
     for seq in range(slot, max(slot - _FAR, 0), -1):
         message = model.messages.get(seq)
         if message is None:
             return None
-        if is_prompt(model, seq):
+        if is_human(model, seq):
             return next((block.text for block in message.blocks if isinstance(block, TextBlock)), None)
     return None
 
@@ -164,7 +159,7 @@ class VisibleRows:
             return
         # An incomplete reply, and one stopped before it was stored, has no message of its own yet.
         seq = min(viewport.slot + 1, model.count)
-        starts_here = viewport.row == 0 and viewport.slot < model.count and is_prompt(model, seq)
+        starts_here = viewport.row == 0 and viewport.slot < model.count and is_human(model, seq)
         prompt = None if starts_here else prompt_above(model, seq)
         if prompt:
             strips[0] = self._overlays.sticky(prompt, painter)

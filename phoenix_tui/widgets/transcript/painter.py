@@ -185,10 +185,10 @@ class Painter:
             TextTone.NEEDS_YOU: colours.needs_you,
             TextTone.GOOD: colours.good,
             TextTone.BAD: colours.bad,
-            TextTone.KEYWORD: _blend(colours.text, colours.work, half),
-            TextTone.STRING: _blend(colours.text, colours.good, half),
-            TextTone.NUMBER: _blend(colours.text, colours.needs_you, half),
-            TextTone.NAME: _blend(colours.text, colours.you, half),
+            TextTone.KEYWORD: blend(colours.text, colours.work, half),
+            TextTone.STRING: blend(colours.text, colours.good, half),
+            TextTone.NUMBER: blend(colours.text, colours.needs_you, half),
+            TextTone.NAME: blend(colours.text, colours.you, half),
         }[tone]
 
     def _background(self, surface: Surface) -> Color:
@@ -199,21 +199,21 @@ class Painter:
         return {
             Surface.PLAIN: colours.background,
             Surface.CODE: colours.surface,
-            Surface.ADDED: _blend(colours.background, colours.good, tint),
-            Surface.REMOVED: _blend(colours.background, colours.bad, tint),
-            Surface.ADDED_WORDS: _blend(colours.background, colours.good, strong),
-            Surface.REMOVED_WORDS: _blend(colours.background, colours.bad, strong),
+            Surface.ADDED: blend(colours.background, colours.good, tint),
+            Surface.REMOVED: blend(colours.background, colours.bad, tint),
+            Surface.ADDED_WORDS: blend(colours.background, colours.good, strong),
+            Surface.REMOVED_WORDS: blend(colours.background, colours.bad, strong),
         }[surface]
 
 
 def _programs(colours: Colours) -> ProgramColours:
     """Black is quiet and white is text, so that both can be read on any background."""
-    cyan = _blend(colours.work, colours.good, 0.5)
+    cyan = blend(colours.work, colours.good, 0.5)
     named = (colours.bad, colours.good, colours.needs_you, colours.work, colours.you, cyan)
     return ProgramColours((colours.quiet, *named, colours.text), colours.text, colours.background)
 
 
-def _blend(start: Color, end: Color, share: float) -> Color:
+def blend(start: Color, end: Color, share: float) -> Color:
     """A colour between two; the terminal's own colours cannot be mixed."""
     return start if start.ansi is not None or end.ansi is not None else start.blend(end, share, 1.0)
 

@@ -1,20 +1,16 @@
-"""All messages one below the other, the live answer, and the row at the top, kept while heights change."""
+"""All messages one below the other, and the row at the top, kept while heights change."""
 
 from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from engine.machine.messages import Origin
-from phoenix_tui.widgets.transcript.drawing import Drawing, Drawn, DrawnKind, DrawnPart, last_kind, with_gaps
-from phoenix_tui.widgets.transcript.model import LiveReply, TranscriptModel, run_of
+from phoenix_tui.widgets.transcript.drawing import Drawing, Drawn, DrawnKind, DrawnPart, OpenParts, last_kind, with_gaps
+from phoenix_tui.widgets.transcript.model import TranscriptModel, run_of
 from tools.shedding import SheddingOrder, shedding
-
-if TYPE_CHECKING:
-    from phoenix_tui.markdown.stream import MarkdownStream
-
 
 _CHUNK: Final = 512
 
@@ -71,75 +67,18 @@ class Heights:
         return slot, row
 
 
-class LiveAnswer:
-    """One part fed with the pieces of one reply; another reply starts another part."""
-
-    def __init__(self) -> None:
-        self._part: DrawnPart | None = None
-        self._stream: MarkdownStream | None = None
-        """Source of its lines."""
-        self._reply: LiveReply | None = None
-        self._fed = 0
-        self.first_changed = -1
-        """The first line that the last call of `part` changed, -1 for none."""
-
-    def drop(self) -> None:
-        self._part = self._stream = None
-
-    def part(self, live: LiveReply, width: int) -> DrawnPart:
-        from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - 21 ms (docs/decisions/libraries.md)
-
-        part, stream, self.first_changed = self._part, self._stream, -1
-        if part is None or stream is None or self._reply is not live:
-            stream = self._stream = MarkdownStream(width)
-            part = self._part = DrawnPart(
-                "answer:live", DrawnKind.ANSWER, stream.lines, stream=stream, codes=stream.codes
-            )
-            self._reply, self._fed = live, 0
-        if self._fed < len(live.pieces):
-            self.first_changed = stream.add("".join(live.pieces[self._fed :]))
-            self._fed = len(live.pieces)
-            del part.strips[self.first_changed :]
-        if part.dim is not (live.stopped is not None):
-            part.dim, self.first_changed = live.stopped is not None, 0
-            part.strips.clear()
-        return part
-
-    def finish(self, key: str, text: str, width: int, live: LiveReply) -> DrawnPart:
-        """A stored answer; the one that just streamed, and is not `live` any more, keeps its lines and strips."""
-        from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - 21 ms (docs/decisions/libraries.md)
-
-        part, growing = self._part, self._stream
-        has_ended = self._reply is not live  # stopped text stays, and may begin like an earlier answer
-        if has_ended and part is not None and growing is not None and text.startswith(growing.source):
-            stream, strips = growing, part.strips
-            del strips[stream.end(text[len(stream.source) :]) :]
-            if part.dim:
-                strips.clear()
-            self._part = self._stream = None
-        else:
-            stream, strips = MarkdownStream(width), []
-            stream.begin(text)
-        waiting = stream if stream.jobs or stream.waiting else None
-        return DrawnPart(key, DrawnKind.ANSWER, stream.lines, stream=waiting, codes=stream.codes, strips=strips)
-
-
 ESTIMATE: Final = 4
 """Rows a message is taken for until it was drawn."""
 KEPT_DRAWN: Final = 300
 """Drawn messages kept (docs/decisions/textual.md)."""
 
 
-class Stack:
+class Stack(OpenParts):
     """Draws messages when they are looked at and remembers the result for one width."""
 
     def __init__(self, model: TranscriptModel) -> None:
-        self.model = model
+        super().__init__(model)
         self.heights = Heights(1, 0)
-        self.width = 80
-        self.opened: set[str] = set()
-        """Keys of parts that are open, or folded while `all_open`."""
-        self.all_open = False
         self.aspect = 0.0
         """Height of a cell divided by its width, for images; 0 while none are shown."""
         self.contain: Callable[[Exception], bool] = lambda _: False
@@ -147,7 +86,6 @@ class Stack:
         self._plain: set[int] = set()
         """Slots that are shown as text, since drawing them failed."""
         self._drawn: OrderedDict[int, Drawn] = OrderedDict()
-        self._answer = LiveAnswer()
         shedding.add("drawn messages", SheddingOrder.LOOKS, self.count_kept, self.drop_strips)
 
     def count_kept(self) -> int:
@@ -162,7 +100,7 @@ class Stack:
         self.heights = Heights(self.model.count + 1, ESTIMATE)
         self._plain.clear()
         self._drawn.clear()
-        self._answer.drop()
+        self.answer.drop()
 
     def resize(self, width: int) -> bool:
         """Take another width; heights stay as estimates. True when it differs."""
@@ -170,7 +108,7 @@ class Stack:
             return False
         self.width = width
         self._drawn.clear()
-        self._answer.drop()
+        self.answer.drop()
         return True
 
     def drop_strips(self) -> None:
@@ -186,9 +124,6 @@ class Stack:
         self.all_open = not self.all_open
         self.opened.clear()
         self._drawn.clear()
-
-    def is_open(self, key: str) -> bool:
-        return (key in self.opened) is not self.all_open
 
     def draw(self, slot: int) -> Drawn | None:
         """A message as drawn, its height noted; None while it is not in memory."""
@@ -265,9 +200,6 @@ class Stack:
             self.heights.set(len(self.heights) - 1, ESTIMATE)
             self.heights.append(0)
 
-    def finish_answer(self, key: str, text: str) -> DrawnPart:
-        return self._answer.finish(key, text, self.width, self.model.live)
-
     def _make_drawing(self) -> Drawing:
         return Drawing(self.model, self.width, self, self.aspect)
 
@@ -278,7 +210,7 @@ class Stack:
         self._plain.add(slot)
         self._drawn.pop(slot, None)
         if slot == self.last:
-            self._answer.drop()
+            self.answer.drop()
 
     def _draw(self, slot: int) -> Drawn | None:
         message = self.model.messages.get(slot + 1)
@@ -316,21 +248,21 @@ class Stack:
         if thinking is not None:
             parts.append(thinking)
         if live.pieces:
-            parts.append(self._answer.part(live, self.width))
+            parts.append(self.answer.part(live, self.width))
         parts.extend(drawing.live_parts())
         return with_gaps(parts, self._kind_above(self.last))
 
     def _grow_live(self) -> int:
         """Draw the reply under way again; returns the first of its rows that changed."""
-        before, self._answer.first_changed = self._drawn.pop(self.last, None), -1
+        before, self.answer.first_changed = self._drawn.pop(self.last, None), -1
         drawn = self.draw(self.last)
         if before is None or drawn is None:
             return 0
         top = 0
         for old, new in zip(before.parts, drawn.parts, strict=False):
             if old is new:
-                if self._answer.first_changed >= 0:
-                    return top + new.gap + self._answer.first_changed
+                if self.answer.first_changed >= 0:
+                    return top + new.gap + self.answer.first_changed
             elif old.key == new.key and old.gap == new.gap and old.lines == new.lines:
                 new.strips = old.strips
             else:

@@ -166,7 +166,7 @@ def remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     # Not `Sheet.__new__`: once it was set, `object.__new__` refuses arguments for good.
     monkeypatch.setattr(type(Sheet), "__call__", made)
-    monkeypatch.setattr("phoenix_tui.lifecycle.shutdown.Shutdown.begin", lambda *_: None)
+    monkeypatch.setattr("phoenix_tui.lifecycle.shutdown.ScreenShutdown.begin", lambda *_: None)
     for name, value in {"HOME": str(tmp_path), "VISUAL": "true", "BROWSER": "true"}.items():
         monkeypatch.setenv(name, value)
 

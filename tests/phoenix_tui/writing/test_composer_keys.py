@@ -18,7 +18,7 @@ from textual.widgets import TextArea
 from phoenix_tui.features.prompt_history import PromptHistory
 from phoenix_tui.keys.keymap import KEYS, Scope
 from phoenix_tui.widgets import composer_messages as messages
-from phoenix_tui.widgets.answer_keys import TYPING_PAUSE, Answering, NoHost
+from phoenix_tui.widgets.answer_keys import TYPING_PAUSE, Answering, ComposerHost
 from phoenix_tui.widgets.composer import ComposerKeys, VimMode
 from phoenix_tui.widgets.pasting import Pasted, PastedImages, PastedKey, PasteStore, paste_of
 from phoenix_tui.widgets.readline import DraftText, PasteMarks
@@ -76,7 +76,7 @@ class RecordedArea(TextArea):
         self.ran.append(action)
 
 
-class RecordingHost(NoHost):
+class RecordingHost(ComposerHost):
     """Requests of the composer to the widget around it."""
 
     def __init__(self, above: Any = None) -> None:
@@ -180,7 +180,7 @@ def test_up_goes_to_what_stands_above_else_through_older_prompts_and_down_comes_
     bench.keys.host = RecordingHost(above=panel)
     bench.order("older")
     assert (bench.area.around.focused, bench.area.text) == ([panel], "draft")
-    bench.keys.host = NoHost()
+    bench.keys.host = ComposerHost()
     texts: list[str] = []
     for order in ("older", "older", "newer", "newer"):
         bench.order(order)
@@ -256,7 +256,7 @@ def test_a_letter_answers_only_once_typing_has_rested() -> None:
     answering.host = host
 
     def press(*, is_empty: bool = True) -> bool:
-        return answering.press("y", writes=True, is_empty=is_empty)
+        return answering.letter_of("y", writes=True, is_empty=is_empty) == "y"
 
     assert not press(), "nothing is asked"
     answering.since = 100.0
