@@ -164,20 +164,17 @@ class KeyGate:
             is_lost = self._in_workspace and not _takes_text(self._app.focused)
             return KeyVerdict.TEXT if is_lost else KeyVerdict.NOW
         if not event.is_printable:
-            return self._special(event)
+            # A key without a character. Those with Ctrl or Alt, and Esc, say that something else begins.
+            if self._redirected and (event.key in {"enter", "tab"} or (event.key == "escape" and self._in_workspace)):
+                self._redirected = event.key != "escape"  # it has already returned the focus to the composer
+                return KeyVerdict.DROP
+            if "+" in event.key or event.key == "escape":
+                self._text_at = NEVER
+            return KeyVerdict.NOW
         verdict = self._letter(event, typing=typing)
         if verdict is KeyVerdict.WAIT:
             self._judged_at = self._here
         return verdict
-
-    def _special(self, event: events.Key) -> KeyVerdict:
-        """A key without a character. Those with Ctrl or Alt, and Esc, say that something else begins."""
-        if self._redirected and (event.key in {"enter", "tab"} or (event.key == "escape" and self._in_workspace)):
-            self._redirected = event.key != "escape"  # it has already returned the focus to the composer
-            return KeyVerdict.DROP
-        if "+" in event.key or event.key == "escape":
-            self._text_at = NEVER
-        return KeyVerdict.NOW
 
     def _letter(self, event: events.Key, *, typing: bool) -> KeyVerdict:
         focused = self._app.focused

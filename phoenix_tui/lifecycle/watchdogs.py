@@ -274,21 +274,18 @@ class LoopWatch:
     def _run(self) -> None:
         while not self._over.is_set():
             if number := self._link.wait_for_signal(LOOK_EVERY):
-                self._see_to_the_end(number)
+                # Wait until the loop has ended; the rest belongs to atexit, and the zygote waits for that.
+                came = time.monotonic()
+                while not self._over.is_set():
+                    after = time.monotonic() - came
+                    again = self._link.wait_for_signal(SOON) in HURRYING and after > AGAIN_AFTER
+                    if again or after > (FINISHING if self._begun.is_set() else PATIENCE):
+                        self._force(number)
                 return
             if self._leaving_since is not None and time.monotonic() - self._leaving_since > LEAVING:
                 self._force(0)
             self._look()
             self._memory.look()
-
-    def _see_to_the_end(self, number: int) -> None:
-        """Wait until the loop has ended; the rest belongs to atexit, and the zygote waits for that."""
-        came = time.monotonic()
-        while not self._over.is_set():
-            after = time.monotonic() - came
-            again = self._link.wait_for_signal(SOON) in HURRYING and after > AGAIN_AFTER
-            if again or after > (FINISHING if self._begun.is_set() else PATIENCE):
-                self._force(number)
 
     def _look(self) -> None:
         now = time.monotonic()

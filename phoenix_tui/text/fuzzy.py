@@ -136,15 +136,16 @@ class Corpus:
         wanted = query.lower()
         if not wanted or "\n" in wanted:
             return [] if wanted else [FuzzyMatch(name, ()) for name in self._shallow[:most]]
-        best = self._find_beginning(wanted, most) or self._find_containing(wanted, most) or self._rank_all(wanted, most)
-        return [FuzzyMatch(name, places(wanted, name)) for name in best]
-
-    def _find_beginning(self, wanted: str, most: int) -> list[str]:
-        """The best of those whose own name begins so, if they are enough: no other can be better."""
+        # The best of those whose own name begins so, if they are enough: no other can be better.
         own_name = rf"{re.escape(wanted)}[^/\n]*+/?(?=\n)"
         hits = chain(re.finditer("/" + own_name, self._text), re.finditer("\n" + own_name, self._text))
         lines = {bisect_right(self._starts, found.start() + 1) - 1 for found in hits}
-        return self._best(wanted, lines, most) if len(lines) >= most else []
+        best = (
+            (self._best(wanted, lines, most) if len(lines) >= most else [])
+            or self._find_containing(wanted, most)
+            or self._rank_all(wanted, most)
+        )
+        return [FuzzyMatch(name, places(wanted, name)) for name in best]
 
     def _find_containing(self, wanted: str, most: int) -> list[str]:
         """The best of those that hold it in one piece, if enough of them hold it where a word begins."""

@@ -180,31 +180,23 @@ def remarks(total: CallGroup) -> list[str]:
 def _name(group: StatisticsGroup, row: CallGroup) -> str:
     match group:
         case StatisticsGroup.DAY:
-            return _day(row.key)
+            try:
+                return f"{row.key} {datetime.date.fromisoformat(row.key):%a}"
+            except ValueError:
+                return "unknown day"
         case StatisticsGroup.FOLDER:
             return clean_line(short_path(Path(row.key)))
         case StatisticsGroup.CONVERSATION:
             return clean_line(row.label) or "Untitled"
         case StatisticsGroup.PURPOSE:
-            return _purpose(row.key)
+            try:
+                return PURPOSES[CallPurpose(row.key)]
+            except ValueError:
+                return clean_line(row.key)
         case StatisticsGroup.AGENT:
             return clean_line(row.key) or "general"
         case StatisticsGroup.MODEL:
             return clean_line(row.key) or "unknown model"
-
-
-def _day(key: str) -> str:
-    try:
-        return f"{key} {datetime.date.fromisoformat(key):%a}"
-    except ValueError:
-        return "unknown day"
-
-
-def _purpose(key: str) -> str:
-    try:
-        return PURPOSES[CallPurpose(key)]
-    except ValueError:
-        return clean_line(key)
 
 
 def _cells(row: CallGroup) -> tuple[str, ...]:

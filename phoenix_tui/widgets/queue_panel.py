@@ -143,7 +143,13 @@ class QueuePanel(Still, Widget):
     def _row(self, place: int, message: QueuedMessage, width: int) -> Content:
         number = f"{place + 1:>{len(str(len(self.waiting)))}} "
         mixed = any(one.delivery is Delivery.TOOL for one in self.waiting)
-        remark = Content.styled(_remark(message, mixed=mixed), Tone.QUIET.value)
+        # Kind, size and, where they differ, when it is sent.
+        lines, images = message.text.strip().count("\n") + 1, len(message.image_ids)
+        parts = ["shell" if not message.text.startswith("!!") else "shell, only you"] if message.is_shell else []
+        parts += [f"{lines} lines"] if lines > 1 else []
+        parts += [counted(images, "image")] if images else []
+        parts += [WHEN[message.delivery]] if mixed else []
+        remark = Content.styled(" · ".join(parts), Tone.QUIET.value)
         first_line = next((line for line in message.text[:LONGEST_LINE].splitlines() if line.strip()), "")
         room = max(width - len(number) - remark.cell_length - 1, 1)
         text = Content(clean_line(first_line)).truncate(room, ellipsis=True, pad=True)
@@ -159,13 +165,3 @@ def _keys() -> str:
         ("queue_send", "sends now"),
         ("queue_deliver", "steers or waits"),
     )
-
-
-def _remark(message: QueuedMessage, *, mixed: bool) -> str:
-    """Kind, size and, where they differ, when it is sent."""
-    lines, images = message.text.strip().count("\n") + 1, len(message.image_ids)
-    parts = ["shell" if not message.text.startswith("!!") else "shell, only you"] if message.is_shell else []
-    parts += [f"{lines} lines"] if lines > 1 else []
-    parts += [counted(images, "image")] if images else []
-    parts += [WHEN[message.delivery]] if mixed else []
-    return " · ".join(parts)

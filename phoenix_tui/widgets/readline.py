@@ -151,7 +151,10 @@ class Readline:
     def _kill(self, start: Place, end: Place) -> None:
         if self._area.selected_text:
             start, end = sorted((self._area.selection.start, self._area.selection.end))
-        start, end = self._whole(start, end)
+        for left, right in self._bulk.marks(self._line(start[0])):
+            start = (start[0], left) if left < start[1] < right else start
+        for left, right in self._bulk.marks(self._line(end[0])):
+            end = (end[0], right) if left < end[1] < right else end
         text = self._area.get_text_range(start, end)
         if not text:
             return
@@ -165,13 +168,6 @@ class Readline:
         else:
             self._ring = [*self._ring, text][-KILLS_KEPT:]
         self._killed = start, self._line(start[0])
-
-    def _whole(self, start: Place, end: Place) -> tuple[Place, Place]:
-        for left, right in self._bulk.marks(self._line(start[0])):
-            start = (start[0], left) if left < start[1] < right else start
-        for left, right in self._bulk.marks(self._line(end[0])):
-            end = (end[0], right) if left < end[1] < right else end
-        return start, end
 
     def _put(self, which: int, start: Place, end: Place) -> None:
         self._yanked = start, replace_at(self._area, self._ring[which], start, end), which

@@ -229,18 +229,14 @@ def _label(summary: ConversationSummary, live: Live | None, here: Here) -> Label
     if live is not None and not isinstance(live.state, Idle):
         return short_state(live.state, here.monotonic - live.since, writing=live.writing)
     if live is None and _is_owned_by_other(summary, here.pid):
-        return _other_owner_label(summary)
+        if summary.state_name == ASKS:
+            return Label(ASKING, "asks elsewhere")
+        return Label(READY, "open elsewhere") if summary.state_name in AT_REST else Label(THINKING, "works elsewhere")
     if summary.unread:
         return Label(UNREAD, "unread")
     if summary.state_name in FAILURES:
         return ENDS["failure"]
     return ENDS.get(summary.last_status, Label(READY, ""))
-
-
-def _other_owner_label(summary: ConversationSummary) -> Label:
-    if summary.state_name == ASKS:
-        return Label(ASKING, "asks elsewhere")
-    return Label(READY, "open elsewhere") if summary.state_name in AT_REST else Label(THINKING, "works elsewhere")
 
 
 FEW_SLOTS: Final = 9

@@ -73,7 +73,10 @@ def card_rows(shown: Shown, width: int) -> list[Content]:
         (strategy_words(strategy, count), "bold"),
         (f" · {route.confidence:.0%} sure", Tone.QUIET.value),
     )
-    rows = [_spread(heading, Content.styled(shown.countdown, Tone.NEEDS_YOU.value), width)]
+    right = Content.styled(shown.countdown, Tone.NEEDS_YOU.value)
+    if heading.cell_length >= width - right.cell_length:
+        heading = heading.truncate(max(width - right.cell_length - 1, 1), ellipsis=True)
+    rows = [Content.assemble(heading, " " * max(width - heading.cell_length - right.cell_length, 0), right)]
     most = MOST_AGENTS - 2 if shown.small else MOST_AGENTS
     first = first_visible(shown.first, count, most)
     seen = shown.agents[first : first + most]
@@ -128,14 +131,6 @@ def from_text(text: str) -> tuple[RouteAgent, ...]:
             found[-1][1].append(line)
     agents = [_agent_of(name, "\n".join(lines).strip()) for name, lines in found]
     return tuple(agent for agent in agents if agent.profile and agent.task)
-
-
-def _spread(left: Content, right: Content, width: int) -> Content:
-    gap = width - left.cell_length - right.cell_length
-    if gap < 1:
-        left = left.truncate(max(width - right.cell_length - 1, 1), ellipsis=True)
-        gap = max(width - left.cell_length - right.cell_length, 0)
-    return Content.assemble(left, " " * gap, right)
 
 
 def _cut(rows: list[Content], most: int, width: int) -> list[Content]:

@@ -275,7 +275,12 @@ def _press(state: VimState, key: str, draft: Draft) -> VimStep:
     if key in "fFtTg" or key in ("ia" if takes_objects else "r"):
         return VimStep(replace(state, prefix=key), draft.at)
     if key in ";,":
-        return _again(state, key, draft)
+        # The sign that was looked for last, once more or the other way.
+        if state.found is None:
+            return VimStep(state.rest(state.mode), draft.at)
+        found = state.found if key == ";" else state.found.other_way
+        target = find(draft.text, draft.at, found, state.number or 1, again=True)
+        return _go(state, draft, target, _kind_of(found))
     if state.mode is not Mode.NORMAL and VISUAL.get(key, key) in OPERATORS:
         start, end = sorted((state.anchor, draft.at))
         lines = state.mode is Mode.LINES
@@ -320,15 +325,6 @@ def _object(state: VimState, key: str, draft: Draft, *, whole: bool) -> VimStep:
     if state.operator:
         return operate(state, draft, *span, lines=key == "p")
     return VimStep(replace(state.rest(state.mode), anchor=span[0]), max(span[1] - 1, span[0]))
-
-
-def _again(state: VimState, key: str, draft: Draft) -> VimStep:
-    """The sign that was looked for last, once more or the other way."""
-    if state.found is None:
-        return VimStep(state.rest(state.mode), draft.at)
-    found = state.found if key == ";" else state.found.other_way
-    target = find(draft.text, draft.at, found, state.number or 1, again=True)
-    return _go(state, draft, target, _kind_of(found))
 
 
 def _kind_of(found: CharSearch) -> MotionKind:

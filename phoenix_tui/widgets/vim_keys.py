@@ -149,21 +149,20 @@ class VimKeys:
             self._area.replace(step.edit.text, self._place(step.edit.start), self._place(step.edit.end))
         self._enter(step.state)
         if step.state.mode in {Mode.VISUAL, Mode.LINES}:
-            self._select(step.state.anchor, step.at, lines=step.state.mode is Mode.LINES)
+            # Show the range of an operator; the cursor is on the last sign.
+            anchor = step.state.anchor
+            at = step.at
+            text = self._draft().text
+            if step.state.mode is Mode.LINES:
+                first, last = sorted((anchor, at))
+                ends = line_start(text, first), max(line_end(text, last) - 1, 0)
+                anchor, at = ends if anchor <= at else ends[::-1]
+            self._area.selection = Selection(self._place(anchor + (anchor > at)), self._place(at))
         else:
             self._area.move_cursor(self._place(step.at))
         if begins:
             self._before = self._draft()
         self._carry_out(step.request)
-
-    def _select(self, anchor: int, at: int, *, lines: bool) -> None:
-        """Show the range of an operator; the cursor is on the last sign."""
-        text = self._draft().text
-        if lines:
-            first, last = sorted((anchor, at))
-            ends = line_start(text, first), max(line_end(text, last) - 1, 0)
-            anchor, at = ends if anchor <= at else ends[::-1]
-        self._area.selection = Selection(self._place(anchor + (anchor > at)), self._place(at))
 
     def _carry_out(self, request: VimRequest) -> None:
         match request:

@@ -254,7 +254,11 @@ def tool_block(view: ToolView, width: int, *, is_open: bool, action: str = "", n
     if view.is_own and is_running and (output or has_screen):
         return ToolBlock([*lines, *running_rows(view, width, OWN_TAIL), *screen_rows(view, width)])
     if view.is_own and output:
-        return _own_block(view, lines, output, width, is_open=is_open)
+        # A line of the user: its output is what it was run for, so it is shown with its colours.
+        runs = view.display.runs if isinstance(view.display, TerminalDisplay) else ()
+        if is_open:
+            return ToolBlock(lines, rows=colour_whole(output, runs, width))
+        return ToolBlock(lines + colour_rows(output, runs, width, head=OWN_HEAD))
     has_ended = view.status in {ToolStatus.SUCCESS, ToolStatus.ERROR}
     if is_open and (output or (has_ended and terminal is not None)):
         return ToolBlock(lines, rows=bar_whole(output or SILENT, width, PLAIN if output else QUIET))
@@ -265,14 +269,6 @@ def tool_block(view: ToolView, width: int, *, is_open: bool, action: str = "", n
         if "\n" not in output:
             return ToolBlock([*lines, *bar_sentence(output, width, SENTENCE_ROWS)])
     return ToolBlock(lines + bar_lines(_excerpt(output_lines(output), _head(view)), width))
-
-
-def _own_block(view: ToolView, lines: list[StyledLine], output: str, width: int, *, is_open: bool) -> ToolBlock:
-    """A line of the user: its output is what it was run for, so it is shown with its colours."""
-    runs = view.display.runs if isinstance(view.display, TerminalDisplay) else ()
-    if is_open:
-        return ToolBlock(lines, rows=colour_whole(output, runs, width))
-    return ToolBlock(lines + colour_rows(output, runs, width, head=OWN_HEAD))
 
 
 def _head(view: ToolView) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from rich.segment import Segment
 from rich.style import Style
@@ -16,9 +16,34 @@ from phoenix_tui.widgets.transcript.painter import HERE, Painter
 from tools.contract import ImageRejected
 
 if TYPE_CHECKING:
-    from phoenix_tui.images.source import Box, ImageSource
+    from phoenix_tui.images.source import Box, Picture
 
 MOST_ROWS: Final = 400
+
+
+class Pictures(Protocol):
+    """Source of pictures (`images.source.ImageSource`)."""
+
+    @property
+    def is_off(self) -> bool:
+        """True when images are not shown at all."""
+        ...
+
+    @property
+    def aspect(self) -> float:
+        """Height of a cell divided by its width."""
+        ...
+
+    forgotten: int
+    """Number of times that all pictures were dropped: rows painted with them are invalid then."""
+
+    def ready(self, box: Box, background: str) -> Picture | None:
+        """A picture that was made already."""
+        ...
+
+    async def load(self, box: Box, background: str) -> None:
+        """Make a picture. Raises ImageRejected."""
+        ...
 
 
 class Gallery:
@@ -27,7 +52,7 @@ class Gallery:
     def __init__(self, view: Widget, canvas: Canvas) -> None:
         self._view = view
         self._canvas = canvas
-        self._source: ImageSource | None = None
+        self._source: Pictures | None = None
         self._background = "000000"
         self._loading = False
         self._refused: dict[Box, str] = {}
@@ -36,7 +61,7 @@ class Gallery:
         self._rows_of: tuple[Painter, int] | None = None
         """The painter they are from, and how often the source had forgotten its pictures."""
 
-    def use(self, source: ImageSource | None) -> None:
+    def use(self, source: Pictures | None) -> None:
         self._source = source
         self._refused.clear()
         self._canvas.stack.aspect = 0.0 if source is None or source.is_off else source.aspect
@@ -54,7 +79,7 @@ class Gallery:
                 self._view.run_worker(self._load(source, box), group="pictures")
                 return
 
-    async def _load(self, source: ImageSource, box: Box) -> None:
+    async def _load(self, source: Pictures, box: Box) -> None:
         try:
             await source.load(box, self._background)
         except ImageRejected as refusal:
@@ -75,7 +100,7 @@ class Gallery:
         painted = self._rows.get((box, index))
         return painted or self._paint(self._source, part, box, index, painter)
 
-    def _paint(self, source: ImageSource, part: DrawnPart, box: Box, index: int, painter: Painter) -> Strip:
+    def _paint(self, source: Pictures, part: DrawnPart, box: Box, index: int, painter: Painter) -> Strip:
         picture = source.ready(box, self._background)
         lead = part.lines[index].spans
         if picture is None:

@@ -333,7 +333,12 @@ class PaintedRows:
     def within(self, crop: Region, width: int) -> list[Strip]:
         rows = self._rows
         if rows is None:
-            rows = self._rows = self._paint(self._painter_for(width))
+            if self._painter is None or self._is_stale or self._painter.width != width:
+                colours, self._is_stale = colours_of(self._view), False
+                if self._painter is None or (self._painter.colours, self._painter.width) != (colours, width):
+                    self._painter = Painter(colours, width)
+                    self._visible.canvas.stack.drop_strips()
+            rows = self._rows = self._paint(self._painter)
         first, last = crop.y, crop.y + crop.height
         if crop.x == 0 and crop.width == width:
             return rows if first == 0 and last == len(rows) else rows[first:last]
@@ -358,11 +363,3 @@ class PaintedRows:
                 rows = [row.apply_filter(line_filter, view.background_colors[1]) for row in rows]
         self._kept.keep_painted(rows, painter)
         return rows
-
-    def _painter_for(self, width: int) -> Painter:
-        if self._painter is None or self._is_stale or self._painter.width != width:
-            colours, self._is_stale = colours_of(self._view), False
-            if self._painter is None or (self._painter.colours, self._painter.width) != (colours, width):
-                self._painter = Painter(colours, width)
-                self._visible.canvas.stack.drop_strips()
-        return self._painter

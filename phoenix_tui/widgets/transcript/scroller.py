@@ -83,12 +83,9 @@ class TranscriptBar(Still, ScrollBar):
         if not isinstance(bar, ScrollBarRender) or not isinstance(bar.style, Style):
             return [Strip.blank(self.size.width)] * size
         self._thumb = thumb(size, self.window_virtual_size, self.window_size, self.position)
-        return self._filter_rows([self._row(kind, bar.style) for kind in kinds_of(size, *self._thumb)])
-
-    def _filter_rows(self, rows: Sequence[Strip]) -> list[Strip]:
-        # The colours are already true colours; the others (NO_COLOR) keep their result with each row.
         filters = [each for each in self.get_line_filters() if not isinstance(each, ANSIToTruecolor)]
-        found = list(rows)
+        # The colours are already true colours; the others (NO_COLOR) keep their result with each row.
+        found = [self._row(kind, bar.style) for kind in kinds_of(size, *self._thumb)]
         for each in filters:
             found = [row.apply_filter(each, self.background_colors[1]) for row in found]
         return found

@@ -118,7 +118,12 @@ class Stack(OpenParts):
 
     def toggle(self, key: str) -> None:
         self.opened ^= {key}
-        self._forget_part(key)
+        slot = self.model.calls.slot(key.partition(":")[2])
+        if slot is not None:
+            self.forget_run(slot)
+        for slot, drawn in list(self._drawn.items()):
+            if drawn.top_of(key) is not None:
+                self._drawn.pop(slot, None)
 
     def toggle_all(self) -> None:
         self.all_open = not self.all_open
@@ -179,14 +184,6 @@ class Stack(OpenParts):
         for seq in run:
             self.forget(seq - 1)
         return run[0] - 1
-
-    def _forget_part(self, key: str) -> None:
-        slot = self.model.calls.slot(key.partition(":")[2])
-        if slot is not None:
-            self.forget_run(slot)
-        for slot, drawn in list(self._drawn.items()):
-            if drawn.top_of(key) is not None:
-                self._drawn.pop(slot, None)
 
     def extend(self) -> None:
         """Make room for messages that were saved since; the reply under way moves down."""
@@ -332,7 +329,11 @@ class Viewport:
         heights = self._stack.heights
         if not self.following:
             self._measure_up(self.slot - 1, self.height)
-            shown = self._measure_down(self.slot, self.height + self.row)
+            slot, shown = self.slot, 0
+            while slot < len(heights) and shown < self.height + self.row:
+                self._measure(slot)
+                shown += heights[slot]
+                slot += 1
             self.row = max(min(self.row, heights[self.slot] - 1), 0)
             if shown - self.row >= self.height:
                 return heights.top(self.slot) + self.row
@@ -369,15 +370,6 @@ class Viewport:
             self._measure(slot)
             rows -= self._stack.heights[slot]
             slot -= 1
-
-    def _measure_down(self, slot: int, rows: int) -> int:
-        """Measure from `slot` on until `rows` rows are known; returns how many there are."""
-        known = 0
-        while slot < len(self._stack.heights) and known < rows:
-            self._measure(slot)
-            known += self._stack.heights[slot]
-            slot += 1
-        return known
 
     def _measure(self, slot: int) -> None:
         if self._stack.draw(slot) is None:
