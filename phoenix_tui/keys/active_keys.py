@@ -7,21 +7,7 @@ from typing import Final, assert_never
 
 from rich.cells import cell_len
 
-from engine.machine.states import (
-    AwaitingApproval,
-    AwaitingLlm,
-    AwaitingSubagents,
-    Cancelling,
-    Compacting,
-    Completed,
-    Errored,
-    Failed,
-    Idle,
-    State,
-    ToolExecuting,
-    ToolOrigin,
-    is_busy,
-)
+from engine.machine import states
 from phoenix_tui.keys.keymap import KEYS_BY_ID, UNBOUND, key_names
 from phoenix_tui.text.labels import AgentCounts
 from tools.wording import counted
@@ -108,7 +94,12 @@ STOPS_ONE: Final = "stops this sub-agent"
 
 
 def state_hint(
-    state: State, *, has_text: bool, is_prose: bool = True, esc_hint: str = "", agent_counts: AgentCounts | None = None
+    state: states.State,
+    *,
+    has_text: bool,
+    is_prose: bool = True,
+    esc_hint: str = "",
+    agent_counts: AgentCounts | None = None,
 ) -> str:
     """Action of Esc, or of the more important key; `esc_hint` is its action on an open sheet or pane.
 
@@ -122,71 +113,71 @@ def state_hint(
     if agent_counts.agents:
         return _family_hint(state, agent_counts, has_text=has_text, is_prose=is_prose)
     match state:
-        case AwaitingApproval():
+        case states.AwaitingApproval():
             return hint(_answers(has_text=has_text, is_prose=is_prose), ("stop", "stops"))
-        case AwaitingLlm() | ToolExecuting() | AwaitingSubagents() | Compacting():
+        case states.AwaitingLlm() | states.ToolExecuting() | states.AwaitingSubagents() | states.Compacting():
             return hint(_ways_on(has_text=has_text, is_prose=is_prose), ("stop", "stops"))
-        case Cancelling() | Completed() | Failed():
+        case states.Cancelling() | states.Completed() | states.Failed():
             return ""
-        case Errored():
+        case states.Errored():
             return hint(("send", "sends" if has_text else "retries"), ("stop", "dismisses"))
-        case Idle():
+        case states.Idle():
             return _clears() if has_text else "? help"
         case _:
             assert_never(state)
 
 
-def background_hint(state: State, elapsed: float, *, has_text: bool) -> str:
+def background_hint(state: states.State, elapsed: float, *, has_text: bool) -> str:
     """Hint how to type into a line of the user, or to send a long command to the background; empty in all other
     cases.
     """
-    if not isinstance(state, ToolExecuting) or state.round.current.name != SHELL or has_text:
+    if not isinstance(state, states.ToolExecuting) or state.round.current.name != SHELL or has_text:
         return ""
     lets_go = ("background", "backgrounds") if elapsed >= LONG else ""
-    return hint(("shell_keys", "types into it") if state.round.origin is ToolOrigin.USER else "", lets_go)
+    return hint(("shell_keys", "types into it") if state.round.origin is states.ToolOrigin.USER else "", lets_go)
 
 
-def vim_hint(state: State, esc_hint: str, *, has_text: bool, is_prose: bool = True) -> str:
+def vim_hint(state: states.State, esc_hint: str, *, has_text: bool, is_prose: bool = True) -> str:
     """Hint while vim writes, or waits for the rest of a command: `esc_hint` is Esc's first action."""
     first: tuple[str, str] | str = ""
-    if isinstance(state, AwaitingApproval):
+    if isinstance(state, states.AwaitingApproval):
         first = _answers(has_text=has_text, is_prose=is_prose)
-    elif isinstance(state, Errored):
+    elif isinstance(state, states.Errored):
         first = ("send", "sends" if has_text else "retries")
-    elif is_busy(state):
+    elif states.is_busy(state):
         first = _ways_on(has_text=has_text, is_prose=is_prose) or ("" if has_text else ("interrupt", "stops"))
     elif not has_text:
         first = "? help"
     return hint(first, ("stop", esc_hint))
 
 
-def _agent_hint(state: State, *, has_text: bool) -> str:
+def _agent_hint(state: states.State, *, has_text: bool) -> str:
     """Hint in a sub-agent's transcript: Esc stops this one, and once it has ended goes back to its parent."""
     match state:
-        case Completed() | Failed() | Errored():
+        case states.Completed() | states.Failed() | states.Errored():
             return hint(("send", "sends a hint"), _clears()) if has_text else hint(("stop", "returns to its parent"))
-        case AwaitingApproval():
+        case states.AwaitingApproval():
             return hint(_answers(has_text=has_text, is_prose=False), ("stop", STOPS_ONE))
-        case Cancelling():
+        case states.Cancelling():
             return ""
         case _:
             return hint(("send", "sends a hint") if has_text else "", ("stop", "stops it" if has_text else STOPS_ONE))
 
 
-def _family_hint(state: State, agent_counts: AgentCounts, *, has_text: bool, is_prose: bool) -> str:
+def _family_hint(state: states.State, agent_counts: AgentCounts, *, has_text: bool, is_prose: bool) -> str:
     """Hint while sub-agents work: Esc stops them too, and the hint says so."""
     those = counted(agent_counts.agents, "sub-agent")
-    what = those if isinstance(state, Idle | AwaitingSubagents) else f"this and {those}"
+    what = those if isinstance(state, states.Idle | states.AwaitingSubagents) else f"this and {those}"
     match state:
-        case Cancelling():
+        case states.Cancelling():
             return ""
-        case Errored():
+        case states.Errored():
             return hint(("stop", f"dismisses, stops {those}"))
-        case _ if isinstance(state, AwaitingApproval) or agent_counts.asking:
+        case _ if isinstance(state, states.AwaitingApproval) or agent_counts.asking:
             answers = _answers(has_text=has_text, is_prose=is_prose, short=True)  # the mode needs the room
             return hint(answers, ("stop", f"stops {counted(agent_counts.agents, 'agent')}"))
         case _:
-            queues = has_text and is_prose and is_busy(state)
+            queues = has_text and is_prose and states.is_busy(state)
             return hint(("complete", "queues") if queues else "", ("stop", f"stops {what}"))
 
 

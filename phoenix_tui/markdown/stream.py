@@ -10,26 +10,8 @@ from markdown_it.token import Token
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from phoenix_tui.markdown import layout
 from phoenix_tui.markdown.code import CodeBlock, CodeJob
-from phoenix_tui.markdown.layout import (
-    DECIDING,
-    Cell,
-    Gutter,
-    Page,
-    block_ranges,
-    body_lines,
-    column_widths,
-    fence_language,
-    first_number,
-    heft,
-    lay_block,
-    lay_items,
-    make_parser,
-    piece_end,
-    read_table,
-    table_lines,
-    too_deep,
-)
 from phoenix_tui.markdown.lines import BLANK, MARGIN, TEXT_COLUMN, Span, StyledLine
 from tools.clean_pieces import PieceCleaner
 
@@ -44,8 +26,8 @@ class OpenTable(Struct, frozen=True):
     widths: tuple[int, ...]
     alignments: tuple[str, ...]
 
-    def lines(self, rows: Sequence[Sequence[Cell]]) -> Iterator[tuple[Span, ...]]:
-        return body_lines(rows, self.widths, self.alignments)
+    def lines(self, rows: Sequence[Sequence[layout.Cell]]) -> Iterator[tuple[Span, ...]]:
+        return layout.body_lines(rows, self.widths, self.alignments)
 
 
 class Grown(Struct, frozen=True):
@@ -63,13 +45,13 @@ def settle_rows(tokens: Sequence[Token], source: str, before: OpenTable | None, 
     sources = source.split("\n")
     inside = (tokens[0].map or [0, 0])[1] - (tokens[0].map or [0, 0])[0]
     whole = min(inside, len(sources) - 1) - _HEAD
-    if whole < 1 or (before is None and whole <= DECIDING):
+    if whole < 1 or (before is None and whole <= layout.DECIDING):
         return None
-    found = read_table(tokens)
-    table = before or OpenTable("\n".join(sources[:_HEAD]), tuple(column_widths(found, width)), found.alignments)
+    found = layout.read_table(tokens)
+    table = before or OpenTable("\n".join(sources[:_HEAD]), tuple(layout.column_widths(found, width)), found.alignments)
     rows = table.lines(found.rows[:whole])
     if before is None:
-        rows = table_lines(replace(found, rows=found.rows[:whole]), width)
+        rows = layout.table_lines(replace(found, rows=found.rows[:whole]), width)
     rest = "\n".join([table.head, *sources[_HEAD + whole :]])
     return Grown(table, tuple(rows), rest, tuple(table.lines(found.rows[whole:])))
 
@@ -82,7 +64,7 @@ LONGEST: Final = 24_000
 LONGEST_TABLE: Final = 4 * LONGEST
 """The same for a table, whose rows settle one by one once there are enough."""
 _FENCE: Final = re.compile(r"( {0,3})(`{3,}|~{3,})")
-_parser = make_parser()
+_parser = layout.make_parser()
 
 
 class _Unit(Struct, frozen=True):
@@ -145,10 +127,10 @@ class MarkdownStream:
     def _grow(self, text: str) -> int:
         first = self.settled
         while text:
-            end = piece_end(text, SLICE)
+            end = layout.piece_end(text, SLICE)
             self._tail, text = self._tail + text[:end], text[end:]
             self._advance()
-            if self._fence is None and heft(self._tail) > LONGEST:
+            if self._fence is None and layout.heft(self._tail) > LONGEST:
                 self._cut()
         return first
 
@@ -170,7 +152,7 @@ class MarkdownStream:
 
     def more(self) -> int:
         """Lay out the next slice; returns the index of the first line that may have changed."""
-        end = piece_end(self.waiting, SLICE)
+        end = layout.piece_end(self.waiting, SLICE)
         cut = self.waiting.rfind("\n", 0, end) + 1 if len(self.waiting) > end else 0
         piece, self.waiting = self.waiting[: cut or end], self.waiting[cut or end :]
         first = self.feed(piece)
@@ -178,7 +160,7 @@ class MarkdownStream:
 
     def _cut(self) -> None:
         """Settle a block that grows beyond all bounds, up to its last whole line or word."""
-        if self._tail_kind == "table_open" and heft(self._tail) <= LONGEST_TABLE:
+        if self._tail_kind == "table_open" and layout.heft(self._tail) <= LONGEST_TABLE:
             return
         end = self._tail.rfind("\n") + 1 or self._tail.rfind(" ") + 1 or len(self._tail)
         self._tail, rest = self._tail[:end], self._tail[end:]
@@ -223,7 +205,7 @@ class MarkdownStream:
         complete = self._tail.count("\n") + 1 if final else self._tail.count("\n")
         certain = sum(unit.line < complete for unit in units)
         settling = certain if final else self._count_certain(units, certain)
-        page = Page(self.lines, self.jobs, self.width, self.codes)
+        page = layout.Page(self.lines, self.jobs, self.width, self.codes)
         for unit in units[:settling]:
             self._lay(tokens, unit, page, source)
             self._table = None
@@ -232,17 +214,17 @@ class MarkdownStream:
         self._tail_kind = units[settling].kind if settling < len(units) else ""
         if settling < certain and units[settling].kind == "fence" and self._enter_fence():
             return
-        page = Page(self.lines, [], self.width)
+        page = layout.Page(self.lines, [], self.width)
         if settling + 1 == len(units) and self._grow_table(tokens, units[settling], page):
             return
         for unit in units[settling:]:
             self._lay(tokens, unit, page, source)
 
-    def _grow_table(self, tokens: Sequence[Token], unit: _Unit, page: Page) -> bool:
+    def _grow_table(self, tokens: Sequence[Token], unit: _Unit, page: layout.Page) -> bool:
         """Settle the rows of a long table that the open end is; False where it is something else."""
         if unit.kind != "table_open":
             return False
-        gutter = Gutter(_MARGIN, _MARGIN)
+        gutter = layout.Gutter(_MARGIN, _MARGIN)
         found = settle_rows(tokens[unit.first : unit.after], self._tail, self._table, page.room(gutter))
         if found is None:
             return False
@@ -266,32 +248,32 @@ class MarkdownStream:
         return cut
 
     def _units(self, tokens: Sequence[Token]) -> Iterator[_Unit]:
-        for first, after in block_ranges(tokens, 0, len(tokens)):
+        for first, after in layout.block_ranges(tokens, 0, len(tokens)):
             kind = tokens[first].type
             if not kind.endswith("list_open"):
                 yield _Unit(first, after, _first_line(tokens[first]), kind)
                 continue
             joins = first == 0 and self._joins == kind
-            number = self._number if joins else first_number(tokens[first])
-            for offset, (start, end) in enumerate(block_ranges(tokens, first + 1, after - 1)):
+            number = self._number if joins else layout.first_number(tokens[first])
+            for offset, (start, end) in enumerate(layout.block_ranges(tokens, first + 1, after - 1)):
                 own = None if number is None else number + offset
                 yield _Unit(start, end, _first_line(tokens[start]), kind, own, joins or offset > 0)
 
-    def _lay(self, tokens: Sequence[Token], unit: _Unit, page: Page, source: str) -> None:
-        gutter = Gutter(_MARGIN, _MARGIN)
+    def _lay(self, tokens: Sequence[Token], unit: _Unit, page: layout.Page, source: str) -> None:
+        gutter = layout.Gutter(_MARGIN, _MARGIN)
         if self._table is not None and unit.first == 0:
-            rows = read_table(tokens[: unit.after]).rows
+            rows = layout.read_table(tokens[: unit.after]).rows
             self.lines.extend(StyledLine((*gutter.take(), *spans)) for spans in self._table.lines(rows))
             return
         if self.lines and not unit.joins:
             self.lines.append(BLANK)
-        if too_deep(tokens, unit.first, unit.after):
+        if layout.too_deep(tokens, unit.first, unit.after):
             first, after = tokens[unit.first].map or [0, 0]
             page.text([[Span(line)] for line in source.split("\n")[first:after]], gutter)
         elif unit.kind.endswith("list_open"):
-            lay_items(tokens, [(unit.first, unit.after)], page, gutter, unit.number)
+            layout.lay_items(tokens, [(unit.first, unit.after)], page, gutter, unit.number)
         else:
-            lay_block(tokens, unit.first, unit.after, page, gutter)
+            layout.lay_block(tokens, unit.first, unit.after, page, gutter)
 
     def _keep(self, unit: _Unit | None, final: bool) -> None:
         """Drop the source before the first unit that stays open."""
@@ -312,7 +294,7 @@ class MarkdownStream:
         closer = re.compile(rf" {{0,3}}{mark[0]}{{{len(mark)},}}[ \t]*")
         if self.lines:
             self.lines.append(BLANK)
-        language = fence_language(opening[match.end() :])
+        language = layout.fence_language(opening[match.end() :])
         self._fence = _OpenFence(mark[0], closer, language, len(match[1]), len(self.lines))
         self._tail = rest
         self.settled = len(self.lines)
@@ -321,7 +303,7 @@ class MarkdownStream:
 
     def _grow_fence(self, fence: _OpenFence, *, final: bool) -> bool:
         """Put the lines that came; True when the fence is closed."""
-        page, gutter = Page(self.lines, [], self.width), Gutter(_MARGIN, _MARGIN)
+        page, gutter = layout.Page(self.lines, [], self.width), layout.Gutter(_MARGIN, _MARGIN)
         *complete, rest = self._tail.split("\n")
         for position, line in enumerate(complete):
             if fence.closer.fullmatch(line):
@@ -341,13 +323,13 @@ class MarkdownStream:
         return False
 
     @staticmethod
-    def _put_code(fence: _OpenFence, line: str, page: Page, gutter: Gutter) -> None:
+    def _put_code(fence: _OpenFence, line: str, page: layout.Page, gutter: layout.Gutter) -> None:
         source = _outdent(line, fence.indent)
         fence.sources.append(source)
         page.code_line(source, gutter)
 
     def _close_fence(self, fence: _OpenFence) -> bool:
-        page, gutter = Page(self.lines, self.jobs, self.width), Gutter(_MARGIN, _MARGIN)
+        page, gutter = layout.Page(self.lines, self.jobs, self.width), layout.Gutter(_MARGIN, _MARGIN)
         while fence.sources and not fence.sources[-1].strip():
             fence.sources.pop()
             self.lines.pop()

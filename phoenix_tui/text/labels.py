@@ -10,27 +10,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from msgspec import Struct
 
-from engine.machine.states import (
-    CONTINUATIONS,
-    RETRIES,
-    AwaitingApproval,
-    AwaitingLlm,
-    AwaitingSubagents,
-    Cancelling,
-    Compacting,
-    CompactingContext,
-    Completed,
-    Ending,
-    Errored,
-    Failed,
-    Idle,
-    Requesting,
-    RetryWait,
-    Routing,
-    State,
-    ToolExecuting,
-    ToolRound,
-)
+from engine.machine import states
 from engine.run_options import PermissionMode
 from tools.call_titles import tool_label
 from tools.call_values import SandboxMode
@@ -119,27 +99,27 @@ class Label(Struct, frozen=True):
     text: str
 
 
-def label(state: State, details: StatusDetails) -> Label:
+def label(state: states.State, details: StatusDetails) -> Label:
     match state:
-        case Idle():
+        case states.Idle():
             return _idle(details)
-        case AwaitingLlm():
+        case states.AwaitingLlm():
             return _awaiting_llm(state, details)
-        case ToolExecuting():
+        case states.ToolExecuting():
             queued = f" (+{len(state.round.queue)} queued)" if state.round.queue else ""
             return Label(RUNNING, f"{_tool(state.round)} {clock(details.elapsed)}{queued}")
-        case AwaitingApproval():
+        case states.AwaitingApproval():
             place = len(state.round.results) + 1
             total = place + len(state.round.queue)
             return Label(ASKING, f"{_tool(state.round)} asks{f' · {place} of {total}' if total > 1 else ''}")
-        case AwaitingSubagents(pending=pending, outcomes=outcomes):
+        case states.AwaitingSubagents(pending=pending, outcomes=outcomes):
             total = len(pending) + len(outcomes)
             return Label(AGENTS, f"sub-agents {len(outcomes)}/{total} done · {clock(details.elapsed)}")
-        case Cancelling():
+        case states.Cancelling():
             return Label(STOPPED, "cancelling…")
-        case Compacting():
+        case states.Compacting():
             return _label_compaction(details)
-        case Errored() | Completed() | Failed():
+        case states.Errored() | states.Completed() | states.Failed():
             return _label_end(state)
         case _:
             assert_never(state)
@@ -151,13 +131,13 @@ def _label_compaction(details: StatusDetails) -> Label:
     return Label(THINKING, _label_wait(details) or f"compacting… {clock(details.elapsed)}")
 
 
-def _label_end(state: Errored | Completed | Failed) -> Label:
+def _label_end(state: states.Errored | states.Completed | states.Failed) -> Label:
     match state:
-        case Errored(kind=kind):
+        case states.Errored(kind=kind):
             return Label(FAILED, TROUBLES.get(kind, "failed"))
-        case Completed():
+        case states.Completed():
             return Label(DONE, "result submitted")
-        case Failed(error=error, partial=partial):
+        case states.Failed(error=error, partial=partial):
             return Label(FAILED, f"{clean_line(error)}{' (partial kept)' if partial else ''}")
         case _:
             assert_never(state)
@@ -190,22 +170,22 @@ def _idle(details: StatusDetails) -> Label:
     return Label(READY, f"ready{agents}{waiting}")
 
 
-def _awaiting_llm(state: AwaitingLlm, details: StatusDetails) -> Label:
+def _awaiting_llm(state: states.AwaitingLlm, details: StatusDetails) -> Label:
     match state.phase:
-        case Requesting():
+        case states.Requesting():
             return Label(THINKING, _label_request(state, details))
-        case RetryWait(seconds=seconds, cause=cause):
+        case states.RetryWait(seconds=seconds, cause=cause):
             left = max(seconds - details.elapsed, 0.0)
-            return Label(RETRYING, f"retrying {state.attempt}/{RETRIES} in {left:.1f} s: {clean_line(cause)}")
-        case Routing():
+            return Label(RETRYING, f"retrying {state.attempt}/{states.RETRIES} in {left:.1f} s: {clean_line(cause)}")
+        case states.Routing():
             if not details.planned:
                 return Label(THINKING, _label_wait(details) or f"routing… {clock(details.elapsed)}")
             left = max(int(details.starts_at - details.now) + 1, 0)
             when = f"starts in {left} s" if details.starts_at else "waits for you"
             return Label(THINKING, f"routing: {counted(details.planned, 'agent')}, {when}")
-        case CompactingContext():
+        case states.CompactingContext():
             return _label_compaction(details)
-        case Ending():
+        case states.Ending():
             return Label(THINKING, "hooks decide if the run may end")
         case _:
             assert_never(state.phase)
@@ -217,7 +197,7 @@ def _label_wait(details: StatusDetails) -> str:
     return f"paced: {ceil(left)} s to stay below the rate limit" if left > 0 else ""
 
 
-def _label_request(state: AwaitingLlm, details: StatusDetails) -> str:
+def _label_request(state: states.AwaitingLlm, details: StatusDetails) -> str:
     step = f" · step {state.run.iteration}/{state.run.max_iterations}" if state.run.iteration > 1 else ""
     if paced := _label_wait(details):
         return paced
@@ -226,13 +206,13 @@ def _label_request(state: AwaitingLlm, details: StatusDetails) -> str:
     if details.writing:
         return f"writing… {f'{details.rate:.0f} tok/s' if details.rate >= 1 else clock(details.elapsed)}{step}"
     if state.continuations:
-        return f"continuing (output limit) {state.continuations}/{CONTINUATIONS}"
+        return f"continuing (output limit) {state.continuations}/{states.CONTINUATIONS}"
     if state.attempt:
-        return f"thinking… {clock(details.elapsed)} · try {state.attempt + 1} of {RETRIES + 1}{step}"
+        return f"thinking… {clock(details.elapsed)} · try {state.attempt + 1} of {states.RETRIES + 1}{step}"
     return f"thinking… {clock(details.elapsed)}{step}"
 
 
-def _tool(tool_round: ToolRound) -> str:
+def _tool(tool_round: states.ToolRound) -> str:
     return clean_line(tool_label(tool_round.current.name))
 
 
@@ -247,49 +227,55 @@ class AgentCounts(Struct, frozen=True):
     """True when the conversation is one itself."""
 
 
-def invitation(state: State, *, begun: bool, agent_counts: AgentCounts | None = None) -> str:
+def invitation(state: states.State, *, begun: bool, agent_counts: AgentCounts | None = None) -> str:
     """Placeholder of the empty composer; `begun` is whether the conversation has messages."""
     agent_counts = agent_counts or AgentCounts()
-    if agent_counts.is_agent and not isinstance(state, AwaitingApproval):
+    if agent_counts.is_agent and not isinstance(state, states.AwaitingApproval):
         return "Type a hint for this sub-agent"
-    if agent_counts.asking or isinstance(state, AwaitingApproval):
+    if agent_counts.asking or isinstance(state, states.AwaitingApproval):
         return "Press a letter to answer the question above"
     match state:
-        case AwaitingLlm() | ToolExecuting() | AwaitingSubagents() | Cancelling() | Compacting():
+        case (
+            states.AwaitingLlm()
+            | states.ToolExecuting()
+            | states.AwaitingSubagents()
+            | states.Cancelling()
+            | states.Compacting()
+        ):
             return "Type your next message"
-        case Idle() | Errored() | Completed() | Failed():
+        case states.Idle() | states.Errored() | states.Completed() | states.Failed():
             return "Reply" if begun else "Type to start"
         case _:
             assert_never(state)
 
 
-def short_state(state: State, elapsed: float, *, writing: bool = False) -> Label:
+def short_state(state: states.State, elapsed: float, *, writing: bool = False) -> Label:
     match state:
-        case AwaitingLlm(phase=RetryWait()):
+        case states.AwaitingLlm(phase=states.RetryWait()):
             return Label(RETRYING, "retrying")
-        case AwaitingLlm(phase=Routing()):
+        case states.AwaitingLlm(phase=states.Routing()):
             return Label(THINKING, f"routing {age(elapsed)}")
-        case AwaitingLlm():
+        case states.AwaitingLlm():
             return Label(THINKING, f"{'writing' if writing else 'thinking'} {age(elapsed)}")
-        case ToolExecuting():
+        case states.ToolExecuting():
             return Label(RUNNING, f"{_tool(state.round)} {age(elapsed)}")
-        case AwaitingApproval():
+        case states.AwaitingApproval():
             return Label(ASKING, "asks")
-        case AwaitingSubagents(pending=pending, outcomes=outcomes):
+        case states.AwaitingSubagents(pending=pending, outcomes=outcomes):
             return Label(AGENTS, f"{len(outcomes)}/{len(pending) + len(outcomes)} agents")
-        case Cancelling() | Compacting():
-            return Label(THINKING, "stopping" if isinstance(state, Cancelling) else "compacting")
-        case Idle() | Errored() | Completed() | Failed():
+        case states.Cancelling() | states.Compacting():
+            return Label(THINKING, "stopping" if isinstance(state, states.Cancelling) else "compacting")
+        case states.Idle() | states.Errored() | states.Completed() | states.Failed():
             return SETTLED[type(state)]
         case _:
             assert_never(state)
 
 
-SETTLED: Final[dict[type[State], Label]] = {
-    Idle: Label(READY, ""),
-    Errored: Label(FAILED, "failed"),
-    Completed: Label(DONE, "result"),
-    Failed: Label(FAILED, "failed"),
+SETTLED: Final[dict[type[states.State], Label]] = {
+    states.Idle: Label(READY, ""),
+    states.Errored: Label(FAILED, "failed"),
+    states.Completed: Label(DONE, "result"),
+    states.Failed: Label(FAILED, "failed"),
 }
 MODE_WORDS: Final[dict[PermissionMode, tuple[str, Tone]]] = {
     PermissionMode.ASK: ("ask", Tone.QUIET),
@@ -419,13 +405,13 @@ def hook_in_view(update: HookStarted | HookEnded) -> HookInView | None:
     return None
 
 
-def hook_label(hook: HookInView | None, state: State, now: float) -> Label | None:
+def hook_label(hook: HookInView | None, state: states.State, now: float) -> Label | None:
     """Words for a hook; None where there is none to tell of."""
-    if hook is None or isinstance(state, Cancelling):
+    if hook is None or isinstance(state, states.Cancelling):
         return None
     name, seconds = clean_line(hook.name), now - hook.since
     status = one_line(clean_line(hook.status), LONGEST_STATUS)
-    if isinstance(state, Idle):  # no clock moves yet
+    if isinstance(state, states.Idle):  # no clock moves yet
         return Label(RUNNING, f"hook {name}: {status}" if status else f"hook {name} runs")
     name = f"{name}: {status}" if status else name
     return Label(RUNNING, f"hook {name} {seconds:.1f} s") if seconds >= SLOW else None

@@ -12,36 +12,11 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from engine.machine.states import (
-    AgentOutcome,
-    AgentStatus,
-    AwaitingApproval,
-    AwaitingLlm,
-    Cancelling,
-    CompactingContext,
-    RetryWait,
-    ToolExecuting,
-)
+from engine.machine import states
 from engine.updates import AgentView
 from phoenix_tui.keys.active_keys import hint, key
+from phoenix_tui.text import labels
 from phoenix_tui.text.agent_text import first_line
-from phoenix_tui.text.labels import (
-    AGENTS,
-    ASKING,
-    DONE,
-    FAILED,
-    RETRYING,
-    RUNNING,
-    STOPPED,
-    THINKING,
-    Glyph,
-    Tone,
-    age,
-    clock,
-    money,
-    short_model,
-    tokens,
-)
 from phoenix_tui.widgets.bases import Still, Ticker
 from tools.call_titles import tool_label
 from tools.clean import clean_line
@@ -72,7 +47,7 @@ def measure_elapsed(view: AgentView, now: float) -> float:
 
 def silence(view: AgentView, now: float) -> float:
     """Seconds since anything came of it; 0 for one that rests, asks, or waits for its turn."""
-    rests = view.outcome is not None or view.waits or isinstance(view.state, AwaitingApproval)
+    rests = view.outcome is not None or view.waits or isinstance(view.state, states.AwaitingApproval)
     return 0.0 if rests or not view.last_output else max(now - view.last_output, 0.0)
 
 
@@ -86,13 +61,13 @@ def turns(view: AgentView) -> str:
 
 def format_time_used(view: AgentView, now: float) -> str:
     """Time it has worked, and its limit while it works."""
-    words = clock(measure_elapsed(view, now)) if view.started else ""
-    limit = clock(view.timeout).removesuffix(" 0 s") if view.timeout and view.outcome is None else ""
+    words = labels.clock(measure_elapsed(view, now)) if view.started else ""
+    limit = labels.clock(view.timeout).removesuffix(" 0 s") if view.timeout and view.outcome is None else ""
     return f"{words} / {limit}" if words and limit else words
 
 
 def model_words(view: AgentView) -> str:
-    return short_model(view.model).removeprefix(HOUSE)
+    return labels.short_model(view.model).removeprefix(HOUSE)
 
 
 def profile_words(view: AgentView) -> str:
@@ -101,17 +76,19 @@ def profile_words(view: AgentView) -> str:
 
 def last_words(view: AgentView, now: float) -> str:
     works = view.outcome is None and not view.waits and view.last_output
-    return f"{age(silence(view, now))} ago" if works and not isinstance(view.state, AwaitingApproval) else ""
+    return (
+        f"{labels.age(silence(view, now))} ago" if works and not isinstance(view.state, states.AwaitingApproval) else ""
+    )
 
 
 PROFILE: Final = FigureColumn(lambda view, _: profile_words(view), longest=12, left=True)
 MODEL: Final = FigureColumn(lambda view, _: model_words(view), longest=16, left=True)
 TURN: Final = FigureColumn(lambda view, _: turns(view))
 TURN_WORDS: Final = FigureColumn(lambda view, _: f"turn {turns(view)}" if view.turn else "")
-TIME: Final = FigureColumn(lambda view, now: clock(measure_elapsed(view, now)) if view.started else "")
+TIME: Final = FigureColumn(lambda view, now: labels.clock(measure_elapsed(view, now)) if view.started else "")
 TIME_OF: Final = FigureColumn(format_time_used)
-TOKENS: Final = FigureColumn(lambda view, _: tokens(view.tokens) if view.tokens else "")
-COST: Final = FigureColumn(lambda view, _: money(view.cost_usd))
+TOKENS: Final = FigureColumn(lambda view, _: labels.tokens(view.tokens) if view.tokens else "")
+COST: Final = FigureColumn(lambda view, _: labels.money(view.cost_usd))
 LAST: Final = FigureColumn(last_words, warns=True)
 
 NARROW: Final = (TURN, TIME)
@@ -134,7 +111,7 @@ def figures(views: Sequence[AgentView], columns: Sequence[FigureColumn], now: fl
         parts = [
             (
                 f"{GAP}{text:<{cells}}" if column.left else f"{GAP}{text:>{cells}}",
-                (Tone.NEEDS_YOU if column.warns and warned else Tone.QUIET).value,
+                (labels.Tone.NEEDS_YOU if column.warns and warned else labels.Tone.QUIET).value,
             )
             for column, text, cells in zip(columns, row, widths, strict=True)
             if cells
@@ -147,7 +124,7 @@ def _cut(text: str, longest: int) -> str:
     return f"{text[: longest - 1]}…" if longest and len(text) > longest else text
 
 
-WAITING: Final = Glyph("·", ".", Tone.QUIET)
+WAITING: Final = labels.Glyph("·", ".", labels.Tone.QUIET)
 LEAST_NAME: Final = 8
 LEAST_WORDS: Final = 14
 """Cells kept for the activity."""
@@ -171,24 +148,24 @@ TWO_FROM: Final = 72
 """Cells from which two rows do."""
 
 
-def glyph_of(view: AgentView) -> Glyph:
+def glyph_of(view: AgentView) -> labels.Glyph:
     if view.outcome is not None:
         return END_GLYPHS[view.outcome.status]
     if view.waits:
         return WAITING
-    return ASKING if isinstance(view.state, AwaitingApproval) else AGENTS
+    return labels.ASKING if isinstance(view.state, states.AwaitingApproval) else labels.AGENTS
 
 
 END_GLYPHS: Final = {
-    AgentStatus.SUCCESS: DONE,
-    AgentStatus.FAILURE: FAILED,
-    AgentStatus.TIMEOUT: FAILED,
-    AgentStatus.CANCELLED: STOPPED,
+    states.AgentStatus.SUCCESS: labels.DONE,
+    states.AgentStatus.FAILURE: labels.FAILED,
+    states.AgentStatus.TIMEOUT: labels.FAILED,
+    states.AgentStatus.CANCELLED: labels.STOPPED,
 }
 
 
-def outcome_text(outcome: AgentOutcome) -> str:
-    if outcome.status is AgentStatus.SUCCESS:
+def outcome_text(outcome: states.AgentOutcome) -> str:
+    if outcome.status is states.AgentStatus.SUCCESS:
         return first_line(outcome.text) or "done"
     reason = first_line(outcome.reason) or outcome.status.value
     return f"{reason} (partial kept)" if outcome.text else reason
@@ -198,29 +175,29 @@ def describe_action(view: AgentView, *, plain: bool) -> Content:
     if view.outcome is not None:
         return Content(outcome_text(view.outcome))
     if view.waits:
-        return Content.styled("waiting to start", Tone.QUIET.value)
+        return Content.styled("waiting to start", labels.Tone.QUIET.value)
     sign, words, tone = _activity(view)
     return Content.assemble((f"{sign.mark(plain)} ", sign.tone.value) if sign else "", (words, tone))
 
 
-def _activity(view: AgentView) -> tuple[Glyph | None, str, str]:
+def _activity(view: AgentView) -> tuple[labels.Glyph | None, str, str]:
     match view.state:
-        case AwaitingApproval(round=tool_round):
+        case states.AwaitingApproval(round=tool_round):
             return (
                 None,
                 f"asks: {clean_line(view.activity or tool_label(tool_round.current.name))}",
-                Tone.NEEDS_YOU.value,
+                labels.Tone.NEEDS_YOU.value,
             )
-        case ToolExecuting(round=tool_round):
-            return RUNNING, clean_line(view.activity or tool_label(tool_round.current.name)), ""
-        case AwaitingLlm(phase=RetryWait(cause=cause)):
-            return RETRYING, f"retrying: {clean_line(cause)}", ""
-        case AwaitingLlm(phase=CompactingContext()):
-            return THINKING, "compacting", Tone.QUIET.value
-        case Cancelling():
-            return None, "stopping", Tone.QUIET.value
+        case states.ToolExecuting(round=tool_round):
+            return labels.RUNNING, clean_line(view.activity or tool_label(tool_round.current.name)), ""
+        case states.AwaitingLlm(phase=states.RetryWait(cause=cause)):
+            return labels.RETRYING, f"retrying: {clean_line(cause)}", ""
+        case states.AwaitingLlm(phase=states.CompactingContext()):
+            return labels.THINKING, "compacting", labels.Tone.QUIET.value
+        case states.Cancelling():
+            return None, "stopping", labels.Tone.QUIET.value
         case _:
-            return THINKING, "writing" if view.writing else "thinking", Tone.QUIET.value
+            return labels.THINKING, "writing" if view.writing else "thinking", labels.Tone.QUIET.value
 
 
 def rows_each(views: Sequence[AgentView], width: int, room: int) -> int:
@@ -278,11 +255,11 @@ def _words(view: AgentView, now: float, plain: bool, *, warns: bool) -> Content:
     """Current action; `warns` when no column shows the silence."""
     words = describe_action(view, plain=plain)
     if view.outcome is not None:
-        return words.stylize_before(Tone.QUIET.value)
+        return words.stylize_before(labels.Tone.QUIET.value)
     silent = silence(view, now)
     if not warns or silent < SILENT_FROM:
         return words
-    return Content.assemble((f"silent {clock(silent)} · ", Tone.NEEDS_YOU.value), words)
+    return Content.assemble((f"silent {labels.clock(silent)} · ", labels.Tone.NEEDS_YOU.value), words)
 
 
 def _longest(texts: Sequence[Content]) -> int:
@@ -396,20 +373,20 @@ class AgentPanel(Still, Widget):
         self._shown = choose_views(own, min(self._room // self._each, MOST))
         rows = agent_rows(self._shown, width, time.time(), plain=self._plain, each=self._each)
         if more := len(own) - len(self._shown):
-            rows.append(Content.styled(f"  +{more} more", Tone.QUIET.value))
+            rows.append(Content.styled(f"  +{more} more", labels.Tone.QUIET.value))
         return [heading, *rows]
 
     def _draw_heading(self, views: Sequence[AgentView], width: int) -> Content:
         done = sum(view.outcome is not None for view in views)
-        asks = sum(view.outcome is None and isinstance(view.state, AwaitingApproval) for view in views)
+        asks = sum(view.outcome is None and isinstance(view.state, states.AwaitingApproval) for view in views)
         left = Content.assemble(
-            (f"{AGENTS.mark(self._plain)} " if self._folded else "", AGENTS.tone.value),
-            (f"sub-agents {done}/{len(views)} done", Tone.QUIET.value),
-            (f" · {asks} {'asks' if asks == 1 else 'ask'} you" if asks else "", Tone.NEEDS_YOU.value),
+            (f"{labels.AGENTS.mark(self._plain)} " if self._folded else "", labels.AGENTS.tone.value),
+            (f"sub-agents {done}/{len(views)} done", labels.Tone.QUIET.value),
+            (f" · {asks} {'asks' if asks == 1 else 'ask'} you" if asks else "", labels.Tone.NEEDS_YOU.value),
         )
         shows = next((words for words in self._hints() if left.cell_length + len(words) < width), "")
         gap = max(width - left.cell_length - len(shows), 0)
-        return Content.assemble(left.truncate(width, ellipsis=True), " " * gap, (shows, Tone.QUIET.value))
+        return Content.assemble(left.truncate(width, ellipsis=True), " " * gap, (shows, labels.Tone.QUIET.value))
 
     def _hints(self) -> tuple[str, ...]:
         every = hint(("agents", "shows all"))
@@ -429,4 +406,4 @@ def choose_views(views: Sequence[AgentView], most: int) -> Sequence[AgentView]:
 def _rank(view: AgentView) -> int:
     if view.outcome is not None:
         return 3
-    return 0 if isinstance(view.state, AwaitingApproval) else 2 if view.waits else 1
+    return 0 if isinstance(view.state, states.AwaitingApproval) else 2 if view.waits else 1

@@ -12,21 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from msgspec import Struct, field
 
 from engine.machine.states import STATE_NAMES, AwaitingApproval, Completed, Errored, Failed, Idle, State, is_busy
-from phoenix_tui.text.labels import (
-    AGENTS,
-    ASKING,
-    FAILED,
-    READY,
-    STOPPED,
-    THINKING,
-    UNREAD,
-    Label,
-    age,
-    ago,
-    money,
-    short_model,
-    short_state,
-)
+from phoenix_tui.text import labels
 from phoenix_tui.text.worktree_text import place_words
 from phoenix_tui.widgets.status_line import NEAR
 from tools.clean import clean_line
@@ -61,11 +47,11 @@ ORDER: Final = tuple(ListGroup)
 ASKS: Final = STATE_NAMES[AwaitingApproval]
 FAILURES: Final = frozenset({STATE_NAMES[Errored], STATE_NAMES[Failed]})
 AT_REST: Final = frozenset({STATE_NAMES[Idle], STATE_NAMES[Completed], *FAILURES})
-ENDS: Final[dict[str, Label]] = {
-    "cancelled": Label(STOPPED, "stopped"),
-    "interrupted": Label(STOPPED, "interrupted"),
-    "timeout": Label(STOPPED, "timed out"),
-    "failure": Label(FAILED, "failed"),
+ENDS: Final[dict[str, labels.Label]] = {
+    "cancelled": labels.Label(labels.STOPPED, "stopped"),
+    "interrupted": labels.Label(labels.STOPPED, "interrupted"),
+    "timeout": labels.Label(labels.STOPPED, "timed out"),
+    "failure": labels.Label(labels.FAILED, "failed"),
 }
 """Label of an idle conversation whose last run did not end well."""
 
@@ -104,7 +90,7 @@ class RosterRow(Struct, frozen=True):
     """Values of one line of the list; unknown ones are empty."""
 
     id: str
-    label: Label
+    label: labels.Label
     title: str
     folder: str
     model: str
@@ -184,7 +170,7 @@ def compose(
 ) -> RosterRow:
     label = _label(summary, live, here)
     if summary.has_draft and not label.text and not current:
-        label = Label(label.glyph, "draft")
+        label = labels.Label(label.glyph, "draft")
     percent = round(100 * summary.context_tokens / summary.context_window) if summary.context_window else 0
     title, folder, model = names(summary.title, summary.cwd, summary.model, sign)
     return RosterRow(
@@ -194,7 +180,7 @@ def compose(
         folder=folder,
         model=model,
         context=f"{percent}%" if percent else "",
-        cost=money(summary.totals.cost_usd),
+        cost=labels.money(summary.totals.cost_usd),
         when=_when(summary, live, here),
         near_full=percent >= NEAR,
         unread=summary.unread,
@@ -208,35 +194,39 @@ def names(title: str, cwd: Path, model: str, sign: str = "") -> tuple[str, str, 
     return (
         clean_line(title)[:TITLE_LENGTH] or "New conversation",
         clean_line(place_words(cwd, sign)),
-        clean_line(short_model(model)),
+        clean_line(labels.short_model(model)),
     )
 
 
 def _when(summary: ConversationSummary, live: Live | None, here: Here) -> str:
     """Time it waits for the user, else its age; a working one shows its own clock."""
     if summary.put_away_at:
-        return ago(here.wall - summary.put_away_at)
+        return labels.ago(here.wall - summary.put_away_at)
     if live is None or not is_busy(live.state):
-        return ago(here.wall - summary.updated_at)
-    return age(here.monotonic - live.since) if isinstance(live.state, AwaitingApproval) else ""
+        return labels.ago(here.wall - summary.updated_at)
+    return labels.age(here.monotonic - live.since) if isinstance(live.state, AwaitingApproval) else ""
 
 
-def _label(summary: ConversationSummary, live: Live | None, here: Here) -> Label:
+def _label(summary: ConversationSummary, live: Live | None, here: Here) -> labels.Label:
     if live is not None and live.asking:
-        return Label(ASKING, "needs you")
+        return labels.Label(labels.ASKING, "needs you")
     if live is not None and live.agents and isinstance(live.state, Idle):
-        return Label(AGENTS, f"{live.agents} running")
+        return labels.Label(labels.AGENTS, f"{live.agents} running")
     if live is not None and not isinstance(live.state, Idle):
-        return short_state(live.state, here.monotonic - live.since, writing=live.writing)
+        return labels.short_state(live.state, here.monotonic - live.since, writing=live.writing)
     if live is None and _is_owned_by_other(summary, here.pid):
         if summary.state_name == ASKS:
-            return Label(ASKING, "asks elsewhere")
-        return Label(READY, "open elsewhere") if summary.state_name in AT_REST else Label(THINKING, "works elsewhere")
+            return labels.Label(labels.ASKING, "asks elsewhere")
+        return (
+            labels.Label(labels.READY, "open elsewhere")
+            if summary.state_name in AT_REST
+            else labels.Label(labels.THINKING, "works elsewhere")
+        )
     if summary.unread:
-        return Label(UNREAD, "unread")
+        return labels.Label(labels.UNREAD, "unread")
     if summary.state_name in FAILURES:
         return ENDS["failure"]
-    return ENDS.get(summary.last_status, Label(READY, ""))
+    return ENDS.get(summary.last_status, labels.Label(labels.READY, ""))
 
 
 FEW_SLOTS: Final = 9
@@ -388,7 +378,7 @@ class ListModel(Struct, eq=False):
 
     def count(self) -> str:
         costs = [one.totals.cost_usd for one in self._summaries.values()]
-        parts = (counted(len(self._summaries), "conversation"), money(sum(cost for cost in costs if cost)))
+        parts = (counted(len(self._summaries), "conversation"), labels.money(sum(cost for cost in costs if cost)))
         return " · ".join(part for part in parts if part) if self._summaries else ""
 
     def count_found(self) -> str:

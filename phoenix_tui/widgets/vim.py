@@ -9,22 +9,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from phoenix_tui.widgets.vim_motions import (
-    BIG_WORD,
-    MOTIONS,
-    WORD,
-    CharSearch,
-    MotionKind,
-    around,
-    find,
-    first_sign,
-    line_end,
-    line_start,
-    on_a_sign,
-    row,
-    take_word,
-    word_last,
-)
+from phoenix_tui.widgets import vim_motions as motions
 
 MOST: Final = 9999
 """The highest count: a longer one is a slip, and would hold the keys up."""
@@ -65,7 +50,7 @@ class VimState(Struct, frozen=True):
     """The keys of the last command that changed the text, or began to."""
     anchor: int = 0
     """Start of the selection."""
-    found: CharSearch | None = None
+    found: motions.CharSearch | None = None
     register: Register = Register()
 
     @property
@@ -128,14 +113,14 @@ def operate(state: VimState, draft: Draft, start: int, end: int, *, lines: bool 
     """Delete, change or yank the range, or its whole lines."""
     text = draft.text
     if lines:
-        start, end = line_start(text, start), line_end(text, end)
+        start, end = motions.line_start(text, start), motions.line_end(text, end)
     start, end = draft.whole(start, end)
     if start == end and not lines:
         return VimStep(state.rest(Mode.INSERT if state.operator == "c" else Mode.NORMAL), draft.at)
     state = replace(state, register=Register(text[start:end], lines))
     match state.operator:
         case "y":
-            return VimStep(state.rest(), draft.at if lines and line_start(text, draft.at) == start else start)
+            return VimStep(state.rest(), draft.at if lines and motions.line_start(text, draft.at) == start else start)
         case "c":
             return VimStep(state.rest(Mode.INSERT), start, VimEdit(start, end))
         case _:
@@ -150,17 +135,17 @@ def _delete(state: VimState, draft: Draft, start: int, end: int, *, lines: bool)
         start -= 1
     edit = VimEdit(start, end)
     after = edit.apply(draft.text)
-    return VimStep(state, on_a_sign(after, first_sign(after, start) if lines else start), edit)
+    return VimStep(state, motions.on_a_sign(after, motions.first_sign(after, start) if lines else start), edit)
 
 
 def overwritten(state: VimState, draft: Draft, change: Callable[[str], str], *, goes_on: bool = False) -> VimStep:
     """Change `state.number` signs of the line in place; refused for a folded paste."""
-    count, line = state.number or 1, line_end(draft.text, draft.at)
+    count, line = state.number or 1, motions.line_end(draft.text, draft.at)
     end = min(draft.at + count, line) if goes_on else draft.at + count
     if end > line or end == draft.at or any(left < end and draft.at < right for left, right in draft.marks):
         return VimStep(state.rest(), draft.at)
     edit = VimEdit(draft.at, end, change(draft.text[draft.at : end]))
-    return VimStep(state.rest(), on_a_sign(edit.apply(draft.text), end if goes_on else end - 1), edit)
+    return VimStep(state.rest(), motions.on_a_sign(edit.apply(draft.text), end if goes_on else end - 1), edit)
 
 
 def command(state: VimState, key: str, draft: Draft) -> VimStep:
@@ -189,14 +174,14 @@ def _insert(state: VimState, key: str, draft: Draft) -> VimStep:
     """The keys that begin to write, each at its place."""
     text, at = draft.text, draft.at
     typing = state.rest(Mode.INSERT)
-    start, end = line_start(text, at), line_end(text, at)
+    start, end = motions.line_start(text, at), motions.line_end(text, at)
     match key:
         case "i":
             return VimStep(typing, at)
         case "a":
             return VimStep(typing, min(at + 1, end))
         case "I":
-            return VimStep(typing, first_sign(text, at))
+            return VimStep(typing, motions.first_sign(text, at))
         case "A":
             return VimStep(typing, end)
         case "o":
@@ -214,33 +199,33 @@ def _put(state: VimState, draft: Draft, *, behind: bool) -> VimStep:
     if not (register.text or register.lines):
         return VimStep(state.rest(), at)
     if not register.lines:
-        place = min(at + behind, line_end(text, at))
+        place = min(at + behind, motions.line_end(text, at))
         edit = VimEdit(place, place, register.text * count)
-        return VimStep(state.rest(), on_a_sign(edit.apply(text), place + len(edit.text) - 1), edit)
+        return VimStep(state.rest(), motions.on_a_sign(edit.apply(text), place + len(edit.text) - 1), edit)
     lines = "\n".join([register.text] * count)
-    place = line_end(text, at) if behind else line_start(text, at)
+    place = motions.line_end(text, at) if behind else motions.line_start(text, at)
     edit = VimEdit(place, place, f"\n{lines}" if behind else f"{lines}\n")
     after = edit.apply(text)
-    return VimStep(state.rest(), on_a_sign(after, first_sign(after, place + behind)), edit)
+    return VimStep(state.rest(), motions.on_a_sign(after, motions.first_sign(after, place + behind)), edit)
 
 
 def _join(state: VimState, draft: Draft) -> VimStep:
     """Join this line and the next ones, a blank between."""
-    text, end = draft.text, line_end(draft.text, draft.at)
-    joined, place = text[line_start(text, end) : end], end
+    text, end = draft.text, motions.line_end(draft.text, draft.at)
+    joined, place = text[motions.line_start(text, end) : end], end
     start = end - len(joined)
     for _ in range(max((state.number or 2) - 1, 1)):
         if end == len(text):
             break
-        behind = line_end(text, end + 1)
+        behind = motions.line_end(text, end + 1)
         line, end = text[end + 1 : behind].lstrip(), behind
         blank = " " if line and joined and not joined[-1].isspace() and line[0] != ")" else ""
         place = start + len(joined)
         joined += blank + line
-    if end == line_end(text, draft.at):
+    if end == motions.line_end(text, draft.at):
         return VimStep(state.rest(), draft.at)
     edit = VimEdit(start, end, joined)
-    return VimStep(state.rest(), on_a_sign(edit.apply(text), place), edit)
+    return VimStep(state.rest(), motions.on_a_sign(edit.apply(text), place), edit)
 
 
 OPERATORS: Final = "dcy"
@@ -259,7 +244,7 @@ VISUAL: Final = {"x": "d", "s": "c"}
 def press(state: VimState, key: str, draft: Draft) -> VimStep:
     """One key in NORMAL or VISUAL; a key without meaning drops an unfinished command."""
     keys = state.keys + key
-    step = _press(state, key, replace(draft, at=on_a_sign(draft.text, draft.at)))
+    step = _press(state, key, replace(draft, at=motions.on_a_sign(draft.text, draft.at)))
     if step.state.is_waiting:
         return replace(step, state=replace(step.state, keys=keys))
     is_change = state.mode is Mode.NORMAL and (step.edit is not None or step.state.mode is Mode.INSERT)
@@ -279,7 +264,7 @@ def _press(state: VimState, key: str, draft: Draft) -> VimStep:
         if state.found is None:
             return VimStep(state.rest(state.mode), draft.at)
         found = state.found if key == ";" else state.found.other_way
-        target = find(draft.text, draft.at, found, state.number or 1, again=True)
+        target = motions.find(draft.text, draft.at, found, state.number or 1, again=True)
         return _go(state, draft, target, _kind_of(found))
     if state.mode is not Mode.NORMAL and VISUAL.get(key, key) in OPERATORS:
         start, end = sorted((state.anchor, draft.at))
@@ -288,7 +273,7 @@ def _press(state: VimState, key: str, draft: Draft) -> VimStep:
         return operate(state, draft, start, min(end + 1, len(draft.text)), lines=lines)
     if key in OPERATORS:
         return _operator(state, key, draft)
-    if key in MOTIONS:
+    if key in motions.MOTIONS:
         return _motion(state, key, draft)
     return VimStep(state.rest(state.mode), draft.at) if state.operator else _other(state, key, draft)
 
@@ -311,15 +296,15 @@ def _after_prefix(state: VimState, key: str, draft: Draft) -> VimStep:
         return overwritten(state, draft, lambda old: key * len(old))
     if prefix in "ia":
         return _object(state, key, draft, whole=prefix == "a")
-    found = CharSearch(prefix, key)
-    target = find(draft.text, draft.at, found, state.number or 1)
+    found = motions.CharSearch(prefix, key)
+    target = motions.find(draft.text, draft.at, found, state.number or 1)
     return _go(replace(state, found=found), draft, target, _kind_of(found))
 
 
 def _object(state: VimState, key: str, draft: Draft, *, whole: bool) -> VimStep:
     """Taken by the operator that waits, else selected."""
     place = draft.at if state.operator else max(draft.at, state.anchor)
-    span = around(draft.text, place, key, state.number or 1, whole=whole)
+    span = motions.around(draft.text, place, key, state.number or 1, whole=whole)
     if span is None:
         return VimStep(state.rest(state.mode), draft.at)
     if state.operator:
@@ -327,8 +312,8 @@ def _object(state: VimState, key: str, draft: Draft, *, whole: bool) -> VimStep:
     return VimStep(replace(state.rest(state.mode), anchor=span[0]), max(span[1] - 1, span[0]))
 
 
-def _kind_of(found: CharSearch) -> MotionKind:
-    return MotionKind.WITH if found.how in "ft" else MotionKind.BEFORE
+def _kind_of(found: motions.CharSearch) -> motions.MotionKind:
+    return motions.MotionKind.WITH if found.how in "ft" else motions.MotionKind.BEFORE
 
 
 def _operator(state: VimState, key: str, draft: Draft) -> VimStep:
@@ -337,31 +322,31 @@ def _operator(state: VimState, key: str, draft: Draft) -> VimStep:
         return VimStep(replace(state, operator=key, times=state.count, count=0), draft.at)
     if state.operator != key:
         return VimStep(state.rest(), draft.at)
-    last = row(draft.text, draft.at, state.number - 1) if state.number > 1 else None
+    last = motions.row(draft.text, draft.at, state.number - 1) if state.number > 1 else None
     return operate(state, draft, draft.at, draft.at if last is None else last, lines=True)
 
 
 def _motion(state: VimState, key: str, draft: Draft) -> VimStep:
-    motion, kind = MOTIONS[key]
+    motion, kind = motions.MOTIONS[key]
     count = state.number
     if state.operator and key in "wW":
         is_word = draft.text[draft.at : draft.at + 1].strip() != ""
-        pattern = WORD if key == "w" else BIG_WORD
+        pattern = motions.WORD if key == "w" else motions.BIG_WORD
         if state.operator == "c" and is_word:  # as vim: the blanks behind the word stay
-            last = word_last(draft.text, draft.at - 1, count or 1, pattern)
-            return _go(state, draft, last, MotionKind.WITH)
-        return _go(state, draft, take_word(draft.text, draft.at, count or 1, pattern), kind)
+            last = motions.word_last(draft.text, draft.at - 1, count or 1, pattern)
+            return _go(state, draft, last, motions.MotionKind.WITH)
+        return _go(state, draft, motions.take_word(draft.text, draft.at, count or 1, pattern), kind)
     target = motion(draft.text, draft.at, count)
     if target is None and key in "jk" and not state.operator and state.mode is Mode.NORMAL:
         return VimStep(state.rest(), draft.at, request="newer" if key == "j" else "older")
     return _go(state, draft, target, kind)
 
 
-def _go(state: VimState, draft: Draft, target: int | None, kind: MotionKind) -> VimStep:
+def _go(state: VimState, draft: Draft, target: int | None, kind: motions.MotionKind) -> VimStep:
     """Move, or apply the waiting operator to the range between."""
     if target is None:
         return VimStep(state.rest(state.mode), draft.at)
     if not state.operator:
-        return VimStep(state.rest(state.mode), on_a_sign(draft.text, target))
+        return VimStep(state.rest(state.mode), motions.on_a_sign(draft.text, target))
     start, end = sorted((draft.at, target))
-    return operate(state, draft, start, end + (kind is MotionKind.WITH), lines=kind is MotionKind.LINES)
+    return operate(state, draft, start, end + (kind is motions.MotionKind.WITH), lines=kind is motions.MotionKind.LINES)

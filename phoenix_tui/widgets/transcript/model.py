@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from engine.machine import states
 from engine.machine.messages import (
     Block,
     ImageBlock,
@@ -23,16 +24,6 @@ from engine.machine.messages import (
     ToolUseBlock,
     is_own_call,
     text_in,
-)
-from engine.machine.states import (
-    AwaitingApproval,
-    AwaitingLlm,
-    AwaitingSubagents,
-    Errored,
-    RetryWait,
-    State,
-    ToolExecuting,
-    is_busy,
 )
 from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.updates import RunningCall, Snapshot
@@ -270,7 +261,7 @@ class TranscriptModel:
         self.messages: OrderedDict[int, StoredMessage] = OrderedDict()
         self.calls = CallBook()
         self.live = LiveReply()
-        self.error: Errored | None = None
+        self.error: states.Errored | None = None
         self.dirty: set[int] = set()
         """Slots that changed since the view last looked; changed calls are in `calls.changed`."""
         self._busy_since: float | None = None
@@ -354,23 +345,23 @@ class TranscriptModel:
         )
         self.calls.end(result, duration, ended_processes)
 
-    def change_state(self, state: State, since: float) -> None:
+    def change_state(self, state: states.State, since: float) -> None:
         """The machine moved: the waiting call, the error and the turn's clock follow from it."""
-        error = state if isinstance(state, Errored) else None
+        error = state if isinstance(state, states.Errored) else None
         if error != self.error:
             self.error = error
             self.dirty.add(self.count)
-        if is_busy(state):
+        if states.is_busy(state):
             self._restart_after_stop()
-        if isinstance(state, AwaitingLlm) and isinstance(state.phase, RetryWait):
+        if isinstance(state, states.AwaitingLlm) and isinstance(state.phase, states.RetryWait):
             self.live.drafting = None
             self.dirty.add(self.count)
-        if is_busy(state) and self._busy_since is None:
+        if states.is_busy(state) and self._busy_since is None:
             self._busy_since, self._ended_processes = since, 0
         match state:
-            case AwaitingApproval(round=tool_round):
+            case states.AwaitingApproval(round=tool_round):
                 self.calls.mark(tool_round.current.id, ToolStatus.AWAITING_APPROVAL, since)
-            case ToolExecuting(round=tool_round) | AwaitingSubagents(round=tool_round):
+            case states.ToolExecuting(round=tool_round) | states.AwaitingSubagents(round=tool_round):
                 self.calls.mark(tool_round.current.id, ToolStatus.RUNNING, since)
             case _:
                 pass

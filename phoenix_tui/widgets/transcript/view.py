@@ -15,37 +15,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
-from engine.updates import (
-    AgentsChanged,
-    AnswerEnded,
-    ApprovalAsked,
-    BackgroundSummary,
-    CallEnded,
-    ContextChanged,
-    ConversationChanged,
-    HookEnded,
-    HookStarted,
-    JobsChanged,
-    LiveTextDropped,
-    MessageSaved,
-    Noticed,
-    Paced,
-    QueueChanged,
-    RetryScheduled,
-    Routed,
-    RunEnded,
-    Snapshot,
-    StateChanged,
-    TasksChanged,
-    TextArrived,
-    ThinkingArrived,
-    ToolDrafted,
-    ToolEnded,
-    ToolProgressed,
-    ToolStarted,
-    Update,
-    ViewersLeft,
-)
+from engine import updates
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.lifecycle.containment import goes_on_after
 from phoenix_tui.markdown.code import CodeJob
@@ -170,52 +140,52 @@ class TranscriptTimers:
         self._colour()
 
 
-def follow(update: Update, model: TranscriptModel) -> None:  # noqa: C901, PLR0912 - one case per update, no logic
+def follow(update: updates.Update, model: TranscriptModel) -> None:  # noqa: C901, PLR0912 - one case per update, no logic
     """Update `model`; updates without a visible effect change nothing."""
     match update:
-        case Snapshot():
+        case updates.Snapshot():
             model.show(update)
-        case MessageSaved(message=message):
+        case updates.MessageSaved(message=message):
             model.save(message)
-        case TextArrived(text=text):
+        case updates.TextArrived(text=text):
             model.add_text(text)
-        case ThinkingArrived(text=text):
+        case updates.ThinkingArrived(text=text):
             model.add_thinking(text)
-        case ToolDrafted(name=name, characters=characters):
+        case updates.ToolDrafted(name=name, characters=characters):
             model.draft_call(name, characters)
-        case LiveTextDropped(cancelled=cancelled):
+        case updates.LiveTextDropped(cancelled=cancelled):
             model.drop_live(cancelled=cancelled)
-        case ToolStarted(call=call, request=request):
+        case updates.ToolStarted(call=call, request=request):
             model.start_call(call, request)
-        case ToolProgressed(call_id=call_id, progress=progress):
+        case updates.ToolProgressed(call_id=call_id, progress=progress):
             model.progress(call_id, progress)
-        case ToolEnded(result=result, duration=duration, ended_processes=ended_processes):
+        case updates.ToolEnded(result=result, duration=duration, ended_processes=ended_processes):
             model.end_call(result, duration, ended_processes)
-        case StateChanged(state=state, since=since):
+        case updates.StateChanged(state=state, since=since):
             model.change_state(state, since)
-        case RunEnded(status=status):
+        case updates.RunEnded(status=status):
             model.end_run(status)
-        case Noticed(text=text):
+        case updates.Noticed(text=text):
             model.add_notice(text)
-        case ConversationChanged(conversation=conversation):
+        case updates.ConversationChanged(conversation=conversation):
             model.conversation = conversation
             model.dirty.add(model.count)
         case (
-            ApprovalAsked()
-            | ContextChanged()
-            | CallEnded()
-            | RetryScheduled()
-            | Paced()
-            | JobsChanged()
-            | QueueChanged()
-            | AgentsChanged()
-            | Routed()
-            | AnswerEnded()
-            | BackgroundSummary()
-            | TasksChanged()
-            | HookStarted()
-            | HookEnded()
-            | ViewersLeft()
+            updates.ApprovalAsked()
+            | updates.ContextChanged()
+            | updates.CallEnded()
+            | updates.RetryScheduled()
+            | updates.Paced()
+            | updates.JobsChanged()
+            | updates.QueueChanged()
+            | updates.AgentsChanged()
+            | updates.Routed()
+            | updates.AnswerEnded()
+            | updates.BackgroundSummary()
+            | updates.TasksChanged()
+            | updates.HookStarted()
+            | updates.HookEnded()
+            | updates.ViewersLeft()
         ):
             pass  # status line, meter, question, queue and the rows of sub-agents show these
         case _:
@@ -296,32 +266,32 @@ class TranscriptView(ScrollView, can_focus=True):
         """Text that is shown where not even its messages can be drawn plainly."""
         return self.canvas.model.last_answer()
 
-    def show(self, snapshot: Snapshot) -> None:
+    def show(self, snapshot: updates.Snapshot) -> None:
         self.blocks.leave()
         self._places.leave(self.canvas)
         self.apply(snapshot)
         if self._places.come_back(self.canvas):
             self.scroller.place_again()
 
-    def apply(self, update: Update) -> None:
+    def apply(self, update: updates.Update) -> None:
         """Take in one update; it is drawn at once or with the next frame."""
         model = self.canvas.model
         begins = not model.live.pieces and not model.live.thinking.pieces
         follow(update, model)
         match update:
-            case Snapshot():
+            case updates.Snapshot():
                 self.history.reset()
                 self._kept.forget()
                 self.canvas.reset()
                 self.frames.stop()
                 self.scroller.place_again()
-            case MessageSaved(message=message):
+            case updates.MessageSaved(message=message):
                 mine = is_own(message)
                 self.canvas.note_new(counts=not shows_nothing(message), follow=mine)
                 self.frames.request(REQUEST_FIRST if mine else 0.0)
-            case TextArrived() | ThinkingArrived() if begins:
+            case updates.TextArrived() | updates.ThinkingArrived() if begins:
                 self.frames.flush()  # the user waits for the first word
-            case RunEnded():
+            case updates.RunEnded():
                 self.frames.flush()  # and for the last one
             case _:
                 self.frames.request()
