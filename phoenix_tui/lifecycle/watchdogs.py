@@ -284,22 +284,19 @@ class LoopWatch:
                 return
             if self._leaving_since is not None and time.monotonic() - self._leaving_since > LEAVING:
                 self._force(0)
-            self._look()
+            now = time.monotonic()
+            if now - self._looked > 2 * LOOK_EVERY:
+                self._answered = now  # the process itself was stopped, or the machine slept
+            self._looked = now
+            stood = now - self._answered
+            if stood > STANDS_AFTER and not self._reported and logging.getLogger().handlers:
+                self._reported = True
+                log.error("the event loop is blocked for %.0f s at: %s", stood, stack_of(self._loop_thread))
+            try:
+                self._loop.call_soon_threadsafe(self._answer)
+            except RuntimeError:  # the loop is closed
+                self._over.set()
             self._memory.look()
-
-    def _look(self) -> None:
-        now = time.monotonic()
-        if now - self._looked > 2 * LOOK_EVERY:
-            self._answered = now  # the process itself was stopped, or the machine slept
-        self._looked = now
-        stood = now - self._answered
-        if stood > STANDS_AFTER and not self._reported and logging.getLogger().handlers:
-            self._reported = True
-            log.error("the event loop is blocked for %.0f s at: %s", stood, stack_of(self._loop_thread))
-        try:
-            self._loop.call_soon_threadsafe(self._answer)
-        except RuntimeError:  # the loop is closed
-            self._over.set()
 
     def _answer(self) -> None:
         now = time.monotonic()

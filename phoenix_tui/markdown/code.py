@@ -131,20 +131,17 @@ class CodeJob:
             if spans is None or self._next >= len(self._sources):
                 self.done = True
                 break
-            self._place(lines, spans)
+            source = self._sources[self._next]
+            self._next += 1
+            same = "".join(span.text for span in spans) == source
+            rows = wrap(plain_code(source), max(self._width - 2, 1), hard=True)
+            position = self.first + self._row
+            if same:
+                for offset in range(len(rows)):
+                    gutter = lines[position + offset].spans[: self._lead]
+                    lines[position + offset] = code_rows(spans, gutter, self._width)[offset]
+            self._row += len(rows)
         return start, self.first + self._row
-
-    def _place(self, lines: list[StyledLine], spans: tuple[Span, ...]) -> None:
-        source = self._sources[self._next]
-        self._next += 1
-        same = "".join(span.text for span in spans) == source
-        rows = wrap(plain_code(source), max(self._width - 2, 1), hard=True)
-        position = self.first + self._row
-        if same:
-            for offset in range(len(rows)):
-                gutter = lines[position + offset].spans[: self._lead]
-                lines[position + offset] = code_rows(spans, gutter, self._width)[offset]
-        self._row += len(rows)
 
 
 PIECE: Final = 4_000

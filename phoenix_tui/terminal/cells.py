@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 
 from rich.cells import split_graphemes
 from rich.color import ColorSystem
-from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
@@ -219,23 +218,19 @@ class StripPieces:
         kept = self._kept.get(id(strip))  # referenced here, so that no other strip gets its id
         if kept is not None and kept[0] is strip and kept[1] is colours:
             return kept[2]
-        piece = _piece_of(strip, colours)
+        cells, codes = list[str](), list[str]()
+        for text, style, control in strip:
+            if not text or control:
+                continue
+            found = cells_of(text)
+            code = code_of(style, colours)
+            cells += found
+            codes += [blank_code(code) if text.isspace() else code] * len(found)
+        piece = CellLine(cells, codes)
         if len(self._kept) >= _KEPT:
             del self._kept[next(iter(self._kept))]
         self._kept[id(strip)] = strip, colours, piece
         return piece
-
-
-def _piece_of(segments: Iterable[Segment], colours: ColorSystem) -> CellLine:
-    cells, codes = list[str](), list[str]()
-    for text, style, control in segments:
-        if not text or control:
-            continue
-        found = cells_of(text)
-        code = code_of(style, colours)
-        cells += found
-        codes += [blank_code(code) if text.isspace() else code] * len(found)
-    return CellLine(cells, codes)
 
 
 def cells_of(text: str) -> list[str]:

@@ -166,7 +166,15 @@ class InputFilter:
             self._reply_since, self._held_esc, self._reply = now, False, string[0]
             return text[string.end() :]
         if (whole := _WHOLE.match(text)) is not None:
-            self._take(whole[0], kept)
+            sequence = whole[0]
+            if sequence == _PASTE_START:
+                self._paste, self._paste_size, self._cut = [], 0, False
+                self._paste_at = self._clock.monotonic()
+            elif _REPORT.fullmatch(sequence):
+                if self._tell is not None:
+                    self._tell(sequence)
+            elif len(sequence) <= MOST_SEQUENCE and sequence != _PASTE_END:
+                kept.append(sequence)
             return text[whole.end() :]
         if _UNFINISHED.fullmatch(text):
             self._held, self._held_at, self._skips = text, now, len(text) > MOST_SEQUENCE
@@ -178,16 +186,6 @@ class InputFilter:
             kept.append(text[:2])  # Alt+[, and a key behind it
             return text[2:]
         return text[broken.end() :]
-
-    def _take(self, sequence: str, kept: list[Piece]) -> None:
-        if sequence == _PASTE_START:
-            self._paste, self._paste_size, self._cut = [], 0, False
-            self._paste_at = self._clock.monotonic()
-        elif _REPORT.fullmatch(sequence):
-            if self._tell is not None:
-                self._tell(sequence)
-        elif len(sequence) <= MOST_SEQUENCE and sequence != _PASTE_END:
-            kept.append(sequence)
 
     def _skip(self, text: str) -> str:
         """Leave out a sequence that is too long, up to its end."""

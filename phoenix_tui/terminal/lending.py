@@ -113,7 +113,18 @@ class Lending:
                 end.cancel()
             await asyncio.wait(ends)
             self._lent.give_back()
-            await self._give_up()
+            self._loop.remove_reader(GIVEN)
+            try:
+                with contextlib.suppress(OSError):
+                    if self._over.is_set():
+                        self._output.drop()
+                    self._output.write(self._shown, _GIVEN_BACK)
+                await self._wait_until_written()
+                termios.tcsetattr(GIVEN, termios.TCSANOW, self._before)
+                state.screen_entered(False)
+            finally:
+                foreground_programs.borrow(None)
+                self._ended.set()
 
     def pause(self) -> None:
         """Give the terminal to the shell: Phoenix is about to be stopped."""
@@ -131,21 +142,6 @@ class Lending:
         self._over.set()
         self._phoenix_ends.set()
         await self._ended.wait()
-
-    async def _give_up(self) -> None:
-        """Put the terminal into the state in which Phoenix takes its screen, once it has taken all that was written."""
-        self._loop.remove_reader(GIVEN)
-        try:
-            with contextlib.suppress(OSError):
-                if self._over.is_set():
-                    self._output.drop()
-                self._output.write(self._shown, _GIVEN_BACK)
-            await self._wait_until_written()
-            termios.tcsetattr(GIVEN, termios.TCSANOW, self._before)
-            state.screen_entered(False)
-        finally:
-            foreground_programs.borrow(None)
-            self._ended.set()
 
     async def _wait_until_written(self) -> None:
         """Wait for a terminal that takes nothing, until Phoenix ends."""

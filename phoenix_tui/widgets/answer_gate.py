@@ -86,11 +86,9 @@ class SeenRows(Struct):
             return UnseenRefusal(row, f"Not answered yet: {_were(count)} visible. They are now; answer again.")
         self._forgiven = True
         words = f"{_were(count)} visible" if missing else ""
-        words += f"{' and ' if missing and self.left_out else ''}{self._too_many()}"
+        words += " and " if missing and self.left_out else ""
+        words += f"{self.left_out:,} characters or lines of it are too many to be shown" if self.left_out else ""
         return UnseenRefusal(row, f"Not answered yet: {words}. A second yes accepts it all.")
-
-    def _too_many(self) -> str:
-        return f"{self.left_out:,} characters or lines of it are too many to be shown" if self.left_out else ""
 
 
 def _were(count: int) -> str:

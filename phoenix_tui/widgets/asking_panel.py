@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -95,7 +94,8 @@ class AskingPanel(QuestionPanel):
         from phoenix_tui.widgets.request_view import ask_keys  # noqa: PLC0415 - with the first question of the model
 
         words = ask_keys(self.form, guarded=self._guarded, left_open=self._question.left_open)
-        self.query_one("#answers", Flowing).flow(partial(_wrap, words))
+        rows = Content.styled(words, Tone.QUIET.value)
+        self.query_one("#answers", Flowing).flow(lambda width: rows.wrap(max(width, 1)))
 
     def press(self, key: str) -> None:
         """Answer with a digit or a key of the form, or with a letter of an approval."""
@@ -196,7 +196,3 @@ class AskingPanel(QuestionPanel):
         if first < asked.scroll_y:
             asked.scroll_to(y=first, animate=False)
         self.say_more()
-
-
-def _wrap(words: str, width: int) -> list[Content]:
-    return Content.styled(words, Tone.QUIET.value).wrap(max(width, 1))

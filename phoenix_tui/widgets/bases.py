@@ -85,7 +85,7 @@ class Flowing(Widget):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._rows: RowsForWidth = _draw_nothing
+        self._rows: RowsForWidth = lambda _: ()
 
     def flow(self, rows: RowsForWidth) -> None:
         self._rows = rows
@@ -107,10 +107,6 @@ def wrap_hanging(text: Content, indent: int, width: int) -> list[Content]:
     while rest.plain.startswith(" "):
         rest = rest[1:]
     return [first, *(Content.assemble(" " * indent, row) for row in rest.wrap(width - indent))]
-
-
-def _draw_nothing(_: int) -> Sequence[Content]:
-    return ()
 
 
 class Opened(Message, namespace="dock"):

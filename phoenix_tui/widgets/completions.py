@@ -130,14 +130,10 @@ class FileIndex:
         files = await asyncio.to_thread(_walk, self._folder)
         changed = files != self._files
         if changed:
-            self._files, self._corpus = files, await asyncio.to_thread(_corpus, files)
+            self._files, self._corpus = files, await asyncio.to_thread(lambda: Corpus(with_folders(files)))
         self._listed_at = time.monotonic()
         self._took = self._listed_at - began
         return changed
-
-
-def _corpus(files: Sequence[str]) -> Corpus:
-    return Corpus(with_folders(files))
 
 
 def _walk(folder: Path) -> list[str]:

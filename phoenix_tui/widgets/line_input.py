@@ -64,10 +64,7 @@ class LineInput(TextArea):
 
     def action_submit(self) -> None:
         """Give the line away, behind the letters that were typed before Enter."""
-        self.call_later(self._submit)
-
-    def _submit(self) -> None:
-        self.post_message(self.Submitted(self, self.text.strip()))
+        self.call_later(lambda: self.post_message(self.Submitted(self, self.text.strip())))
 
     def on_unmount(self) -> None:
         """Remove watchers of the theme: Textual itself removes them only with the next change of theme."""

@@ -248,7 +248,15 @@ class QuestionPanel(RequestReading):
         self.display = question is not None
         if question is None:
             return
-        asker = self._asker(question, place)
+        asker = Content.assemble(
+            (f"{ASKING.mark(self._plain)} ", ASKING.tone.value),
+            (
+                clean_line(question.asker) or ("The agent" if question.request.questions else "This conversation"),
+                "bold",
+            ),
+            what_text(question),
+            (f"  {place}" if place else "", Tone.QUIET.value),
+        )
         self.query_one("#asker", Flowing).flow(partial(wrap_hanging, asker, SIGN))
         self.request.show(question)
         self.query_one("#request", Flowing).flow(self.request.body)
@@ -340,7 +348,8 @@ class QuestionPanel(RequestReading):
         more = self.query_one("#more", Static)
         parts = [self.gate.refusal] if self.gate.refusal else []
         if words := self._look():
-            parts.append(f"{words}, {self.way_on or _reads_on()}")
+            way_on = self.way_on or f"Up then {hint(('page_down', 'scrolls'))}"
+            parts.append(f"{words}, {way_on}")
         if titles := self.others:
             waiting = f"{len(titles)} more {'wait' if len(titles) > 1 else 'waits'}: {', '.join(titles)}"
             parts.append(hint(waiting, key("approvals")))
@@ -375,17 +384,6 @@ class QuestionPanel(RequestReading):
         if self._question is question and asked.max_scroll_y > 0 and not asked.scroll_y:
             asked.scroll_to(y=self.request.first_change(request.size.width), animate=False)
         self.say_more()
-
-    def _asker(self, question: Question, place: str) -> Content:
-        return Content.assemble(
-            (f"{ASKING.mark(self._plain)} ", ASKING.tone.value),
-            (
-                clean_line(question.asker) or ("The agent" if question.request.questions else "This conversation"),
-                "bold",
-            ),
-            what_text(question),
-            (f"  {place}" if place else "", Tone.QUIET.value),
-        )
 
     def press(self, key: str) -> None:
         """Answer with one of the letters; an answer that needs a rule is refused without one."""
@@ -489,7 +487,3 @@ class QuestionPanel(RequestReading):
         if self._question is not None:
             self.post_message(self.Answered(self._question.call.id, answer))
             self.close_line()
-
-
-def _reads_on() -> str:
-    return f"Up then {hint(('page_down', 'scrolls'))}"

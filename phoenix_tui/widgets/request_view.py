@@ -186,7 +186,19 @@ class AskRows:
         """First row of the selected option, and the row behind its last."""
         self._form, self._width, self._plain = form, max(width, 1), plain
         if len(form.questions) > 1:
-            self.rows += [*self._tabs(), Content("")]
+            tabs: list[Content] = []
+            for at, asked in enumerate(self._form.questions):
+                done = self._form.is_answered(at)
+                mark = ("*" if self._plain else "✓") if done else " "
+                style = "bold reverse" if at == self._form.at else Tone.QUIET.value
+                tabs.append(Content.styled(f" {mark} {asked.header} ", style))
+            rows: list[Content] = []
+            for tab in tabs:
+                if rows and rows[-1].cell_length + 1 + tab.cell_length <= self._width:
+                    rows[-1] = Content.assemble(rows[-1], " ", tab)
+                else:
+                    rows.append(tab.truncate(self._width, ellipsis=True))
+            self.rows += [*rows, Content("")]
         self.rows += Content.styled(form.question.question, "bold").wrap(self._width)
         for place in range(form.last_row + 1):
             first = len(self.rows)
@@ -199,21 +211,6 @@ class AskRows:
         preview = self._quote(options[places[0]].preview) if len(places) == 1 and places[0] < len(options) else []
         self.has_preview = bool(preview)
         self.rows += preview
-
-    def _tabs(self) -> list[Content]:
-        tabs: list[Content] = []
-        for at, asked in enumerate(self._form.questions):
-            done = self._form.is_answered(at)
-            mark = ("*" if self._plain else "✓") if done else " "
-            style = "bold reverse" if at == self._form.at else Tone.QUIET.value
-            tabs.append(Content.styled(f" {mark} {asked.header} ", style))
-        rows: list[Content] = []
-        for tab in tabs:
-            if rows and rows[-1].cell_length + 1 + tab.cell_length <= self._width:
-                rows[-1] = Content.assemble(rows[-1], " ", tab)
-            else:
-                rows.append(tab.truncate(self._width, ellipsis=True))
-        return rows
 
     def _option(self, place: int) -> list[Content]:
         form = self._form

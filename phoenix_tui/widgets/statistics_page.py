@@ -68,22 +68,18 @@ def draw_heat_map(values: Mapping[str, float], today: str, *, plain: bool = Fals
     rows = [f"{name:<{LEFT}}" for name in WEEKDAYS]
     for place, value in enumerate(shown):
         rows[place % WEEK] += shades[0] if value <= 0 else shades[1 + _level(value, most, len(shades) - 1)]
-    return [_months(first), *rows]
-
-
-def draw_legend(*, plain: bool = False) -> str:
-    return f"none {PLAIN_SHADES if plain else SHADES} most"
-
-
-def _months(first: datetime.date) -> str:
-    """Names of months above the week in which they begin, where there is room."""
+    # Names of months above the week in which they begin, where there is room.
     line, before = " " * LEFT, first.month
     for week in range(WEEKS):
         month = (first + datetime.timedelta(days=WEEK * week)).month
         if month != before and len(line) <= LEFT + week and week <= WEEKS - 3:
             line = f"{line:<{LEFT + week}}{(first + datetime.timedelta(days=WEEK * week)):%b}"
         before = month
-    return line
+    return [line, *rows]
+
+
+def draw_legend(*, plain: bool = False) -> str:
+    return f"none {PLAIN_SHADES if plain else SHADES} most"
 
 
 def _level(value: float, most: float, levels: int) -> int:

@@ -61,7 +61,7 @@ class WelcomePanel(Vertical):
 
     def __init__(self) -> None:
         super().__init__()
-        self._welcome: Welcome | None = None
+        self.welcome: Welcome | None = None
         self._words = Flowing(id="words")
         self.notice = ""
         """Sentence about files of this folder that are not used."""
@@ -72,21 +72,17 @@ class WelcomePanel(Vertical):
         yield self._words
 
     def show(self, welcome: Welcome | None) -> None:
-        if welcome == self._welcome and self.display is (welcome is not None):
+        if welcome == self.welcome and self.display is (welcome is not None):
             return  # an unnecessary layout of the whole screen
-        self._welcome = welcome
+        self.welcome = welcome
         self.display = welcome is not None
         if welcome is not None:
             self._words.flow(partial(rows, welcome, self.notice))
 
     def tell(self, notice: str) -> None:
         self.notice = notice
-        if self._welcome is not None:
-            self._words.flow(partial(rows, self._welcome, notice))
-
-    @property
-    def welcome(self) -> Welcome | None:
-        return self._welcome
+        if self.welcome is not None:
+            self._words.flow(partial(rows, self.welcome, notice))
 
 
 def rows(welcome: Welcome, notice: str, width: int) -> list[Content]:

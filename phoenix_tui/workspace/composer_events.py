@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -18,11 +17,9 @@ from phoenix_tui.widgets.composer import Composer, is_prose
 from phoenix_tui.widgets.pasting import remark_on
 
 if TYPE_CHECKING:
-    from engine.api.conversation import ConversationApi
     from phoenix_tui.commands.run import CommandContext
     from phoenix_tui.modals.base import PhoenixScreen
     from phoenix_tui.widgets.status_line import StatusValues
-    from phoenix_tui.workspace.active_conversation import ActiveConversation
     from phoenix_tui.workspace.onboarding import Welcoming
     from phoenix_tui.workspace.startup import Startup
     from phoenix_tui.workspace.widgets import Toasts, WorkspaceWidgets
@@ -48,7 +45,20 @@ class ComposerEvents:
         elif self._ready.slow_start is not None:
             self._ready.slow_start.send(text)
         if not text.strip() and not self._has_images:
-            self._say_yes()
+            route, welcoming = self._parts.dock.route, self._parts.welcoming
+            shell = self._parts.dock.completer.shell
+            if shell is not None and (modes := shell.modes) and (shell.wants_screen or modes.application_keys):
+                self._ready.act(lambda actions: actions.lend_terminal(shell))
+                return
+            if route is not None and route.accept():
+                return
+            if self._composer.answering.wants("enter", is_empty=True) and self._parts.dock.question.take_all():
+                return
+            if welcoming is not None and welcoming.can_install:
+                self._ready.then(lambda ctx: self._install(ctx, welcoming))
+            else:
+                interrupted = self._parts.status.status.details.resumable
+                self._ready.act(lambda actions: actions.resume(interrupted=interrupted))
         elif is_command(text):
             self._remember(text)
             self._ready.command(text)
@@ -68,22 +78,6 @@ class ComposerEvents:
             await sending
         finally:
             self._composer.keys.sending = max(self._composer.keys.sending - 1, 0)
-
-    def _say_yes(self) -> None:
-        route, welcoming = self._parts.dock.route, self._parts.welcoming
-        shell = self._parts.dock.completer.shell
-        if shell is not None and (modes := shell.modes) and (shell.wants_screen or modes.application_keys):
-            self._ready.act(lambda actions: actions.lend_terminal(shell))
-            return
-        if route is not None and route.accept():
-            return
-        if self._composer.answering.wants("enter", is_empty=True) and self._parts.dock.question.take_all():
-            return
-        if welcoming is not None and welcoming.can_install:
-            self._ready.then(lambda ctx: self._install(ctx, welcoming))
-        else:
-            interrupted = self._parts.status.status.details.resumable
-            self._ready.act(lambda actions: actions.resume(interrupted=interrupted))
 
     async def _install(self, ctx: CommandContext, welcoming: Welcoming) -> None:
         """Install the model on offer after a yes of its own: one Enter may have been meant for something else."""
@@ -119,7 +113,9 @@ class ComposerEvents:
         elif text.strip():
             self._ready.then(lambda ctx: ctx.sending.send(text, interrupt=True))
         elif self._composer.keys.has_queue:
-            self._ready.then(lambda ctx: ctx.active.attempt(partial(_send_queued, ctx.active)))
+            self._ready.then(
+                lambda ctx: ctx.active.attempt(lambda one: one.queue.send_now("", caps_for(ctx.active, one)))
+            )
 
     def clear(self) -> None:
         from phoenix_tui.features.prompt_history import ENTRY_LIMIT  # noqa: PLC0415 - not for the first frame
@@ -198,7 +194,3 @@ def why_not(asked: Composer.DraftHeld | Composer.NothingToComplete) -> str:
         return f"Nothing to complete: {hint(('send', 'sends'), ('list', 'goes to the list'))}."
     again = hint(("send", "again denies with this reason"), ("complete", "queues it"))
     return f"The question appeared while you were typing; {again}."
-
-
-def _send_queued(active: ActiveConversation, conversation: ConversationApi) -> Awaitable[object]:
-    return conversation.queue.send_now("", caps_for(active, conversation))

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from engine.api.conversation import TerminalApi
     from phoenix_tui.keys.key_order import TypedEvent
     from phoenix_tui.modals.base import PhoenixScreen
-    from phoenix_tui.widgets.status_line import StatusValues
     from phoenix_tui.workspace.widgets import Toasts, WorkspaceWidgets
 
 DOUBLE: Final = 0.5
@@ -41,7 +40,8 @@ class ShellTyping:
         self._typed_at = float("-inf")
         self._ended = False
         """True while keys may be meant for a program that has ended."""
-        screen.watch(parts.status, "status", self._follow, init=False)
+        # A line may have ended, or another conversation come into view.
+        screen.watch(parts.status, "status", lambda _: self._notice_end(), init=False)
 
     def use(self, clock: Clock) -> None:
         self._clock = self._escapes.clock = clock
@@ -97,10 +97,6 @@ class ShellTyping:
             self._toasts.tell(TOO_LONG, bad=True)
         else:
             terminal.type(typed)
-
-    def _follow(self, _: StatusValues) -> None:
-        """A line may have ended, or another conversation come into view."""
-        self._notice_end()
 
     def _notice_end(self) -> None:
         terminal = self._terminal

@@ -50,7 +50,7 @@ class WorkspaceServices:
     ) -> None:
         self._screen, self._services = screen, services
         launch, parts, toasts = screen.launch, screen.parts, screen.toasts
-        clipboard = Clipboard(services.runner, os.environ, sys.platform, driver.write_own if driver else _drop)
+        clipboard = Clipboard(services.runner, os.environ, sys.platform, driver.write_own if driver else lambda _: None)
         terminal = ImageTerminal(driver) if driver else None
         previewer, display = Previewer(services.runner), screen.launch.image_display
         pictures = ImageSource(terminal, previewer, services.engine, display, os.environ)
@@ -162,10 +162,6 @@ class WorkspaceServices:
         """Say in the status line whether the sandbox holds; the first look starts a program, so no frame waits."""
         if self._screen.launch.sandbox is not SandboxMode.OFF:
             self._screen.parts.status.enforcement = await self._services.system.enforcement()
-
-
-def _drop(_: str) -> None:
-    """Ignore a sequence without a terminal of our own, as in a browser."""
 
 
 def _picture_anew(screen: WorkspaceScreen, pictures: ImageSource) -> None:

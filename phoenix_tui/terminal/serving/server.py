@@ -108,26 +108,23 @@ async def obey(websocket: web.WebSocketResponse, tab: Tab) -> None:
             continue
         try:
             kind, *rest = json.loads(message.data)
-            await _carry_out(websocket, tab, str(kind), rest[0] if rest else None)
+            value: Any = rest[0] if rest else None
+            match str(kind):
+                case "stdin":
+                    await tab.send_bytes(value.encode("utf-8", "replace"))
+                case "resize":
+                    await tab.set_terminal_size(value["width"], value["height"])
+                case "ping":
+                    await websocket.send_json(["pong", str(value)[:100]])
+                case "blur":
+                    await tab.blur()
+                case "focus":
+                    await tab.focus()
+                case _:
+                    pass
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
             await websocket.close(code=1008, message=b"not understood")
             return
-
-
-async def _carry_out(websocket: web.WebSocketResponse, tab: Tab, kind: str, value: Any) -> None:
-    match kind:
-        case "stdin":
-            await tab.send_bytes(value.encode("utf-8", "replace"))
-        case "resize":
-            await tab.set_terminal_size(value["width"], value["height"])
-        case "ping":
-            await websocket.send_json(["pong", str(value)[:100]])
-        case "blur":
-            await tab.blur()
-        case "focus":
-            await tab.focus()
-        case _:
-            pass
 
 
 SECONDS_TO_CLOSE: Final = 3.0
@@ -226,28 +223,24 @@ class TokenServer(Server):
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         token = request.query.get("token")
         if same(token or "", self._address.token):
-            return self._enter(request)
+            if request.headers.get("Host", "").lower() not in self._address.hosts:
+                return web.Response(status=403, text=f"This Phoenix is only served at {self._address.url}.")
+            entered = web.HTTPFound(f"/#key={self._address.page_key}")
+            entered.set_cookie(
+                self._address.cookie_name,
+                self._address.cookie,
+                httponly=True,
+                samesite="Strict",
+                path="/",
+                secure=self._address.origin.startswith("https:"),
+            )
+            return entered
         reason = refusal(self._address, request.path, request.headers)
         if reason:
             return web.Response(status=403, text=reason)
         if not same(request.cookies.get(self._address.cookie_name, ""), self._address.cookie):
             return web.Response(status=403, text=UNINVITED)
         return await handler(request)
-
-    def _enter(self, request: web.Request) -> web.StreamResponse:
-        """Send the page without the token in its address; the key of a tab is behind `#`, which browsers never send."""
-        if request.headers.get("Host", "").lower() not in self._address.hosts:
-            return web.Response(status=403, text=f"This Phoenix is only served at {self._address.url}.")
-        entered = web.HTTPFound(f"/#key={self._address.page_key}")
-        entered.set_cookie(
-            self._address.cookie_name,
-            self._address.cookie,
-            httponly=True,
-            samesite="Strict",
-            path="/",
-            secure=self._address.origin.startswith("https:"),
-        )
-        return entered
 
     async def handle_index(self, request: web.Request) -> web.Response:  # pyright: ignore[reportIncompatibleMethodOverride] - textual-serve's type is that before its decorator
         """The page of textual-serve, which takes the key of a tab from the browser's own storage."""
@@ -263,25 +256,22 @@ class TokenServer(Server):
             raise web.HTTPServiceUnavailable(text=f"{MOST_TABS} tabs are open; close one first.")
         self._tabs += 1
         try:
-            return await self._run_tab(request)
+            websocket = web.WebSocketResponse(heartbeat=15, timeout=CLOSING, max_msg_size=LARGEST_MESSAGE)
+            width, height = (limit_cells(to_int(request.query.get(name, ""), 80)) for name in ("width", "height"))
+            await websocket.prepare(request)
+            tab = Tab(self._arguments, websocket, self.download_manager)
+            self._running.add(tab)
+            try:
+                await tab.start(width, height)
+                await obey(websocket, tab)
+            except ConnectionError:
+                pass  # the page is gone
+            finally:
+                await tab.stop()
+                self._running.discard(tab)
+            return websocket
         finally:
             self._tabs -= 1
-
-    async def _run_tab(self, request: web.Request) -> web.WebSocketResponse:
-        websocket = web.WebSocketResponse(heartbeat=15, timeout=CLOSING, max_msg_size=LARGEST_MESSAGE)
-        width, height = (limit_cells(to_int(request.query.get(name, ""), 80)) for name in ("width", "height"))
-        await websocket.prepare(request)
-        tab = Tab(self._arguments, websocket, self.download_manager)
-        self._running.add(tab)
-        try:
-            await tab.start(width, height)
-            await obey(websocket, tab)
-        except ConnectionError:
-            pass  # the page is gone
-        finally:
-            await tab.stop()
-            self._running.discard(tab)
-        return websocket
 
 
 def serve(arguments: Sequence[str], address: PageAddress, listener: socket.socket, started: Callable[[], None]) -> None:

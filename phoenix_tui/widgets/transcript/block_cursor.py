@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 
 from engine.machine.messages import Origin, Role
@@ -54,11 +52,6 @@ def extent(stop: Stop, drawn: Drawn) -> Extent | None:
     return None
 
 
-def neighbours(stack: Stack, slot: int, by: int) -> Iterator[int]:
-    """Slots from the next one on, in one direction."""
-    return iter(range(slot + 1, len(stack.heights)) if by > 0 else range(slot - 1, -1, -1))
-
-
 def next_stop(stack: Stack, stop: Stop, by: int) -> Stop | int | None:
     """The stop before or after; the number of a slot that must be loaded first; None at either end."""
     drawn = stack.draw(stop.slot)
@@ -67,7 +60,7 @@ def next_stop(stack: Stack, stop: Stop, by: int) -> Stop | int | None:
         place = own.index(stop) + by
         if 0 <= place < len(own):
             return own[place]
-    for slot in neighbours(stack, stop.slot, by):
+    for slot in range(stop.slot + 1, len(stack.heights)) if by > 0 else range(stop.slot - 1, -1, -1):
         drawn = stack.draw(slot)
         if drawn is None:
             return slot

@@ -82,10 +82,6 @@ def target_of(model: TranscriptModel, chosen: ChosenBlock) -> Target:
         image_id=part.picture.image_id if part.picture is not None else "",
         image_ids=_images(model, seq) if is_prompt(part) else (),
     )
-    return replace(target, actions=_actions(target, part))
-
-
-def _actions(target: Target, part: DrawnPart) -> tuple[BlockAction, ...]:
     offered = (
         (BlockAction.TOGGLE, part.foldable),
         (BlockAction.COPY, bool(target.text)),
@@ -94,7 +90,7 @@ def _actions(target: Target, part: DrawnPart) -> tuple[BlockAction, ...]:
         (BlockAction.OPEN_IMAGE, bool(target.image_id)),
         (BlockAction.FORK, target.seq > 0),
     )
-    return tuple(action for action, possible in offered if possible)
+    return replace(target, actions=tuple(action for action, possible in offered if possible))
 
 
 def _name(model: TranscriptModel, part: DrawnPart, code: int) -> str:

@@ -324,7 +324,7 @@ async def test_a_draft_that_is_stored_as_an_empty_pane_comes_stays_with_its_conv
         desk = shell.active
         async with desk.changing:
             await shell.type("half")
-            desk.drafts.typed("half")
+            desk.drafts.note_typing("half")
             storing = asyncio.create_task(desk.drafts.keep())
             await shell.until(lambda: first.record.draft == "half" or desk.changing._lock._waiters)
             await split_with(shell.ctx, "")
@@ -340,7 +340,7 @@ async def test_a_draft_without_a_conversation_is_not_stored_in_the_one_that_come
         desk = shell.active
         async with desk.changing:
             await shell.type("half")
-            desk.drafts.typed("half")
+            desk.drafts.note_typing("half")
             storing = asyncio.create_task(desk.drafts.keep())
             await shell.until(lambda: desk.changing._lock._waiters)
             await desk.show(first)
