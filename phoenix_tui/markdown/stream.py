@@ -30,32 +30,6 @@ class OpenTable(Struct, frozen=True):
         return layout.body_lines(rows, self.widths, self.alignments)
 
 
-class Grown(Struct, frozen=True):
-    """Parts of a table at the end of a text that can be settled, and the open rest."""
-
-    table: OpenTable
-    settled: tuple[tuple[Span, ...], ...]
-    rest: str
-    """The source that stays open, below a head of its own."""
-    open: tuple[tuple[Span, ...], ...]
-
-
-def settle_rows(tokens: Sequence[Token], source: str, before: OpenTable | None, width: int) -> Grown | None:
-    """Settle every whole row of the table that `source` begins with; None while it is short."""
-    sources = source.split("\n")
-    inside = (tokens[0].map or [0, 0])[1] - (tokens[0].map or [0, 0])[0]
-    whole = min(inside, len(sources) - 1) - _HEAD
-    if whole < 1 or (before is None and whole <= layout.DECIDING):
-        return None
-    found = layout.read_table(tokens)
-    table = before or OpenTable("\n".join(sources[:_HEAD]), tuple(layout.column_widths(found, width)), found.alignments)
-    rows = table.lines(found.rows[:whole])
-    if before is None:
-        rows = layout.table_lines(replace(found, rows=found.rows[:whole]), width)
-    rest = "\n".join([table.head, *sources[_HEAD + whole :]])
-    return Grown(table, tuple(rows), rest, tuple(table.lines(found.rows[whole:])))
-
-
 _MARGIN: Final = (Span(" " * MARGIN),)
 SLICE: Final = 32_000
 """Work laid out in one step of a long text (see `heft`), at most about 60 ms."""
@@ -221,19 +195,25 @@ class MarkdownStream:
             self._lay(tokens, unit, page, source)
 
     def _grow_table(self, tokens: Sequence[Token], unit: _Unit, page: layout.Page) -> bool:
-        """Settle the rows of a long table that the open end is; False where it is something else."""
-        if unit.kind != "table_open":
+        """Settle every whole row of the long table that the open end is; False where it is short, or something else."""
+        own, sources = tokens[unit.first : unit.after], self._tail.split("\n")
+        start, end = own[0].map or (0, 0)
+        whole = min(end - start, len(sources) - 1) - _HEAD
+        if unit.kind != "table_open" or whole < 1 or (self._table is None and whole <= layout.DECIDING):
             return False
-        gutter = layout.Gutter(_MARGIN, _MARGIN)
-        found = settle_rows(tokens[unit.first : unit.after], self._tail, self._table, page.room(gutter))
-        if found is None:
-            return False
-        if self._table is None and self.lines:
-            self.lines.append(BLANK)
-        self._table, self._tail = found.table, found.rest
-        self.lines.extend(StyledLine((*gutter.take(), *spans)) for spans in found.settled)
+        found, gutter = layout.read_table(own), layout.Gutter(_MARGIN, _MARGIN)
+        if self._table is not None:
+            rows = self._table.lines(found.rows[:whole])
+        else:
+            self.lines += [BLANK] if self.lines else []
+            widths = tuple(layout.column_widths(found, page.room(gutter)))
+            self._table = OpenTable("\n".join(sources[:_HEAD]), widths, found.alignments)
+            rows = layout.table_lines(replace(found, rows=found.rows[:whole]), page.room(gutter))
+        self.lines.extend(StyledLine((*gutter.take(), *spans)) for spans in rows)
         self.settled = len(self.lines)
-        self.lines.extend(StyledLine((*gutter.take(), *spans)) for spans in found.open)
+        self._tail = "\n".join([self._table.head, *sources[_HEAD + whole :]])  # what stays open has a head of its own
+        rows = self._table.lines(found.rows[whole:])
+        self.lines.extend(StyledLine((*gutter.take(), *spans)) for spans in rows)
         return True
 
     def _count_certain(self, units: Sequence[_Unit], certain: int) -> int:

@@ -23,7 +23,6 @@ from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.text.labels import Glyph, Tone, label
 from phoenix_tui.text.request_text import one_line
 from phoenix_tui.widgets.bases import Still
-from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.status_line import StatusLine, TitleRow
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.workspace.conversation_view import ConversationView
@@ -36,19 +35,6 @@ LEAST_HEIGHT: Final = 12
 """Rows of a pane: title, seven of text, rule, composer, and a question of two rows at the least."""
 FOOT_ROWS: Final = 2
 """Rule and state; the dock of the pane in focus begins with as many, so that nothing jumps."""
-
-
-class PaneWidgets(Struct, frozen=True):
-    """The widgets of one pane, in their order."""
-
-    title: Widget
-    body: tuple[Widget, ...]
-    """Widgets that may fill it; hidden ones take no space."""
-    foot: Widget
-    side: Widget
-    """The rule at its left, where another pane is there."""
-    top: Widget
-    """The rule above it, likewise."""
 
 
 def regions(count: int, size: Size) -> list[Region] | None:
@@ -72,34 +58,35 @@ class PaneLayout(Layout):
 
     name = "panes"
 
-    def __init__(self, panes: PaneRow, dock: Dock) -> None:
-        self._panes = panes
-        self._dock = dock
+    def __init__(self, row: PaneRow, parts: WorkspaceWidgets) -> None:
+        self._row = row
+        self._dock = parts.dock
+        self._welcome = parts.welcome
         self._column = VerticalLayout()
 
     def arrange(self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True) -> ArrangeResult:
         """Place the displayed widgets; a pane without room has no place at all and is not painted."""
         parent.pre_layout(self)
-        shown, panes = set(children), self._panes
-        found = regions(len(panes.stands), size)
+        shown, row = set(children), self._row
+        found = regions(len(row.panes), size)
         if found is None:
-            tabs = _place_widget(panes.tabs, Region(0, 0, size.width, 1))
-            stand = panes.stands[panes.focus]
-            return [tabs, *self._pane(parent, stand, Region(0, 1, size.width, size.height - 1), shown, focused=True)]
+            tabs = _place_widget(row.tabs, Region(0, 0, size.width, 1))
+            region = Region(0, 1, size.width, size.height - 1)
+            return [tabs, *self._pane(parent, row.panes[row.focus], region, shown, focused=True)]
         placements: list[WidgetPlacement] = []
-        for place, (stand, region) in enumerate(zip(panes.stands, found, strict=True)):
+        for place, (pane, region) in enumerate(zip(row.panes, found, strict=True)):
             x, y, width, height = region
             if x:
-                placements.append(_place_widget(stand.side, Region(x, y, 1, height)))
+                placements.append(_place_widget(pane.side, Region(x, y, 1, height)))
                 region = Region(x + 1, y, width - 1, height)
             if y:
-                placements.append(_place_widget(stand.top, Region(region.x, y, region.width, 1)))
+                placements.append(_place_widget(pane.top, Region(region.x, y, region.width, 1)))
                 region = Region(region.x, y + 1, region.width, height - 1)
-            placements += self._pane(parent, stand, region, shown, focused=place == panes.focus)
+            placements += self._pane(parent, pane, region, shown, focused=place == row.focus)
         return placements
 
     def _pane(
-        self, parent: Widget, stand: PaneWidgets, region: Region, shown: set[Widget], *, focused: bool
+        self, parent: Widget, pane: Pane, region: Region, shown: set[Widget], *, focused: bool
     ) -> list[WidgetPlacement]:
         x, y, width, height = region
         if focused:
@@ -108,13 +95,14 @@ class PaneLayout(Layout):
         else:
             docked = FOOT_ROWS
         low = max(height - docked, 1)
-        bottom = self._dock if focused else stand.foot
+        bottom = self._dock if focused else pane.foot
         placements = [
-            _place_widget(stand.title, Region(x, y, width, 1)),
+            _place_widget(pane.title, Region(x, y, width, 1)),
             _place_widget(bottom, Region(x, y + low, width, max(height - low, 1))),
         ]
         body = Region(x, y + 1, width, max(low - 1, 0))
-        return placements + [_place_widget(widget, body) for widget in stand.body if widget in shown and body]
+        filling = (pane.transcript, self._welcome) if focused else (pane.transcript,)
+        return placements + [_place_widget(widget, body) for widget in filling if widget in shown and body]
 
 
 def _place_widget(widget: Widget, region: Region) -> WidgetPlacement:
@@ -242,18 +230,6 @@ class PaneRow:
         self.tabs = PaneTabs(plain=plain)
 
     @property
-    def stands(self) -> tuple[PaneWidgets, ...]:
-        welcome = self._parts.welcome
-        return tuple(
-            PaneWidgets(
-                pane.title,
-                (pane.transcript, welcome) if place == self.focus else (pane.transcript,),
-                *pane.own,
-            )
-            for place, pane in enumerate(self.panes)
-        )
-
-    @property
     def visible(self) -> Collection[str]:
         """Conversations of the panes without the dock; where one pane alone has room, none."""
         shown = [pane.conversation for pane in self.panes if pane.title.is_on_screen]
@@ -266,7 +242,7 @@ class PaneRow:
         with column.at_once():
             if len(self.panes) == 1:
                 await column.mount(*self.panes[0].own, self.tabs)
-                column.arranged = PaneLayout(self, self._parts.dock)
+                column.arranged = PaneLayout(self, self._parts)
                 column.screen.add_class(PANES_CLASS)
             await column.mount(pane.title, pane.transcript, before=self._parts.welcome)
             await column.mount(*pane.own)
