@@ -12,9 +12,11 @@ from msgspec.structs import replace
 
 from phoenix_tui.app import PhoenixApp
 from phoenix_tui.lifecycle.launch import Services
+from phoenix_tui.widgets import completer
 from tests.support.fake_engine import FakeEngine, FakeOnboarding, FakeSettings, launch, services
 from tests.support.shell import Shell
 from tests.support.unseen import leave_unpainted
+from tests.support.waiting import PATIENCE
 
 BEHIND = (
     *("runner", "programs", "warning", "system", "kept", "notes"),
@@ -27,6 +29,12 @@ OpenShell = Callable[..., AbstractAsyncContextManager[Shell]]
 @pytest.fixture
 def engine(tmp_path: Path) -> FakeEngine:
     return FakeEngine(tmp_path)
+
+
+@pytest.fixture
+def tab_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Tab wait for the completions of a text however slow the machine is."""
+    monkeypatch.setattr(completer, "SETTLES", PATIENCE)
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ import pytest
 from phoenix_tui.modals.find_sheet import HistorySheet
 from phoenix_tui.workspace import draft_store
 
+pytestmark = pytest.mark.usefixtures("tab_waits")
+
 
 @pytest.mark.parametrize(
     ("text", "keys", "after"),

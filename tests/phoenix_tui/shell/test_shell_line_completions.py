@@ -5,6 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+pytestmark = pytest.mark.usefixtures("tab_waits")
+
 
 async def test_tab_completes_from_the_folder_of_the_line_and_enter_runs_what_is_written(
     open_shell: Any, tmp_path: Path
