@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -134,8 +135,10 @@ class Completer:
 
     async def settled(self) -> bool:
         """Wait until the newest completions are offered; False where none match the text after `SETTLES`."""
-        if self._looking is not None:
-            await asyncio.wait((self._looking,), timeout=SETTLES)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SETTLES):
+                while self._looking is not None and not self._looking.done():  # another may take its place meanwhile
+                    await asyncio.wait((self._looking,))
         return self._looking is None or self._looking.done() or self._offered_for == self._composer.text
 
     def close(self) -> None:
