@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from tests.support.cli import Phoenix, ended, with_claude
 from tests.support.journeys import says
 from tests.support.loopback import serve
@@ -50,17 +48,16 @@ async def test_a_headless_run_says_what_it_waits_for_and_goes_on(tmp_path: Path)
         assert WAITS not in ran.err, "once is enough"
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-async def test_a_signal_ends_a_headless_run_that_waits(tmp_path: Path, number: signal.Signals, code: int) -> None:
+async def test_a_signal_ends_a_headless_run_that_waits(tmp_path: Path) -> None:
     async with serve(says("Hello.")) as server:
         phoenix = with_claude(tmp_path, server.url)
         await phoenix.run("-p", "hi")
         with held(phoenix):
             process = await phoenix.start("-p", "hi again")
             await said(process)
-            process.send_signal(number)
+            process.send_signal(signal.SIGTERM)
             ran = await ended(process)
-        assert ran.code in {code, -number}
+        assert ran.code in {143, -signal.SIGTERM}
         assert "Traceback" not in ran.err
 
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.pty
 PROSE = "stop, use make clean instead"
 
 
-@pytest.mark.parametrize("pace", [0.08, 0.04, 0.0])
+@pytest.mark.parametrize("pace", [0.08, 0.0])
 async def test_words_typed_as_an_answer_say_no_with_themselves_as_the_reason(tmp_path: Path, pace: float) -> None:
     asks = calls("bash", command="touch made")
     async with serve(asks, says("Fine.")) as server, program(phoenix := with_claude(tmp_path, server.url)) as running:

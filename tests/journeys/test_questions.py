@@ -19,13 +19,10 @@ pytestmark = pytest.mark.pty
 RIGHT = b"\x1b[C"
 
 
-@pytest.mark.parametrize(("rows_", "columns"), [(24, 80), (60, 200)])
-async def test_answers_are_chosen_with_digits_and_arrows_and_sent_with_enter(
-    tmp_path: Path, rows_: int, columns: int
-) -> None:
+async def test_answers_are_chosen_with_digits_and_arrows_and_sent_with_enter(tmp_path: Path) -> None:
     async with serve(calls("ask_user", questions=[COLOUR, PARTS]), says("Done.")) as server:
         phoenix = with_claude(tmp_path, server.url)
-        async with program(phoenix, rows=rows_, columns=columns) as running:
+        async with program(phoenix, rows=24, columns=80) as running:
             await running.ready()
             await running.send("go")
             await running.shows("asks you 2 questions", "Which colour?")

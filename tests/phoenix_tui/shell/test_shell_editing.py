@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -13,31 +13,32 @@ from phoenix_tui.workspace import draft_store
 pytestmark = pytest.mark.usefixtures("tab_waits")
 
 
-@pytest.mark.parametrize(
-    ("text", "keys", "after"),
-    [
-        ("one two three", ["ctrl+w"], "one two "),
-        ("cd a/b-c", ["ctrl+w"], "cd "),
-        ("cd a/b-c", ["alt+backspace"], "cd a/b-"),
-        ("one two", ["ctrl+a", "alt+d"], " two"),
-        ("one two", ["ctrl+a", "alt+f", "ctrl+k"], "one"),
-        ("one two", ["alt+b", "ctrl+u"], "two"),
-        ("one two", ["ctrl+w", "ctrl+w", "x", "ctrl+y"], "xone two"),
-        ("one two", ["ctrl+w", "left", "ctrl+k", "ctrl+y", "alt+y"], "onetwo"),
-        ("one two", ["ctrl+w", "ctrl+underscore"], "one two"),
-        ("one two", ["ctrl+w", "ctrl+underscore", "alt+slash"], "one "),
-        ("one", ["ctrl+j", "x", "ctrl+a", "ctrl+u"], "onex"),
-        ("one", ["ctrl+j", "x", "up", "ctrl+e", "ctrl+k"], "onex"),
-        ("one\\", ["enter", "x"], "one\nx"),
-        ("one\\two", ["left", "left", "left", "x"], "one\\xtwo"),
-    ],
+EDITED: Final = (
+    ("one two three", ["ctrl+w"], "one two "),
+    ("cd a/b-c", ["ctrl+w"], "cd "),
+    ("cd a/b-c", ["alt+backspace"], "cd a/b-"),
+    ("one two", ["ctrl+a", "alt+d"], " two"),
+    ("one two", ["ctrl+a", "alt+f", "ctrl+k"], "one"),
+    ("one two", ["alt+b", "ctrl+u"], "two"),
+    ("one two", ["ctrl+w", "ctrl+w", "x", "ctrl+y"], "xone two"),
+    ("one two", ["ctrl+w", "left", "ctrl+k", "ctrl+y", "alt+y"], "onetwo"),
+    ("one two", ["ctrl+w", "ctrl+underscore"], "one two"),
+    ("one two", ["ctrl+w", "ctrl+underscore", "alt+slash"], "one "),
+    ("one", ["ctrl+j", "x", "ctrl+a", "ctrl+u"], "onex"),
+    ("one", ["ctrl+j", "x", "up", "ctrl+e", "ctrl+k"], "onex"),
+    ("one\\", ["enter", "x"], "one\nx"),
+    ("one\\two", ["left", "left", "left", "x"], "one\\xtwo"),
 )
-async def test_the_editing_keys_of_a_shell(open_shell: Any, text: str, keys: list[str], after: str) -> None:
+"""Text, keys, and the text then."""
+
+
+async def test_the_editing_keys_of_a_shell(open_shell: Any) -> None:
     async with open_shell() as shell:
-        shell.composer.keys.starting = False
-        shell.composer.load(text)
-        await shell.pilot.press(*keys)
-        await shell.until(lambda: shell.composer.text == after)
+        for text, keys, after in EDITED:
+            shell.composer.keys.starting = False
+            shell.composer.load(text)
+            await shell.pilot.press(*keys)
+            assert shell.composer.text == after
 
 
 async def test_a_draft_is_stored_though_the_typing_goes_on(open_shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,10 @@ from tests.support.shell import Shell
 WIDE = (100, 34)
 
 
+async def says(shell: Shell, words: str) -> None:
+    await shell.until(lambda: any(words in toast for toast in shell.toasts))
+
+
 def talk(engine: FakeEngine, view: TaskBoardView | None = None, messages: int = 8) -> FakeConversation:
     """A conversation with a board, and three messages without a task."""
     conversation = engine.seed("retry", messages=messages)
@@ -423,7 +427,7 @@ async def test_sub_agents_have_no_board_of_their_own(open_shell: OpenShell, engi
         conversation.record = replace(conversation.record, agent=facts)
         await shell.open(conversation)
         await shell.command(line)
-        await shell.until(lambda: any("Sub-agents have no task board" in toast for toast in shell.toasts))
+        await says(shell, "Sub-agents have no task board")
 
 
 async def test_40_columns_keep_mark_number_and_age(open_shell: OpenShell, engine: FakeEngine) -> None:
@@ -457,7 +461,7 @@ async def test_commands_change_a_task_or_tracking_and_answer_in_one_sentence(
     async with open_shell(size=WIDE) as shell:
         await shell.open(talk(engine))
         await shell.command(line)
-        await shell.until(lambda: any(said in toast for toast in shell.toasts))
+        await says(shell, said)
 
 
 async def test_without_messages_the_board_says_so_and_tracking_can_be_chosen_before_the_first_one(
@@ -465,7 +469,7 @@ async def test_without_messages_the_board_says_so_and_tracking_can_be_chosen_bef
 ) -> None:
     async with open_shell(size=WIDE) as shell:
         await shell.command("/tasks")
-        await shell.until(lambda: any("nothing was sent in this conversation" in toast for toast in shell.toasts))
+        await says(shell, "nothing was sent in this conversation")
         await shell.command("/track off")
-        await shell.until(lambda: any("Tracking is off for this conversation" in toast for toast in shell.toasts))
+        await says(shell, "Tracking is off for this conversation")
         assert engine.tasks.boards[shell.conversation.id].status == TrackingStatus(enabled=False)
