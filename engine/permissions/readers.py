@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from engine.permissions.known_options import known_options
 from tools.files.location import real_path
-from tools.files.protected import is_secret, secret_paths
+from tools.files.protected import has_secrets
 
 WRITES: Final = "writes a file"
 RUNS: Final = "starts a program"
@@ -203,7 +203,7 @@ def leaves(words: tuple[str, ...], folder: Path, inside: str = "") -> bool:
     """
     start, home = real_path(folder), Path(real_path(Path.home()))
     root = inside or start
-    if is_secret(Path(root), home) or any(place.is_relative_to(root) for place in secret_paths(home)):
+    if has_secrets(Path(root), home):
         return True
     return any(not _is_below(real_path(Path(start, name)), root) for word in words for name in file_names(word))
 

@@ -380,10 +380,23 @@ def secret_paths(home: Path) -> tuple[Path, ...]:
 
 def is_secret(path: Path, home: Path) -> bool:
     """True for a resolved `path` that is, or lies in, a place of keys."""
+    return _is_secret(path, home, _behind_links(home))
+
+
+def has_secrets(folder: Path, home: Path) -> bool:
+    """True for a resolved `folder` that is, lies in or holds a place of keys."""
+    behind = _behind_links(home)
+    above, top = f"{str(folder).rstrip('/')}/", str(home).rstrip("/")
+    if any(f"{place}/".startswith(above) for place in (*(f"{top}/{name}" for name in SECRET_PLACES), *behind)):
+        return True
+    return _is_secret(folder, home, behind)
+
+
+def _is_secret(path: Path, home: Path, behind: Sequence[str]) -> bool:
     if _first_place(path, home, _SECRET_NAMES):
         return True
     text = f"{path}/"
-    return any(text.startswith(f"{place.rstrip('/')}/") for place in _behind_links(home))
+    return any(text.startswith(f"{place.rstrip('/')}/") for place in behind)
 
 
 def _behind_links(home: Path) -> list[str]:
