@@ -136,9 +136,9 @@ def test_a_link_at_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_huge_texts_are_cut_and_all_files_together_are_bounded(tmp_path: Path) -> None:
-    kept, huge = all_of_it(tmp_path), "word " * 600_000
+    kept, huge = all_of_it(tmp_path), "word " * 250_000
     reply = ModelReply((TextBlock(huge),), StopReason.END_TURN, Usage(1, 1), "m")
-    for _ in range(12):
+    for _ in range(9):
         kept.record_reply(asked(*(huge for _ in range(5)), system=huge), reply, 1)
         kept.record_failure(asked(huge), ProviderError(huge, kind="server", retryable=False))
     sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
@@ -161,11 +161,11 @@ import resource, signal, sys
 from pathlib import Path
 from tests.engine.test_diagnostics import REPLY, all_of_it, asked
 kept = all_of_it(Path(sys.argv[1]))
-kept.replied(asked("first"), REPLY, 1)
+kept.record_reply(asked("first"), REPLY, 1)
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
 for _ in range(9):
-    kept.replied(asked("word " * 2_000), REPLY, 1)
+    kept.record_reply(asked("word " * 2_000), REPLY, 1)
 """
 
 

@@ -37,11 +37,14 @@ _WANTED = "Write the summary now."
 class LongTool(StubTool):
     """A command whose output is long, different each time, and names a fact in the first steps."""
 
+    scale: int = 1
+    """Factor of the length."""
+
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         self.calls.append(args)
         step = len(self.calls)
         fact = f"FACT-{step} = value{step * 7919}\n" if step <= FACTS else ""
-        lines = 400 if step % 10 == 0 else 40
+        lines = self.scale * (400 if step % 10 == 0 else 40)
         return ToolOutput(fact + "".join(f"line {line} of step {step}: nothing to see\n" for line in range(lines)))
 
 
