@@ -253,11 +253,7 @@ class Bash(Struct, frozen=True):
 
     jobs: JobBoard
     spill_folder: Path
-
-    @property
-    def spec(self) -> ToolSpec:
-        """Name, description, schema and class."""
-        return _SPEC
+    spec: ToolSpec = _SPEC
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Show the whole command."""

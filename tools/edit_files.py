@@ -80,11 +80,7 @@ class Patch(Struct, frozen=True):
 
     ledger: ReadLedger
     formatter: TextFormatter | None = None
-
-    @property
-    def spec(self) -> ToolSpec:
-        """Name, description, schema and class."""
-        return _PATCH_SPEC
+    spec: ToolSpec = _PATCH_SPEC
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Show the whole change."""
@@ -159,11 +155,7 @@ class WriteFile(Struct, frozen=True):
 
     ledger: ReadLedger
     formatter: TextFormatter | None = None
-
-    @property
-    def spec(self) -> ToolSpec:
-        """Name, description, schema and class."""
-        return _WRITE_SPEC
+    spec: ToolSpec = _WRITE_SPEC
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Show the whole change."""

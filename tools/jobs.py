@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
@@ -24,7 +24,10 @@ from tools.contract import (
     ToolSpec,
 )
 from tools.shell_output import all_lines, readable, refusal_note
-from tools.terminal.values import TerminalModes, TerminalSize
+from tools.terminal.values import TerminalSize
+
+if TYPE_CHECKING:
+    from tools.process.command_terminal import CommandTerminal
 
 
 class Caller(Struct, frozen=True):
@@ -37,61 +40,6 @@ class Caller(Struct, frozen=True):
     """Size of the terminal for the command; None: it has a pipe and no input."""
     mark: str = ""
     """Beginning of the system command (OSC) with which its shell names the folder it ends in."""
-
-
-class LentTerminal(Protocol):
-    """The user's own terminal while a running command has it."""
-
-    @property
-    def is_drawing(self) -> bool:
-        """True while its program uses the alternate screen."""
-        ...
-
-    async def read(self) -> bytes:
-        """The next output for the terminal, at most 128 KB; empty once the program has ended, or it was given back."""
-        ...
-
-    def type(self, keys: bytes) -> None:
-        """Type into the program; keys wait while it does not read."""
-        ...
-
-    def resize(self, size: TerminalSize) -> None:
-        """Set the size of the terminal."""
-        ...
-
-    def draw_again(self, size: TerminalSize) -> None:
-        """Let the program draw all on a terminal that shows nothing of it."""
-        ...
-
-    def give_back(self) -> None:
-        """Give the terminal back; the program runs on."""
-        ...
-
-
-class CallTerminal(Protocol):
-    """Terminal of a running command; nothing happens in it after its end."""
-
-    @property
-    def modes(self) -> TerminalModes:
-        """Modes that its program has set."""
-        ...
-
-    @property
-    def wants_screen(self) -> bool:
-        """True while its program uses the alternate screen."""
-        ...
-
-    def lend(self, size: TerminalSize) -> LentTerminal:
-        """Lend it the user's terminal, which has this size."""
-        ...
-
-    def type(self, keys: bytes) -> None:
-        """Type into it; keys wait while the program does not read."""
-        ...
-
-    def resize(self, size: TerminalSize) -> None:
-        """Give it another size."""
-        ...
 
 
 class JobBoard(Protocol):
@@ -113,7 +61,7 @@ class JobBoard(Protocol):
         """Let the command of a call continue as a job without a time limit; None when it does not run."""
         ...
 
-    def terminal(self, conversation_id: str, call_id: str) -> CallTerminal | None:
+    def terminal(self, conversation_id: str, call_id: str) -> CommandTerminal | None:
         """Terminal of the command that a call waits for; None where it has none."""
         ...
 
@@ -179,11 +127,7 @@ class JobOutput(Struct, frozen=True):
     """The tool that reads a job."""
 
     board: JobBoard
-
-    @property
-    def spec(self) -> ToolSpec:
-        """Name, description, schema and class."""
-        return _OUTPUT_SPEC
+    spec: ToolSpec = _OUTPUT_SPEC
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Name the job."""
@@ -212,11 +156,7 @@ class JobKill(Struct, frozen=True):
     """The tool that ends a job."""
 
     board: JobBoard
-
-    @property
-    def spec(self) -> ToolSpec:
-        """Name, description, schema and class."""
-        return _KILL_SPEC
+    spec: ToolSpec = _KILL_SPEC
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Name the job."""

@@ -232,11 +232,7 @@ class ListResources(Struct, frozen=True):
     """The tool that lists."""
 
     servers: tuple[ResourceServer, ...]
-
-    @property
-    def spec(self) -> ToolSpec:
-        """Name, description, schema and class."""
-        return _LIST
+    spec: ToolSpec = _LIST
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Name the server."""
@@ -267,11 +263,7 @@ class ReadResource(Struct, frozen=True):
     servers: tuple[ResourceServer, ...]
     images: ImageReader
     spill_folder: Path
-
-    @property
-    def spec(self) -> ToolSpec:
-        """Name, description, schema and class."""
-        return _READ
+    spec: ToolSpec = _READ
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Name server and address."""

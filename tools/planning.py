@@ -87,10 +87,7 @@ _ASK_USER_SPEC: Final = ToolSpec(
 class AskUser(Struct, frozen=True):
     """The tool; the user's answer is its result, and it never runs."""
 
-    @property
-    def spec(self) -> ToolSpec:
-        """Name, description, schema and class."""
-        return _ASK_USER_SPEC
+    spec: ToolSpec = _ASK_USER_SPEC
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Carry the questions; the first one names the call."""
@@ -197,10 +194,7 @@ _TODO_WRITE_SPEC: Final = ToolSpec(
 class TodoWrite(Struct, frozen=True):
     """The tool; the list is stored with its result."""
 
-    @property
-    def spec(self) -> ToolSpec:
-        """Name, description, schema and class."""
-        return _TODO_WRITE_SPEC
+    spec: ToolSpec = _TODO_WRITE_SPEC
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Show how far the work is."""
@@ -275,10 +269,7 @@ _EXIT_PLAN_SPEC: Final = ToolSpec(
 class ExitPlan(Struct, frozen=True):
     """The tool; in plan mode the user's answer is its result, and it never runs."""
 
-    @property
-    def spec(self) -> ToolSpec:
-        """Name, description, schema and class."""
-        return _EXIT_PLAN_SPEC
+    spec: ToolSpec = _EXIT_PLAN_SPEC
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Show the plan; its first line names it."""
@@ -319,10 +310,7 @@ _THINK_SPEC = ToolSpec(
 class Think(Struct, frozen=True):
     """The tool."""
 
-    @property
-    def spec(self) -> ToolSpec:
-        """Name, description, schema and class."""
-        return _THINK_SPEC
+    spec: ToolSpec = _THINK_SPEC
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Show how the thought begins."""

@@ -78,11 +78,7 @@ class ReadFile(Struct, frozen=True):
 
     ledger: ReadLedger
     spills: tuple[Path, ...] = ()
-
-    @property
-    def spec(self) -> ToolSpec:
-        """Name, description, schema and class."""
-        return _SPEC
+    spec: ToolSpec = _SPEC
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Name the file and the lines."""
@@ -168,11 +164,7 @@ class ReadImage(Struct, frozen=True):
     """The tool."""
 
     images: ImageReader
-
-    @property
-    def spec(self) -> ToolSpec:
-        """Name, description, schema and class."""
-        return _IMAGE_SPEC
+    spec: ToolSpec = _IMAGE_SPEC
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Name the file."""

@@ -222,11 +222,7 @@ class Search(Struct, frozen=True):
 
     runner: ProcessRunner
     spills: tuple[Path, ...] = ()
-
-    @property
-    def spec(self) -> ToolSpec:
-        """Name, description, schema and class."""
-        return _SPEC
+    spec: ToolSpec = _SPEC
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Name the pattern and the place."""
@@ -409,10 +405,7 @@ class ListFilesInput(Struct, frozen=True):
 class ListFiles(Struct, frozen=True):
     """The tool."""
 
-    @property
-    def spec(self) -> ToolSpec:
-        """Name, description, schema and class."""
-        return _LIST_SPEC
+    spec: ToolSpec = _LIST_SPEC
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Name the folder and the pattern."""

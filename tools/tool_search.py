@@ -49,11 +49,7 @@ class ToolSearch(Struct, frozen=True):
     """The tool."""
 
     deferred: DeferredTools
-
-    @property
-    def spec(self) -> ToolSpec:
-        """Name, description, schema and class."""
-        return _SPEC
+    spec: ToolSpec = _SPEC
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Name the query."""

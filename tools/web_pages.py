@@ -93,11 +93,7 @@ class WebFetch(Struct, frozen=True):
     images: ImageReader
     cache: PageCache = field(default_factory=lambda: PageCache(SYSTEM_CLOCK))
     reach: Reach = field(default_factory=PublicReach)
-
-    @property
-    def spec(self) -> ToolSpec:
-        """Name, description, schema and class."""
-        return _FETCH_SPEC
+    spec: ToolSpec = _FETCH_SPEC
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Name the address."""
@@ -234,11 +230,7 @@ class WebSearch(Struct, frozen=True):
 
     service: SearchService | None = None
     """None: the provider of a model searches, which is part of the context of a call."""
-
-    @property
-    def spec(self) -> ToolSpec:
-        """Name, description, schema and class."""
-        return _SEARCH_SPEC
+    spec: ToolSpec = _SEARCH_SPEC
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Name the words, and the hosts it is limited to."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from engine.updates import Question, RouteCard, RouteVerdict, Update
     from tools.contract import Captured, JobInfo
     from tools.displays import TodoItem, TodoList
-    from tools.jobs import LentTerminal
+    from tools.process.command_terminal import TerminalLoan
     from tools.terminal.values import TerminalModes, TerminalSize
 
 
@@ -189,7 +189,7 @@ class TerminalApi(Protocol):
         """True while the program of the running line uses the alternate screen, for which it needs a whole terminal."""
         ...
 
-    def lend(self, size: TerminalSize) -> LentTerminal | None:
+    def lend(self, size: TerminalSize) -> TerminalLoan | None:
         """Lend the running line the user's own terminal, which has this size; None where none runs."""
         ...
 

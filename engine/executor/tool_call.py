@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -72,8 +72,10 @@ from tools.contract import (
     ToolOutput,
     ToolRequest,
 )
-from tools.jobs import CallTerminal, LentTerminal
 from tools.terminal.values import ShellTerminal, TerminalModes, TerminalRows, TerminalSize
+
+if TYPE_CHECKING:
+    from tools.process.command_terminal import CommandTerminal, TerminalLoan
 
 
 class UserTerminal:
@@ -100,7 +102,7 @@ class UserTerminal:
         running = self._running
         return running is not None and running.wants_screen
 
-    def lend(self, size: TerminalSize) -> LentTerminal | None:
+    def lend(self, size: TerminalSize) -> TerminalLoan | None:
         """Lend the running line the user's own terminal; None where none runs."""
         running = self._running
         return running.lend(size) if running is not None else None
@@ -117,7 +119,7 @@ class UserTerminal:
             running.type(keys)
 
     @property
-    def _running(self) -> CallTerminal | None:
+    def _running(self) -> CommandTerminal | None:
         state = self._session.state
         if not isinstance(state, ToolExecuting) or not is_typed(self._session):
             return None

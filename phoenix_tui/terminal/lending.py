@@ -23,7 +23,7 @@ from tools.terminal.values import TerminalSize
 
 if TYPE_CHECKING:
     from engine.api.conversation import TerminalApi
-    from tools.jobs import LentTerminal
+    from tools.process.command_terminal import TerminalLoan
 
 
 LOOK: Final = 0.25
@@ -83,7 +83,7 @@ async def hand_over(app: App[object], terminal: TerminalApi) -> bool:
 class Lending:
     """One loan; implements `foreground_programs.Borrower`."""
 
-    def __init__(self, lent: LentTerminal) -> None:
+    def __init__(self, lent: TerminalLoan) -> None:
         self._lent = lent
         self._loop = asyncio.get_running_loop()
         self._over = asyncio.Event()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tools.jobs import LentTerminal
+from tools.process.command_terminal import TerminalLoan
 from tools.terminal.values import TerminalModes, TerminalSize
 
 
@@ -18,7 +18,7 @@ class FakeTerminal:
     sizes: list[TerminalSize] = field(default_factory=list[TerminalSize])
     typed: list[bytes] = field(default_factory=list[bytes])
 
-    def lend(self, size: TerminalSize) -> LentTerminal | None:
+    def lend(self, size: TerminalSize) -> TerminalLoan | None:
         self.sizes.append(size)
         return None
 

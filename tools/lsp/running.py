@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
@@ -17,8 +17,12 @@ from tools.lsp.client import ENDED, FrameChannel, FrameError, LanguageClient, Op
 from tools.lsp.contract import EditedText, LanguageServerState
 from tools.lsp.definitions import PLAIN_TEXT, LanguageServer
 from tools.lsp.problems import ServerProblem, decode_end, last_words, new_problems, report_of, stamp_of, start_failure
-from tools.services import ProgramExit, ServiceCommand
+from tools.services import ServiceCommand
 from tools.shell_output import reason_words
+
+if TYPE_CHECKING:
+    from tools.process.service import DuplexService
+
 
 MOST_STARTS: Final = 3
 IN_SECONDS: Final = 300.0
@@ -33,38 +37,10 @@ WAY_OUT: Final = "/sandbox changes it"
 STALLED: Final = "it does not read what it is sent"
 
 
-class RunningProgram(Protocol):
-    """The part of a service that is needed here (`tools.process.service.DuplexService`)."""
-
-    @property
-    def pid(self) -> int:
-        """Process id."""
-        ...
-
-    @property
-    def stdin(self) -> int:
-        """Descriptor to write to."""
-        ...
-
-    @property
-    def stdout(self) -> int:
-        """Descriptor to read from."""
-        ...
-
-    @property
-    def stderr(self) -> Captured:
-        """The end of its stderr."""
-        ...
-
-    async def end(self, grace: float = ...) -> ProgramExit:
-        """Close its input, then kill its tree."""
-        ...
-
-
 class ProgramStarter(Protocol):
     """Starts services (`tools.process.service.SupervisedServices`)."""
 
-    async def open(self, command: ServiceCommand) -> RunningProgram:
+    async def open(self, command: ServiceCommand) -> DuplexService:
         """Start one. Raises OSError."""
         ...
 
@@ -95,7 +71,7 @@ class RunningServer:
         """True where it did not answer in time last."""
         self._programs, self._on_late, self._idle = programs, on_late, idle
         self._client: LanguageClient | None = None
-        self._program: RunningProgram | None = None
+        self._program: DuplexService | None = None
         self._channel: FrameChannel | None = None
         self._failing: asyncio.Task[None] | None = None
         self._starting: asyncio.Task[None] | None = None
@@ -249,7 +225,7 @@ class RunningServer:
             self._client = client
             self.state = LanguageServerState.READY
 
-    async def _listen(self, client: LanguageClient, program: RunningProgram) -> None:
+    async def _listen(self, client: LanguageClient, program: DuplexService) -> None:
         """Read until the end of the server, then end its tree."""
         try:
             await client.listen()
@@ -269,12 +245,12 @@ class RunningServer:
         if self._failing is not None:
             await asyncio.shield(self._failing)
 
-    async def _explain(self, why: str, program: RunningProgram | None) -> None:
+    async def _explain(self, why: str, program: DuplexService | None) -> None:
         stderr = (await program.end(0)).stderr if program is not None else NOTHING
         words, reason = last_words(stderr), reason_words(stderr.refused, WAY_OUT)
         self.text = f"{why}: {words}{reason}" if words else why + reason
 
-    def _release(self) -> RunningProgram | None:
+    def _release(self) -> DuplexService | None:
         """The program, to be ended by the caller; nothing is known of its files any more."""
         program, channel = self._program, self._channel
         self._program = self._client = self._channel = None

@@ -9,7 +9,7 @@ import termios
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -26,40 +26,10 @@ AT_ONCE: Final = 64 * 1024
 """Bytes of one read, and a chunk more."""
 
 
-class LoanOwner(Protocol):
-    """The program's own terminal."""
-
-    @property
-    def wants_screen(self) -> bool:
-        """True while the program uses the alternate screen."""
-        ...
-
-    @property
-    def sequences(self) -> bytes:
-        """Sequences that put a terminal into the modes that the program has set."""
-        ...
-
-    def go_on(self) -> None:
-        """Read on after a pause."""
-        ...
-
-    def type(self, keys: bytes) -> None:
-        """Type into the program."""
-        ...
-
-    def set_size(self, size: TerminalSize) -> None:
-        """Set its size."""
-        ...
-
-    def take_back(self) -> None:
-        """End the loan."""
-        ...
-
-
 class TerminalLoan:
-    """Implements `tools.jobs.LentTerminal`."""
+    """The user's own terminal while a running command has it."""
 
-    def __init__(self, owner: LoanOwner, begins: bytes) -> None:
+    def __init__(self, owner: CommandTerminal, begins: bytes) -> None:
         self._owner = owner
         self._waiting = deque[bytes]([begins] if begins else [])
         self._size = len(begins)

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from tests.support.processes import SHAPES, Shape, Watch
 from tests.support.waiting import poll
 from tools.contract import Captured, Command, Finished, JobInfo, Progress
-from tools.jobs import Caller, CallTerminal
+from tools.jobs import Caller
+from tools.process.command_terminal import CommandTerminal
 from tools.process.start import Processes
 from tools.terminal.values import TerminalModes, TerminalRows, TerminalSize
 
@@ -42,7 +43,7 @@ async def running(
         await asyncio.wait({task})
 
 
-async def terminal_of(processes: Processes) -> CallTerminal:
+async def terminal_of(processes: Processes) -> CommandTerminal:
     """The terminal, once the command runs."""
     assert await poll(lambda: processes.jobs.terminal(*PLACE) is not None)
     terminal = processes.jobs.terminal(*PLACE)

@@ -11,8 +11,7 @@ from tests.support.processes import Watch
 from tests.support.waiting import poll
 from tests.tools.process.test_commands_in_a_terminal import PLACE, newest, running, shell, terminal_of, text_of
 from tools.contract import Finished, OutputSoFar, Progress
-from tools.jobs import CallTerminal, LentTerminal
-from tools.process.command_terminal import AT_ONCE, MOST_DRAWN, MOST_WAITING, READ_SIZE, TerminalLoan
+from tools.process.command_terminal import AT_ONCE, MOST_DRAWN, MOST_WAITING, READ_SIZE, CommandTerminal, TerminalLoan
 from tools.process.start import Processes
 from tools.terminal.values import TerminalRows, TerminalSize
 
@@ -21,7 +20,7 @@ DRAWS = "printf '\\033[?1049hdrawn'"
 LEAVES = "printf '\\033[?1049l'"
 
 
-async def waiting(processes: Processes) -> CallTerminal:
+async def waiting(processes: Processes) -> CommandTerminal:
     terminal = await terminal_of(processes)
     assert await poll(lambda: terminal.wants_screen)
     return terminal
@@ -30,7 +29,7 @@ async def waiting(processes: Processes) -> CallTerminal:
 class Shown:
     """A terminal that reads all it is given."""
 
-    def __init__(self, lent: LentTerminal) -> None:
+    def __init__(self, lent: TerminalLoan) -> None:
         self.lent, self.content = lent, b""
         self.task = asyncio.create_task(self._read())
 
@@ -43,7 +42,7 @@ class Shown:
             self.content += content
 
 
-async def rest_of(lent: LentTerminal) -> AsyncIterator[bytes]:
+async def rest_of(lent: TerminalLoan) -> AsyncIterator[bytes]:
     while content := await lent.read():
         yield content
 
