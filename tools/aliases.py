@@ -74,7 +74,7 @@ def native_names(name: str, *, widely: bool = False) -> tuple[str, ...]:
     return (_WIDE.get(name) if widely else None) or _SEVERAL.get(name) or (native_name(name),)
 
 
-Call: TypeAlias = tuple[str, JsonObject]
+NamedCall: TypeAlias = tuple[str, JsonObject]
 """Name of a tool and its input."""
 ALL_FILES: Final = "**/*"
 GENERAL: Final = ("general-purpose", "general")
@@ -167,7 +167,7 @@ def _tidy(path: str) -> str:
     return "/" + "/".join(part for part in path.split("/") if part not in {"", "."})
 
 
-def outward(name: str, args: JsonObject, cwd: str) -> Call:
+def outward(name: str, args: JsonObject, cwd: str) -> NamedCall:
     """The call as other agents write it, as far as their fields go."""
     special = _OUTWARD.get(name)
     if special is not None:
@@ -178,7 +178,7 @@ def outward(name: str, args: JsonObject, cwd: str) -> Call:
     return foreign, _fields_out(SHAPES[foreign], args, cwd) if foreign in SHAPES else args
 
 
-def inward(name: str, args: JsonObject, cwd: str) -> Call:
+def inward(name: str, args: JsonObject, cwd: str) -> NamedCall:
     """The call as Phoenix has it.
 
     Raises:
@@ -217,7 +217,7 @@ def _fields_in(name: str, shape: Shape, args: JsonObject, cwd: str) -> JsonObjec
 # Tools with fields that are not one to one.
 
 
-def _bash_out(args: JsonObject, cwd: str) -> Call:
+def _bash_out(args: JsonObject, cwd: str) -> NamedCall:
     found = _fields_out(SHAPES["Bash"], args, cwd)
     seconds = found.get("timeout")
     if isinstance(seconds, int | float) and not isinstance(seconds, bool):
@@ -225,7 +225,7 @@ def _bash_out(args: JsonObject, cwd: str) -> Call:
     return "Bash", found
 
 
-def _bash_in(name: str, args: JsonObject, cwd: str) -> Call:
+def _bash_in(name: str, args: JsonObject, cwd: str) -> NamedCall:
     asks_out = args.get("dangerouslyDisableSandbox") is True
     found = _fields_in(
         name, SHAPES["Bash"], {key: value for key, value in args.items() if key != "dangerouslyDisableSandbox"}, cwd
@@ -242,7 +242,7 @@ def _whole(number: float) -> int | float:
     return int(number) if abs(number) < 1e15 and number == int(number) else number  # noqa: PLR2004 - as above
 
 
-def _read_in(name: str, args: JsonObject, cwd: str) -> Call:
+def _read_in(name: str, args: JsonObject, cwd: str) -> NamedCall:
     found = _fields_in(name, SHAPES["Read"], args, cwd)
     if found.get("offset") == 0 and found["offset"] is not False:
         del found["offset"]
@@ -251,18 +251,18 @@ def _read_in(name: str, args: JsonObject, cwd: str) -> Call:
     return ("read_image", {"path": path}) if is_image else ("read_file", found)
 
 
-def _list_out(args: JsonObject, cwd: str) -> Call:
+def _list_out(args: JsonObject, cwd: str) -> NamedCall:
     return "Glob", {"pattern": ALL_FILES, **_fields_out(SHAPES["Glob"], args, cwd)}
 
 
-def _list_in(name: str, args: JsonObject, cwd: str) -> Call:
+def _list_in(name: str, args: JsonObject, cwd: str) -> NamedCall:
     found = _fields_in(name, SHAPES[name], args, cwd)
     if found.get("glob") in (ALL_FILES, "**"):
         del found["glob"]
     return "list_files", found
 
 
-def _search_in(name: str, args: JsonObject, cwd: str) -> Call:
+def _search_in(name: str, args: JsonObject, cwd: str) -> NamedCall:
     if args.get("output_mode", "content") != "content":
         raise ToolInputError(
             "output_mode of Grep has no counterpart here; search gives the matching lines, as with content. "
@@ -283,7 +283,7 @@ def _search_in(name: str, args: JsonObject, cwd: str) -> Call:
 _SEARCH_OWN: Final = frozenset({"output_mode", "multiline", "type", "-A", "-B", "context"})
 
 
-def _patch_out(args: JsonObject, cwd: str) -> Call:
+def _patch_out(args: JsonObject, cwd: str) -> NamedCall:
     edits, path = args.get("edits"), absolute(args.get("path"), cwd)
     if not isinstance(edits, list) or not edits or not all(isinstance(one, dict) for one in edits):
         return "MultiEdit", {"file_path": path, "edits": edits}
@@ -300,7 +300,7 @@ def _edit_out(edit: JsonObject) -> JsonObject:
     return {"old_string": old, "new_string": edit.get("new")}
 
 
-def _patch_in(name: str, args: JsonObject, cwd: str) -> Call:
+def _patch_in(name: str, args: JsonObject, cwd: str) -> NamedCall:
     known = {"file_path", "edits"} if name == "MultiEdit" else {"file_path", *_EDIT_FIELDS}
     edits = args.get("edits") if name == "MultiEdit" else [{key: args[key] for key in args if key in _EDIT_FIELDS}]
     _check_fields(name, args, known)
@@ -327,13 +327,13 @@ def _check_fields(name: str, args: JsonObject, known: object) -> None:
             raise ToolInputError(_NO_FIELD.format(field=said, name=name, tool="patch", native=native))
 
 
-def _agents_out(args: JsonObject, cwd: str) -> Call:
+def _agents_out(args: JsonObject, cwd: str) -> NamedCall:
     tasks = args.get("tasks")
     only = tasks[0] if isinstance(tasks, list) and len(tasks) == 1 else None
     return ("Agent", _agent(only, "task", "")) if isinstance(only, dict) else ("spawn_agents", args)
 
 
-def _task_out(args: JsonObject, cwd: str) -> Call:
+def _task_out(args: JsonObject, cwd: str) -> NamedCall:
     if "initial_prompt" not in args:
         return "spawn_task", args
     return "Agent", {**_agent(args, "initial_prompt", "task_description"), "run_in_background": True}
@@ -350,7 +350,7 @@ def _agent(task: JsonObject, prompt: str, title: str) -> JsonObject:
     return found
 
 
-def _agent_in(name: str, args: JsonObject, cwd: str) -> Call:
+def _agent_in(name: str, args: JsonObject, cwd: str) -> NamedCall:
     if args.get("model") is not None:
         raise ToolInputError(f"model of {name} has no counterpart here; the profile of a sub-agent sets its model.")
     for field in args:
@@ -368,14 +368,14 @@ def _agent_in(name: str, args: JsonObject, cwd: str) -> Call:
 
 
 _AGENT_FIELDS: Final = frozenset({"description", "prompt", "subagent_type", "model", "run_in_background", "max_turns"})
-_OUTWARD: Final[Mapping[str, Callable[[JsonObject, str], Call]]] = {
+_OUTWARD: Final[Mapping[str, Callable[[JsonObject, str], NamedCall]]] = {
     "bash": _bash_out,
     "patch": _patch_out,
     "list_files": _list_out,
     "spawn_agents": _agents_out,
     "spawn_task": _task_out,
 }
-_INWARD: Final[Mapping[str, Callable[[str, JsonObject, str], Call]]] = {
+_INWARD: Final[Mapping[str, Callable[[str, JsonObject, str], NamedCall]]] = {
     "Bash": _bash_in,
     "Read": _read_in,
     "Edit": _patch_in,

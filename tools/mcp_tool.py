@@ -35,7 +35,7 @@ from tools.contract import (
 )
 from tools.files.location import spill_name, spills_of
 from tools.files.own_files import make_folder, read_own
-from tools.mcp_host.protocol import Content, ImagePart, Item, Part, TextPart
+from tools.mcp_host.protocol import Content, ContentPart, ImagePart, Item, TextPart
 from tools.wording import counted
 
 SHOWN: Final = 4_000
@@ -137,7 +137,7 @@ class _Taking(Struct):
     spill_folder: Path
     found: list[PreparedImage] = field(default_factory=list[PreparedImage])
 
-    async def take(self, part: Part, number: int) -> str:
+    async def take(self, part: ContentPart, number: int) -> str:
         """The text of a part; an image is added to `found`, a file goes to the folder of the conversation."""
         if isinstance(part, TextPart):
             if not part.file:

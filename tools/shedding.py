@@ -28,7 +28,7 @@ class SheddingOrder(IntEnum):
     """Conversations without a viewer: opened again on demand."""
 
 
-class Kept(Struct, frozen=True):
+class KeptCache(Struct, frozen=True):
     """One thing that is kept."""
 
     name: str
@@ -42,20 +42,20 @@ class Shedding:
     """Knows all that is kept; everything is called on the thread of the event loop."""
 
     def __init__(self) -> None:
-        self._kept: list[Callable[[], Kept | None]] = []
+        self._kept: list[Callable[[], KeptCache | None]] = []
 
     def add(self, name: str, order: SheddingOrder, count: Callable[[], int], drop: Callable[[], object]) -> None:
         """Register a cache; methods are held weakly, so that a deleted owner leaves by itself."""
         self._kept = [one for one in self._kept if one() is not None]
         count_now, drop_now = _weakly(count), _weakly(drop)
 
-        def find_kept() -> Kept | None:
+        def find_kept() -> KeptCache | None:
             counts, drops = count_now(), drop_now()
-            return Kept(name, order, counts, drops) if counts is not None and drops is not None else None
+            return KeptCache(name, order, counts, drops) if counts is not None and drops is not None else None
 
         self._kept.append(find_kept)
 
-    def all(self) -> tuple[Kept, ...]:
+    def all(self) -> tuple[KeptCache, ...]:
         """Caches in the order in which they are dropped."""
         return tuple(sorted((one for kept in self._kept if (one := kept()) is not None), key=lambda one: one.order))
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from tests.support.left_behind import local_watch
 from tools.process.folder_index import stamp_at
-from tools.process.starting_files import ChangedAgainError, Kept, put_back, read_kept, remove_folders, write_beneath
+from tools.process.starting_files import ChangedAgainError, KeptFile, put_back, read_kept, remove_folders, write_beneath
 
 SEEN = 5
 """Times that each state of the folder must have been met."""
@@ -82,7 +82,7 @@ def test_nothing_is_restored_written_or_removed_elsewhere(swapped: Swapped, tmp_
         theirs += through_the_link(swapped.top)
         known = stamp_at(f"{top}/.x/a.md")
         with suppress(OSError, ChangedAgainError):
-            put_back(top, ".x/a.md", Kept((0, 0, 0, 0), b"mine"), known, tmp_path / "aside" / str(number))
+            put_back(top, ".x/a.md", KeptFile((0, 0, 0, 0), b"mine"), known, tmp_path / "aside" / str(number))
             restored += 1
         with suppress(OSError):
             write_beneath(top, ".x/b", b"new")
@@ -109,7 +109,7 @@ def test_a_closed_folder_is_open_only_while_a_file_in_it_is_restored(tmp_path: P
     closed[1].mkdir(parents=True)
     for path, mode in zip(closed, (0o311, 0o000), strict=True):
         path.chmod(mode)
-    before = Kept((0, 0, 0, 0), b"mine")
+    before = KeptFile((0, 0, 0, 0), b"mine")
     assert put_back(str(tmp_path), ".x/y/a.md", before, None, tmp_path / "aside") is not None
     assert modes(closed) == [0o311, 0o000]
     with pytest.raises(ChangedAgainError):

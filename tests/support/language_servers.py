@@ -16,7 +16,7 @@ from tools.displays import EditCheck
 from tools.lsp.checker import CheckerSettings, LanguageServerChecks
 from tools.lsp.contract import CheckPlace, EditedText
 from tools.lsp.definitions import LanguageServer
-from tools.lsp.running import IDLE, ProgramStarter, RunningServer, StartPlan
+from tools.lsp.running import IDLE, ProgramStarter, RunningLanguageServer, StartPlan
 from tools.process.start import Processes
 
 SCRIPT: Final = str(Path(scripted_language_server.__file__).resolve())
@@ -38,7 +38,7 @@ def scripted(mode: str, **changes: Any) -> LanguageServer:
 class OneServer:
     """One running server, and the folder it works in."""
 
-    server: RunningServer
+    server: RunningLanguageServer
     folder: Path
     late: list[EditCheck] = field(default_factory=list[EditCheck])
     texts: dict[str, str] = field(default_factory=dict[str, str])
@@ -59,7 +59,7 @@ async def one_server(
     processes = await start_plain()
     late: list[EditCheck] = []
     plan = StartPlan(server, server.command, folder, UNCONFINED, environment or {})
-    running = RunningServer(plan, processes.services, lambda _, check: late.append(check), idle)
+    running = RunningLanguageServer(plan, processes.services, lambda _, check: late.append(check), idle)
     try:
         yield OneServer(running, folder, late)
     finally:

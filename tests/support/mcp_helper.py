@@ -20,14 +20,14 @@ from tools.mcp_host.link import command, decode_event, encode
 from tools.mcp_host.protocol import (
     AnyEvent,
     AnyRequest,
-    Call,
+    CallTool,
     Connect,
     Connected,
     Content,
     Items,
     Reply,
-    Shutdown,
-    Status,
+    ServerStatus,
+    ShutdownHelper,
     TextPart,
 )
 
@@ -112,7 +112,7 @@ class Helper:
 
     async def call(self, tool: str, args: dict[str, Any] | None = None, *, server: str = "s", **more: Any) -> Content:
         """The result of a tool."""
-        return await self.ask(Call(id=self.number(), server=server, tool=tool, args=args or {}, **more), Content)
+        return await self.ask(CallTool(id=self.number(), server=server, tool=tool, args=args or {}, **more), Content)
 
     async def text(self, tool: str, args: dict[str, Any] | None = None, **more: Any) -> str:
         """The texts of a result that the model reads."""
@@ -144,7 +144,7 @@ class Helper:
 
     def states(self, server: str = "s") -> list[str]:
         """All states of a server, in order."""
-        return [event.state for event in self.events if isinstance(event, Status) and event.server == server]
+        return [event.state for event in self.events if isinstance(event, ServerStatus) and event.server == server]
 
     def memory(self) -> int:
         """The most bytes that the process ever had in memory."""
@@ -180,7 +180,7 @@ async def helper(folder: Path, *, anew: bool = False, **environment: str) -> Asy
     try:
         yield running
         if process.poll() is None:
-            await running.reply(Shutdown(id=running.number()))
+            await running.reply(ShutdownHelper(id=running.number()))
     finally:
         ours.shutdown(socket.SHUT_RDWR)
         ours.close()

@@ -265,7 +265,7 @@ def is_self_starting(path: str) -> bool:
     """True for a path relative to a working directory, with `/`, of a file that starts by itself."""
     folder, _, name = path.rpartition("/")
     place = place_of(folder)
-    return place is not Place.QUIET and starts_in(name, place)
+    return place is not FolderKind.QUIET and starts_in(name, place)
 
 
 def weigh(path: str) -> tuple[int, int, str]:
@@ -275,7 +275,7 @@ def weigh(path: str) -> tuple[int, int, str]:
     return (0 if is_known and name in (FILES | SETTINGS) else 1 if is_known else 2), len(folders), path
 
 
-class Place(Enum):
+class FolderKind(Enum):
     """Kind of a folder, by the names of it and of those above."""
 
     QUIET = 0
@@ -285,23 +285,25 @@ class Place(Enum):
     """Below a hidden folder whose files count, whatever they are called."""
 
 
-def place_of(folder: str) -> Place:
+def place_of(folder: str) -> FolderKind:
     """The kind of a folder by its path relative to the working directory, empty for that itself."""
     parts = [part.casefold() for part in folder.split("/")] if folder else []
     if any(part in INSTALLED or part in VERSION_CONTROL or part in PRODUCED for part in parts):
-        return Place.QUIET
+        return FolderKind.QUIET
     if any(f"{above}/{part}" in PRODUCED for above, part in pairwise(parts)):
-        return Place.QUIET
-    return Place.SETTINGS if any(part.startswith(".") for part in parts) else Place.PLAIN
+        return FolderKind.QUIET
+    return FolderKind.SETTINGS if any(part.startswith(".") for part in parts) else FolderKind.PLAIN
 
 
-def starts_in(name: str, place: Place) -> bool:
+def starts_in(name: str, place: FolderKind) -> bool:
     """True for the name of a file that starts by itself in a folder that is not quiet."""
     folded = name.casefold()
     if folded in FILES or _FILE.fullmatch(folded):
         return True
     if settings := _SETTINGS.fullmatch(folded):
-        return settings[1] not in _DATA_SETTINGS or (place is Place.SETTINGS and _TEXT.fullmatch(folded) is not None)
+        return settings[1] not in _DATA_SETTINGS or (
+            place is FolderKind.SETTINGS and _TEXT.fullmatch(folded) is not None
+        )
     if (service := _SERVICE.fullmatch(folded)) and service[1] not in _DATA_SERVICE:
         return True
-    return place is Place.SETTINGS and _TEXT.fullmatch(folded) is not None
+    return place is FolderKind.SETTINGS and _TEXT.fullmatch(folded) is not None

@@ -39,7 +39,7 @@ MOST_RECORD: Final = 4_096
 _OBJECT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
-class Origin(Struct, frozen=True):
+class WorktreeOrigin(Struct, frozen=True):
     """Base of a worktree, kept in its git folder, which a command in it can write: checked when read."""
 
     base: str
@@ -64,7 +64,7 @@ class Worktree(Struct, frozen=True):
     folder: Path
     own: Path | None = None
     """Git folder; None where there is none yet."""
-    origin: Origin | None = None
+    origin: WorktreeOrigin | None = None
     complete: bool = False
 
     @property
@@ -140,19 +140,19 @@ def worktree_at(repository: Repository, name: str) -> Worktree:
     return Worktree(name, folder, own, origin_of(own), complete)
 
 
-def origin_of(own: Path) -> Origin | None:
+def origin_of(own: Path) -> WorktreeOrigin | None:
     """The record in a git folder; None where it is not there or says something that no record says."""
     return _origin(own / RECORD)
 
 
-def read_kept_origin(home: Path, name: str) -> Origin | None:
+def read_kept_origin(home: Path, name: str) -> WorktreeOrigin | None:
     """The record of a worktree that was removed."""
     return _origin(home / GONE / f"{name}.json")
 
 
-def _origin(path: Path) -> Origin | None:
+def _origin(path: Path) -> WorktreeOrigin | None:
     try:
-        found = msgspec.json.decode(read_regular(path, MOST_RECORD, follow=False) or b"", type=Origin)
+        found = msgspec.json.decode(read_regular(path, MOST_RECORD, follow=False) or b"", type=WorktreeOrigin)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     valid = _OBJECT.fullmatch(found.base) and (not found.branch or is_name(found.branch))

@@ -21,8 +21,8 @@ from tools.files.own_files import write_file
 from tools.git.checkouts import (
     GONE,
     Checkout,
-    Origin,
     Worktree,
+    WorktreeOrigin,
     branch_at,
     checkouts,
     home_of,
@@ -119,7 +119,7 @@ async def _count_commits(reader: GitReader, found: Standing) -> Standing:
     )
 
 
-def _base(common: Path, origin: Origin | None) -> tuple[str, str]:
+def _base(common: Path, origin: WorktreeOrigin | None) -> tuple[str, str]:
     if origin is None:
         return "", ""
     newest = read_reference(common, f"{BRANCHES}{origin.branch}") if origin.branch else ""

@@ -22,7 +22,7 @@ MOST_BYTES: Final = 32 * 1024 * 1024
 _MODE_OF_FOLDERS: Final = b"40000"
 
 
-class History:
+class GitHistory:
     """Commits that are reachable from known ones."""
 
     def __init__(self, reader: GitReader) -> None:
@@ -199,7 +199,7 @@ async def read_versions(
         facts, _, path = entry.partition("\t")
         if path in full:
             checked_out[full[path]] = facts.rpartition(" ")[2]
-    history = History(reader)
+    history = GitHistory(reader)
     await history.read(commits)
     is_own = reader.repository.head in history.trees
     claimed: dict[tuple[str, str], str] = {}

@@ -27,8 +27,8 @@ from tools.git.checkouts import (
     LOCK,
     MAKING,
     RECORD,
-    Origin,
     Worktree,
+    WorktreeOrigin,
     checkouts,
     home_of,
     own_folder,
@@ -182,7 +182,9 @@ async def _make_claimed(runner: ProcessRunner, source: Repository, folder: Path,
     return Made(made, _within(made, source, folder), notes, is_new=origin is not None)
 
 
-async def _commit(runner: ProcessRunner, source: Repository, before: Worktree, base: str) -> tuple[str, Origin | None]:
+async def _commit(
+    runner: ProcessRunner, source: Repository, before: Worktree, base: str
+) -> tuple[str, WorktreeOrigin | None]:
     """The commit to check out, and the origin of a branch that is new; None for one that exists."""
     branch = before.branch
     present = read_reference(source.common, f"{BRANCHES}{branch}")
@@ -206,7 +208,7 @@ async def _commit(runner: ProcessRunner, source: Repository, before: Worktree, b
     commit = os.fsdecode(peeled.captured.head).strip()
     if not found or peeled.exit_code != 0:
         raise GitFailure(f"There is no branch, tag or commit {reveal_name(base)} here; `git branch` lists them.")
-    return commit, Origin(commit, on)
+    return commit, WorktreeOrigin(commit, on)
 
 
 def _head_branch(source: Repository) -> str:
@@ -219,7 +221,7 @@ class _Making:
     """One worktree while it is made; whatever fails, all of it goes again."""
 
     def __init__(
-        self, runner: ProcessRunner, source: Repository, before: Worktree, commit: str, origin: Origin | None
+        self, runner: ProcessRunner, source: Repository, before: Worktree, commit: str, origin: WorktreeOrigin | None
     ) -> None:
         self._runner = runner
         self._source = source
@@ -278,7 +280,11 @@ class _Making:
             set_reference(self._source.common, self._reference, self._commit, "")
             log_change(self._source.common, self._reference, ("", self._commit), MAKER, "branch: Created by Phoenix")
         else:
-            kept = read_kept_origin(folder.parent, self._before.name) or self._before.origin or Origin(self._commit)
+            kept = (
+                read_kept_origin(folder.parent, self._before.name)
+                or self._before.origin
+                or WorktreeOrigin(self._commit)
+            )
             (own / RECORD).write_bytes(msgspec.json.encode(kept))
         (folder / ".git").write_bytes(b"gitdir: " + os.fsencode(own) + b"\n")
 

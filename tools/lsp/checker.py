@@ -18,7 +18,7 @@ from tools.files.own_files import read_regular
 from tools.lsp.contract import CheckPlace, EditBegun, EditedText, LanguageServerState, LanguageServerView
 from tools.lsp.definitions import LanguageServer
 from tools.lsp.programs import program_of, root_of, server_environment, with_packages
-from tools.lsp.running import IDLE, CheckFailed, ProgramStarter, RunningServer, StartPlan
+from tools.lsp.running import IDLE, CheckFailed, ProgramStarter, RunningLanguageServer, StartPlan
 
 WARM_WAIT: Final = 1.5
 """Seconds that an edit waits for a server that runs."""
@@ -87,11 +87,11 @@ class LanguageServerChecks:
     ) -> None:
         self._settings, self._programs, self._enforcement = settings, programs, enforcement
         self._answers, self._environment = answers, environment
-        self._running: OrderedDict[_Key, RunningServer] = OrderedDict()
+        self._running: OrderedDict[_Key, RunningLanguageServer] = OrderedDict()
         self._found: dict[tuple[str, Path, Path, bool], tuple[float, tuple[str, ...]]] = {}
         """Programs with their arguments, and when they were looked for."""
         self._late: dict[str, list[EditCheck]] = {}
-        self._pending: dict[tuple[RunningServer, Path], tuple[asyncio.Task[EditCheck | None], EditedText]] = {}
+        self._pending: dict[tuple[RunningLanguageServer, Path], tuple[asyncio.Task[EditCheck | None], EditedText]] = {}
         self._said: set[tuple[str, str]] = set()
         """Conversations, each with a note that it has had."""
         self._tasks: set[asyncio.Task[EditCheck | None]] = set()
@@ -142,7 +142,7 @@ class LanguageServerChecks:
         server.is_slow = server.state is LanguageServerState.READY
         return EditCheck(server.name, edit.shown, note=WORKING if server.is_slow else STARTING)
 
-    def _begin_check(self, server: RunningServer, edit: EditedText) -> asyncio.Task[EditCheck | None]:
+    def _begin_check(self, server: RunningLanguageServer, edit: EditedText) -> asyncio.Task[EditCheck | None]:
         """Start a check; one of the same file that has no answer yet becomes a part of it."""
         key = (server, edit.path)
         if (earlier := self._pending.pop(key, None)) is not None:
@@ -161,7 +161,7 @@ class LanguageServerChecks:
         task.add_done_callback(forget)
         return task
 
-    async def _check_edit(self, server: RunningServer, edit: EditedText) -> EditCheck | None:
+    async def _check_edit(self, server: RunningLanguageServer, edit: EditedText) -> EditCheck | None:
         try:
             return await server.check(edit)
         except CheckFailed as error:
@@ -252,10 +252,12 @@ class LanguageServerChecks:
             return None
         return Sandbox(SandboxMode.READ_ONLY, network=False)
 
-    async def _server(self, plan: StartPlan) -> RunningServer:
+    async def _server(self, plan: StartPlan) -> RunningLanguageServer:
         key: _Key = (plan.server.name, plan.argv, plan.root, plan.sandbox)
         if (known := self._running.get(key)) is None:
-            known = self._running[key] = RunningServer(plan, self._programs(), self._keep_late, self._settings.idle)
+            known = self._running[key] = RunningLanguageServer(
+                plan, self._programs(), self._keep_late, self._settings.idle
+            )
             while len(self._running) > MOST_SERVERS:
                 _, oldest = self._running.popitem(last=False)
                 await oldest.end(0)
@@ -311,7 +313,7 @@ class LanguageServerChecks:
         self._said.clear()
         await asyncio.gather(*(server.end(0) for server in ending))
 
-    def servers_of(self, folder: Path) -> list[RunningServer]:
+    def servers_of(self, folder: Path) -> list[RunningLanguageServer]:
         """Servers whose root is this folder or lies in it, the one used least recently first."""
         return [one for one in self._running.values() if one.plan.root.is_relative_to(folder)]
 

@@ -59,7 +59,7 @@ class CheckFailed(Exception):
     """Raised when a server can say nothing about an edit; the text is a clause."""
 
 
-class RunningServer:
+class RunningLanguageServer:
     """Checks edits one after another; a check goes on when its caller stops waiting."""
 
     def __init__(

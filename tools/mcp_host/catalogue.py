@@ -57,12 +57,12 @@ from tools.mcp_host.protocol import (
     TEXT_KEPT,
     Annotations,
     Content,
+    ContentPart,
     ImagePart,
     Item,
     Items,
     LeftOut,
     Listing,
-    Part,
     PromptArgument,
     PromptMessage,
     PromptText,
@@ -74,7 +74,7 @@ DEEPEST: Final = 60
 """Levels of a schema whose descriptions are cleaned; a schema that goes deeper is left out."""
 
 
-class Refused(Exception):
+class ResultRefused(Exception):
     """An item that is not offered, with the reason."""
 
 
@@ -93,7 +93,7 @@ class Catalogue:
         """Add what `item` makes, unless it, or the list with it, is beyond a limit."""
         try:
             made = self._fitting(name, item)
-        except Refused as refused:
+        except ResultRefused as refused:
             self._leave_out(name, str(refused))
         except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
             self._leave_out(name, "its definition is no JSON")
@@ -111,17 +111,17 @@ class Catalogue:
 
     def _fitting(self, name: str, item: Callable[[], Item]) -> Item:
         if not name or len(name) > LONGEST_URI or (self._what != "resources" and len(name) > LONGEST_NAME):
-            raise Refused(f"its name is empty or longer than {LONGEST_NAME} characters")
+            raise ResultRefused(f"its name is empty or longer than {LONGEST_NAME} characters")
         if name in self._items:
-            raise Refused("the name is taken by another one of the list")
+            raise ResultRefused("the name is taken by another one of the list")
         if len(self._items) >= MOST_ITEMS:
-            raise Refused(f"the server has more than {MOST_ITEMS}")
+            raise ResultRefused(f"the server has more than {MOST_ITEMS}")
         made = item()
         size = len(msgspec.json.encode(made))
         if size > MOST_SCHEMA_BYTES:
-            raise Refused(f"its definition has {size} bytes, more than {MOST_SCHEMA_BYTES}")
+            raise ResultRefused(f"its definition has {size} bytes, more than {MOST_SCHEMA_BYTES}")
         if self._size + size > MOST_LIST_BYTES:
-            raise Refused(f"the list has more than {MOST_LIST_BYTES >> 20} MB")
+            raise ResultRefused(f"the list has more than {MOST_LIST_BYTES >> 20} MB")
         self._size += size
         return made
 
@@ -190,7 +190,7 @@ async def _pages(catalogue: Catalogue, page: Callable[[str | None], Awaitable[P]
 
 def _tool(tool: Tool) -> Item:
     if tool.execution is not None and tool.execution.task_support == "required":
-        raise Refused("needs tasks")
+        raise ResultRefused("needs tasks")
     hints = tool.annotations
     return Item(
         name=tool.name,
@@ -257,7 +257,7 @@ def _description(text: str | None) -> str:
 def _with_clean_texts(value: Any, depth: int) -> Any:
     """A schema whose descriptions and titles are cleaned and cut; other values stay exact."""
     if depth > DEEPEST:
-        raise Refused(f"its schema is deeper than {DEEPEST} levels")
+        raise ResultRefused(f"its schema is deeper than {DEEPEST} levels")
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
         return {key: _schema_text(key, one, depth + 1) for key, one in pairs}
@@ -375,7 +375,7 @@ class ResultMapper:
 
     def resource(self, result: ReadResourceResult) -> Content:
         """The contents of a resource."""
-        parts: list[Part] = [self._resource(one) for one in result.contents[:MOST_PARTS]]
+        parts: list[ContentPart] = [self._resource(one) for one in result.contents[:MOST_PARTS]]
         if not parts:
             parts.append(TextPart(text="(the resource is empty)"))
         return Content(parts=self._bound(parts))
@@ -390,17 +390,17 @@ class ResultMapper:
             description=clean((result.description or "")[:LONGEST_DESCRIPTION]),
         )
 
-    def _blocks(self, blocks: list[Any]) -> tuple[list[Part], list[str]]:
+    def _blocks(self, blocks: list[Any]) -> tuple[list[ContentPart], list[str]]:
         parts = [self._block(block) for block in blocks[:MOST_PARTS]]
         if len(blocks) > MOST_PARTS:
             parts.append(TextPart(text=f"({len(blocks) - MOST_PARTS} more parts of this result were left out)"))
         links = [str(block.uri)[:LONGEST_URI] for block in blocks[:MOST_PARTS] if isinstance(block, ResourceLink)]
         return parts, links
 
-    def _block(self, block: object) -> Part:
+    def _block(self, block: object) -> ContentPart:
         match block:
             case TextContent(text=text):
-                part: Part = TextPart(text=text)
+                part: ContentPart = TextPart(text=text)
             case ImageContent(data=data, mime_type=mime):
                 part = self._image(data, mime)
             case AudioContent(data=data, mime_type=mime):
@@ -418,7 +418,7 @@ class ResultMapper:
         audience = getattr(getattr(block, "annotations", None), "audience", None)
         return msgspec.structs.replace(part, for_model=False) if audience == ["user"] else part
 
-    def _resource(self, resource: TextResourceContents | BlobResourceContents) -> Part:
+    def _resource(self, resource: TextResourceContents | BlobResourceContents) -> ContentPart:
         uri = clean_line(str(resource.uri)[:LONGEST_URI])
         if isinstance(resource, TextResourceContents):
             return TextPart(text=f"Resource {uri} of MCP server '{self._server}':\n{resource.text}")
@@ -427,7 +427,7 @@ class ResultMapper:
             return self._image(resource.blob, mime)
         return self._save(f"Resource {uri}", resource.blob, mime)
 
-    def _image(self, data: str, mime: str) -> Part:
+    def _image(self, data: str, mime: str) -> ContentPart:
         mime = mime if _MIME.fullmatch(mime) else UNTITLED
         if len(data) <= min(INLINE_IMAGE, self._inline):
             self._inline -= len(data)
@@ -455,7 +455,7 @@ class ResultMapper:
     def _json(self, structured: object) -> TextPart:
         return TextPart(text=msgspec.json.encode(structured).decode())
 
-    def _bound(self, parts: list[Part]) -> list[Part]:
+    def _bound(self, parts: list[ContentPart]) -> list[ContentPart]:
         """Clean all texts; beyond the limit, the largest go to files and keep their ends."""
         sizes = [len(part.text.encode("utf-8", "replace")) if isinstance(part, TextPart) else 0 for part in parts]
         excess = sum(sizes) - self._limit
@@ -468,7 +468,7 @@ class ResultMapper:
             excess -= max(0, sizes[index] - 2 * TEXT_KEPT)
         return [self._cut(part) if index in spilled else _clean_part(part) for index, part in enumerate(parts)]
 
-    def _cut(self, part: Part) -> Part:
+    def _cut(self, part: ContentPart) -> ContentPart:
         if isinstance(part, ImagePart) or len(part.text) <= 2 * TEXT_KEPT:
             return _clean_part(part)
         content = part.text.encode("utf-8", "replace")
@@ -485,11 +485,11 @@ def _error(text: str) -> Content:
     return Content(parts=[TextPart(text=text)], is_error=True)
 
 
-def _text_for_the_eye(part: Part) -> Part:
+def _text_for_the_eye(part: ContentPart) -> ContentPart:
     return msgspec.structs.replace(part, for_model=False) if isinstance(part, TextPart) else part
 
 
-def _clean_part(part: Part) -> Part:
+def _clean_part(part: ContentPart) -> ContentPart:
     return part if isinstance(part, ImagePart) else msgspec.structs.replace(part, text=clean(part.text))
 
 

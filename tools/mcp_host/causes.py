@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from tools.clean import clean_line
 from tools.mcp_host.guard import OF_SERVER
-from tools.mcp_host.protocol import MOST_SPILLED, PROGRESS_APART, ErrorKind, Failure, Progress
+from tools.mcp_host.protocol import MOST_SPILLED, PROGRESS_APART, CallProgress, ErrorKind, Failure
 
 
 class SpillFull(Exception):
@@ -64,7 +64,7 @@ class AuthNeeded(Exception):
     """The server refuses what Phoenix has for it; the user must sign in."""
 
 
-class Failed(Exception):
+class ServerFailed(Exception):
     """A request that failed for a reason that is already known."""
 
     def __init__(self, kind: ErrorKind, message: str) -> None:
@@ -103,7 +103,7 @@ def failure(error: BaseException, name: str) -> Failure:
     """The answer to a request that ended with `error`."""
     error = innermost(error)
     match error:
-        case Failed():
+        case ServerFailed():
             return error.failure
         case AuthNeeded():
             return Failure(kind="needs_auth", message=f"MCP server '{name}' needs you to sign in.")
@@ -134,7 +134,7 @@ def cause(error: BaseException) -> str:
     """Reason of the end of a connection, without its subject."""
     error = innermost(error)
     match error:
-        case Failed():
+        case ServerFailed():
             return error.failure.message
         case MCPError():
             return words(error.message)
@@ -189,9 +189,9 @@ async def limit_time(
                 continue
             rest, silence = total - (now - begun), idle - (now - max(quiet, heard()))
             if rest <= 0:
-                raise Failed("timeout", f"It took longer than {total:g} s.")
+                raise ServerFailed("timeout", f"It took longer than {total:g} s.")
             if silence <= 0:
-                raise Failed("idle", f"Neither data nor progress came for {idle:g} s.")
+                raise ServerFailed("idle", f"Neither data nor progress came for {idle:g} s.")
             await asyncio.wait({task}, timeout=min(rest, silence, 1.0))
         return task.result()
     finally:
@@ -210,18 +210,18 @@ def _forget(task: asyncio.Task[Any]) -> None:
 class ProgressMeter:
     """Progress of one request: at most ten events a second, and the last one of several."""
 
-    def __init__(self, number: int, send: Callable[[Progress], None]) -> None:
+    def __init__(self, number: int, send: Callable[[CallProgress], None]) -> None:
         self._number, self._send = number, send
         self._loop = asyncio.get_running_loop()
         self._sent = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._newest: Progress | None = None
+        self._newest: CallProgress | None = None
         self.last = self._loop.time()
 
     def note(self, done: float, total: float | None, text: str) -> None:
         """Note progress of the server."""
         self.last = self._loop.time()
-        self._newest = Progress(id=self._number, done=done, total=total, text=text)
+        self._newest = CallProgress(id=self._number, done=done, total=total, text=text)
         wait = self._sent + PROGRESS_APART - self.last
         if wait <= 0:
             self._flush()

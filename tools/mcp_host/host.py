@@ -14,7 +14,7 @@ from mcp_types import PromptReference, ResourceTemplateReference
 
 from tools.clean import clean_line
 from tools.mcp_host.catalogue import ResultMapper
-from tools.mcp_host.causes import Failed, ProgressMeter, SpillFolder, failure, limit_time
+from tools.mcp_host.causes import ProgressMeter, ServerFailed, SpillFolder, failure, limit_time
 from tools.mcp_host.link import Link
 from tools.mcp_host.protocol import (
     DESCRIPTORS,
@@ -25,7 +25,8 @@ from tools.mcp_host.protocol import (
     Answer,
     AnyRequest,
     Auth,
-    Call,
+    CallProgress,
+    CallTool,
     Cancel,
     Complete,
     Completions,
@@ -33,20 +34,19 @@ from tools.mcp_host.protocol import (
     Connected,
     Content,
     Disconnect,
-    Event,
     Failure,
     GetPrompt,
+    HelperEvent,
     Items,
     ListItems,
     Log,
-    Progress,
     Read,
     Reply,
     SetRoots,
-    Shutdown,
+    ShutdownHelper,
     raw,
 )
-from tools.mcp_host.server import Asks, Server, Session
+from tools.mcp_host.server import Asks, McpSession, Server
 from tools.mcp_host.transports import LinePipe, definition_problem
 
 T = TypeVar("T")
@@ -56,10 +56,10 @@ LIST_SECONDS = 60.0
 class ServerRequests:
     """Performs what Phoenix asks of one server."""
 
-    def __init__(self, spill: SpillFolder, asks: Asks, send: Callable[[Event], None]) -> None:
+    def __init__(self, spill: SpillFolder, asks: Asks, send: Callable[[HelperEvent], None]) -> None:
         self._spill, self._asks, self._send = spill, asks, send
 
-    async def run(self, server: Server, request: ListItems | Call | Read | GetPrompt | Complete) -> object:
+    async def run(self, server: Server, request: ListItems | CallTool | Read | GetPrompt | Complete) -> object:
         """The answer.
 
         Raises:
@@ -68,7 +68,7 @@ class ServerRequests:
         match request:
             case ListItems():
                 return await self._list(server, request)
-            case Call():
+            case CallTool():
                 return await self._call(server, request)
             case Read():
                 return await self._read(server, request)
@@ -77,13 +77,13 @@ class ServerRequests:
             case Complete():
                 return await self._complete(server, request)
 
-    async def _call(self, server: Server, request: Call) -> Content:
+    async def _call(self, server: Server, request: CallTool) -> Content:
         meter = ProgressMeter(request.id, self._send)
 
         async def note_progress(progress: float, total: float | None, message: str | None) -> None:
             meter.note(progress, total, clean_line((message or "")[:LONGEST_DESCRIPTION]))
 
-        async def work(session: Session) -> Content:
+        async def work(session: McpSession) -> Content:
             result = await session.client.call_tool(request.tool, request.args, progress_callback=note_progress)
             return self._mapper(server, request.text_limit).tool(request.tool, result, session.schemas)
 
@@ -98,14 +98,14 @@ class ServerRequests:
             meter.close()
 
     async def _read(self, server: Server, request: Read) -> Content:
-        async def work(session: Session) -> Content:
+        async def work(session: McpSession) -> Content:
             result = await session.client.read_resource(request.uri)
             return self._mapper(server, request.text_limit).resource(result)
 
         return await self._limit_time(server, server.with_session(work), request.timeout_ms / 1000)
 
     async def _prompt(self, server: Server, request: GetPrompt) -> object:
-        async def work(session: Session) -> object:
+        async def work(session: McpSession) -> object:
             result = await session.client.get_prompt(request.prompt, request.args)
             return self._mapper(server, request.text_limit).prompt(result)
 
@@ -115,7 +115,7 @@ class ServerRequests:
         template = "://" in request.ref
         ref = ResourceTemplateReference(uri=request.ref) if template else PromptReference(name=request.ref)
 
-        async def work(session: Session) -> Completions:
+        async def work(session: McpSession) -> Completions:
             argument = {"name": request.argument, "value": request.value}
             result = await session.client.complete(ref, argument, request.context or None)
             values = [clean_line(value[:LONGEST_URI]) for value in result.completion.values[:100]]
@@ -127,7 +127,7 @@ class ServerRequests:
         if request.what == "log":
             return Items(server=request.server, what="log", lines=server.log.lines)
 
-        async def work(session: Session) -> Items:
+        async def work(session: McpSession) -> Items:
             known = session.lists.get(request.what)
             return known if known is not None and not request.refresh else await session.refresh(request.what)
 
@@ -149,7 +149,7 @@ class ServerRequests:
         )
 
 
-DROPPABLE = (Progress, Log)
+DROPPABLE = (CallProgress, Log)
 
 
 class Host:
@@ -165,9 +165,9 @@ class Host:
 
     async def run(self) -> None:
         """Serve until Phoenix shuts the helper down or its socket closes."""
-        ended: Shutdown | None = None
+        ended: ShutdownHelper | None = None
         async for request in self._link.requests():
-            if isinstance(request, Shutdown):
+            if isinstance(request, ShutdownHelper):
                 ended = request
                 break
             descriptors = self._link.take_descriptors(DESCRIPTORS) if _is_stdio(request) else []
@@ -182,7 +182,7 @@ class Host:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._link.flush(), 1.0)
 
-    def _send(self, message: Event) -> None:
+    def _send(self, message: HelperEvent) -> None:
         self._link.send(message, droppable=isinstance(message, DROPPABLE))
 
     async def _serve(self, request: AnyRequest, descriptors: list[int]) -> None:
@@ -224,29 +224,29 @@ class Host:
                 session, _ = await self._find_server(request.server).connect_session()
                 await session.replace_roots(request.roots)
                 return None
-            case ListItems() | Call() | Read() | GetPrompt() | Complete():
+            case ListItems() | CallTool() | Read() | GetPrompt() | Complete():
                 return await self._use(request)
             case _:
                 return None
 
-    async def _use(self, request: ListItems | Call | Read | GetPrompt | Complete) -> object:
+    async def _use(self, request: ListItems | CallTool | Read | GetPrompt | Complete) -> object:
         server = self._find_server(request.server)
         if self._busy[request.server] > MOST_CALLS:
-            raise Failed("limit", f"MCP server '{server.name}' already has {MOST_CALLS} requests to work on.")
+            raise ServerFailed("limit", f"MCP server '{server.name}' already has {MOST_CALLS} requests to work on.")
         return await self._requests.run(server, request)
 
     async def _connect(self, request: Connect, descriptors: list[int]) -> Connected:
         if _is_stdio(request) and len(descriptors) < DESCRIPTORS:
             _close(descriptors)
-            raise Failed("invalid", "A stdio server came without its descriptors.")
+            raise ServerFailed("invalid", "A stdio server came without its descriptors.")
         if not descriptors and (problem := definition_problem(request)):
-            raise Failed("invalid", f"MCP server '{request.name or request.server}': {problem}")
+            raise ServerFailed("invalid", f"MCP server '{request.name or request.server}': {problem}")
         old = self._servers.pop(request.server, None)
         if old is not None:
             await old.close(quiet=True)
         if len(self._servers) >= MOST_SERVERS:
             _close(descriptors)
-            raise Failed("limit", f"{MOST_SERVERS} MCP servers are connected already.")
+            raise ServerFailed("limit", f"{MOST_SERVERS} MCP servers are connected already.")
         pipe = LinePipe(descriptors[0], descriptors[1]) if descriptors else None
         server = self._servers[request.server] = Server(request, pipe, self._asks, self._send)
         _, connected = await server.connect_session()
@@ -255,13 +255,13 @@ class Host:
     async def _authorize(self, request: Auth) -> bool:
         server = self._find_server(request.server)
         if server.spec.transport == "stdio":
-            raise Failed("invalid", f"MCP server '{server.name}' runs here: there is nothing to sign in to.")
+            raise ServerFailed("invalid", f"MCP server '{server.name}' runs here: there is nothing to sign in to.")
         match request.action:
             case "start":
                 await server.sign_in()
             case "paste":
                 if problem := server.paste(request.url):
-                    raise Failed("invalid", problem)
+                    raise ServerFailed("invalid", problem)
             case "forget":
                 await server.sign_out()
         return True
@@ -269,7 +269,7 @@ class Host:
     def _find_server(self, name: str) -> Server:
         server = self._servers.get(name)
         if server is None:
-            raise Failed("invalid", f"No MCP server has the key {name!r}.")
+            raise ServerFailed("invalid", f"No MCP server has the key {name!r}.")
         return server
 
 

@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec import Struct
 
-from tools.mcp_host.protocol import LONGEST_LINE, LONGEST_MESSAGE, AnyEvent, AnyRequest, Event
+from tools.mcp_host.protocol import LONGEST_LINE, LONGEST_MESSAGE, AnyEvent, AnyRequest, HelperEvent
 
 M = TypeVar("M")
 _SAFE: Final = re.compile(r"[A-Za-z0-9_-]{1,40}\.json")
@@ -152,7 +152,7 @@ class Link:
         """The oldest descriptors that came; fewer than `count` if Phoenix sent fewer."""
         return [self._descriptors.popleft() for _ in range(min(count, len(self._descriptors)))]
 
-    def send(self, message: Event, *, droppable: bool = False) -> None:
+    def send(self, message: HelperEvent, *, droppable: bool = False) -> None:
         """Queue a message; a droppable one is left out while Phoenix is behind."""
         if self._lost.done() or (droppable and self._size > CROWDED):
             return

@@ -23,7 +23,7 @@ from msgspec import Raw, Struct
 from pydantic import AnyUrl, BaseModel, ValidationError
 
 from tools.clean import clean_line
-from tools.mcp_host.causes import AuthNeeded, Failed
+from tools.mcp_host.causes import AuthNeeded, ServerFailed
 from tools.mcp_host.protocol import NOTHING, SIGN_IN, OAuth, is_plain_address, raw
 
 LONGEST_REQUEST = 16 * 1024
@@ -54,7 +54,7 @@ class SignIn:
     def open(self, url: str) -> None:
         """Give the address of the authorization server to the user."""
         if not is_plain_address(url):
-            raise Failed("failed", "The server's address for signing in is none that a browser should open.")
+            raise ServerFailed("failed", "The server's address for signing in is none that a browser should open.")
         self._state = (parse_qs(urlsplit(url).query).get("state") or [""])[-1]
         self._opened(url, self.callback)
 
@@ -67,7 +67,7 @@ class SignIn:
         try:
             return await asyncio.wait_for(asyncio.shield(self._result), SIGN_IN)
         except TimeoutError:
-            raise Failed("timeout", f"Signing in took longer than {SIGN_IN / 60:.0f} minutes.") from None
+            raise ServerFailed("timeout", f"Signing in took longer than {SIGN_IN / 60:.0f} minutes.") from None
 
     def take(self, url: str) -> str:
         """Take the address that the browser was sent to; returns the reason if it does not belong here."""
@@ -81,7 +81,7 @@ class SignIn:
             return "This sign-in is already over."
         if error := query.get("error"):
             text = clean_line(f"{error} {query.get('error_description', '')}".strip()[:300])
-            self._result.set_exception(Failed("needs_auth", f"The authorization server refused: {text}"))
+            self._result.set_exception(ServerFailed("needs_auth", f"The authorization server refused: {text}"))
         elif code := query.get("code"):
             self._result.set_result((code, query["state"], query.get("iss")))
         else:

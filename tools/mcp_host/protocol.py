@@ -86,7 +86,9 @@ NOTHING: Final = Raw(b"null")
 
 Transport: TypeAlias = Literal["stdio", "http", "sse"]
 Listing: TypeAlias = Literal["tools", "prompts", "resources", "templates", "log"]
-State: TypeAlias = Literal["connecting", "connected", "needs_auth", "reconnecting", "failed", "ended", "closed"]
+HelperServerState: TypeAlias = Literal[
+    "connecting", "connected", "needs_auth", "reconnecting", "failed", "ended", "closed"
+]
 """`ended`: a stdio server closed its output and Phoenix must open it again. `failed`: the next use connects again over
 HTTP. `closed`: Phoenix disconnected it."""
 ErrorKind: TypeAlias = Literal[
@@ -165,7 +167,7 @@ class ListItems(Request, frozen=True, kw_only=True, omit_defaults=True, tag="lis
     refresh: bool = False
 
 
-class Call(Request, frozen=True, kw_only=True, omit_defaults=True, tag="call"):
+class CallTool(Request, frozen=True, kw_only=True, omit_defaults=True, tag="call"):
     """Run a tool; answered with `Content`."""
 
     server: str
@@ -236,12 +238,23 @@ class SetRoots(Request, frozen=True, kw_only=True, tag="roots"):
     roots: list[Root]
 
 
-class Shutdown(Request, frozen=True, kw_only=True, tag="shutdown"):
+class ShutdownHelper(Request, frozen=True, kw_only=True, tag="shutdown"):
     """Close all connections and end."""
 
 
 AnyRequest: TypeAlias = (
-    Connect | Disconnect | ListItems | Call | Cancel | Read | GetPrompt | Complete | Answer | Auth | SetRoots | Shutdown
+    Connect
+    | Disconnect
+    | ListItems
+    | CallTool
+    | Cancel
+    | Read
+    | GetPrompt
+    | Complete
+    | Answer
+    | Auth
+    | SetRoots
+    | ShutdownHelper
 )
 
 
@@ -254,11 +267,11 @@ class Failure(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """JSON-RPC code of a server's error."""
 
 
-class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event"):
+class HelperEvent(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event"):
     """Base of all messages of the helper."""
 
 
-class Reply(Event, frozen=True, kw_only=True, omit_defaults=True, tag="reply"):
+class Reply(HelperEvent, frozen=True, kw_only=True, omit_defaults=True, tag="reply"):
     """Answer to a request: `ok`, or an error."""
 
     id: int
@@ -266,11 +279,11 @@ class Reply(Event, frozen=True, kw_only=True, omit_defaults=True, tag="reply"):
     error: Failure | None = None
 
 
-class Status(Event, frozen=True, kw_only=True, omit_defaults=True, tag="status"):
+class ServerStatus(HelperEvent, frozen=True, kw_only=True, omit_defaults=True, tag="status"):
     """State of a connection; `text` is the cause."""
 
     server: str
-    state: State
+    state: HelperServerState
     text: str = ""
 
 
@@ -314,7 +327,7 @@ class LeftOut(Struct, frozen=True):
     reason: str
 
 
-class Items(Event, frozen=True, kw_only=True, omit_defaults=True, tag="items"):
+class Items(HelperEvent, frozen=True, kw_only=True, omit_defaults=True, tag="items"):
     """A list of a server, sorted by name, after connecting and when it changed; equal lists have equal digests."""
 
     server: str
@@ -327,7 +340,7 @@ class Items(Event, frozen=True, kw_only=True, omit_defaults=True, tag="items"):
     """Newest lines of the server's log, for `log`."""
 
 
-class Progress(Event, frozen=True, kw_only=True, omit_defaults=True, tag="progress"):
+class CallProgress(HelperEvent, frozen=True, kw_only=True, omit_defaults=True, tag="progress"):
     """Progress of the request `id`."""
 
     id: int
@@ -336,7 +349,7 @@ class Progress(Event, frozen=True, kw_only=True, omit_defaults=True, tag="progre
     text: str = ""
 
 
-class Log(Event, frozen=True, kw_only=True, tag="log"):
+class Log(HelperEvent, frozen=True, kw_only=True, tag="log"):
     """A line of a server's log."""
 
     server: str
@@ -344,7 +357,7 @@ class Log(Event, frozen=True, kw_only=True, tag="log"):
     text: str
 
 
-class Ask(Event, frozen=True, kw_only=True, tag="ask"):
+class ServerAsk(HelperEvent, frozen=True, kw_only=True, tag="ask"):
     """Question of a server; `params` as in MCP (`message` with `requestedSchema` or `url`, or a sampling request)."""
 
     ask: int
@@ -362,13 +375,13 @@ class SampleRefusal(Struct, frozen=True):
     """JSON-RPC code."""
 
 
-class AskClosed(Event, frozen=True, kw_only=True, tag="ask_closed"):
+class AskClosed(HelperEvent, frozen=True, kw_only=True, tag="ask_closed"):
     """An `Ask` that needs no answer any more."""
 
     ask: int
 
 
-class AuthUrl(Event, frozen=True, kw_only=True, tag="auth_url"):
+class AuthUrl(HelperEvent, frozen=True, kw_only=True, tag="auth_url"):
     """Address at which the user signs in; `host` is the authorization server, `callback` the local address."""
 
     server: str
@@ -377,14 +390,16 @@ class AuthUrl(Event, frozen=True, kw_only=True, tag="auth_url"):
     callback: str
 
 
-class Credentials(Event, frozen=True, kw_only=True, omit_defaults=True, tag="credentials"):
+class NewCredentials(HelperEvent, frozen=True, kw_only=True, omit_defaults=True, tag="credentials"):
     """Tokens and registration to store, opaque to Phoenix; null: delete them."""
 
     server: str
     content: Raw = NOTHING
 
 
-AnyEvent: TypeAlias = Reply | Status | Items | Progress | Log | Ask | AskClosed | AuthUrl | Credentials
+AnyEvent: TypeAlias = (
+    Reply | ServerStatus | Items | CallProgress | Log | ServerAsk | AskClosed | AuthUrl | NewCredentials
+)
 
 
 class Connected(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -417,13 +432,13 @@ class ImagePart(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="imag
     for_model: bool = True
 
 
-Part: TypeAlias = TextPart | ImagePart
+ContentPart: TypeAlias = TextPart | ImagePart
 
 
 class Content(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Result of a tool, or content of a resource."""
 
-    parts: list[Part]
+    parts: list[ContentPart]
     is_error: bool = False
     links: list[str] = []
     """URIs of resources that the result names."""
@@ -433,7 +448,7 @@ class PromptMessage(Struct, frozen=True):
     """A message of a prompt; `role` is user or assistant."""
 
     role: str
-    part: Part
+    part: ContentPart
 
 
 class PromptText(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 
 from tools.clean import clean, clean_line
 from tools.mcp_host.catalogue import OutputSchemas, fetch, fetch_tools
-from tools.mcp_host.causes import AuthNeeded, Failed, cause, find, innermost, is_of_server
+from tools.mcp_host.causes import AuthNeeded, ServerFailed, cause, find, innermost, is_of_server
 from tools.mcp_host.guard import LogRing, Traffic
 from tools.mcp_host.oauth import ServerAuth, SignIn
 from tools.mcp_host.protocol import (
@@ -35,19 +35,19 @@ from tools.mcp_host.protocol import (
     QUIET_AT_MOST,
     RECONNECT,
     SIGN_IN,
-    Ask,
     AskClosed,
     AuthUrl,
     Connect,
     Connected,
-    Credentials,
-    Event,
+    HelperEvent,
+    HelperServerState,
     Items,
     Listing,
+    NewCredentials,
     Root,
     SampleRefusal,
-    State,
-    Status,
+    ServerAsk,
+    ServerStatus,
 )
 from tools.mcp_host.transports import UNAUTHORIZED, LinePipe, Refusals, stdio_transport, web_transport
 
@@ -55,7 +55,7 @@ from tools.mcp_host.transports import UNAUTHORIZED, LinePipe, Refusals, stdio_tr
 class Asks:
     """All open questions of the helper."""
 
-    def __init__(self, send: Callable[[Event], None]) -> None:
+    def __init__(self, send: Callable[[HelperEvent], None]) -> None:
         self._send = send
         self._open: dict[int, asyncio.Future[Raw]] = {}
         self._server_of: dict[int, str] = {}
@@ -76,7 +76,7 @@ class Asks:
         self._open[number], self._server_of[number] = answer, server
         self._by_server[server] += 1
         try:
-            self._send(Ask(ask=number, server=server, kind=kind, params=params))
+            self._send(ServerAsk(ask=number, server=server, kind=kind, params=params))
             return await answer
         except asyncio.CancelledError:
             self._send(AskClosed(ask=number))
@@ -113,7 +113,7 @@ CHANGES: Final[dict[type[object], tuple[Listing, ...]]] = {
 }
 
 
-class Session:
+class McpSession:
     """A client of the SDK with the callbacks of Phoenix. `listed` is called with each new list."""
 
     def __init__(self, spec: Connect, asks: Asks, log: LogRing, listed: Callable[[Items], None]) -> None:
@@ -321,7 +321,7 @@ SIGNED_OUT: Final = "it wants a sign-in again"
 class Server:
     """Owns the task in which connections live; `pipe` belongs to a stdio server."""
 
-    def __init__(self, spec: Connect, pipe: LinePipe | None, asks: Asks, send: Callable[[Event], None]) -> None:
+    def __init__(self, spec: Connect, pipe: LinePipe | None, asks: Asks, send: Callable[[HelperEvent], None]) -> None:
         self.spec = spec
         self.name = spec.name or spec.server
         self.log = LogRing(spec.server, send)
@@ -330,14 +330,14 @@ class Server:
         self._refusals = Refusals()
         self._pipe, self._asks, self._send = pipe, asks, send
         self._closing = False
-        self._state: State = "closed"
+        self._state: HelperServerState = "closed"
         self._task: asyncio.Task[None] | None = None
-        self._ready: asyncio.Future[tuple[Session, Connected]] = asyncio.get_running_loop().create_future()
+        self._ready: asyncio.Future[tuple[McpSession, Connected]] = asyncio.get_running_loop().create_future()
         self._sign_in: SignIn | None = None
         self._renewing = False
         """True while a session that the server forgot is replaced, which does not wait."""
 
-    async def connect_session(self) -> tuple[Session, Connected]:
+    async def connect_session(self) -> tuple[McpSession, Connected]:
         """The session, once it is there; a server over HTTP that failed is tried again.
 
         Raises:
@@ -347,7 +347,7 @@ class Server:
             self._start()
         return await asyncio.shield(self._ready)
 
-    async def renew_session(self, lost: Session) -> Session:
+    async def renew_session(self, lost: McpSession) -> McpSession:
         """Another session after the server forgot `lost`."""
         if self._ready.done() and not self._ready.exception() and self._ready.result()[0] is lost and self.traffic:
             self._ready, self._renewing = asyncio.get_running_loop().create_future(), True
@@ -365,7 +365,7 @@ class Server:
             await self._stop()
         if self._pipe is not None:
             self._pipe.close()
-        self._fail(Failed("gone", f"MCP server '{self.name}' was disconnected."))
+        self._fail(ServerFailed("gone", f"MCP server '{self.name}' was disconnected."))
         if not quiet:
             self._tell("closed")
 
@@ -399,7 +399,7 @@ class Server:
         self._send(AuthUrl(server=self.spec.server, url=url, host=urlsplit(url).netloc, callback=callback))
 
     def _credentials_changed(self, content: Raw) -> None:
-        self._send(Credentials(server=self.spec.server, content=content))
+        self._send(NewCredentials(server=self.spec.server, content=content))
 
     def _start(self) -> None:
         if self._ready.done():
@@ -423,7 +423,7 @@ class Server:
             if self._pipe is not None:
                 return self._give_up(
                     "ended",
-                    Failed("gone", f"MCP server '{self.name}' ended: {cause(error).rstrip('.')}."),
+                    ServerFailed("gone", f"MCP server '{self.name}' ended: {cause(error).rstrip('.')}."),
                     cause(error),
                 )
             if find(error, AuthNeeded) or (signing and not was_connected):
@@ -437,7 +437,7 @@ class Server:
             if wait is None:
                 return self._give_up(
                     "failed",
-                    Failed("failed", f"MCP server '{self.name}' is not connected: {cause(error).rstrip('.')}."),
+                    ServerFailed("failed", f"MCP server '{self.name}' is not connected: {cause(error).rstrip('.')}."),
                     cause(error),
                 )
             self._tell("reconnecting", cause(error))
@@ -449,7 +449,7 @@ class Server:
         """One connection from start to end: True if there was one, and the reason of its end."""
         refusals, traffic = Refusals(), Traffic(self.log.add)
         self.traffic, self._refusals = traffic, refusals
-        session = Session(self.spec, self._asks, self.log, self._send)
+        session = McpSession(self.spec, self._asks, self.log, self._send)
         reached = False
         try:
             limit = SIGN_IN + 60 if self._sign_in else self.spec.timeout_ms / 1000
@@ -463,14 +463,14 @@ class Server:
                     if not self._ready.done():
                         self._ready.set_result((session, connected))
                     await traffic.over.wait()
-            error: BaseException = AuthNeeded() if traffic.cause == SIGNED_OUT else Failed("gone", traffic.cause)
+            error: BaseException = AuthNeeded() if traffic.cause == SIGNED_OUT else ServerFailed("gone", traffic.cause)
             if scope.cancelled_caught:
-                error = Failed("timeout", f"it did not finish connecting in {limit:g} s")
+                error = ServerFailed("timeout", f"it did not finish connecting in {limit:g} s")
         except Exception as problem:  # noqa: BLE001 - whatever a server makes the SDK raise ends its connection alone
-            error = problem if not traffic.cause else Failed("gone", traffic.cause)
+            error = problem if not traffic.cause else ServerFailed("gone", traffic.cause)
             if find(problem, AuthNeeded) or (refusals.status and not self._sign_in):
                 error = AuthNeeded()
-            elif failed := find(problem, Failed):
+            elif failed := find(problem, ServerFailed):
                 error = failed
         finally:
             await session.end()
@@ -482,7 +482,7 @@ class Server:
         provider = self.auth.provider(self._sign_in) if self._sign_in or self.auth.has_tokens else None
         return web_transport(self.spec, provider, refusals, traffic)
 
-    def _check_lists(self, session: Session, refusals: Refusals) -> None:
+    def _check_lists(self, session: McpSession, refusals: Refusals) -> None:
         """Take a list that was refused with 401 for what it is: some servers answer the handshake to anyone.
 
         Raises:
@@ -491,7 +491,7 @@ class Server:
         if session.problem and refusals.wants_sign_in and not self._sign_in:
             raise AuthNeeded
 
-    def _give_up(self, state: State, error: Exception, text: str) -> None:
+    def _give_up(self, state: HelperServerState, error: Exception, text: str) -> None:
         self.cancel_sign_in()
         self._fail(error)
         self._tell(state, text)
@@ -502,12 +502,12 @@ class Server:
         self._ready.set_exception(error)
         self._ready.exception()  # read once, so that the loop does not report it
 
-    def _tell(self, state: State, text: str = "") -> None:
+    def _tell(self, state: HelperServerState, text: str = "") -> None:
         if state != self._state or text:
             self._state = state
-            self._send(Status(server=self.spec.server, state=state, text=text))
+            self._send(ServerStatus(server=self.spec.server, state=state, text=text))
 
-    async def with_session(self, work: Callable[[Session], Awaitable[T]]) -> T:
+    async def with_session(self, work: Callable[[McpSession], Awaitable[T]]) -> T:
         """Run a request; one that the server did not know the session of runs again in a new one."""
         session, _ = await self.connect_session()
         try:
@@ -519,7 +519,7 @@ class Server:
             inner = innermost(error)
             is_closed = isinstance(inner, MCPError) and inner.code == CONNECTION_CLOSED and not is_of_server(inner)
             if is_closed and self.traffic and self.traffic.cause:
-                raise Failed("gone", f"MCP server '{self.name}' ended: {self.traffic.cause}.") from error
+                raise ServerFailed("gone", f"MCP server '{self.name}' ended: {self.traffic.cause}.") from error
             if self.spec.transport != "http" or SESSION_GONE not in str(inner):
                 raise
         return await work(await self.renew_session(session))

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Final, TypeAlias
 
 from tools.clean import reveal_name
-from tools.files.self_starting import Place, place_of, starts_in
+from tools.files.self_starting import FolderKind, place_of, starts_in
 from tools.wording import both_ends
 
 LONGEST_NAME: Final = 200
@@ -174,7 +174,7 @@ class FolderIndex:
         return folder
 
     def _note(self, path: str, folder: Folder, entries: Iterator[os.DirEntry[str]]) -> None:
-        place = Place.QUIET if self._is_git else place_of(path[len(self.top) + 1 :])
+        place = FolderKind.QUIET if self._is_git else place_of(path[len(self.top) + 1 :])
         inner, starters, links, rules = list[str](), list[str](), list[str](), list[str]()
         for entry in entries:
             name = entry.name
@@ -191,7 +191,7 @@ class FolderIndex:
                 folder.control = True
             if entry.is_symlink():
                 links.append(name)
-            if place is not Place.QUIET and (starts_in(name, place) or _leads_to_settings(entry, place)):
+            if place is not FolderKind.QUIET and (starts_in(name, place) or _leads_to_settings(entry, place)):
                 starters.append(name)
         folder.inner, folder.starters = tuple(inner), tuple(starters)
         folder.links, folder.rules = tuple(links), tuple(rules)
@@ -206,10 +206,10 @@ class FolderIndex:
         return found
 
 
-def _leads_to_settings(entry: os.DirEntry[str], place: Place) -> bool:
+def _leads_to_settings(entry: os.DirEntry[str], place: FolderKind) -> bool:
     """True for a link that stands for a folder whose files start by themselves, or for one that may come."""
-    above = ".x/" if place is Place.SETTINGS else ""
-    is_hidden = entry.is_symlink() and place_of(f"{above}{entry.name}") is Place.SETTINGS
+    above = ".x/" if place is FolderKind.SETTINGS else ""
+    is_hidden = entry.is_symlink() and place_of(f"{above}{entry.name}") is FolderKind.SETTINGS
     if entry.name.startswith(".#"):  # a lock of Emacs, which leads nowhere
         return False
     return is_hidden and not os.path.isfile(entry.path)  # noqa: PTH113 - DirEntry raises for a link to itself

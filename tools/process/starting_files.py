@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from tools.clean import reveal_name
 from tools.files.location import Location, open_folder, real_path
 from tools.files.own_files import make_folder, new_file
-from tools.files.self_starting import Place, starts_in
+from tools.files.self_starting import FolderKind, starts_in
 from tools.process.folder_index import FolderIndex, MissingError, Stamp, is_file, names_in, stamp_at, stamp_of
 from tools.process.helper import MOST_ANSWER
 
@@ -26,7 +26,7 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXE
 _MOVED: Final = "its folder was moved meanwhile"
 
 
-class Kept(NamedTuple):
+class KeptFile(NamedTuple):
     """A self-starting file as it was: its content, None where it is too large, or where its link leads."""
 
     stamp: Stamp
@@ -39,7 +39,7 @@ class Kept(NamedTuple):
         """True where it may be run."""
         return bool(self.mode & 0o111)
 
-    def equals(self, other: Kept | None) -> bool:
+    def equals(self, other: KeptFile | None) -> bool:
         """True where both say the same, whenever they were written."""
         same = other is not None and self[1:3] == other[1:3] and self.runs == other.runs
         return same and self.content is not None
@@ -59,7 +59,7 @@ class ChangedAgainError(Exception):
     """Raised where a file is another one than the caller knows."""
 
 
-def read_kept(top: str, name: str, most: int) -> Kept | None:
+def read_kept(top: str, name: str, most: int) -> KeptFile | None:
     """The file `name` below `top`, its content if it has at most `most` bytes; None where it cannot be reached."""
     place = _place(top, name)
     try:
@@ -69,7 +69,7 @@ def read_kept(top: str, name: str, most: int) -> Kept | None:
         return None
 
 
-def put_back(top: str, name: str, before: Kept | None, known: Stamp | None, aside: Path) -> Stamp | None:
+def put_back(top: str, name: str, before: KeptFile | None, known: Stamp | None, aside: Path) -> Stamp | None:
     """Make the file `name` as it was `before`, and keep its present content at `aside`; None stands for no file.
 
     Returns its stamp.
@@ -85,7 +85,7 @@ def put_back(top: str, name: str, before: Kept | None, known: Stamp | None, asid
         return _put_back(place, before, known, aside)
 
 
-def _put_back(place: Location, before: Kept | None, known: Stamp | None, aside: Path) -> Stamp | None:
+def _put_back(place: Location, before: KeptFile | None, known: Stamp | None, aside: Path) -> Stamp | None:
     leaf = place.parts[-1]
     if before is None or known is not None:
         try:
@@ -158,17 +158,17 @@ def _openable(place: Location) -> Generator[bool]:
         yield is_hidden
 
 
-def _read_in(leaf: str, folder: int, most: int) -> Kept:
+def _read_in(leaf: str, folder: int, most: int) -> KeptFile:
     status = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
     stamp, mode = stamp_of(status), stat.S_IMODE(status.st_mode)
     if stat.S_ISLNK(status.st_mode):
-        return Kept(stamp, b"", os.readlink(leaf, dir_fd=folder))
+        return KeptFile(stamp, b"", os.readlink(leaf, dir_fd=folder))
     if stat.S_ISREG(status.st_mode) and status.st_size <= most:
         with suppress(OSError), os.fdopen(os.open(leaf, _READ, dir_fd=folder), "rb") as file:
             content = file.read(most + 1)
             if stamp_of(os.fstat(file.fileno())) == stamp and len(content) <= most:
-                return Kept(stamp, content, "", mode)
-    return Kept(stamp, None, "", mode)
+                return KeptFile(stamp, content, "", mode)
+    return KeptFile(stamp, None, "", mode)
 
 
 def _keep_aside(leaf: str, folder: int, known: Stamp | None, aside: Path) -> None:
@@ -224,7 +224,7 @@ MOST_UNKEPT: Final = 100
 MOST_BEHIND: Final = 1_000
 """Links behind links that are followed; beyond them not all is judged."""
 
-UNKNOWN: Final = Kept((0, 0, 0, 0), None)
+UNKNOWN: Final = KeptFile((0, 0, 0, 0), None)
 """A self-starting file that may have been there before a command, with unknown content: it is never removed."""
 
 
@@ -233,8 +233,8 @@ class StartingFiles:
 
     def __init__(self, index: FolderIndex) -> None:
         self.index = index
-        self.starters: dict[str, Kept] = {}
-        self.pending: dict[str, Kept | None] = {}
+        self.starters: dict[str, KeptFile] = {}
+        self.pending: dict[str, KeptFile | None] = {}
         """Files that a command changed, as they were before; until they are kept or taken back."""
         self.awaited: set[str] = set()
         """Paths that links of the home folder lead to, and that were missing before a command."""
@@ -339,12 +339,12 @@ class StartingFiles:
             self.starters[path] = before._replace(stamp=stamp)
         return ""
 
-    def _read_all(self, *, all_links: bool = False, anew: bool = False) -> dict[str, Kept]:
+    def _read_all(self, *, all_links: bool = False, anew: bool = False) -> dict[str, KeptFile]:
         """Self-starting files as they are, with files behind links; those of new links only with `all_links`: their
         files were not compared before. With `anew` files are read that have the stamp of before.
         """
         self._kept_bytes = 0
-        now: dict[str, Kept] = {}
+        now: dict[str, KeptFile] = {}
         found = dict.fromkeys(self.index.starters())
         for path in tuple(found):
             known = self.starters.get(path)
@@ -362,7 +362,7 @@ class StartingFiles:
             if is_same and (kept is None or kept.content is None):
                 kept = known
             elif kept is None and stamp_at(path) == stamp:  # its folder can be entered, but not read
-                kept = Kept(stamp, None)
+                kept = KeptFile(stamp, None)
             if kept is not None:
                 now[path] = kept
                 self._kept_bytes += len(kept.content or b"")
@@ -387,7 +387,7 @@ class StartingFiles:
                 found.append(target)
                 continue
             for folder in self._folders_below(target):
-                found += [f"{folder}/{name}" for name in names_in(folder) if starts_in(name, Place.SETTINGS)]
+                found += [f"{folder}/{name}" for name in names_in(folder) if starts_in(name, FolderKind.SETTINGS)]
                 waiting += [f"{folder}/{name}" for name in self.index.folders[folder].links]
         return found
 
@@ -403,7 +403,7 @@ class StartingFiles:
             return [path]
         return [f"{folder}/{name}" for folder in self._folders_below(path) for name in names_in(folder)]
 
-    def _read_one(self, path: str) -> Kept | None:
+    def _read_one(self, path: str) -> KeptFile | None:
         room = MOST_CONTENT if self._kept_bytes < MOST_KEPT else -1
         return read_kept(self.index.top, path[len(self.index.top) :], room)
 

@@ -38,7 +38,7 @@ def is_kept(base: str, mark: str) -> bool:
     return compile_hidden_pattern().search(base + mark) is None
 
 
-class CellRow:
+class ScreenRow:
     """One row of the screen."""
 
     __slots__ = ("chars", "joined", "looks", "styled")
@@ -222,8 +222,8 @@ MOST_ROWS: Final = 50
 class CellScreen:
     """Rows of at most `columns` cells, the cursor, and the look of the next characters."""
 
-    def __init__(self, columns: int, height: int, leaves: Callable[[CellRow, CellRow], None]) -> None:
-        self.rows: list[CellRow] = [CellRow()]
+    def __init__(self, columns: int, height: int, leaves: Callable[[ScreenRow, ScreenRow], None]) -> None:
+        self.rows: list[ScreenRow] = [ScreenRow()]
         self.row = 0
         self.column = 0
         """Behind the last column while the next character begins a new row."""
@@ -276,7 +276,7 @@ class CellScreen:
         if self.row + 1 < len(self.rows):
             self.row += 1
             return
-        self.rows.append(CellRow())
+        self.rows.append(ScreenRow())
         if len(self.rows) > self.height:
             self._scroll()
         self.row = len(self.rows) - 1
@@ -372,7 +372,7 @@ class CellScreen:
         """Go to a row of the screen, which is made where no line has reached it yet."""
         self.row = min(row, self.height - 1)
         while len(self.rows) <= self.row:
-            self.rows.append(CellRow())
+            self.rows.append(ScreenRow())
 
     def _write_one(self, character: str) -> None:
         width = min(width_of(character), self.columns)

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from tools.process.output import HeadAndTail
-from tools.terminal.screen import CellRow, CellScreen
+from tools.terminal.screen import CellScreen, ScreenRow
 from tools.terminal.values import TerminalModes, TerminalRows, TerminalSize, TextRun
 
 MOST_ARGUMENTS: Final = 256
@@ -31,7 +31,7 @@ _CSI: Final = rf"(?:\x1b\[|\x9b)(?P<arguments>[\x30-\x3f]{{0,{MOST_ARGUMENTS}}}+
 _STRING_ENDS: Final = re.compile(r"[\x00-\x1f\x80-\x9f]")
 
 
-class PartKind(Enum):
+class SequenceKind(Enum):
     """Part of a terminal's stream."""
 
     TEXT = auto()
@@ -48,7 +48,7 @@ class PartKind(Enum):
 class StreamPart(NamedTuple):
     """One part."""
 
-    kind: PartKind
+    kind: SequenceKind
     text: str
     letter: str = ""
 
@@ -95,7 +95,7 @@ class StreamReader:
             place = match.end()
             if (token := _token(match)) is not None:
                 yield token
-                if token.kind is PartKind.STRING and len(token.text) == LONGEST_STRING:
+                if token.kind is SequenceKind.STRING and len(token.text) == LONGEST_STRING:
                     place = self._behind_string(text, place)
 
     def _behind_string(self, text: str, place: int) -> int:
@@ -108,15 +108,15 @@ class StreamReader:
 def _token(match: re.Match[str]) -> StreamPart | None:
     match match.lastgroup:
         case "text":
-            return StreamPart(PartKind.TEXT, match[0])
+            return StreamPart(SequenceKind.TEXT, match[0])
         case "control":
-            return StreamPart(PartKind.CONTROL, match[0])
+            return StreamPart(SequenceKind.CONTROL, match[0])
         case "csi":
-            return StreamPart(PartKind.SEQUENCE, match["arguments"], match["letter"])
+            return StreamPart(SequenceKind.SEQUENCE, match["arguments"], match["letter"])
         case "string":
-            return StreamPart(PartKind.STRING, match["body"])
+            return StreamPart(SequenceKind.STRING, match["body"])
         case "escape":
-            return StreamPart(PartKind.ESCAPE, match["name"])
+            return StreamPart(SequenceKind.ESCAPE, match["name"])
         case _:
             return None
 
@@ -132,7 +132,7 @@ _OVERWRITING: Final = re.compile(rb"(?:\r[ -~]*+){4,}+")
 """One row written several times, as a progress bar is."""
 
 
-class Place(NamedTuple):
+class RowsEnd(NamedTuple):
     """End of the final rows: the number of their last line, -1 before the first, and its characters so far."""
 
     line: int = -1
@@ -150,8 +150,8 @@ class TerminalText:
         """Beginning of the system command with which the shell names its folder; empty for none."""
         self._first: list[TextRun] = []
         self._last: deque[TextRun] = deque(maxlen=MOST_RUNS)
-        self._recent: deque[CellRow] = deque(maxlen=RECENT_ROWS)
-        self._place = Place()
+        self._recent: deque[ScreenRow] = deque(maxlen=RECENT_ROWS)
+        self._place = RowsEnd()
         self._untaken: list[str] = []
         self.folder = ""
         """Folder that the shell named last."""
@@ -175,7 +175,7 @@ class TerminalText:
     def capture(self) -> tuple[HeadAndTail, tuple[TextRun, ...]]:
         """All rows so far, those of the screen included, without blank ones at the end."""
         kept, runs, place = deepcopy(self._kept), [*self._first, *self._last], self._place
-        for row, below in pairwise([*self._list_written_rows(), CellRow()]):
+        for row, below in pairwise([*self._list_written_rows(), ScreenRow()]):
             text, more, place = _piece(row, below, place)
             kept.feed(text.encode())
             runs += more
@@ -184,9 +184,9 @@ class TerminalText:
     def finish(self) -> None:
         """End it: the rows of the screen are final, too."""
         self._read(b"", final=True)
-        for row, below in pairwise([*self._list_written_rows(), CellRow()]):
+        for row, below in pairwise([*self._list_written_rows(), ScreenRow()]):
             self._leave(row, below)
-        self.screen.rows = [CellRow()]
+        self.screen.rows = [ScreenRow()]
 
     def take_final(self) -> bytes:
         """Text of the rows that became final since the last call."""
@@ -206,7 +206,7 @@ class TerminalText:
             "\n".join(row.text(whole=False) for row in rows), tuple(runs), "", cursor if self.shows_cursor else None
         )
 
-    def _list_written_rows(self) -> list[CellRow]:
+    def _list_written_rows(self) -> list[ScreenRow]:
         rows = list(self.screen.rows)
         while rows and not rows[-1].text(whole=False):
             rows.pop()
@@ -236,13 +236,13 @@ class TerminalText:
         last = lines[-self.screen.height - 1 :]
         unseen = lines[: len(lines) - len(last)]
         if unseen:
-            for row, below in pairwise([*self.screen.rows[:-1], CellRow()]):
+            for row, below in pairwise([*self.screen.rows[:-1], ScreenRow()]):
                 self._leave(row, below)
-            self.screen.rows, self.screen.row = [CellRow()], 0
+            self.screen.rows, self.screen.row = [ScreenRow()], 0
             self._recent.clear()
             text = "\n".join(line.rstrip(" ") for line in unseen)
             self._keep(text if self._place.line < 0 else f"\n{text}")
-            self._place = Place(self._place.line + len(unseen), len(unseen[-1]))
+            self._place = RowsEnd(self._place.line + len(unseen), len(unseen[-1]))
         for line in last[:-1]:
             self.screen.write(line)
             self.screen.column = 0
@@ -250,17 +250,17 @@ class TerminalText:
 
     def _obey(self, part: StreamPart) -> None:
         match part.kind:
-            case PartKind.TEXT:
+            case SequenceKind.TEXT:
                 self.screen.write(part.text)
-            case PartKind.CONTROL:
+            case SequenceKind.CONTROL:
                 self.screen.control(part.text)
-            case PartKind.SEQUENCE if part.text.startswith("?"):
+            case SequenceKind.SEQUENCE if part.text.startswith("?"):
                 self._set_modes(part.text.split(";"), part.letter)
-            case PartKind.SEQUENCE:
+            case SequenceKind.SEQUENCE:
                 self.screen.sequence(part.text, part.letter)
-            case PartKind.ESCAPE:
+            case SequenceKind.ESCAPE:
                 self.screen.escape(part.text)
-            case PartKind.STRING:
+            case SequenceKind.STRING:
                 if self._mark and part.text.startswith(self._mark):
                     self.folder = folder_of(part.text.removeprefix(self._mark))
 
@@ -274,7 +274,7 @@ class TerminalText:
             elif mode == "?2004" and letter in {"h", "l"}:
                 self.modes = replace(self.modes, brackets_pastes=letter == "h")
 
-    def _leave(self, row: CellRow, below: CellRow) -> None:
+    def _leave(self, row: ScreenRow, below: ScreenRow) -> None:
         """A row is final."""
         text, runs, self._place = _piece(row, below, self._place)
         for run in runs:
@@ -287,12 +287,12 @@ class TerminalText:
         self._untaken.append(text)
 
 
-def _piece(row: CellRow, below: CellRow, place: Place) -> tuple[str, list[TextRun], Place]:
+def _piece(row: ScreenRow, below: ScreenRow, place: RowsEnd) -> tuple[str, list[TextRun], RowsEnd]:
     """A row behind the final ones: what it adds to their text, its runs, and the place behind it."""
     begins = not row.joined or place.line < 0
     line, offset = (place.line + 1, 0) if begins else place
     text = row.text(whole=below.joined)
-    return f"\n{text}" if begins and line else text, row.runs(line, offset), Place(line, offset + len(text))
+    return f"\n{text}" if begins and line else text, row.runs(line, offset), RowsEnd(line, offset + len(text))
 
 
 def folder_of(spelled: str) -> str:

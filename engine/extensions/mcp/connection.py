@@ -30,11 +30,11 @@ from tools.contract import JsonObject, KeptPlaces, Report, Sandbox, SandboxedSta
 from tools.mcp_host.protocol import (
     AnyRequest,
     AuthUrl,
-    Call,
+    CallProgress,
+    CallTool,
     Connect,
     Connected,
     Content,
-    Credentials,
     Disconnect,
     Failure,
     Item,
@@ -42,10 +42,10 @@ from tools.mcp_host.protocol import (
     LeftOut,
     ListItems,
     Log,
-    Progress,
+    NewCredentials,
     Read,
     Root,
-    Status,
+    ServerStatus,
     TextPart,
 )
 from tools.mcp_tool import ServerGone, progress_line
@@ -188,7 +188,7 @@ class ServerConnection:
     async def call(self, tool: str, args: JsonObject, report: Report) -> Content:
         """Call a tool; implements `tools.mcp_tool.ServerCaller`."""
         given, limits = self.definition.timeout_ms, self.limits
-        request = Call(
+        request = CallTool(
             id=0,
             server=self.key,
             tool=tool,
@@ -198,7 +198,7 @@ class ServerConnection:
             text_limit=limits.text_bytes,
         )
 
-        def progress(event: Progress) -> None:
+        def progress(event: CallProgress) -> None:
             report(progress_line(event.done, event.total, event.text))
 
         began = time.monotonic()
@@ -225,7 +225,9 @@ class ServerConnection:
         """Content of a resource."""
         return await self.ask(Read(id=0, server=self.key, uri=uri, text_limit=self.limits.text_bytes), Content)
 
-    async def ask(self, request: AnyRequest, kind: type[T], progress: Callable[[Progress], None] | None = None) -> T:
+    async def ask(
+        self, request: AnyRequest, kind: type[T], progress: Callable[[CallProgress], None] | None = None
+    ) -> T:
         """The answer to a request about this server, connecting first.
 
         Raises:
@@ -343,10 +345,10 @@ class ServerConnection:
         self.state, self.text = state, text + reason_words(refused, WAY_OUT)
         await self._end_service(0)
 
-    def take(self, event: Status | Items | Log | AuthUrl | Credentials) -> None:
+    def take(self, event: ServerStatus | Items | Log | AuthUrl | NewCredentials) -> None:
         """Take an event of the helper."""
         match event:
-            case Status():
+            case ServerStatus():
                 self._status(event)
             case Items():
                 self._items(event)
@@ -354,10 +356,10 @@ class ServerConnection:
                 self.log.append(f"{level}: {text}")
             case AuthUrl():
                 self.access.take(event)
-            case Credentials(content=content):
+            case NewCredentials(content=content):
                 self._later(self.access.store(content))
 
-    def _status(self, event: Status) -> None:
+    def _status(self, event: ServerStatus) -> None:
         connecting = self._connecting is not None and not self._connecting.done()
         if connecting or event.state not in _STATES:
             return  # the answer to `connect` says it
@@ -370,7 +372,7 @@ class ServerConnection:
             self.text = f"it ended: {self.text.rstrip('.')}" if self.text else "it ended"
             self._later(self._end_service(0))
 
-    def _signs_in(self, event: Status) -> bool:
+    def _signs_in(self, event: ServerStatus) -> bool:
         """Take a status of a sign-in; True where it ends without one. Then the lists come with another connection."""
         if event.state == "connecting":
             return False

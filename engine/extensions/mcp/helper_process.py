@@ -27,17 +27,17 @@ from tools.mcp_host.protocol import (
     Answer,
     AnyEvent,
     AnyRequest,
-    Ask,
     AskClosed,
     AuthUrl,
+    CallProgress,
     Cancel,
-    Credentials,
     Failure,
     Items,
     Log,
-    Progress,
+    NewCredentials,
     Reply,
-    Status,
+    ServerAsk,
+    ServerStatus,
 )
 from tools.services import ServiceCommand
 
@@ -75,7 +75,7 @@ class HelperLink:
         self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Reply]] = {}
-        self._progress: dict[int, Callable[[Progress], None]] = {}
+        self._progress: dict[int, Callable[[CallProgress], None]] = {}
         self._outgoing: asyncio.Queue[tuple[bytes, tuple[int, ...]]] = asyncio.Queue()
         self.ended = asyncio.Event()
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._write())]
@@ -91,7 +91,7 @@ class HelperLink:
         kind: type[T],
         *,
         descriptors: tuple[int, ...] = (),
-        progress: Callable[[Progress], None] | None = None,
+        progress: Callable[[CallProgress], None] | None = None,
     ) -> T:
         """Send a request, its id replaced, and return the answer; cancelled, the request is cancelled too.
 
@@ -168,7 +168,7 @@ class HelperLink:
             waiting = self._waiting.get(event.id)
             if waiting is not None and not waiting.done():
                 waiting.set_result(event)
-        elif isinstance(event, Progress):
+        elif isinstance(event, CallProgress):
             if (tell := self._progress.get(event.id)) is not None:
                 tell(event)
         else:
@@ -290,7 +290,7 @@ STEADY: Final = 60.0
 class EventTaker(AskedConnection, Protocol):
     """A connection that events are for."""
 
-    def take(self, event: Status | Items | Log | AuthUrl | Credentials) -> None:
+    def take(self, event: ServerStatus | Items | Log | AuthUrl | NewCredentials) -> None:
         """Take an event of its server."""
         ...
 
@@ -378,17 +378,17 @@ class HelperProcess:
 
     def _event(self, event: AnyEvent) -> None:
         match event:
-            case Status() | Items() | Log() | AuthUrl() | Credentials():
+            case ServerStatus() | Items() | Log() | AuthUrl() | NewCredentials():
                 if (taker := self._takers.get(event.server)) is not None:
                     taker.take(event)
-            case Ask():
+            case ServerAsk():
                 self._ask(event)
             case AskClosed(ask=ask):
                 self.asks.withdraw(ask)
             case _:
                 pass
 
-    def _ask(self, asked: Ask) -> None:
+    def _ask(self, asked: ServerAsk) -> None:
         link, taker = self._link, self._takers.get(asked.server)
         if link is None:
             return

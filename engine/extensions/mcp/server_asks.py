@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 from engine.ports.mcp import ServerDefinition
 from tools.contract import JsonObject, Report
 from tools.mcp_form import OPEN, AddressForm, BadForm, FieldForm, FormAnswer, ServerForm, form_of
-from tools.mcp_host.protocol import Ask, Content, raw
+from tools.mcp_host.protocol import Content, ServerAsk, raw
 from tools.mcp_sampling import DECLINED, NOT_CALLED, SampleAnswer, SampleRefused, SampleRequest, read_sample
 from tools.mcp_tool import ServerCaller
 
@@ -128,7 +128,7 @@ class ServerAsks:
         del calls[conversation]
         return self._withdraw(lambda one: (one.server, one.conversation) == (key, conversation))
 
-    def take(self, asked: Ask, server: AskedConnection, answer: Callable[[Raw], None]) -> None:
+    def take(self, asked: ServerAsk, server: AskedConnection, answer: Callable[[Raw], None]) -> None:
         """Ask the user; `answer` is called once with the answer for the server."""
         conversation = next(reversed(self._calls.get(asked.server, Counter())), "")
         if asked.kind != "sampling":
@@ -160,7 +160,9 @@ class ServerAsks:
             task.cancel()
         return tasks
 
-    async def _ask(self, asked: Ask, conversation: str, server: AskedConnection, answer: Callable[[Raw], None]) -> None:
+    async def _ask(
+        self, asked: ServerAsk, conversation: str, server: AskedConnection, answer: Callable[[Raw], None]
+    ) -> None:
         try:
             given = await self._answer(asked.kind, _params(asked.params), conversation, server.name)
         except BadForm as error:
@@ -184,7 +186,12 @@ class ServerAsks:
         return self._result(form, await self.asker.ask(conversation, server, form))
 
     async def _sample(
-        self, asker: UserAsker, asked: Ask, conversation: str, server: AskedConnection, answer: Callable[[Raw], None]
+        self,
+        asker: UserAsker,
+        asked: ServerAsk,
+        conversation: str,
+        server: AskedConnection,
+        answer: Callable[[Raw], None],
     ) -> None:
         try:
             request = await asyncio.to_thread(read_sample, asked.params)  # up to 4 MB

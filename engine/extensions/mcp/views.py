@@ -29,9 +29,9 @@ from tools.mcp_host.protocol import (
     Complete,
     Completions,
     Content,
+    ContentPart,
     GetPrompt,
     Item,
-    Part,
     PromptMessage,
     PromptText,
     TextPart,
@@ -229,7 +229,7 @@ def _content(given: PromptText) -> Content:
     return Content(parts=[_describe_part(message) if several else message.part for message in given.messages])
 
 
-def _describe_part(message: PromptMessage) -> Part:
+def _describe_part(message: PromptMessage) -> ContentPart:
     part = message.part
     if not isinstance(part, TextPart):
         return part

@@ -22,7 +22,7 @@ from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.mcp_hubs import KINDS, Hub, hub_in, stdio
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.mcp_form import FormAnswer, ServerForm
-from tools.mcp_host.protocol import Ask, raw
+from tools.mcp_host.protocol import ServerAsk, raw
 from tools.mcp_sampling import SampleAnswer, SampleRequest
 
 CALLS_FORM = Reply((ScriptedCall("mcp__kinds__form", "{}", "t1"),))
@@ -150,12 +150,12 @@ class Server:
         self.lines.append(line)
 
 
-def a_question(kind: Any = "form", **params: Any) -> Ask:
+def a_question(kind: Any = "form", **params: Any) -> ServerAsk:
     shown = params or {"message": "m", "requestedSchema": {"properties": {"a": {"type": "string"}}}}
-    return Ask(ask=1, server="key", kind=kind, params=raw(shown))
+    return ServerAsk(ask=1, server="key", kind=kind, params=raw(shown))
 
 
-async def told(asks: ServerAsks, question: Ask, server: Server | None = None) -> list[Raw]:
+async def told(asks: ServerAsks, question: ServerAsk, server: Server | None = None) -> list[Raw]:
     """Answers that the server gets, once its question is over."""
     found: list[Raw] = []
     asks.take(question, server or Server(), found.append)

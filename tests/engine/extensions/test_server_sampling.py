@@ -27,7 +27,7 @@ from tests.support.scripted_provider import Fail, Hang, Reply, Script, ScriptedC
 from tests.support.storage import query
 from tools.contract import JsonObject, Report
 from tools.mcp_form import FormAnswer, ServerForm
-from tools.mcp_host.protocol import Ask, Content, raw
+from tools.mcp_host.protocol import Content, ServerAsk, raw
 from tools.mcp_sampling import SampleAnswer, SampleRequest
 
 Sampling: TypeAlias = tuple[EngineHarness, Conversation, Hub]
@@ -248,13 +248,15 @@ class Server:
         self.lines.append(line)
 
 
-def a_request(text: str = "hi", **more: Any) -> Ask:
+def a_request(text: str = "hi", **more: Any) -> ServerAsk:
     content = {"type": "text", "text": text}
     params = {"messages": [{"role": "user", "content": content}], "maxTokens": 10, **more}
-    return Ask(ask=1, server="key", kind="sampling", params=raw(params))
+    return ServerAsk(ask=1, server="key", kind="sampling", params=raw(params))
 
 
-async def told(asks: ServerAsks, request: Ask, server: Server, meanwhile: Callable[[], object] = lambda: None) -> str:
+async def told(
+    asks: ServerAsks, request: ServerAsk, server: Server, meanwhile: Callable[[], object] = lambda: None
+) -> str:
     """The error that the server gets."""
     found: list[Raw] = []
     asks.take(request, server, found.append)

@@ -11,7 +11,7 @@ import pytest
 from tests.support.git_repositories import commit, git, repository
 from tests.support.plain_runner import PlainRunner
 from tools.contract import Command, Finished, Report
-from tools.git.checkouts import LOCK, Origin, repository_of, worktrees
+from tools.git.checkouts import LOCK, WorktreeOrigin, repository_of, worktrees
 from tools.git.ending import standing_of, standings
 from tools.git.making import make_worktree
 from tools.git.repository import FOLDER, GitFailure
@@ -132,7 +132,12 @@ async def test_the_base_is_a_branch_a_tag_or_a_commit(repo: Path) -> None:
         folder = await made(repo, f"n{number}", base)
         assert git(folder, "rev-parse", "HEAD") == first
     origins = [one.origin for one in worktrees(repository_of(repo))]
-    assert origins == [Origin(first), Origin(first, "old"), Origin(first), Origin(first)]
+    assert origins == [
+        WorktreeOrigin(first),
+        WorktreeOrigin(first, "old"),
+        WorktreeOrigin(first),
+        WorktreeOrigin(first),
+    ]
     for bad in ("nothing", "-x", "--all", "HEAD~1", "../../x", "a" * 40, "main.lock", "v1\nx"):
         assert "There is no branch, tag or commit" in await refused(repo, "bad", bad)
     assert not (repo.parent / FOLDER / "repo" / "bad").exists()
@@ -141,7 +146,7 @@ async def test_the_base_is_a_branch_a_tag_or_a_commit(repo: Path) -> None:
 async def test_a_worktree_of_a_detached_head_has_no_base_branch(repo: Path) -> None:
     git(repo, "checkout", "-q", "--detach")
     await made(repo)
-    assert worktrees(repository_of(repo))[0].origin == Origin(git(repo, "rev-parse", "HEAD"))
+    assert worktrees(repository_of(repo))[0].origin == WorktreeOrigin(git(repo, "rev-parse", "HEAD"))
 
 
 async def test_a_worktree_of_a_worktree_lies_beside_the_repository(repo: Path) -> None:
@@ -256,7 +261,7 @@ async def test_what_a_crash_left_is_listed_and_made_anew(repo: Path) -> None:
     assert await made(repo) == folder
     assert (folder / "README").exists()
     assert git(folder, "status", "--porcelain") == ""
-    assert worktrees(repository_of(repo))[0].origin == Origin(git(repo, "rev-parse", "main"), "main")
+    assert worktrees(repository_of(repo))[0].origin == WorktreeOrigin(git(repo, "rev-parse", "main"), "main")
 
 
 async def test_a_git_folder_that_nothing_names_yet_goes_with_the_next_try(repo: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from tests.support.mcp_helper import helper
 from tests.support.mcp_raw import RawServer, raw_server
 from tests.support.waiting import poll
-from tools.mcp_host.protocol import Ask, Call
+from tools.mcp_host.protocol import CallTool, ServerAsk
 from tools.mcp_sampling import SampleRefused, read_sample
 
 AUDIO: Final = '{"type":"audio","data":"aGk=","mimeType":"audio/wav"}'
@@ -49,10 +49,10 @@ async def test_hostile_requests_are_dropped_answered_with_an_error_or_passed_on_
     hostile = RawServer({"sampling": sampling})
     async with helper(tmp_path) as running, raw_server(hostile):
         await running.connect(hostile.pipes, sampling=True)
-        await running.reply(Call(id=running.number(), server="s", tool="sampling"))
+        await running.reply(CallTool(id=running.number(), server="s", tool="sampling"))
 
-        def asks() -> list[Ask]:
-            return [one for one in running.events if isinstance(one, Ask)]
+        def asks() -> list[ServerAsk]:
+            return [one for one in running.events if isinstance(one, ServerAsk)]
 
         def errors() -> list[int]:
             return [one["error"]["code"] for one in hostile.received if str(one.get("id")).startswith("s")]
@@ -68,7 +68,7 @@ async def test_hostile_requests_are_dropped_answered_with_an_error_or_passed_on_
         ]
 
 
-def outcome(asked: Ask) -> object:
+def outcome(asked: ServerAsk) -> object:
     """Tokens of a request that can be answered, or the refusal."""
     try:
         return read_sample(asked.params).max_tokens

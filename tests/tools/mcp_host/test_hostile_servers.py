@@ -19,17 +19,17 @@ from tests.support.mcp_raw import Behaviour, RawServer, raw_server, tool
 from tests.support.waiting import poll
 from tools.mcp_host import protocol
 from tools.mcp_host.protocol import (
-    Ask,
     AskClosed,
-    Call,
+    CallProgress,
+    CallTool,
     Cancel,
     Connect,
     Disconnect,
     Items,
     ListItems,
     Log,
-    Progress,
-    Status,
+    ServerAsk,
+    ServerStatus,
     TextPart,
 )
 
@@ -135,10 +135,10 @@ async def test_questions_beyond_a_few_are_declined_at_once_and_none_begins_durin
                 await server.send({"id": f"a{number}", "method": "elicitation/create", "params": form})
 
     async with against(tmp_path, asking=asking) as (running, hostile):
-        calling = running.begin(Call(id=running.number(), server="s", tool="asking"))
+        calling = running.begin(CallTool(id=running.number(), server="s", tool="asking"))
         assert await poll(lambda: sum("Too many" in json.dumps(message) for message in hostile.received) > 400)
         await running.reply(Disconnect(id=running.number(), server="s"))
-        asks = [event.ask for event in running.events if isinstance(event, Ask)]
+        asks = [event.ask for event in running.events if isinstance(event, ServerAsk)]
         assert len(asks) == protocol.MOST_ASKS
         assert sorted(event.ask for event in running.events if isinstance(event, AskClosed)) == asks
         reply = await calling
@@ -255,14 +255,14 @@ async def test_calls_end_at_their_limits_and_at_a_cancel_and_the_server_is_told(
         assert await poll(lambda: hostile.methods().count("notifications/cancelled") == 2)
         hostile.received.clear()
         number = running.number()
-        calling = running.begin(Call(id=number, server="s", tool="late"))
+        calling = running.begin(CallTool(id=number, server="s", tool="late"))
         assert await poll(lambda: "tools/call" in hostile.methods())
         await running.reply(Cancel(id=running.number(), call=number))
         assert (await calling).error is not None
         assert await poll(lambda: "notifications/cancelled" in hostile.methods())
         assert await running.text("fine") == "fine"
         assert (await failed(running, "chatty", timeout_ms=1_500)).startswith("timeout: ")
-        progress = [event for event in running.events if isinstance(event, Progress)]
+        progress = [event for event in running.events if isinstance(event, CallProgress)]
         assert 1 <= len(progress) < 40
 
 
@@ -271,10 +271,10 @@ async def test_too_many_calls_and_a_server_that_does_not_read_its_input(tmp_path
     async with helper(tmp_path) as running, raw_server(hostile):
         await running.connect(hostile.pipes)
         asking = [
-            running.begin(Call(id=running.number(), server="s", tool="silent", args={"big": "b" * 150_000}))
+            running.begin(CallTool(id=running.number(), server="s", tool="silent", args={"big": "b" * 150_000}))
             for _ in range(protocol.MOST_CALLS)
         ]
-        refused = await running.reply(Call(id=running.number(), server="s", tool="silent"))
+        refused = await running.reply(CallTool(id=running.number(), server="s", tool="silent"))
         assert refused.error is not None
         assert refused.error.kind == "limit"
         for waiting in asking:
@@ -299,7 +299,7 @@ async def test_a_list_that_is_none_leaves_the_server_connected_with_the_reason(t
     hostile = RawServer({"fine": fine}, cast("Any", "none"))
     async with helper(tmp_path) as running, raw_server(hostile):
         await running.connect(hostile.pipes)
-        status = await running.event(Status, lambda event: event.state == "connected")
+        status = await running.event(ServerStatus, lambda event: event.state == "connected")
         assert status.text.startswith("the list of tools could not be fetched: an answer that is not MCP")
         assert running.items("tools").items == []
         assert await running.text("fine") == "fine"

@@ -10,7 +10,7 @@ import pytest
 from tests.support.mcp_helper import Refused, helper
 from tests.support.mcp_web import Asked, Given, WebServer, serving
 from tests.support.waiting import poll
-from tools.mcp_host.protocol import Call, Status
+from tools.mcp_host.protocol import CallTool, ServerStatus
 
 MB = 1 << 20
 JSON = {"Content-Type": "application/json"}
@@ -38,7 +38,7 @@ async def test_a_lost_server_is_reconnected_and_calls_meanwhile_wait(tmp_path: P
         with pytest.raises(Refused) as refused:
             await running.call("fine")
         assert refused.value.error.kind == "gone"
-        await running.event(Status, lambda event: event.state == "reconnecting")
+        await running.event(ServerStatus, lambda event: event.state == "reconnecting")
         await server.listen()
         assert await running.text("fine") == "fine 2"
         assert [state for state in running.states() if state in {"connected", "reconnecting"}][-1] == "connected"
@@ -137,7 +137,7 @@ async def test_a_cancel_reaches_the_server(tmp_path: Path) -> None:
 
     async with helper(tmp_path) as running, serving(WebServer(special)) as server:
         await running.connect_url(server.url)
-        reply = await running.reply(Call(id=running.number(), server="s", tool="fine", timeout_ms=500))
+        reply = await running.reply(CallTool(id=running.number(), server="s", tool="fine", timeout_ms=500))
         assert reply.error is not None
         assert reply.error.kind == "timeout"
         assert await poll(lambda: server.calls("notifications/cancelled"))

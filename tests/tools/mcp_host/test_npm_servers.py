@@ -13,7 +13,7 @@ import pytest
 from tests.support.mcp_helper import Helper, helper, open_server
 from tests.support.waiting import poll
 from tests.tools.mcp_host.test_results_of_servers import answers, free_port
-from tools.mcp_host.protocol import Answer, Ask, ImagePart, Progress, Root, raw
+from tools.mcp_host.protocol import Answer, CallProgress, ImagePart, Root, ServerAsk, raw
 
 MODULES = Path(os.environ.get("PHOENIX_MCP_NPM", "/usr/lib/node_modules"))
 EVERYTHING = MODULES / "@modelcontextprotocol/server-everything/dist/index.js"
@@ -45,7 +45,7 @@ async def try_everything(running: Helper) -> None:
     assert weather.parts[0].for_model
     assert (await running.call("get-resource-links", {"count": 2})).links
     await running.call("trigger-long-running-operation", {"duration": 1, "steps": 4})
-    assert [event for event in running.events if isinstance(event, Progress)]
+    assert [event for event in running.events if isinstance(event, CallProgress)]
 
 
 async def test_everything_over_stdio_with_questions(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ async def test_everything_over_stdio_with_questions(tmp_path: Path) -> None:
         await try_everything(running)
         names = {item.name for item in running.items("tools").items}
         asking = asyncio.ensure_future(running.text("trigger-elicitation-request"))
-        ask = await running.event(Ask)
+        ask = await running.event(ServerAsk)
         await running.ask(Answer(id=running.number(), ask=ask.ask, result=raw({"action": "decline"})), bool)
         assert "declined" in await asking
         assert "get-roots-list" in names

@@ -14,11 +14,11 @@ from tests.support.waiting import poll
 from tools.mcp_host import protocol
 from tools.mcp_host.causes import SpillFolder, SpillFull
 from tools.mcp_host.link import BadLine, decode_event, decode_request, encode
-from tools.mcp_host.protocol import Call, Connect, Disconnect, Reply, raw
+from tools.mcp_host.protocol import CallTool, Connect, Disconnect, Reply, raw
 
 
 def test_a_long_message_goes_through_a_file_that_its_reader_deletes(tmp_path: Path) -> None:
-    call = Call(id=1, server="s", tool="t", args={"text": "x" * 300_000, "deep": [{"n": None}]})
+    call = CallTool(id=1, server="s", tool="t", args={"text": "x" * 300_000, "deep": [{"n": None}]})
     line = encode(call, tmp_path)
     assert len(line) < 100
     (name,) = files_in(tmp_path)
@@ -80,14 +80,14 @@ async def test_requests_that_cannot_be_carried_out_are_refused_with_a_sentence(t
         with pytest.raises(Refused) as refused:
             await running.ask(Connect(id=running.number(), server="s"), type(None))
         assert refused.value.error.message == "A stdio server came without its descriptors."
-        assert await running.refusal(Call(id=running.number(), server="s", tool="t")) == "invalid"
+        assert await running.refusal(CallTool(id=running.number(), server="s", tool="t")) == "invalid"
         file = os.open(tmp_path / "regular", os.O_RDWR | os.O_CREAT)
         reply = await running.reply(Connect(id=running.number(), server="s"), (file, os.dup(file)))
         assert reply.error is not None
         await running.connect(server.pipes)
         await running.ask(Disconnect(id=running.number(), server="s"), bool)
         assert running.states()[-1] == "closed"
-        assert await running.refusal(Call(id=running.number(), server="s", tool="t")) == "invalid"
+        assert await running.refusal(CallTool(id=running.number(), server="s", tool="t")) == "invalid"
 
 
 async def test_reconnecting_a_key_takes_the_place_of_its_connection(tmp_path: Path) -> None:

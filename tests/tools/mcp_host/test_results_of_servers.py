@@ -16,9 +16,9 @@ from tests.support.mcp_kinds import PIXEL
 from tests.support.waiting import poll
 from tools.mcp_host.protocol import (
     Answer,
-    Ask,
     AskClosed,
-    Call,
+    CallProgress,
+    CallTool,
     Cancel,
     Complete,
     Completions,
@@ -28,11 +28,11 @@ from tools.mcp_host.protocol import (
     Items,
     ListItems,
     Log,
-    Progress,
     PromptText,
     Read,
     Root,
     SampleRefusal,
+    ServerAsk,
     SetRoots,
     TextPart,
     raw,
@@ -139,8 +139,8 @@ async def a_large_text_goes_to_a_file_and_keeps_its_ends(running: Helper) -> Non
 async def progress_and_log_lines_arrive(running: Helper) -> None:
     """Use the tools that send messages beside their result."""
     number = running.number()
-    await running.reply(Call(id=number, server="s", tool="progress"))
-    progress = await running.event(Progress)
+    await running.reply(CallTool(id=number, server="s", tool="progress"))
+    progress = await running.event(CallProgress)
     assert (progress.id, progress.total, progress.text) == (number, 3.0, f"step {progress.done:.0f}")
     await running.text("log")
     line = await running.event(Log, lambda event: event.level == "warning")
@@ -184,13 +184,13 @@ async def test_lists_prompts_resources_and_completion(tmp_path: Path) -> None:
 async def test_a_server_of_the_newer_era_asks_with_its_result(tmp_path: Path) -> None:
     async with kinds("stdio-auto", tmp_path) as running:
         calling = asyncio.ensure_future(running.text("form", timeout_ms=3_000))
-        ask = await running.event(Ask)
+        ask = await running.event(ServerAsk)
         answer = raw({"action": "accept", "content": {"name": "Ada"}})
         await running.ask(Answer(id=running.number(), ask=ask.ask, result=answer), bool)
         assert await calling == "accept {'name': 'Ada'}"
         number = running.number()
-        calling_again = running.begin(Call(id=number, server="s", tool="form"))
-        ask = await running.event(Ask, lambda event: event.ask == 2)
+        calling_again = running.begin(CallTool(id=number, server="s", tool="form"))
+        ask = await running.event(ServerAsk, lambda event: event.ask == 2)
         await running.reply(Cancel(id=running.number(), call=number))
         assert (await calling_again).error is not None
         await running.event(AskClosed, lambda event: event.ask == 2)
@@ -202,7 +202,7 @@ async def test_a_server_of_the_newer_era_asks_with_its_result(tmp_path: Path) ->
 async def test_a_server_asks_for_a_form_roots_and_a_sample(way: str, tmp_path: Path) -> None:
     async with kinds(way, tmp_path) as running:
         calling = asyncio.ensure_future(running.text("form"))
-        ask = await running.event(Ask)
+        ask = await running.event(ServerAsk)
         assert (ask.kind, ask.server) == ("form", "s")
         assert b"Your name?" in bytes(ask.params)
         answer = raw({"action": "accept", "content": {"name": "Ada"}})
@@ -213,12 +213,12 @@ async def test_a_server_asks_for_a_form_roots_and_a_sample(way: str, tmp_path: P
             await running.reply(SetRoots(id=running.number(), server="s", roots=[Root("file:///other")]))
             assert await running.text("roots") == "file:///other"
         calling = asyncio.ensure_future(running.text("sample"))
-        ask = await running.event(Ask, lambda event: event.kind == "sampling")
+        ask = await running.event(ServerAsk, lambda event: event.kind == "sampling")
         sample = raw({"role": "assistant", "content": {"type": "text", "text": "hi"}, "model": "m"})
         await running.ask(Answer(id=running.number(), ask=ask.ask, result=sample), bool)
         assert '"text":"hi"' in await calling
         calling = asyncio.ensure_future(running.text("sample"))
-        again = await running.event(Ask, lambda event: event.kind == "sampling" and event.ask > ask.ask)
+        again = await running.event(ServerAsk, lambda event: event.kind == "sampling" and event.ask > ask.ask)
         refusal = raw(SampleRefusal("The user declined.", -1))
         await running.ask(Answer(id=running.number(), ask=again.ask, result=refusal), bool)
         assert await calling == "error -1: The user declined."
@@ -235,6 +235,6 @@ async def test_a_server_that_exits_in_a_call_fails_the_call_and_nothing_else(tmp
         assert (refused.value.error.kind, refused.value.error.message[:22]) == ("gone", "MCP server 's' ended: ")
         assert await poll(lambda: running.states()[-1] == "ended")
         assert await running.text("echo", {"text": "on"}, server="other") == "on"
-        assert await running.refusal(Call(id=running.number(), server="s", tool="echo")) == "gone"
+        assert await running.refusal(CallTool(id=running.number(), server="s", tool="echo")) == "gone"
         process.kill()
         process.wait()

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.mcp_helper import Helper, Refused, files_in, helper
 from tests.support.mcp_web import Asked, Given, SignInServer, WebServer, data, serving
-from tools.mcp_host.protocol import Auth, AuthUrl, Connect, Credentials, OAuth, Status, is_plain_address, raw
+from tools.mcp_host.protocol import Auth, AuthUrl, Connect, NewCredentials, OAuth, ServerStatus, is_plain_address, raw
 
 
 async def fetch(address: str) -> bytes:
@@ -68,10 +68,10 @@ async def test_a_browser_signs_in_and_a_forged_redirect_does_not(tmp_path: Path)
         assert b"400" in await fetch(f"{opened.callback}?code=evil&state=other")
         assert b"404" in await fetch(opened.callback.replace("/callback", "/else") + "?code=evil")
         assert b"close this page" in await fetch(f"{opened.callback}?code=c&state={query['state']}")
-        await running.event(Status, lambda event: event.state == "connected")
+        await running.event(ServerStatus, lambda event: event.state == "connected")
         assert await running.text("fine") == "fine 1"
         assert server.grants[0]["code"] == "c"
-        stored = (await running.event(Credentials)).content
+        stored = (await running.event(NewCredentials)).content
         assert b"token1" in bytes(stored)
         assert files_in(tmp_path) == []
         again = Connect(id=running.number(), server="t", transport="http", url=server.url, credentials=stored)
@@ -87,13 +87,13 @@ async def test_an_address_is_pasted_and_tokens_are_refreshed_where_they_came_fro
         assert await running.refusal(wrong) == "invalid"
         url = f"http://elsewhere.invalid/callback?code=c&state={query['state']}"
         await running.ask(Auth(id=running.number(), server="s", action="paste", url=url), bool)
-        await running.event(Status, lambda event: event.state == "connected")
-        stored = (await running.event(Credentials)).content
+        await running.event(ServerStatus, lambda event: event.state == "connected")
+        stored = (await running.event(NewCredentials)).content
         old = raw({**msgspec.json.decode(stored), "expires_at": 1.0})
         again = Connect(id=running.number(), server="t", transport="http", url=server.url, credentials=old)
         assert (await running.reply(again)).error is None
         assert server.grants[-1]["grant_type"] == "refresh_token"
-        await running.event(Credentials, lambda event: event.server == "t")
+        await running.event(NewCredentials, lambda event: event.server == "t")
 
 
 async def test_a_refused_sign_in_and_a_forgotten_one_need_another(tmp_path: Path) -> None:
@@ -101,10 +101,10 @@ async def test_a_refused_sign_in_and_a_forgotten_one_need_another(tmp_path: Path
     async with helper(tmp_path) as running, serving(server):
         opened, query = await start(running, server)
         await fetch(f"{opened.callback}?error=access_denied&error_description=No%1b[31m&state={query['state']}")
-        refused = await running.event(Status, lambda event: "refused" in event.text)
+        refused = await running.event(ServerStatus, lambda event: "refused" in event.text)
         assert (refused.state, refused.text) == ("needs_auth", "The authorization server refused: access_denied No")
         await running.ask(Auth(id=running.number(), server="s", action="forget"), bool)
-        assert bytes((await running.event(Credentials)).content) == b"null"
+        assert bytes((await running.event(NewCredentials)).content) == b"null"
         paste = Auth(id=running.number(), server="s", action="paste", url="http://x/?code=c")
         assert await running.refusal(paste) == "invalid"
 
@@ -151,7 +151,7 @@ async def test_the_secret_of_a_configured_client_goes_where_the_metadata_says(
         opened = await running.event(AuthUrl)
         state = parse_qs(urlsplit(opened.url).query)["state"][0]
         await fetch(f"{opened.callback}?code=c&state={state}")
-        await running.event(Status, lambda event: event.state == "connected")
+        await running.event(ServerStatus, lambda event: event.state == "connected")
         (asked,) = [one for one in server.asked if one.path == "/token"]
         expected = f"Basic {base64.b64encode(b'mine:se%20cret').decode()}" if is_basic else None
         assert asked.headers.get("authorization") == expected

@@ -45,7 +45,7 @@ MOST_SOCKS = 255
 TOO_MANY = "too many connections at a time"
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A host is not reached; `status` is the answer in HTTP, `socks` that in SOCKS."""
 
     def __init__(self, sentence: str, status: int = 403, socks: int = 2) -> None:
@@ -129,7 +129,7 @@ class Listener:
             self._connections.add(task)
             self._proxy.connections += 1
             try:
-                await Conversation(self, self._proxy, (reader, writer)).serve()
+                await ProxyConversation(self, self._proxy, (reader, writer)).serve()
             finally:
                 self._connections.discard(task)
                 self._proxy.connections -= 1
@@ -139,7 +139,7 @@ class Listener:
             writer.close()
 
 
-class Conversation:
+class ProxyConversation:
     """One connection of a client."""
 
     def __init__(self, listener: Listener, proxy: Proxy, client: Peer) -> None:
@@ -157,8 +157,8 @@ class Conversation:
                 is_socks = first[0] == heads.SOCKS_VERSION
                 request = await self._socks_request() if is_socks else await self._http_request(first)
             host, next_hop = await self._reach(request)
-        except (BadHead, Refused) as error:
-            socks = error.socks if isinstance(error, Refused) else 1
+        except (BadHead, RequestRefused) as error:
+            socks = error.socks if isinstance(error, RequestRefused) else 1
             is_socks = first[:1] == bytes([heads.SOCKS_VERSION])
             writer.write(_socks_reply(socks) if is_socks else answer(error.status, str(error)))
             await writer.drain()
@@ -183,10 +183,10 @@ class Conversation:
         writer.write(bytes([heads.SOCKS_VERSION, 0]))
         version, command, _, kind = await reader.readexactly(4)
         if version != heads.SOCKS_VERSION or command != heads.SOCKS_CONNECT:
-            raise Refused("only connections are served", socks=7)
+            raise RequestRefused("only connections are served", socks=7)
         sizes = {heads.SOCKS_IPV4: 4, heads.SOCKS_IPV6: 16}
         if kind not in {*sizes, heads.SOCKS_NAME}:
-            raise Refused("this kind of address is unknown", socks=8)
+            raise RequestRefused("this kind of address is unknown", socks=8)
         size = sizes[kind] if kind in sizes else (await reader.readexactly(1))[0]
         content = await reader.readexactly(size)
         port = int.from_bytes(await reader.readexactly(2), "big")
@@ -202,7 +202,7 @@ class Conversation:
             next_hop = await self._proxy.ask(self._listener.number, request.host, request.port)
             found = await self._addresses(request, proxied=bool(next_hop))
             peer = await (self._through(request, next_hop) if next_hop else self._connect(request, found))
-        except Refused as refusal:
+        except RequestRefused as refusal:
             account = self._listener.account_of(request.host)
             account.refused += 1
             account.why = str(refusal)
@@ -218,9 +218,9 @@ class Conversation:
         except (OSError, UnicodeError, TimeoutError):
             found = []
         if not found and not proxied:
-            raise Refused(UNKNOWN.format(host=request.host), 502, 4)
+            raise RequestRefused(UNKNOWN.format(host=request.host), 502, 4)
         if not all(self._proxy.names.admits(address) for address in found):
-            raise Refused(NOT_PUBLIC.format(host=request.host))
+            raise RequestRefused(NOT_PUBLIC.format(host=request.host))
         return found
 
     async def _connect(self, request: ProxyRequest, addresses: list[str]) -> Peer:
@@ -229,7 +229,7 @@ class Conversation:
                 for address in addresses:
                     with contextlib.suppress(OSError):
                         return await asyncio.open_connection(address, request.port, limit=HEAD_LIMIT)
-        raise Refused(UNREACHABLE.format(host=request.host), 502, 5)
+        raise RequestRefused(UNREACHABLE.format(host=request.host), 502, 5)
 
     async def _through(self, request: ProxyRequest, next_hop: str) -> Peer:
         """A connection by way of the user's own proxy, with a tunnel through it unless the request is a plain one."""
@@ -247,7 +247,7 @@ class Conversation:
                     peer[1].close()
                     raise
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-            raise Refused("your proxy does not answer", 502, 5) from error
+            raise RequestRefused("your proxy does not answer", 502, 5) from error
         return peer
 
     async def _open_tunnel(self, request: ProxyRequest, peer: Peer, next_hop: str) -> None:
@@ -257,7 +257,7 @@ class Conversation:
         status = head.split(b" ", 2)[1:2]
         if status != [b"200"]:
             code = status[0][:3].decode("ascii", "replace") if status else "nothing"
-            raise Refused(f"your proxy answers {code} for {request.host}", 502, 5)
+            raise RequestRefused(f"your proxy answers {code} for {request.host}", 502, 5)
 
     async def _pass(self, request: ProxyRequest, host: Peer, next_hop: str, *, is_socks: bool) -> None:
         writer = self._client[1]
@@ -308,11 +308,11 @@ class Proxy:
             async with asyncio.timeout(ASK_SECONDS):
                 given: dict[str, object] = await answer_to
         except TimeoutError as error:
-            raise Refused(f"{host} was not answered for in time") from error
+            raise RequestRefused(f"{host} was not answered for in time") from error
         finally:
             del self._asked[number]
         if given.get("allowed") is not True:
-            raise Refused(str(given.get("why", "")))
+            raise RequestRefused(str(given.get("why", "")))
         return str(given.get("proxy", ""))
 
     def send(self, message: dict[str, object]) -> None:
@@ -381,7 +381,7 @@ async def _open_socks(request: ProxyRequest, peer: Peer, next_hop: str) -> None:
     writer.write(bytes([heads.SOCKS_VERSION, heads.SOCKS_CONNECT, 0, kind]) + place)
     _, code, _, kind = await reader.readexactly(4)
     if code:
-        raise Refused(f"your proxy answers {code} for {request.host}", 502, 5)
+        raise RequestRefused(f"your proxy answers {code} for {request.host}", 502, 5)
     size = {heads.SOCKS_IPV4: 4, heads.SOCKS_IPV6: 16}.get(kind) or (await reader.readexactly(1))[0]
     await reader.readexactly(size + 2)
 
@@ -394,11 +394,11 @@ async def _sign_in(peer: Peer, next_hop: str) -> None:
     way = SOCKS_PASSWORD if given else 0
     writer.write(bytes([heads.SOCKS_VERSION, 1, way]))
     if (await reader.readexactly(2))[1] != way or any(len(word) > MOST_SOCKS for word in given):
-        raise Refused(NOT_SIGNED_IN, 502, 5)
+        raise RequestRefused(NOT_SIGNED_IN, 502, 5)
     if given:
         writer.write(b"\1" + b"".join(bytes([len(word)]) + word for word in given))
         if (await reader.readexactly(2))[1]:
-            raise Refused(NOT_SIGNED_IN, 502, 5)
+            raise RequestRefused(NOT_SIGNED_IN, 502, 5)
 
 
 def _socks_address(host: str) -> tuple[int, bytes]:
