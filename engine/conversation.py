@@ -87,13 +87,13 @@ class Conversation:
         """Hooks that a message waits for."""
         self.tool_names = partial(own_tool_names, session)
         """Names of Phoenix's own tools that its model is offered now."""
-        self.rules = session.rules
+        self.rules = session.grants.rules
         """Rules that allow calls without a question, and their times; `engine.rules` changes them."""
 
     async def load(self) -> None:
         """Read the kind of the newest message, then serve the inbox."""
         session = self._session
-        session.state_since = session.ports.clock.monotonic()
+        session.moves.state_since = session.ports.clock.monotonic()
         await session.read_last()
         await read_left_open(session)
         await self.queue.load()
@@ -129,7 +129,7 @@ class Conversation:
             snapshot = Snapshot(
                 conversation=session.record,
                 state=session.state,
-                state_since=session.state_since,
+                state_since=session.moves.state_since,
                 messages=history.messages,
                 tool_calls=history.tool_calls,
                 live_text="".join(session.publisher.text),
@@ -141,8 +141,10 @@ class Conversation:
                 running=self._runner.running(),
                 queue=self.queue.waiting,
                 queue_held=self.queue.held,
-                agents=session.sub_agents.views(self.id) if session.sub_agents is not None else (),
-                results=session.sub_agents.results(self.id) if session.sub_agents is not None else 0,
+                agents=session.equipment.sub_agents.views(self.id) if session.equipment.sub_agents is not None else (),
+                results=session.equipment.sub_agents.results(self.id)
+                if session.equipment.sub_agents is not None
+                else 0,
                 route=self.routing.card,
             )
             listener(snapshot)
@@ -151,7 +153,7 @@ class Conversation:
         def leave() -> None:
             remove()
             if not session.publisher.has_watchers and not is_busy(session.state):
-                session.kept.forget()
+                session.window.forget()
 
         return leave
 
@@ -248,7 +250,7 @@ class Conversation:
             return Refused(why, is_cap=True)
         run_id = session.ports.ids.new()
         limit = caps.max_turns or session.settings.max_iterations
-        return await ask(session, lambda: RetryAsked(session.last, run_id, limit), caps=caps)
+        return await ask(session, lambda: RetryAsked(session.window.last, run_id, limit), caps=caps)
 
     async def shell(self, command: str, send_to_model: bool) -> Receipt:
         """Run a command of the user in the conversation's directory."""
@@ -266,22 +268,22 @@ class Conversation:
         now = session.ports.clock.now()
         await session.ports.store.change(self.id, changes, now)
         session.set_record(changes.apply(session.record, now))
-        if changes.draft is not None and session.spending is not None:  # typing paused: Enter may be next
-            session.background.start(self._prepare_caps(session.spending))
+        if changes.draft is not None and session.model_use.spending is not None:  # typing paused: Enter may be next
+            session.background.start(self._prepare_caps(session.model_use.spending))
         if changes.permission_mode is not None or changes.sandbox is not None:
             self.reconsidering.soon()
-            if session.sub_agents is not None:
-                session.sub_agents.reconsider(self.id)
-        if session.sub_agents is not None and (changes.archived or changes.deleted):
-            session.sub_agents.stop_all(self.id)  # their results are not awaited
+            if session.equipment.sub_agents is not None:
+                session.equipment.sub_agents.reconsider(self.id)
+        if session.equipment.sub_agents is not None and (changes.archived or changes.deleted):
+            session.equipment.sub_agents.stop_all(self.id)  # their results are not awaited
         if changes.model:
             session.change_record(context_window=window_of(session, changes.model))
         session.publisher.publish(ConversationChanged(session.record))
 
     def warm(self) -> None:
         """Open a connection ahead, and sum what was spent where a cap needs it: the user has begun to type."""
-        if self._session.spending is not None:
-            self._session.background.start(self._prepare_caps(self._session.spending))
+        if self._session.model_use.spending is not None:
+            self._session.background.start(self._prepare_caps(self._session.model_use.spending))
         try:
             provider, _ = self._session.ports.providers.resolve(self.record.model)
         except ProviderError:
@@ -304,10 +306,10 @@ class Conversation:
     def in_use(self) -> bool:
         """True while something of it would be missed if it were closed now and opened again from the store."""
         session, queue = self._session, self.queue
-        goes_on = session.inbox.waiting or self.loop.moving or session.background.is_running or self.side.asked
+        goes_on = session.moves.inbox.waiting or self.loop.moving or session.background.is_running or self.side.asked
         sends = queue.waiting and not queue.held
         works = any(job.running for job in self.jobs.all()) or session.questions.of_servers
-        kept = self.rules or session.broken or not isinstance(self.state, Idle)
+        kept = self.rules or session.moves.broken or not isinstance(self.state, Idle)
         return bool(goes_on or sends or works or kept)
 
     async def close(self, *, rests: bool = False, by: StopCause = StopCause.USER) -> None:
@@ -333,10 +335,10 @@ class Conversation:
         await self.queue.close()
         self._task.cancel()
         await asyncio.wait((self._task,))
-        session.inbox.refuse_all(CLOSED)
-        session.kept.forget()
+        session.moves.inbox.refuse_all(CLOSED)
+        session.window.forget()
         await session.background.finish()
-        if session.calls.waiting and not session.read_only:
+        if session.model_use.calls.waiting and not session.read_only:
             with suppress(StorageError):  # the conversation closes in any case
                 await keep(self, session, ConversationChanges())
         if rests:

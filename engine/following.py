@@ -109,8 +109,8 @@ class Following:
         await self._settle()
         if record.state != session.state:
             self._conversation.loop.enter(record.state)
-            session.state_since = session.ports.clock.monotonic()
-            publish(StateChanged(record.state, session.state_since, session.resumable))
+            session.moves.state_since = session.ports.clock.monotonic()
+            publish(StateChanged(record.state, session.moves.state_since, session.resumable))
         session.tell_context()
         publish(ConversationChanged(session.record))
 

@@ -16,7 +16,7 @@ from engine.executor.effect_runner import EffectRunner
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.governor import Governor
 from engine.executor.requests import EngineError, MemoryShort
-from engine.executor.session import AgentStopper, Ports, Session
+from engine.executor.session import AgentStopper, Equipment, ModelUse, Ports, Session
 from engine.executor.spending_caps import build_caps
 from engine.executor.window import window_of
 from engine.following import CancelWatcher, Following, why_read_only
@@ -148,14 +148,10 @@ class OpenConversations:
             stored.state,
             self.ports,
             settings,
-            self._governor,
             publisher,
-            tools,
-            profile,
-            self.sub_agents,
+            Equipment(tools, profile, self.sub_agents),
+            ModelUse(self._governor, self._calibration, self._spending),
             read_only,
-            calibration=self._calibration,
-            spending=self._spending,
         )
         session.change_record(context_window=window_of(session, record.model))
         conversation = Conversation(session, EffectRunner(session))

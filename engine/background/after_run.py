@@ -112,7 +112,7 @@ class CompactionAfterRun:
             await self._conversation.wait_idle()
             receipt: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
             entry = InboxEntry(lambda: OlderSummarized(self._update_draft(draft, before)), receipt=receipt)
-            self._session.inbox.put(Priority.OUTCOME, entry)
+            self._session.moves.inbox.put(Priority.OUTCOME, entry)
             await receipt
             is_running = is_busy(self._session.state)  # a run that began meanwhile goes first
 

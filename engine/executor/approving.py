@@ -34,13 +34,13 @@ async def limits_of(session: Session) -> Limits:
     """Mode and sandbox of a conversation as they are now; a sub-agent's sandbox is never wider than its parent's."""
     record = session.record
     mode, sandbox, required = record.permission_mode, record.sandbox, record.sandbox_required
-    if session.above is not None:
-        parent = await limits_of(session.above)
+    if session.equipment.above is not None:
+        parent = await limits_of(session.equipment.above)
         sandbox, required = narrower_sandbox(sandbox, parent.sandbox), required or parent.required
-        if session.profile is None or session.profile.permission_mode is None:
+        if session.equipment.profile is None or session.equipment.profile.permission_mode is None:
             mode = narrower_mode(mode, parent.mode)
     enforcement = Enforcement.NONE if sandbox is SandboxMode.OFF else await session.ports.probe.enforcement()
-    unreadable = await asyncio.to_thread(session.denied_files.look, denials_of(session), record.cwd)
+    unreadable = await asyncio.to_thread(session.grants.denied_files.look, denials_of(session), record.cwd)
     settings = session.settings
     return Limits(mode, sandbox, required, settings.sandbox_network, enforcement, unreadable, settings.network)
 
@@ -57,8 +57,8 @@ def rules_of(session: Session) -> dict[Rule, Access]:
     """Rules that hold for a conversation, each with the access that it was given for here."""
     kept = rules_in_force(session.ports.rules.rules(session.record.cwd), project_of(session.record.cwd))
     of_run = (*session.run.rules, *session.run.caps.rules) if is_busy(session.state) else ()
-    found = (*session.rules, *of_run, *kept)
-    return {rule: session.rule_access.get(Rule(rule.tool, rule.pattern), Access.CONFINED) for rule in found}
+    found = (*session.grants.rules, *of_run, *kept)
+    return {rule: session.grants.rule_access.get(Rule(rule.tool, rule.pattern), Access.CONFINED) for rule in found}
 
 
 def denials_of(session: Session) -> Denials:
@@ -109,14 +109,14 @@ def keep_rule(session: Session, choice: ApprovalChoice, text: str, question: Que
     project = "" if choice is ApprovalChoice.EVERYWHERE else str(project_of(session.record.cwd))
     for one in kept:
         if choice is ApprovalChoice.CONVERSATION:
-            session.rules[one] = now
+            session.grants.rules[one] = now
         else:
             try:
                 session.ports.rules.add(KeptRule(str(one), now, project))
             except OSError as error:
                 return f"The rule could not be saved: {error.strerror or error}."
         if not one.pattern.endswith("*") and one.tool != NET:  # a rule for this very command covers the access shown
-            session.rule_access[one] = question.request.access
+            session.grants.rule_access[one] = question.request.access
     return ""
 
 

@@ -54,13 +54,13 @@ class Pacing:
     def note_limits(self, limits: LimitsTold) -> None:
         """The head of the answer is there."""
         session = self._session
-        session.governor.note_limits(self._call.model, limits.limits, session.ports.clock.monotonic())
+        session.model_use.governor.note_limits(self._call.model, limits.limits, session.ports.clock.monotonic())
 
     def note_usage(self, usage: Usage) -> None:
         """The answer is whole."""
         session = self._session
-        session.governor.note_success(self._call.model)
-        session.governor.note_usage(self._call, usage, session.ports.clock.monotonic())
+        session.model_use.governor.note_success(self._call.model)
+        session.model_use.governor.note_usage(self._call, usage, session.ports.clock.monotonic())
 
 
 @asynccontextmanager
@@ -79,7 +79,7 @@ async def pace_call(
     `cached` tokens of its input may be in the provider's cache. `shown` is True where the run under way waits for it.
     `known` has the tokens of the messages of the request before.
     """
-    governor, clock, model = session.governor, session.ports.clock, f"{provider.name}/{request.model}"
+    governor, clock, model = session.model_use.governor, session.ports.clock, f"{provider.name}/{request.model}"
     governor.set_limits(model, provider.describe(request.model).limits)
     call = governor.enter(model, request_tokens(request, known), cached, clock.monotonic(), is_retry=is_retry)
     refused = False
@@ -99,7 +99,7 @@ async def pace_call(
 
 async def _wait(session: Session, call: PacedCall, *, shown: bool) -> None:
     clock, publish, told_until = session.ports.clock, session.publisher.publish, 0.0
-    while (seconds := session.governor.wait(call, now := clock.monotonic())) > 0:
+    while (seconds := session.model_use.governor.wait(call, now := clock.monotonic())) > 0:
         if shown and seconds >= LEAST_TOLD and abs(now + seconds - told_until) >= LEAST_TOLD:
             told_until = now + seconds
             publish(Paced(seconds))
@@ -161,10 +161,10 @@ UNKNOWN_PRICE = "the price of a model that this run used is unknown"
 
 def count(session: Session, calls: Iterable[ModelCall]) -> None:
     """Count stored model calls, and publish the sums."""
-    above = session.above
+    above = session.equipment.above
     for call in calls:
-        if session.spending is not None:
-            session.spending.calls_ended()
+        if session.model_use.spending is not None:
+            session.model_use.spending.calls_ended()
         used = Totals.of(call.usage, call.cost_usd)
         if call.run_id:
             session.run.cost_usd = total_cost(session.run.cost_usd, call.cost_usd)
@@ -185,13 +185,13 @@ def check_budget(session: Session) -> None:
     Raises:
         ProviderError: it is used up.
     """
-    run = (session.above or session).run
+    run = (session.equipment.above or session).run
     spent = total_cost(run.cost_usd, run.agents_cost_usd)
     _check(run.caps.max_budget_usd, spent, "this run")
     if run.caps.max_budget_usd and spent is None and not run.told_of_budget:
         run.told_of_budget = True
         text = f"The budget of {dollars(run.caps.max_budget_usd)} cannot be enforced: {UNKNOWN_PRICE}."
-        (session.above or session).publisher.publish(Noticed(text))
+        (session.equipment.above or session).publisher.publish(Noticed(text))
     if session.record.agent is not None:
         _check(session.settings.agent_budget_usd, session.run.cost_usd, "a sub-agent")
 
@@ -208,9 +208,9 @@ async def explain_cap(session: Session, *, for_first_request: bool = False) -> s
     Raises:
         StorageError: the sums cannot be read.
     """
-    if session.spending is None:
+    if session.model_use.spending is None:
         return ""
-    return await session.spending.refusal(session.record.cwd, for_first_request=for_first_request)
+    return await session.model_use.spending.refusal(session.record.cwd, for_first_request=for_first_request)
 
 
 async def check_caps(session: Session, *, for_first_request: bool = False) -> None:
@@ -222,12 +222,12 @@ async def check_caps(session: Session, *, for_first_request: bool = False) -> No
         ProviderError: one is used up.
         StorageError: the sums cannot be read.
     """
-    if session.spending is None:
+    if session.model_use.spending is None:
         return
     if why := await explain_cap(session, for_first_request=for_first_request):
         raise ProviderError(why, kind=BUDGET, retryable=False)
-    above = session.above or session
-    if not above.run.told_of_caps and (told := await session.spending.uncertainty(session.record.cwd)):
+    above = session.equipment.above or session
+    if not above.run.told_of_caps and (told := await session.model_use.spending.uncertainty(session.record.cwd)):
         above.run.told_of_caps = True
         above.publisher.publish(Noticed(told))
 
@@ -346,18 +346,20 @@ def record_call(
         attempt=ask.attempt if ask is not None else 0,
         request=request if session.settings.trace_verbose else None,
     )
-    session.calls.begin(call)
+    session.model_use.calls.begin(call)
     try:
         yield call
     except ProviderError as error:
         kind = error.kind
-        session.calls.end(call, CallStatus.FAILED, clock.monotonic(), lambda one: replace(one, error=kind))
+        session.model_use.calls.end(call, CallStatus.FAILED, clock.monotonic(), lambda one: replace(one, error=kind))
         raise
     except Exception:
-        session.calls.end(call, CallStatus.FAILED, clock.monotonic(), lambda one: replace(one, error="internal"))
+        session.model_use.calls.end(
+            call, CallStatus.FAILED, clock.monotonic(), lambda one: replace(one, error="internal")
+        )
         raise
     except BaseException:
-        session.calls.end(call, CallStatus.CANCELLED, clock.monotonic())
+        session.model_use.calls.end(call, CallStatus.CANCELLED, clock.monotonic())
         raise
 
 
@@ -365,7 +367,7 @@ def record_reply(
     session: Session, call: OpenCall, reply: ModelReply, cost_usd: float | None = UNPRICED, message_id: str = ""
 ) -> None:
     """A call ended well."""
-    session.calls.end(
+    session.model_use.calls.end(
         call,
         CallStatus.OK,
         session.ports.clock.monotonic(),
@@ -389,11 +391,11 @@ async def keep(conversation: Changing, session: Session, changes: ConversationCh
         StorageError: it cannot be stored; the calls wait for the next time.
     """
     async with conversation.between_moves:
-        calls = await session.calls.take(session.ports.providers.price)
+        calls = await session.model_use.calls.take(session.ports.providers.price)
         try:
             await conversation.change(replace(changes, calls=calls))
         except StorageError:
-            session.calls.give_back(calls)
+            session.model_use.calls.give_back(calls)
             raise
         count(session, calls)
 

@@ -344,7 +344,7 @@ class CallHosts(Struct, eq=False):
         """Keep the rule that an answer means; the row about it."""
         session, now = self.session, self.session.ports.clock.now()
         if label == CONVERSATION:
-            session.rules[rule] = now
+            session.grants.rules[rule] = now
         elif label == ALWAYS:
             try:
                 session.ports.rules.add(KeptRule(str(rule), now, str(project_of(session.record.cwd))))

@@ -105,7 +105,7 @@ class ContextManager:
         rows = list(await self._read_rows(record.view))
         facts, view = prompt_facts(session), record.view
         measured = await asyncio.to_thread(measure, facts, rows, view, session.ports.clock.now())
-        known = record.context_tokens or round(measured.total * session.calibration.ratio(record.model))
+        known = record.context_tokens or round(measured.total * session.model_use.calibration.ratio(record.model))
         measured = scale(measured, known)
         shown = omissions.apply(rows, view.omitted)
         selection = select(shown)
@@ -148,12 +148,12 @@ class ContextManager:
     @property
     def kept_messages(self) -> int:
         """Number of messages in memory while nothing runs."""
-        return 0 if is_busy(self._session.state) else self._session.kept.count
+        return 0 if is_busy(self._session.state) else self._session.window.count
 
     def forget_messages(self) -> None:
         """Keep none of them while nothing runs; the next request reads them again."""
         if not is_busy(self._session.state):
-            self._session.kept.forget()
+            self._session.window.forget()
 
     async def compact(self, focus: str = "", review: Review | None = None, before: int = 0) -> Receipt:
         """Summarize older messages now, or those before one of the user's messages, given by its seq.
@@ -269,7 +269,7 @@ class ContextManager:
             session.set_view(after, tokens)
             if record is not None:
                 session.change_record(compacted_at=session.record.message_count)
-            session.kept.forget()
+            session.window.forget()
             self._before.append(before)
         session.tell_context()
         session.publisher.publish(ConversationChanged(session.record))

@@ -111,7 +111,7 @@ class EffectRunner(Struct, eq=False):
 
     def start(self, act: Act) -> None:
         """Begin one act; its answer comes through the inbox."""
-        limit = self.session.limit
+        limit = self.session.moves.limit
         if isinstance(act, AskApproval):
             limit.pause()
         else:
@@ -127,8 +127,8 @@ class EffectRunner(Struct, eq=False):
             case Notice(text):
                 self.session.publisher.publish(Noticed(text))
             case CancelAgents(agent_ids):
-                if self.session.sub_agents is not None:
-                    self.session.sub_agents.stop(agent_ids)
+                if self.session.equipment.sub_agents is not None:
+                    self.session.equipment.sub_agents.stop(agent_ids)
             case AfterRun(run_id):
                 self.session.publisher.publish(AnswerEnded(run_id))
             case Refuse():
@@ -188,12 +188,12 @@ class EffectRunner(Struct, eq=False):
         session = self.session
         session.ports.store.waits.give_up()  # otherwise nothing could be reported before the database is free
         self.interrupt()
-        if session.sub_agents is not None:
-            session.sub_agents.stop_all(session.record.id, by)
+        if session.equipment.sub_agents is not None:
+            session.equipment.sub_agents.stop_all(session.record.id, by)
         message_id = session.ports.ids.new()
         elapsed = int(session.ports.clock.monotonic() - session.run.started) if session.run.started else 0
         stopped = InboxEntry(lambda: UserCancelled(message_id, elapsed, by), writes=_suppress_wakes(session))
-        session.inbox.put(Priority.CANCEL, stopped)
+        session.moves.inbox.put(Priority.CANCEL, stopped)
 
     def background(self) -> JobInfo | None:
         """Turn the running command into a job: its call then ends by itself. None where none runs."""
@@ -215,11 +215,11 @@ class EffectRunner(Struct, eq=False):
         session.run = RunFacts(session.ports.clock.monotonic(), caps)
         if session.ports.hooks and session.record.agent is not None:
             tell_agent_started(session)
-        session.limit.begin(caps.timeout, session.inbox, InboxEntry(self._end_by_time))
+        session.moves.limit.begin(caps.timeout, session.moves.inbox, InboxEntry(self._end_by_time))
 
     def forget_run(self) -> None:
         """The run is over: no limit, no retry of it may fire."""
-        self.session.limit.end()
+        self.session.moves.limit.end()
         _stop(self._retry)
 
     def measure_elapsed(self, call_id: str) -> float:
@@ -297,7 +297,7 @@ class EffectRunner(Struct, eq=False):
 
     def _end_by_time(self) -> UserCancelled:
         session = self.session
-        written = session.calls.written
+        written = session.model_use.calls.written
         self.interrupt()
         elapsed = int(session.ports.clock.monotonic() - session.run.started)
         return UserCancelled(session.ports.ids.new(), elapsed, StopCause.TIME_LIMIT, written)
@@ -334,7 +334,7 @@ def _stop(timer: asyncio.TimerHandle | None) -> None:
 
 def _suppress_wakes(session: Session) -> tuple[Write, ...]:
     """Writes for a stop by the user: later results of its sub-agents begin no turn."""
-    has_any = session.sub_agents is not None and session.sub_agents.views(session.record.id)
+    has_any = session.equipment.sub_agents is not None and session.equipment.sub_agents.views(session.record.id)
     return (SuppressWakes(),) if has_any else ()
 
 

@@ -118,7 +118,7 @@ def tools_of(session: Session) -> Mapping[str, Tool]:
     sources, own = session.ports.extensions, _own_tools(session)
     if not sources:
         return own
-    found, profile, left_out = dict(own), session.profile, session.settings.left_out
+    found, profile, left_out = dict(own), session.equipment.profile, session.settings.left_out
     for source in sources:
         for name, tool in source.tools(session.record).items():
             allowed = profile is None or profile.allows(name)
@@ -139,7 +139,7 @@ def own_tool_names(session: Session) -> tuple[str, ...]:
 
 def _own_tools(session: Session) -> Mapping[str, Tool]:
     """Phoenix's own tools; web_search where there is something to search with."""
-    tools = session.tools
+    tools = session.equipment.tools
     search = tools.get(WEB_SEARCH)
     if not isinstance(search, WebSearch) or search.service is not None or search_model(session):
         return tools

@@ -80,7 +80,7 @@ class MoveLoop(Struct, eq=False):
     async def run(self) -> None:
         """Serve the inbox until cancelled."""
         while True:
-            entry = await self.session.inbox.take()
+            entry = await self.session.moves.inbox.take()
             self.moving = True
             try:
                 async with self.between_moves:
@@ -95,7 +95,7 @@ class MoveLoop(Struct, eq=False):
 
     async def _move(self, entry: InboxEntry) -> None:
         session = self.session
-        if session.broken and not await self._mend(entry):
+        if session.moves.broken and not await self._mend(entry):
             return
         if entry.wanted is not None and not await self._is_wanted(entry.wanted):
             entry.settle(UNWANTED)
@@ -106,7 +106,7 @@ class MoveLoop(Struct, eq=False):
         if refusal is not None:
             entry.settle(Refused(refusal.reason))
             return
-        if after.state == before and not after.effects and not entry.writes and not session.calls.waiting:
+        if after.state == before and not after.effects and not entry.writes and not session.model_use.calls.waiting:
             log.debug("%s changes nothing in %s", type(event).__name__, type(before).__name__)
             entry.settle(Accepted(entry.message_id))
             return
@@ -128,7 +128,7 @@ class MoveLoop(Struct, eq=False):
 
     async def wait_idle(self) -> State:
         """Wait until nothing runs; gives the state then."""
-        while is_busy(self.session.state) or self.session.inbox.waiting or self.moving:
+        while is_busy(self.session.state) or self.session.moves.inbox.waiting or self.moving:
             self.settled.clear()
             await self.settled.wait()
         return self.session.state
@@ -145,27 +145,31 @@ class MoveLoop(Struct, eq=False):
         session = self.session
         run = run_of(after.state) or run_of(before)
         if _is_aborted(after.effects):
-            session.calls.cancel(OF_RUNS, session.ports.clock.monotonic())
-        calls = await session.calls.take(session.ports.providers.price)
+            session.model_use.calls.cancel(OF_RUNS, session.ports.clock.monotonic())
+        calls = await session.model_use.calls.take(session.ports.providers.price)
         saves = with_finished_list(session.record, saves_of(after.effects))
         writes = writes_of(session, after, saves, run.id if run else "", self.runner.measure_elapsed, calls)
         now = session.ports.clock.now()
-        steered = session.steering.writes(saves, run.id) if session.steering is not None and run is not None else ()
+        steered = (
+            session.moves.steering.writes(saves, run.id)
+            if session.moves.steering is not None and run is not None
+            else ()
+        )
         limits: tuple[Write, ...] = ()
         if session.record.agent is None:  # the limit of a sub-agent is stored with it
             limits = tuple(LimitRun(save.run_id, entry.caps.timeout) for save in saves if isinstance(save, StartRun))
         writes += steered + limits + entry.writes
-        move = Move(session.record.id, after.state, writes, now, session.tracking)
+        move = Move(session.record.id, after.state, writes, now, session.background.tracking)
         try:
             committed = await session.ports.store.commit(move)
         except StorageError:
-            session.calls.give_back(calls)
+            session.model_use.calls.give_back(calls)
             raise
         session.change_record(updated_at=now, message_count=session.record.message_count + len(committed.messages))
         self.enter(after.state)
         session.remember(committed.messages)
-        if steered and session.steering is not None:
-            session.steering.note_stored(steered, committed.messages)
+        if steered and session.moves.steering is not None:
+            session.moves.steering.note_stored(steered, committed.messages)
         for save in saves:
             self._update_record(save)
         if committed.messages and _may_be_named(session.record):
@@ -180,7 +184,7 @@ class MoveLoop(Struct, eq=False):
                 session.change_record(context_tokens=tokens, context_estimated=estimated, last_usage=usage)
             case SaveView(draft):
                 session.set_view(draft.view, draft.tokens)
-                session.kept.forget()
+                session.window.forget()
             case SaveCompaction(facts):
                 session.change_record(compacted_at=facts.message_count)
             case FinishRun(status=status):
@@ -231,9 +235,9 @@ class MoveLoop(Struct, eq=False):
             ended = isinstance(stored.state, Completed | Failed)
             state = replace(stored.state, gen=gen) if ended else Idle(gen)
             session.set_record(replace(stored.record, context_window=session.record.context_window))
-        session.kept.forget()
+        session.window.forget()
         await session.read_last()
-        session.broken = False
+        session.moves.broken = False
         return state
 
     def _report_storage_failure(self, entry: InboxEntry, wanted: State, message: str, *, is_busy: bool = False) -> None:
@@ -244,13 +248,13 @@ class MoveLoop(Struct, eq=False):
         kind = "busy" if is_busy else "storage"
         failed = Errored(wanted.gen + 1, kind, message, retryable=True, run_id=run.id if run else "")
         self.enter(failed)
-        session.broken = True
+        session.moves.broken = True
         entry.settle(Refused(message, is_busy=is_busy))
-        session.state_since = session.ports.clock.monotonic()
+        session.moves.state_since = session.ports.clock.monotonic()
         session.publisher.publish(LiveTextDropped(cancelled=False))
         if run is not None:
             session.publisher.publish(RunEnded(run.id, "failure", message, kind, run.iteration))
-        session.publisher.publish(StateChanged(failed, session.state_since))
+        session.publisher.publish(StateChanged(failed, session.moves.state_since))
 
     # Updates about a move, in the order of SPEC STM-12.
 
@@ -267,8 +271,8 @@ class MoveLoop(Struct, eq=False):
         if after.state != before:
             # One of several sub-agents has ended: the wait for them and its clock continue.
             if not (isinstance(before, AwaitingSubagents) and isinstance(after.state, AwaitingSubagents)):
-                session.state_since = session.ports.clock.monotonic()
-            publish(StateChanged(after.state, session.state_since, session.resumable))
+                session.moves.state_since = session.ports.clock.monotonic()
+            publish(StateChanged(after.state, session.moves.state_since, session.resumable))
 
     def _tell_saved(self, effects: tuple[Effect, ...], messages: Sequence[StoredMessage]) -> None:
         """A reply comes ahead of the results of its own calls: a submission is settled as it is made.
@@ -292,7 +296,7 @@ class MoveLoop(Struct, eq=False):
         for effect in effects:
             if isinstance(effect, FinishRun):
                 self.runner.forget_run()
-                self.session.kept.rest(is_watched=self.session.publisher.has_watchers)
+                self.session.window.rest(is_watched=self.session.publisher.has_watchers)
                 if self.session.rewinding is not None:
                     self.session.rewinding.recorder.run_ended(self.session.record)
                 ended = RunEnded(effect.run_id, effect.status.value, effect.error, effect.error_code, effect.iterations)

@@ -130,7 +130,7 @@ class MessageQueue:
         self._sending: asyncio.Task[None] | None = None
         self._gone: set[str] = set()
         """Messages that a move has delivered while the queue was being changed."""
-        self.steering = session.steering = Steering(session, self)
+        self.steering = session.moves.steering = Steering(session, self)
         session.publisher.add(self._follow)
 
     async def load(self) -> None:

@@ -146,9 +146,9 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
         await ensure_hooks(session)
         await run_batch_hooks(session, rows, ask)
         assembly = await _prepare_assembly(session, name, rows, ask)
-        request = await assemble(session.ports.store, rows, session.kept.view, ask, assembly)
-        cached = session.calls.estimate_cached(model, clock.monotonic())
-        known = session.kept.view.tokens
+        request = await assemble(session.ports.store, rows, session.window.view, ask, assembly)
+        cached = session.model_use.calls.estimate_cached(model, clock.monotonic())
+        known = session.window.view.tokens
         async with pace_call(
             session, provider, request, cached=cached, is_retry=ask.attempt > 0, known=known
         ) as pacing:
@@ -163,8 +163,10 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
                 cost_usd = await cost_of(session, model, reply)
                 record_reply(session, call, reply, cost_usd, message_id)
             pacing.note_usage(reply.usage)
-            session.calls.note_reply(model, reply.usage, clock.monotonic())
-        blocks = await _rename_repeated_calls(session, translate_calls(reply.blocks, session.tools, session.record.cwd))
+            session.model_use.calls.note_reply(model, reply.usage, clock.monotonic())
+        blocks = await _rename_repeated_calls(
+            session, translate_calls(reply.blocks, session.equipment.tools, session.record.cwd)
+        )
     except ProviderError as error:
         if request is not None:
             note_failure(session, request, error)
@@ -222,7 +224,7 @@ def _show(
         case ThinkingDelta(text):
             publish(ThinkingArrived(text))
         case ToolCallDelta():
-            item = replace(item, name=find_offered_name(item.name, session.tools))
+            item = replace(item, name=find_offered_name(item.name, session.equipment.tools))
             publish(draft.grow(item))
             if item.name:
                 _look_ahead(session, item.name)
@@ -283,12 +285,12 @@ async def _read_files_note(session: Session, rows: Sequence[StoredMessage]) -> s
     before the request.
     """
     rewinding = session.rewinding
-    if rewinding is None or session.restores_known == rewinding.log.restores:
+    if rewinding is None or session.window.restores_known == rewinding.log.restores:
         return ""
     known = rewinding.log.restores
     note = await describe_restored_files(rewinding.log, session.record.id, rows)
     if not note:
-        session.restores_known = known
+        session.window.restores_known = known
     return note
 
 
@@ -296,7 +298,7 @@ async def _calibrate(session: Session, rows: Sequence[StoredMessage], usage: Usa
     """Learn once a run how far the estimate of its last request is from what the provider counted."""
     facts, record = prompt_facts(session), session.record
     estimated = await asyncio.to_thread(measure, facts, rows, record.view)
-    session.calibration.learn(record.model, estimated.total, usage.context_tokens - usage.output_tokens)
+    session.model_use.calibration.learn(record.model, estimated.total, usage.context_tokens - usage.output_tokens)
 
 
 async def _fail(session: Session, ask: RequestLlm, error: ProviderError, message_id: str, written: str) -> None:
@@ -367,7 +369,7 @@ def _post_reply(
             stop=reply.stop,
             usage=reply.usage,
             model=reply.model,
-            last=session.last,
+            last=session.window.last,
             duration_ms=duration_ms,
             truncated_call=reply.truncated_call,
             context_tokens=session.context_of(reply.usage, counted=counted),

@@ -77,8 +77,10 @@ async def read_left_open(session: Session) -> None:
     Raises:
         StorageError: the messages cannot be read.
     """
-    may_be = session.last is LastMessage.TOOL_RESULT and isinstance(session.state, Idle) and not session.read_only
-    if not may_be or ASK_TOOL not in session.tools:
+    may_be = (
+        session.window.last is LastMessage.TOOL_RESULT and isinstance(session.state, Idle) and not session.read_only
+    )
+    if not may_be or ASK_TOOL not in session.equipment.tools:
         return
     history = await session.read_history(LAST_MESSAGES)
     newest = next((one for one in reversed(history.messages) if one.role is not Role.SYSTEM), None)
@@ -189,7 +191,7 @@ def _post(session: Session, limits: Limits, event: ApprovalLapsed) -> None:
     async def still_so() -> bool:
         return await limits_of(session) == limits
 
-    session.inbox.put(Priority.OUTCOME, InboxEntry(lambda: event, wanted=still_so))
+    session.moves.inbox.put(Priority.OUTCOME, InboxEntry(lambda: event, wanted=still_so))
 
 
 def _note(question: Question, decision: Decision, before: Limits, now: Limits) -> str:

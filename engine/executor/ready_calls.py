@@ -69,7 +69,7 @@ def decide_each_line(session: Session, lines: Sequence[str], limits: Limits) -> 
     if not lines:
         return
     bash = session.ports.tools.get(BASH)
-    if bash is None or (session.profile is not None and not session.profile.allows(BASH)):
+    if bash is None or (session.equipment.profile is not None and not session.equipment.profile.allows(BASH)):
         yield lines[0], Deny(NO_BASH)
         return
     place, rules, denials = place_of(session), rules_of(session), denials_of(session)
@@ -96,7 +96,7 @@ def explain_rules(session: Session, name: str, rules: Sequence[str], limits: Lim
 
 def _decide_spawn(session: Session, request: ToolRequest, limits: Limits) -> Decision:
     """The decision about the sub-agent that works on a skill."""
-    tool = session.tools.get(SPAWN)
+    tool = session.equipment.tools.get(SPAWN)
     if tool is None:
         return Deny(NO_SPAWN)
     asked = ToolRequest(request.summary)
@@ -108,7 +108,7 @@ async def start_agent(session: Session, output: ToolOutput, context: ToolContext
 
     A profile that is not there is left out: skills of other programs name theirs.
     """
-    tool = session.tools.get(SPAWN)
+    tool = session.equipment.tools.get(SPAWN)
     if output.task is None or tool is None:
         return output
     plain: JsonObject = {key: value for key, value in output.task.items() if key != "profile"}
@@ -298,8 +298,10 @@ def decide_call(
 ) -> Decision:
     """Return the policy's decision about a call, with the opinion of hooks, and the consequence of a yes."""
     typed = is_typed(session)
-    if session.profile is not None and any(session.profile.protects(path) for path in ready.request.paths):
-        return Deny(f"The profile {session.profile.name} is locked: its agent does not write its own file.")
+    if session.equipment.profile is not None and any(
+        session.equipment.profile.protects(path) for path in ready.request.paths
+    ):
+        return Deny(f"The profile {session.equipment.profile.name} is locked: its agent does not write its own file.")
     spec, request = ready.tool.spec, ready.request
     place, denials = place_of(session), denials_of(session)
     decision = decide(spec, request, limits, place, rules_of(session), typed=typed, denials=denials)

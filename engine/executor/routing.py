@@ -91,7 +91,7 @@ async def _decide(session: Session) -> DecidedRoute:
 def why_alone(session: Session) -> str:
     """Reason why a supervisor is not asked here at all; empty where it is."""
     record = session.record
-    if session.ports.profiles is None or SPAWN not in session.tools:
+    if session.ports.profiles is None or SPAWN not in session.equipment.tools:
         return "there are no sub-agents here"
     if record.permission_mode in {PermissionMode.PLAN, PermissionMode.DENY}:
         return f"permission mode {record.permission_mode.value} does not allow sub-agents"
@@ -124,11 +124,11 @@ async def _offer(session: Session, route: Route) -> Route:
     offer.timer = loop.call_later(wait, _settle, offer, StartAgents()) if wait else None
     if not wait:
         _settle(offer, StartAgents())
-    session.limit.pause()
+    session.moves.limit.pause()
     try:
         verdict = await offer.verdict
     finally:
-        session.limit.go_on()
+        session.moves.limit.go_on()
         if offer.timer is not None:
             offer.timer.cancel()
         session.questions.offer = None

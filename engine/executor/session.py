@@ -15,7 +15,7 @@ from engine.executor.call_log import CallLog
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.governor import Governor
 from engine.executor.inbox import Inbox, InboxEntry, Priority, RunFacts, TimeLimit
-from engine.executor.session_parts import BackgroundWork, HookFacts, MessageCache, Questions
+from engine.executor.session_parts import BackgroundWork, HookFacts, Questions, Window
 from engine.executor.spending_caps import SpendingCaps
 from engine.machine.effects import Save
 from engine.machine.events import Event
@@ -31,7 +31,6 @@ from engine.ports.extensions import ExtensionSource, HookRunner, Invocables
 from engine.ports.mcp import ServerTexts
 from engine.ports.profiles import Profile, Profiles
 from engine.ports.services import Closable, EditChecker
-from engine.ports.task_store import MessageTracking
 from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.rewind.rewind import Rewinding
 from engine.updates import AgentView, ContextChanged, Publisher
@@ -221,6 +220,55 @@ class MessageRange(Struct, frozen=True):
     tool_calls: tuple[ToolCallRecord, ...]
 
 
+class MoveContext(Struct, eq=False):
+    """Events to come, and facts about the moves that take them."""
+
+    inbox: Inbox = field(default_factory=Inbox)
+    limit: TimeLimit = field(default_factory=TimeLimit)
+    steering: Deliveries | None = None
+    """Queued messages for the running turn; set with the queue."""
+    broken: bool = False
+    """True when the last move could not be stored: the next one begins with its repair."""
+    state_since: float = 0.0
+    """Monotonic time of the last change of state."""
+
+
+class Grants(Struct, eq=False):
+    """Permissions that hold while the conversation is open."""
+
+    rules: dict[Rule, float] = field(default_factory=dict[Rule, float])
+    """Allowed for this conversation only, and since when (Unix time)."""
+    rule_access: dict[Rule, Access] = field(default_factory=dict[Rule, Access])
+    """Access beyond the sandbox that a rule was given for."""
+    denied_files: DeniedFiles = field(default_factory=DeniedFiles)
+    """Files that rules deny to read."""
+
+
+class Equipment(Struct, eq=False):
+    """Tools and terminal of a conversation, and the agents above and below it."""
+
+    tools: Mapping[str, Tool]
+    """Phoenix's own tools of its model; `equipment.tools_of` adds those of extensions."""
+    profile: Profile | None = None
+    """Profile of the sub-agent; None for the user's own conversation."""
+    sub_agents: AgentStopper | None = None
+    above: Session | None = None
+    """The conversation whose sub-agent this one is, while it works."""
+    shell: ShellTerminal | None = None
+    """Terminal of the user's shell lines, and the folder of the next one; None: no screen shows them."""
+
+
+class ModelUse(Struct, eq=False):
+    """Pace, cost and log of its model calls; all but the log are the same for all conversations."""
+
+    governor: Governor
+    calibration: Calibration = field(default_factory=Calibration)
+    """Real tokens for each estimated one, by model."""
+    spending: SpendingCaps | None = None
+    """Caps on the cost of a day and of a project; None: there are none."""
+    calls: CallLog = field(default_factory=CallLog)
+
+
 class Session(Struct, eq=False):
     """One conversation while it is open here."""
 
@@ -230,51 +278,16 @@ class Session(Struct, eq=False):
     """The machine's state, as last committed; `MoveLoop.enter` alone assigns it."""
     ports: Ports
     settings: EngineSettings
-    governor: Governor
     publisher: Publisher
-    tools: Mapping[str, Tool]
-    """Phoenix's own tools of its model; `equipment.tools_of` adds those of extensions."""
-    profile: Profile | None = None
-    """Profile of the sub-agent; None for the user's own conversation."""
-    sub_agents: AgentStopper | None = None
+    equipment: Equipment
+    model_use: ModelUse
     read_only: str = ""
     """Sentence to show when another process owns the conversation; else empty."""
-    above: Session | None = None
-    """The conversation whose sub-agent this one is, while it works."""
-    broken: bool = False
-    """True when the last move could not be stored: the next one begins with its repair."""
-    last: LastMessage = LastMessage.NONE
-    shell_run: str | None = None
-    """The run of the newest command of the user."""
-    state_since: float = 0.0
-    """Monotonic time of the last change of state."""
-    inbox: Inbox = field(default_factory=Inbox)
+    moves: MoveContext = field(default_factory=MoveContext)
     run: RunFacts = field(default_factory=RunFacts)
-    limit: TimeLimit = field(default_factory=TimeLimit)
-    restores_known: int = -1
-    """Number of restores in the log when none was found to report to the model."""
-    rules: dict[Rule, float] = field(default_factory=dict[Rule, float])
-    """Allowed for this conversation only, while it is open, and since when (Unix time)."""
-    denied_files: DeniedFiles = field(default_factory=DeniedFiles)
-    """Files that rules deny to read."""
-    rule_access: dict[Rule, Access] = field(default_factory=dict[Rule, Access])
-    """Access beyond the sandbox that a rule was given for while the conversation is open."""
-    shell: ShellTerminal | None = None
-    """Terminal of the user's shell lines, and the folder of the next one; None: no screen shows them."""
-    steering: Deliveries | None = None
-    """Queued messages for the running turn; set with the queue."""
-    prune_above: int = 0
-    """Tokens from which old tool results are looked at again for pruning."""
-    tracking: MessageTracking = MessageTracking.DISABLED
-    """Progress of new messages through task tracking; its tracker sets it."""
-    calibration: Calibration = field(default_factory=Calibration)
-    """Real tokens for each estimated one, by model; the same for all conversations."""
-    calls: CallLog = field(default_factory=CallLog)
-    """Log of its model calls."""
-    spending: SpendingCaps | None = None
-    """Caps on the cost of a day and of a project; None: there are none."""
+    window: Window = field(default_factory=Window)
     questions: Questions = field(default_factory=Questions)
-    kept: MessageCache = field(default_factory=MessageCache)
+    grants: Grants = field(default_factory=Grants)
     background: BackgroundWork = field(default_factory=BackgroundWork)
     hooks: HookFacts = field(default_factory=HookFacts)
 
@@ -287,13 +300,15 @@ class Session(Struct, eq=False):
     def asker(self) -> str:
         """Author of its questions: the title, and the parent's title for a sub-agent."""
         title = self.record.title
-        if self.above is None:
+        if self.equipment.above is None:
             return title
-        return f"{title} (sub-agent of {one_line(self.above.record.title, LONGEST_PARENT) or 'a conversation'})"
+        return (
+            f"{title} (sub-agent of {one_line(self.equipment.above.record.title, LONGEST_PARENT) or 'a conversation'})"
+        )
 
     def post(self, build: Callable[[], Event], writes: tuple[Write, ...] = ()) -> None:
         """Put an event of the executor into the inbox, with writes for its move."""
-        self.inbox.put(Priority.OUTCOME, InboxEntry(build, writes=writes))
+        self.moves.inbox.put(Priority.OUTCOME, InboxEntry(build, writes=writes))
 
     def set_record(self, record: ConversationRecord) -> None:
         """Assign the stored facts, which no other place does."""
@@ -318,12 +333,12 @@ class Session(Struct, eq=False):
         """Take new messages: the turn rule needs the newest one (SPEC DEC-25), the run all of them."""
         for message in messages:
             if is_shell(message):
-                self.shell_run = message.run_id
-            elif tells_of_shell(message, self.shell_run):
-                self.last = LastMessage.USER if self.resumable else LastMessage.SHELL
+                self.window.shell_run = message.run_id
+            elif tells_of_shell(message, self.window.shell_run):
+                self.window.last = LastMessage.USER if self.resumable else LastMessage.SHELL
             else:
-                self.last = classify_message(message, self.last)
-        self.kept.add(messages)
+                self.window.last = classify_message(message, self.window.last)
+        self.window.add(messages)
 
     async def read_history(self, limit: int, last_seq: int | None = None) -> MessageRange:
         """Read the newest `limit` messages up to a seq, ascending."""
@@ -334,12 +349,12 @@ class Session(Struct, eq=False):
     async def read_last(self) -> None:
         """Read the kind of the newest message: the turn rule needs it (SPEC DEC-25)."""
         history = await self.read_history(LAST_MESSAGES)
-        self.last, self.shell_run = LastMessage.NONE, None
+        self.window.last, self.window.shell_run = LastMessage.NONE, None
         self.remember(history.messages)
 
     async def rows(self) -> list[StoredMessage]:
         """Rows of a request; kept, so that neither a late step nor the next message waits for a read."""
-        kept = self.kept
+        kept = self.window
         kept.stop_timer()
         while kept.rows is None:
             count, first = self.record.message_count, max(1, self.record.context_start_seq)
@@ -367,7 +382,7 @@ class Session(Struct, eq=False):
     @property
     def resumable(self) -> bool:
         """True when the last message waits for an answer: "Resume interrupted turn" (SPEC STM-10)."""
-        return self.last in UNANSWERED
+        return self.window.last in UNANSWERED
 
     def context_of(self, usage: Usage, *, counted: bool = True) -> int:
         """Tokens in the window after a reply (SPEC T-CTX).

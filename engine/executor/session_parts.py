@@ -1,4 +1,4 @@
-"""Parts of an open conversation besides its state and record: questions, messages in memory, background work, hooks."""
+"""Parts of an open conversation besides its state and record: questions, window, background work, hooks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from msgspec import Struct, field
 from engine.context.assemble import GrowingView
 from engine.context.estimate import blocks_tokens, rough_tokens
 from engine.executor.requests import Review
+from engine.machine.messages import LastMessage
 from engine.permissions.asked import AskedCall
+from engine.ports.task_store import MessageTracking
 from engine.records import StoredMessage
 from engine.updates import Question, RouteOffer
 from tools.mcp_form import FormAnswer, ServerForm
@@ -55,9 +57,16 @@ class Questions(Struct, eq=False):
     """Inputs of calls of this run that a host has changed with its answer, by call."""
 
 
-class MessageCache(Struct, eq=False):
-    """Messages of a conversation in memory, as its next request needs them."""
+class Window(Struct, eq=False):
+    """Messages of a conversation in memory, as its next request needs them, and facts about the newest ones."""
 
+    last: LastMessage = LastMessage.NONE
+    shell_run: str | None = None
+    """The run of the newest command of the user."""
+    restores_known: int = -1
+    """Number of restores in the log when none was found to report to the model."""
+    prune_above: int = 0
+    """Tokens from which old tool results are looked at again for pruning."""
     rows: list[StoredMessage] | None = None
     """None: the next request reads them."""
     view: GrowingView = field(default_factory=GrowingView)
@@ -108,6 +117,8 @@ class MessageCache(Struct, eq=False):
 class BackgroundWork(Struct, eq=False):
     """Work of a conversation for which no run waits."""
 
+    tracking: MessageTracking = MessageTracking.DISABLED
+    """Progress of new messages through task tracking; its tracker sets it."""
     summary: asyncio.Task[None] | None = None
     """The summary of older messages that is being made."""
     expansion: asyncio.Future[Any] | None = None

@@ -28,7 +28,7 @@ def may_ask(session: Session, model: str) -> bool:
         ProviderError: there is no such model.
     """
     provider, name = session.ports.providers.resolve(model)
-    tight = session.governor.is_tight(f"{provider.name}/{name}", session.ports.clock.monotonic())
+    tight = session.model_use.governor.is_tight(f"{provider.name}/{name}", session.ports.clock.monotonic())
     return not (session.settings.memory_gauge.refusal() or provider.describe(name).local or tight)
 
 

@@ -92,8 +92,8 @@ def take_plan(session: Session, save: SaveTodos | SavePlan) -> None:
         case SavePlan(plan, mode, at):
             chosen = PermissionMode(mode) if mode else session.record.permission_mode
             session.change_record(plan=plan, plan_at=at, permission_mode=chosen)
-            if session.sub_agents is not None:
-                session.sub_agents.reconsider(session.record.id)
+            if session.equipment.sub_agents is not None:
+                session.equipment.sub_agents.reconsider(session.record.id)
         case _:
             assert_never(save)
     session.publisher.publish(ConversationChanged(session.record))

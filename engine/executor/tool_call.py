@@ -87,7 +87,7 @@ class UserTerminal:
     @property
     def folder(self) -> str:
         """Folder of the next line, where it is not the conversation's; else empty."""
-        shell = self._session.shell
+        shell = self._session.equipment.shell
         return shell.folder if shell is not None else ""
 
     @property
@@ -109,7 +109,7 @@ class UserTerminal:
 
     def fit(self, size: TerminalSize) -> None:
         """Run lines in a terminal of this size from now on, the running one included."""
-        self._session.shell = ShellTerminal(size, self.folder)
+        self._session.equipment.shell = ShellTerminal(size, self.folder)
         if (running := self._running) is not None:
             running.resize(size)
 
@@ -386,7 +386,7 @@ def _build_context(
         kept_out=(*place_of(session).kept_out(request), *grant.sandbox.unreadable) if is_file else (),
         readable=extension_folders(session) if ready.tool.spec.tool_class is ToolClass.READ else (),
         web=SessionWebModel(session) if ready.tool.spec.tool_class is ToolClass.NET else None,
-        shell=session.shell if is_typed(session) else None,
+        shell=session.equipment.shell if is_typed(session) else None,
         gate=gate,
     )
 
@@ -464,8 +464,8 @@ def _finish(
     stops, reason, code = verdict.stops or bool(facts.stop_reason), facts.stop_reason, facts.stop_code
     message_id, items = session.ports.ids.new(), output.todos
 
-    if output.folder is not None and session.shell is not None and is_typed(session):
-        session.shell = ShellTerminal(session.shell.size, output.folder)
+    if output.folder is not None and session.equipment.shell is not None and is_typed(session):
+        session.equipment.shell = ShellTerminal(session.equipment.shell.size, output.folder)
 
     def build() -> ToolFinished:
         """The event, with the todo list as it is in this very move."""

@@ -93,7 +93,7 @@ async def ask(
     if session.record.agent is not None and not answers:
         return Refused(texts.READ_ONLY)
     receipt: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
-    session.inbox.put(Priority.USER, InboxEntry(build, message_id, caps or RunCaps(), receipt, writes))
+    session.moves.inbox.put(Priority.USER, InboxEntry(build, message_id, caps or RunCaps(), receipt, writes))
     return await asyncio.shield(receipt)
 
 
@@ -141,7 +141,9 @@ async def send(
     def build_message() -> UserMessage:
         log_launch(session.record, session.state)
         routed = session.record.supervisor and expansion is None  # a supervisor reads the typed words alone
-        return UserMessage(message, session.last, run_id, limit, supervisor=routed, compact_due=session.compact_due)
+        return UserMessage(
+            message, session.window.last, run_id, limit, supervisor=routed, compact_due=session.compact_due
+        )
 
     return await ask(session, build_message, message.id, caps, writes)
 
@@ -154,7 +156,7 @@ async def run_shell(session: Session, command: str, send_to_model: bool, queued_
     writes = (RemoveQueued(queued_id),) if queued_id else ()
 
     def build_line() -> UserShell:
-        return UserShell(message_id, call, run_id, send_to_model, session.last, command)
+        return UserShell(message_id, call, run_id, send_to_model, session.window.last, command)
 
     return await ask(session, build_line, message_id, writes=writes)
 
@@ -222,7 +224,7 @@ class AgentMailbox:
             return isinstance(state, AwaitingSubagents | Cancelling) and outcome.agent_id in state.pending
 
         finished = InboxEntry(lambda: AgentFinished(session.state.gen, outcome, message_id), wanted=is_awaited)
-        if session.broken:  # it has ended without them; only its user may resume it
+        if session.moves.broken:  # it has ended without them; only its user may resume it
             receipt = Refused(session.state.message if isinstance(session.state, Errored) else "")
             done: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
             done.set_result(receipt)
@@ -232,9 +234,9 @@ class AgentMailbox:
     def wait_for_user(self, *, asked: bool) -> None:
         """Pause the time limit while its sub-agents only ask: the user's time is not the run's."""
         if asked:
-            self._session.limit.pause()
+            self._session.moves.limit.pause()
         else:
-            self._session.limit.go_on()
+            self._session.moves.limit.go_on()
 
     def begin_turn(self) -> None:
         """Begin a turn for a new entry of its inbox, if it is idle then and was not stopped since."""
@@ -245,15 +247,15 @@ class AgentMailbox:
 
         def build_arrival() -> InboxArrived:
             put_away = session.record.archived or session.record.deleted
-            return InboxArrived(not put_away, session.last, run_id, limit)
+            return InboxArrived(not put_away, session.window.last, run_id, limit)
 
-        session.inbox.put(Priority.OUTCOME, InboxEntry(build_arrival, caps=caps, wanted=self._wakes))
+        session.moves.inbox.put(Priority.OUTCOME, InboxEntry(build_arrival, caps=caps, wanted=self._wakes))
 
     async def _wakes(self) -> bool:
         store, session = self._session.ports.agents, self._session
         if store is None or not isinstance(session.state, Idle) or not await store.wakes(session.record.id):
             return False
-        return not session.inbox.stops  # Esc came during the read: all waiting entries are about to become quiet
+        return not session.moves.inbox.stops  # Esc came during the read: all waiting entries are about to become quiet
 
     def tell(self, views: tuple[AgentView, ...], results: int) -> None:
         """Send subscribers the views of its sub-agents, and the number of unread results."""
@@ -265,11 +267,13 @@ class AgentMailbox:
         A copy: what the user allows one of them later holds for that one alone.
         """
         above = parent._session
-        self._session.above = above
+        self._session.equipment.above = above
         folder = str(above.record.cwd)
-        self._session.rules.update({replace(one, folder=one.folder or folder): at for one, at in above.rules.items()})
+        self._session.grants.rules.update({
+            replace(one, folder=one.folder or folder): at for one, at in above.grants.rules.items()
+        })
 
     def _put(self, priority: Priority, entry: InboxEntry) -> asyncio.Future[Receipt]:
         entry.receipt = asyncio.get_running_loop().create_future()
-        self._session.inbox.put(priority, entry)
+        self._session.moves.inbox.put(priority, entry)
         return entry.receipt

@@ -51,7 +51,7 @@ def build_skill_sections(session: Session) -> tuple[PromptSection, ...]:
 
     A skill with shell lines is left out: they run only where someone may be asked about them.
     """
-    profile, invocables = session.profile, session.ports.invocables
+    profile, invocables = session.equipment.profile, session.ports.invocables
     if profile is None or not profile.skills or invocables is None:
         return ()
     texts, room = list[str](), MOST_CHARACTERS
@@ -65,10 +65,10 @@ def build_skill_sections(session: Session) -> tuple[PromptSection, ...]:
 
 
 def _read_skills(session: Session) -> Iterator[str]:
-    assert session.profile is not None, "the caller has looked"
+    assert session.equipment.profile is not None, "the caller has looked"
     assert session.ports.invocables is not None, "the caller has looked"
     catalogue, seen = session.ports.invocables.catalogue(session.record.cwd), set[str]()
-    for name in session.profile.skills:
+    for name in session.equipment.profile.skills:
         skill = catalogue.skill(name)
         if skill is not None and skill.for_models and skill.name not in seen:
             seen.add(skill.name)
@@ -133,7 +133,7 @@ def _read_files(session: Session) -> tuple[PromptFile, ...]:
 def _build_extra(session: Session) -> tuple[PromptSection, ...]:
     record = session.record
     if record.agent is not None:
-        return (*agent_sections(record.agent, session.profile), *build_skill_sections(session))
+        return (*agent_sections(record.agent, session.equipment.profile), *build_skill_sections(session))
     origin = f"profile {record.profile}, append_system_prompt" if record.profile else "append_system_prompt"
     extra = section("Extra context", wrap_in_tags("extra_context", record.append_system_prompt), origin)
     return (*extra, *build_skill_sections(session))
@@ -147,7 +147,7 @@ def estimate_tokens(session: Session, rows: Sequence[StoredMessage], after: Cont
     facts, record = prompt_facts(session), session.record
     before = measure(facts, [row for row in rows if row.seq >= record.context_start_seq], record.view).total
     then = measure(facts, [row for row in rows if row.seq >= after.start_seq], after).total
-    known = known or record.context_tokens or round(before * session.calibration.ratio(record.model))
+    known = known or record.context_tokens or round(before * session.model_use.calibration.ratio(record.model))
     return max(round(known * then / before), 1) if before else then
 
 
@@ -217,14 +217,14 @@ async def prune_results(session: Session, tokens: int) -> CompactionDraft | None
     same from their beginning on.
     """
     record, rule = session.record, session.settings.pruning
-    if not rule.enabled or record.context_window <= 0 or tokens < session.prune_above:
+    if not rule.enabled or record.context_window <= 0 or tokens < session.window.prune_above:
         return None
     if tokens / record.context_window < rule.shorten_from:
         return None
     rows = await session.rows()
     draft = await asyncio.to_thread(_choose_pruning, session, rows, tokens)
     reached = tokens if draft is None else draft.tokens
-    session.prune_above = reached + int(record.context_window * WORTH)
+    session.window.prune_above = reached + int(record.context_window * WORTH)
     return draft
 
 
@@ -294,7 +294,7 @@ def sizes_text(
     sign = "" if known or (record.context_tokens and not record.context_estimated) else "~"
     known = known or record.context_tokens
     if not known:
-        ratio = session.calibration.ratio(record.model)
+        ratio = session.model_use.calibration.ratio(record.model)
         known = round(measure(prompt_facts(session), rows, record.view).total * ratio)
     cost = f" · {dollars(cost_usd)}" if cost_usd else ""
     return f"{sign}{_format_tokens(known)} → ~{_format_tokens(tokens)} tokens{cost}"

@@ -408,11 +408,11 @@ class TaskAgent:
         """Store something with the ended calls, between two moves, so that neither undoes the sums of the other."""
         session = self._session
         async with self._conversation.between_moves:
-            ended = await session.calls.take(session.ports.providers.price)
+            ended = await session.model_use.calls.take(session.ports.providers.price)
             try:
                 stored = await store(ended)
             except BaseException:
-                session.calls.give_back(ended)
+                session.model_use.calls.give_back(ended)
                 raise
             count(session, ended)
         return stored

@@ -147,8 +147,8 @@ class TaskTracker:
 
     def look(self) -> None:
         """Switch to what settings, model and the user's choice say now; begins with the messages that wait."""
-        before, self._session.tracking = self._session.tracking, self._choose_tracking()
-        if self._session.tracking is before or self._closed:
+        before, self._session.background.tracking = self._session.background.tracking, self._choose_tracking()
+        if self._session.background.tracking is before or self._closed:
             return
         if not self.enabled:
             self._stop(MessageTracking.DISABLED)
@@ -158,7 +158,7 @@ class TaskTracker:
     @property
     def enabled(self) -> bool:
         """True while new messages are tracked."""
-        return self._session.tracking is MessageTracking.PENDING
+        return self._session.background.tracking is MessageTracking.PENDING
 
     @property
     def under_way(self) -> bool:
@@ -356,7 +356,7 @@ class TaskTracker:
             provider, name = session.ports.providers.resolve(self._model)
         except ProviderError:
             return False  # the pass reports it
-        tight = session.governor.is_tight(f"{provider.name}/{name}", self._now())
+        tight = session.model_use.governor.is_tight(f"{provider.name}/{name}", self._now())
         self.problem = TIGHT if tight else self.problem
         return tight
 

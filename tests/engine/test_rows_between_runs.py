@@ -36,7 +36,7 @@ class Reads:
 
 
 def kept(conversation: Conversation) -> bool:
-    return conversation._session.kept.rows is not None
+    return conversation._session.window.rows is not None
 
 
 def texts(messages: Sequence[ModelMessage]) -> list[str]:
@@ -81,11 +81,11 @@ async def test_a_long_conversation_is_not_kept(tmp_path: Path) -> None:
         await conversation.say("a")
         await conversation.wait_idle()
         rows = await conversation._session.rows()
-        conversation._session.kept.rest(is_watched=True)
+        conversation._session.window.rest(is_watched=True)
         assert kept(conversation)
         long = TextBlock("x" * 4 * (sessions.KEPT_TOKENS + 1))
         rows.append(replace(rows[0], blocks=(long,)))
-        conversation._session.kept.rest(is_watched=True)
+        conversation._session.window.rest(is_watched=True)
         assert not kept(conversation)
 
 
@@ -96,7 +96,7 @@ async def test_many_short_messages_are_kept(tmp_path: Path) -> None:
         await conversation.wait_idle()
         rows = await conversation._session.rows()
         rows[:0] = [rows[0]] * 5_000
-        conversation._session.kept.rest(is_watched=True)
+        conversation._session.window.rest(is_watched=True)
         await conversation.say("b")
         await conversation.wait_idle()
         assert reads.count == 1
@@ -108,7 +108,7 @@ async def test_a_message_that_was_read_already_is_not_counted_twice(tmp_path: Pa
         await conversation.say("a")
         await conversation.wait_idle()
         session = conversation._session
-        session.kept.forget()
+        session.window.forget()
         rows = tuple(await session.rows())
         session.remember(rows[-1:])
         assert tuple(await session.rows()) == rows
@@ -124,4 +124,4 @@ async def test_a_closed_conversation_keeps_nothing(tmp_path: Path) -> None:
         await conversation.wait_idle()
         await conversation.close()
         assert not kept(conversation)
-        assert conversation._session.kept._timer is None
+        assert conversation._session.window._timer is None

@@ -191,7 +191,7 @@ async def test_new_rows_are_added_to_the_sum_and_a_gone_mark_sums_everything_aga
 async def test_without_caps_nothing_is_read(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, SAID) as home:
         conversation = await home.conversation()
-        assert conversation._session.spending is None
+        assert conversation._session.model_use.spending is None
         assert await ends(conversation) is None
 
 
@@ -241,7 +241,7 @@ class Counting:
 
 
 def counting(home: EngineHarness, conversation: Conversation) -> Counting:
-    caps = conversation._session.spending
+    caps = conversation._session.model_use.spending
     assert caps is not None
     counter = Counting(home.store.statistics, home)
     caps._store = counter  # type: ignore[assignment]  # only what the caps use
@@ -250,7 +250,7 @@ def counting(home: EngineHarness, conversation: Conversation) -> Counting:
 
 async def typed(home: EngineHarness, conversation: Conversation) -> None:
     """The user has begun to type, and nothing is stored any more."""
-    caps = conversation._session.spending
+    caps = conversation._session.model_use.spending
     assert caps is not None
     await until(lambda: home.store.statistics.stamp() is not None)
     conversation.warm()
@@ -325,7 +325,7 @@ async def test_a_day_that_begins_between_message_and_request_counts_for_the_requ
     clock = MidnightAfterEnter(days=1)
     async with engine_harness(tmp_path, SAID, settings=EngineSettings(budget_day_usd=0.02), clock=clock) as home:
         conversation = await home.conversation()
-        caps = conversation._session.spending
+        caps = conversation._session.model_use.spending
         assert caps is not None
         assert await caps.refusal(home.cwd) == ""
         clock.days = 0
@@ -349,7 +349,7 @@ async def test_a_call_of_this_process_ends_the_check_of_a_message(tmp_path: Path
 async def test_a_call_that_ends_during_a_reading_is_not_overlooked(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, settings=BOTH) as home:
         conversation = await home.conversation()
-        caps = conversation._session.spending
+        caps = conversation._session.model_use.spending
         assert caps is not None
 
         ended = caps.calls_ended

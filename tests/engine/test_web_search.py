@@ -133,7 +133,9 @@ async def test_esc_ends_the_search_and_counts_it(tmp_path: Path) -> None:
         session = await conversation(at.harness)
         await session.say("Search")
         await until(lambda: len(at.loopback.requests) == 2)
-        await until(lambda: any(call.usage.input_tokens for call in session._session.calls.under_way.values()))
+        await until(
+            lambda: any(call.usage.input_tokens for call in session._session.model_use.calls.under_way.values())
+        )
         session.cancel()
         await at.loopback.wait_closed()
         await session.wait_idle()

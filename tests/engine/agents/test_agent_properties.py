@@ -145,7 +145,7 @@ class World:
         """Act as the timer of a run, which only goes off during one."""
         conversation = next((one for one in self.harness.engine.live() if one.id == agent_id), None)
         if conversation is not None and not isinstance(conversation.state, Idle | Completed | Failed | Errored):
-            conversation._session.limit.expire()
+            conversation._session.moves.limit.expire()
 
     async def end(self) -> None:
         """Stop all hanging work; then everything comes to rest."""

@@ -74,7 +74,7 @@ async def test_the_time_of_the_user_is_not_the_time_of_the_agent(tmp_path: Path)
         parent = await begun(harness)
         await until(lambda: asking(harness))
         (child,) = asking(harness)
-        limit = child._session.limit
+        limit = child._session.moves.limit
         assert not limit.runs, "no clock runs while the user thinks"
         assert limit.left is not None
         assert 0.0 < limit.left <= 1.0
@@ -96,7 +96,7 @@ async def test_nor_is_it_the_time_of_a_parent_whose_agents_all_ask(tmp_path: Pat
     replies = (spawns("TASK 1", "TASK 2"), hangs, makes("TASK 1"), makes("TASK 2"))
     async with engine_harness(tmp_path, *replies) as harness:
         parent = await begun(harness, RunCaps(timeout=600.0))
-        limit = parent._session.limit
+        limit = parent._session.moves.limit
         await until(lambda: len(asking(harness)) == 2 and not limit.runs)
         assert limit.left is not None
         await answered(harness, ApprovalChoice.DENY)

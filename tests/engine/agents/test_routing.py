@@ -102,7 +102,7 @@ async def test_the_time_that_a_decision_lies_before_the_user_is_not_the_runs(tmp
     async with engine_harness(tmp_path, decides(), hangs, settings=WAITS) as harness:
         parent = await routed(harness)
         await parent.say("begin", caps=RunCaps(timeout=60.0))
-        card, limit = await card_of(parent), parent._session.limit
+        card, limit = await card_of(parent), parent._session.moves.limit
         assert (limit.runs, limit.left is not None) == (False, True)
         parent.routing.hold(card)
         assert not limit.runs, "held, too"
