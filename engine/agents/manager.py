@@ -402,21 +402,18 @@ class SubAgents:
         """Handle an update of a conversation: a sub-agent's own, or a parent's."""
         facts = conversation.record.agent
         if facts is None:
-            self._follow_parent(conversation, update)
+            if isinstance(update, RunEnded):
+                self._scheduler.stop([
+                    running.conversation.id for running in self._scheduler.of(conversation.id) if not running.background
+                ])
+            if isinstance(update, StateChanged):
+                self._update_time_limit(conversation)
+            self._results.follow_parent(conversation, update)
             return
         self.board.follow(facts.parent_id, conversation.id, update)
         if isinstance(update, StateChanged):
             self._scheduler.follow_state(conversation.id, update.state)
             self._update_time_limit(self._opened.get(facts.parent_id))
-
-    def _follow_parent(self, parent: Conversation, update: Update) -> None:
-        if isinstance(update, RunEnded):
-            self._scheduler.stop([
-                running.conversation.id for running in self._scheduler.of(parent.id) if not running.background
-            ])
-        if isinstance(update, StateChanged):
-            self._update_time_limit(parent)
-        self._results.follow_parent(parent, update)
 
     def _update_time_limit(self, parent: Conversation | None) -> None:
         """Pause the parent's time limit while its sub-agents only wait for answers of the user."""

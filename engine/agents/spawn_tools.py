@@ -145,15 +145,7 @@ class SpawnTask:
 
 
 def _describe_limits(profiles: Profiles, cwd: Path) -> JsonObject:
-    return {
-        "profile": {"type": "string", "description": _describe_kinds(profiles.list_added(cwd))},
-        "max_turns": {"type": "integer", "description": "Model calls it may use; 0 or absent: its profile's number."},
-        "timeout": {"type": "number", "description": "Seconds it may take; 0 or absent: its profile's number."},
-    }
-
-
-def _describe_kinds(added: Sequence[Profile]) -> str:
-    """The kinds of agents: those that come with this run are named with their descriptions, as far as there is room."""
+    added = profiles.list_added(cwd)
     lines, room = list[str](), ROOM
     for profile in added:
         line = one_line(clean_line(f"{profile.name}: {profile.description}".rstrip(": ")), LONGEST_KIND)
@@ -162,7 +154,11 @@ def _describe_kinds(added: Sequence[Profile]) -> str:
             lines.append(f"and {len(added) - len(lines):,} more without room for a name here")
             break
         lines.append(line)
-    return "\n".join((KINDS, *(["Also:"] if lines else []), *lines))
+    return {
+        "profile": {"type": "string", "description": "\n".join((KINDS, *(["Also:"] if lines else []), *lines))},
+        "max_turns": {"type": "integer", "description": "Model calls it may use; 0 or absent: its profile's number."},
+        "timeout": {"type": "number", "description": "Seconds it may take; 0 or absent: its profile's number."},
+    }
 
 
 def _resolve_profiles(profiles: Profiles, tasks: Sequence[TaskRequest], working_dir: Path) -> list[Profile]:

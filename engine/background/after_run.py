@@ -81,7 +81,14 @@ class CompactionAfterRun:
         try:
             draft = await self._make_draft()
             if draft is not None:
-                await self._apply(draft)
+                before, is_running = draft.facts.tokens_before, True
+                while is_running:
+                    await self._conversation.wait_idle()
+                    receipt: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+                    entry = InboxEntry(lambda: OlderSummarized(self._update_draft(draft, before)), receipt=receipt)
+                    self._session.moves.inbox.put(Priority.OUTCOME, entry)
+                    await receipt
+                    is_running = is_busy(self._session.state)  # a run that began meanwhile goes first
         except (ProviderError, StorageError, TimeoutError, NotCompacted) as error:
             log.info("older messages of %s stay as they are: %s", self._session.record.id, error)
         finally:
@@ -104,17 +111,6 @@ class CompactionAfterRun:
         await flush_memory(session, rows)
         made = await summarize(session, selection, "")
         return await asyncio.to_thread(draft_summary, session, rows, made, CompactionCause.RESTED)
-
-    async def _apply(self, draft: CompactionDraft) -> None:
-        """Let the draft take effect while nothing runs; it names messages by seq, so later ones change nothing."""
-        before, is_running = draft.facts.tokens_before, True
-        while is_running:
-            await self._conversation.wait_idle()
-            receipt: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
-            entry = InboxEntry(lambda: OlderSummarized(self._update_draft(draft, before)), receipt=receipt)
-            self._session.moves.inbox.put(Priority.OUTCOME, entry)
-            await receipt
-            is_running = is_busy(self._session.state)  # a run that began meanwhile goes first
 
     def _update_draft(self, draft: CompactionDraft, before: int) -> CompactionDraft | None:
         """The draft with what has changed since it was begun; None where another summary has been made."""

@@ -129,22 +129,18 @@ def sanitize(text: str) -> Sanitized:
     removed = Counter[str]()
     current = text
     for _ in range(MOST_PASSES):
-        after = _one_pass(current, removed)
+        draft = MaskedText(current, mask_code(current))
+        for name, step in STEPS.items():
+            ranges = step(draft)
+            if ranges:
+                shorter = draft.without(ranges)
+                removed[name] += len(draft.text) - len(shorter.text)
+                draft = shorter
+        after = draft.text
         if after == current:
             return Sanitized(current, dict(removed))
         current = after
     return Sanitized(text, {})
-
-
-def _one_pass(text: str, removed: Counter[str]) -> str:
-    draft = MaskedText(text, mask_code(text))
-    for name, step in STEPS.items():
-        ranges = step(draft)
-        if ranges:
-            shorter = draft.without(ranges)
-            removed[name] += len(draft.text) - len(shorter.text)
-            draft = shorter
-    return draft.text
 
 
 def _calls_as_xml(draft: MaskedText) -> Sequence[Range]:

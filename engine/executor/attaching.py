@@ -119,7 +119,13 @@ async def _read_file(session: Session, path: Path, room: int, deadline: float) -
         return (explain_not_attached(output.text),)
     if is_image:
         return (*images, TextBlock(f"[Image {output.text}]", name))
-    return (_cut_file(name, output, room),)
+    kept, end = output.text, ""
+    if len(kept) > room:
+        kept = kept[: kept.rfind("\n", 0, room) + 1].rstrip("\n") or kept[:room]
+        end = f"\n[{len(output.text) - len(kept):,} more characters are left out; read_file reads them]"
+    lines = sum(1 for line in kept.split("\n") if _NUMBER.match(line))
+    words = f"first {counted(lines, 'line')}" if end or output.truncated else counted(lines, "line")
+    return (TextBlock(f"[File {name}, as it was when the message was sent:\n{kept}{end}\n]", f"{name}: {words}"),)
 
 
 def sees_images(session: Session) -> bool:
@@ -178,17 +184,6 @@ async def store_image(session: Session, image: PreparedImage) -> ImageBlock:
     """An image, stored for the message that it goes with. Raises StorageError."""
     stored = await session.ports.store.add_attachment(session.record.id, image, session.ports.clock.now())
     return ImageBlock(stored.id, stored.width, stored.height)
-
-
-def _cut_file(name: str, output: ToolOutput, room: int) -> TextBlock:
-    """The numbered lines of a file, cut between two of them where they are more than the room there is."""
-    kept, end = output.text, ""
-    if len(kept) > room:
-        kept = kept[: kept.rfind("\n", 0, room) + 1].rstrip("\n") or kept[:room]
-        end = f"\n[{len(output.text) - len(kept):,} more characters are left out; read_file reads them]"
-    lines = sum(1 for line in kept.split("\n") if _NUMBER.match(line))
-    words = f"first {counted(lines, 'line')}" if end or output.truncated else counted(lines, "line")
-    return TextBlock(f"[File {name}, as it was when the message was sent:\n{kept}{end}\n]", f"{name}: {words}")
 
 
 _NUMBER = re.compile(r" *\d+\t")

@@ -28,7 +28,7 @@ from engine.machine.states import is_busy
 from engine.machine.texts import BUSY
 from engine.permissions.policy import Ask, Deny
 from engine.permissions.rules import Rule
-from engine.ports.extensions import Invocable, InvocableCatalogue, Invocables
+from engine.ports.extensions import Invocable, Invocables
 from engine.ports.mcp import PromptField, ServerPrompt, ServerTextError, ServerTexts
 from engine.updates import Noticed
 from tools.clean import clean_line
@@ -94,7 +94,15 @@ async def expand_call(session: Session, text: str, caps: RunCaps) -> Expansion |
     catalogue, name = await invocables.refresh(session.record), call["name"]
     one = catalogue.find(name)
     if one is None:
-        return _handle_unknown(catalogue, name, caps, attended=invocables.attended)
+        if invocables.attended:
+            why = why_not_called(catalogue, name)
+            return Refused(why) if why else None
+        if not PLAIN_NAME.fullmatch(name):
+            return None
+        names = [f"/{known}" for known in sorted(catalogue.by_call) if not known.startswith(("project:", "user:"))]
+        listed = ", ".join(names[:MOST_NAMED]) or "none"
+        note = UNKNOWN.format(name=name, names=listed)
+        return Expansion((TextBlock(note, f"no command /{name}"),), "", caps)
     if is_busy(session.state):  # it would be refused behind its shell lines
         return Refused(BUSY)
     try:
@@ -110,21 +118,6 @@ def calls_invocable(session: Session, text: str) -> bool:
     if call is None or invocables is None:
         return False
     return invocables.catalogue(session.record.cwd).find(call["name"]) is not None
-
-
-def _handle_unknown(
-    catalogue: InvocableCatalogue, name: str, caps: RunCaps, *, attended: bool
-) -> Expansion | Refused | None:
-    """Handle a name that means nothing: refuse it for a person, send it with a note for a script."""
-    if attended:
-        why = why_not_called(catalogue, name)
-        return Refused(why) if why else None
-    if not PLAIN_NAME.fullmatch(name):
-        return None
-    names = [f"/{known}" for known in sorted(catalogue.by_call) if not known.startswith(("project:", "user:"))]
-    listed = ", ".join(names[:MOST_NAMED]) or "none"
-    note = UNKNOWN.format(name=name, names=listed)
-    return Expansion((TextBlock(note, f"no command /{name}"),), "", caps)
 
 
 class _Call:

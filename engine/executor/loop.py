@@ -267,7 +267,16 @@ class MoveLoop(Struct, eq=False):
         count(session, calls)
         if ends_question(before, after.state, session.questions.open):
             end_question(session)
-        self._tell_end(after.effects)
+        for effect in after.effects:
+            if isinstance(effect, FinishRun):
+                self.runner.forget_run()
+                self.session.window.rest(is_watched=self.session.publisher.has_watchers)
+                if self.session.rewinding is not None:
+                    self.session.rewinding.recorder.run_ended(self.session.record)
+                ended = RunEnded(effect.run_id, effect.status.value, effect.error, effect.error_code, effect.iterations)
+                self.session.publisher.publish(ended)
+                if self.session.ports.hooks:
+                    self._tell_hooks()
         if after.state != before:
             # One of several sub-agents has ended: the wait for them and its clock continue.
             if not (isinstance(before, AwaitingSubagents) and isinstance(after.state, AwaitingSubagents)):
@@ -291,18 +300,6 @@ class MoveLoop(Struct, eq=False):
         for message in messages:
             if message not in ahead:
                 publish(MessageSaved(message))
-
-    def _tell_end(self, effects: tuple[Effect, ...]) -> None:
-        for effect in effects:
-            if isinstance(effect, FinishRun):
-                self.runner.forget_run()
-                self.session.window.rest(is_watched=self.session.publisher.has_watchers)
-                if self.session.rewinding is not None:
-                    self.session.rewinding.recorder.run_ended(self.session.record)
-                ended = RunEnded(effect.run_id, effect.status.value, effect.error, effect.error_code, effect.iterations)
-                self.session.publisher.publish(ended)
-                if self.session.ports.hooks:
-                    self._tell_hooks()
 
     def _tell_hooks(self) -> None:
         """Tell hooks that a run is over."""

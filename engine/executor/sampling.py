@@ -75,7 +75,13 @@ class ServerSampling(Struct, frozen=True):
         asking.run.samples += 1
         model = self.calling.settings.cheap_model or run_model(self.calling)
         prepared = await self._build_request(model, request)
-        form = SampleForm(request, model, await self._estimate_cost(model, prepared))
+        tokens = _count_input(prepared)
+        usage = Usage(input_tokens=tokens, output_tokens=prepared.max_tokens or 0)
+        price = await asyncio.to_thread(self.calling.ports.providers.price, model, usage)
+        bound = "price unknown" if price is None else "free of charge"
+        if price:
+            bound = f"about ${max(price, LEAST_SHOWN):.4f} at most"
+        form = SampleForm(request, model, f"~{tokens:,} to read, {bound}")
         if await ServerQuestions(asking).ask(server, form) != FormAnswer(((YES,),)):
             raise SampleRefused(SAID_NO, DECLINED)
         reply = await self._ask_model(server, model, prepared)
@@ -118,16 +124,6 @@ class ServerSampling(Struct, frozen=True):
         key = self.calling.ports.ids.new()
         images[key] = ImageBytes(image.media_type, image.data)
         return ImageBlock(key, image.width, image.height)
-
-    async def _estimate_cost(self, model: str, request: ModelRequest) -> str:
-        """Bound of the price in words: the input is estimated, the output is the most that may come."""
-        tokens = _count_input(request)
-        usage = Usage(input_tokens=tokens, output_tokens=request.max_tokens or 0)
-        price = await asyncio.to_thread(self.calling.ports.providers.price, model, usage)
-        bound = "price unknown" if price is None else "free of charge"
-        if price:
-            bound = f"about ${max(price, LEAST_SHOWN):.4f} at most"
-        return f"~{tokens:,} to read, {bound}"
 
     async def _ask_model(self, server: str, model: str, request: ModelRequest) -> ModelReply:
         session = self.calling

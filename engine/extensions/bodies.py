@@ -79,7 +79,13 @@ def parts_of(body: str) -> tuple[BodyPart, ...]:
             found.append(text)
         else:
             found += _inline(text)
-    return _limit_shell_lines(_join_texts(found))
+    parts = _join_texts(found)
+    seen, bounded = 0, list[BodyPart]()
+    for part in parts:
+        seen += isinstance(part, BodyShellLine)
+        beyond = isinstance(part, BodyShellLine) and seen > MOST_SHELL_LINES
+        bounded.append(f"!`{part.command}`" if beyond and isinstance(part, BodyShellLine) else part)
+    return _join_texts(bounded)
 
 
 def render_body(body: str, values: Values) -> tuple[BodyPart, ...]:
@@ -174,16 +180,6 @@ def _join_texts(parts: Sequence[BodyPart]) -> tuple[BodyPart, ...]:
         elif not isinstance(part, str) or part:
             joined.append(part)
     return tuple(joined)
-
-
-def _limit_shell_lines(parts: tuple[BodyPart, ...]) -> tuple[BodyPart, ...]:
-    """The parts with shell lines beyond the limit as text."""
-    seen, bounded = 0, list[BodyPart]()
-    for part in parts:
-        seen += isinstance(part, BodyShellLine)
-        beyond = isinstance(part, BodyShellLine) and seen > MOST_SHELL_LINES
-        bounded.append(f"!`{part.command}`" if beyond and isinstance(part, BodyShellLine) else part)
-    return _join_texts(bounded)
 
 
 LINE_SECONDS: Final = 10.0

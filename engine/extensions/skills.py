@@ -133,16 +133,13 @@ class SkillTool(Struct, frozen=True):
         name, arguments = fields.text("skill").strip().removeprefix("/"), fields.text("args", "")
         if len(arguments) > LONGEST_ARGUMENTS:
             raise ToolInputError(f"args has {len(arguments):,} characters; at most {LONGEST_ARGUMENTS:,} are taken.")
-        return body_of(self._skill(name), arguments, self.conversation_id)
-
-    def _skill(self, name: str) -> Invocable:
         skill = self.catalogue.skill(name)
         if skill is None:
             names = ", ".join(one.name for one in self.catalogue.skills if one.for_models)
             raise ToolInputError(f"there is no skill '{one_line(name, 64)}'. There are: {names}.")
         if not skill.for_models:
             raise ToolInputError(ONLY_USERS.format(name=skill.name))
-        return skill
+        return body_of(skill, arguments, self.conversation_id)
 
 
 def _query(args: JsonObject) -> str:

@@ -73,7 +73,13 @@ def handle_submission(
         *_answer_calls(event.answer_id, calls, text, error=not accepted),
     )
     if accepted:
-        return _hand_in(state, first, saves, asks_hooks=event.asks_hooks)
+        run, gen = state.run, state.gen + 1
+        if first.tool == SUBMIT_ERROR:
+            return fail_agent(gen, run, "reported", first.text, saves)
+        if event.asks_hooks and not run.in_grace:
+            return Step(AwaitingLlm(gen, run, Ending(first.text)), (*saves, AskStopHooks(gen, first.text)))
+        finish = FinishRun(run.id, RunStatus.SUCCESS, run.iteration)
+        return Step(Completed(gen, first.text), (*saves, finish))
     if state.run.in_grace:
         return fail_agent(state.gen + 1, state.run, "turn_limit", agent_texts.TURN_LIMIT, saves)
     return next_iteration(state.gen + 1, state.run, saves)
@@ -122,16 +128,6 @@ def end_decided(state: AwaitingLlm, event: StopDecided, result: str, told: tuple
         return next_iteration(gen, run, (*told, SaveMessage(event.message)))
     finish = FinishRun(run.id, RunStatus.SUCCESS, run.iteration)
     return Step(Completed(gen, result), (*told, finish))
-
-
-def _hand_in(state: AwaitingLlm, submission: Submission, saves: tuple[Save, ...], *, asks_hooks: bool) -> Step:
-    run, gen = state.run, state.gen + 1
-    if submission.tool == SUBMIT_ERROR:
-        return fail_agent(gen, run, "reported", submission.text, saves)
-    if asks_hooks and not run.in_grace:
-        return Step(AwaitingLlm(gen, run, Ending(submission.text)), (*saves, AskStopHooks(gen, submission.text)))
-    finish = FinishRun(run.id, RunStatus.SUCCESS, run.iteration)
-    return Step(Completed(gen, submission.text), (*saves, finish))
 
 
 def _answer_calls(message_id: str, calls: tuple[ToolCall, ...], text: str, *, error: bool) -> tuple[Save, ...]:

@@ -103,7 +103,14 @@ def next_iteration(gen: int, run: Run, saves: tuple[Effect, ...]) -> Step:
     that helps, for a run may need many times the window (SPEC CLAW-30).
     """
     if run.iteration >= run.max_iterations:
-        return at_limit(gen, run, saves)
+        if run.agent is None:
+            text = texts.iteration_limit(run.iteration)
+            limit = FinishRun(run.id, RunStatus.FAILURE, run.iteration, text, "iteration_limit", recoverable=True)
+            return Step(Idle(gen), (*saves, SaveNotice(text), limit))
+        if run.in_grace:
+            return fail_agent(gen, run, "turn_limit", agent_texts.TURN_LIMIT, saves, "")
+        asked = request(gen, replace(run.next_iteration(), agent=replace(run.agent, in_grace=True)))
+        return Step(asked.state, (*saves, *asked.effects))
     run = run.next_iteration()
     due = run.compact_due or 0 < run.room <= _result_tokens(saves)
     after = compact_first(gen, run) if due and not run.compaction_failed else request(gen, run)
@@ -119,18 +126,6 @@ def _result_tokens(saves: tuple[Effect, ...]) -> int:
         for block in message.blocks
     ]
     return sum(len(text_in(content)) for content in contents) // CHARACTERS_PER_TOKEN
-
-
-def at_limit(gen: int, run: Run, saves: tuple[Effect, ...], partial: str = "") -> Step:
-    """The model calls are used up: a user's run ends, a sub-agent gets one more, in which it can only submit."""
-    if run.agent is None:
-        text = texts.iteration_limit(run.iteration)
-        limit = FinishRun(run.id, RunStatus.FAILURE, run.iteration, text, "iteration_limit", recoverable=True)
-        return Step(Idle(gen), (*saves, SaveNotice(text), limit))
-    if run.in_grace:
-        return fail_agent(gen, run, "turn_limit", agent_texts.TURN_LIMIT, saves, partial)
-    asked = request(gen, replace(run.next_iteration(), agent=replace(run.agent, in_grace=True)))
-    return Step(asked.state, (*saves, *asked.effects))
 
 
 def fail_agent(gen: int, run: Run, kind: str, error: str, saves: tuple[Effect, ...] = (), partial: str = "") -> Step:

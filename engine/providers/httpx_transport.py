@@ -110,23 +110,18 @@ def convert_failure(error: Exception) -> TransportError:
             sentence, may_pass = describe_proxy_refusal(_address(error).scheme, str(error), os.environ)
             return TransportError(sentence) if may_pass else Misconfigured(sentence)
         case httpx2.ConnectError():
-            return _explain_connect_error(error)
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, ssl.SSLError):
+                cause = cause.__cause__ or cause.__context__
+            address = _address(error)
+            if cause is not None:
+                return tls_failure(cause, address.netloc.decode("ascii", "replace"))
+            name, _ = proxy_of(address.scheme, os.environ)
+            return TransportError(f"{error}; {name} names a proxy" if name else str(error))
         case httpx2.DecodingError() | httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
             return InvalidResponse(str(error))
         case _:
             return TransportError(str(error))
-
-
-def _explain_connect_error(error: httpx2.ConnectError) -> TransportError:
-    """No connection: the library keeps the cause, and the proxy is what could not be reached."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, ssl.SSLError):
-        cause = cause.__cause__ or cause.__context__
-    address = _address(error)
-    if cause is not None:
-        return tls_failure(cause, address.netloc.decode("ascii", "replace"))
-    name, _ = proxy_of(address.scheme, os.environ)
-    return TransportError(f"{error}; {name} names a proxy" if name else str(error))
 
 
 def _address(error: httpx2.RequestError) -> httpx2.URL:

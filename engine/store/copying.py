@@ -264,7 +264,15 @@ def settle_imported_tasks(rows: TableRows) -> None:
     if planning is not None:
         planning["ord"] = 0
     for row in tasks:
-        row["data_json"] = _rebind_task(str(row.get("data_json") or "{}"))
+        text = str(row.get("data_json") or "{}")
+        data = decode_task(text)
+        row["data_json"] = encode_task(
+            TaskData(
+                shorten_line(data.task_description, LONGEST_DESCRIPTION),
+                tuple(shorten_line(line, LONGEST_PROGRESS) for line in data.progresses[-MOST_LINES:]),
+                tuple(shorten_line(line, LONGEST_PREFERENCE) for line in data.user_preferences[-MOST_LINES:]),
+            )
+        )
     for message in rows["messages"]:
         if message.get("task_process_status") in {MessageTracking.PENDING, MessageTracking.RUNNING}:
             message["task_process_status"] = MessageTracking.DISABLED.value
@@ -273,14 +281,3 @@ def settle_imported_tasks(rows: TableRows) -> None:
 def _order_of(row: Row) -> int:
     order = row.get("ord")
     return order if isinstance(order, int) else 0
-
-
-def _rebind_task(text: str) -> str:
-    data = decode_task(text)
-    return encode_task(
-        TaskData(
-            shorten_line(data.task_description, LONGEST_DESCRIPTION),
-            tuple(shorten_line(line, LONGEST_PROGRESS) for line in data.progresses[-MOST_LINES:]),
-            tuple(shorten_line(line, LONGEST_PREFERENCE) for line in data.user_preferences[-MOST_LINES:]),
-        )
-    )

@@ -83,7 +83,17 @@ def parse_rows(connection: sqlite3.Connection, tables: JsonValue) -> TableRows:
     if len(rows["conversations"]) != 1 or not _has_id(rows["conversations"][0]):
         raise ImportRefused(NO_EXPORT)
     for table, members in rows.items():
-        _check(table, members, {*list_columns(connection, table)})
+        known = {*list_columns(connection, table)}
+        checks = TAKEN.get(table, {})
+        for row in members:
+            if "id" in checks and row.get("id") is None:
+                raise WrongValue(table, "id", None)
+            for column, value in row.items():
+                if column not in known:
+                    shown = storable(f"{table}.{column}"[:60])
+                    raise ImportRefused(f"This export has an unknown part: {shown}.")
+                if value is not None and column in checks and not checks[column](value):
+                    raise WrongValue(table, column, value)
     return rows
 
 
@@ -145,19 +155,6 @@ def _parse_row(value: JsonValue) -> Row:
 def _has_id(row: Row) -> bool:
     found = row.get("id")
     return isinstance(found, str) and ID.fullmatch(found) is not None
-
-
-def _check(table: str, members: Iterable[Row], known: set[str]) -> None:
-    checks = TAKEN.get(table, {})
-    for row in members:
-        if "id" in checks and row.get("id") is None:
-            raise WrongValue(table, "id", None)
-        for column, value in row.items():
-            if column not in known:
-                shown = storable(f"{table}.{column}"[:60])
-                raise ImportRefused(f"This export has an unknown part: {shown}.")
-            if value is not None and column in checks and not checks[column](value):
-                raise WrongValue(table, column, value)
 
 
 def _accept_conversation(row: Row, terms: ImportTerms, parent_id: str) -> Row:

@@ -75,7 +75,17 @@ def drain_inbox(
             WHERE conversation_id = ? AND consumed_at IS NULL ORDER BY id""",
         (conversation_id,),
     ).fetchall()
-    planned = _plan_messages(rows)[: len(draining.message_ids)]
+    results = [row for row in rows if row["type"] == "tool_result"]
+    gathered = tuple(block for row in results for block in decode_blocks(row["content_json"]))
+    first = [(Origin.TOOL, gathered, [row["id"] for row in results])] if results else []
+    planned = (
+        first
+        + [
+            (_find_origin(row), decode_blocks(row["content_json"]), [row["id"]])
+            for row in rows
+            if row["type"] != "tool_result"
+        ]
+    )[: len(draining.message_ids)]
     stored = [
         append_message(
             connection,
@@ -94,18 +104,6 @@ def drain_inbox(
     consumed = [(at, entry) for _, _, entries in planned for entry in entries]
     connection.executemany("UPDATE inbox SET consumed_at = ? WHERE id = ?", consumed)
     return stored
-
-
-def _plan_messages(rows: list[Any]) -> list[tuple[Origin, tuple[Block, ...], list[int]]]:
-    """Origin, blocks and inbox ids of each message to be."""
-    results = [row for row in rows if row["type"] == "tool_result"]
-    gathered = tuple(block for row in results for block in decode_blocks(row["content_json"]))
-    first = [(Origin.TOOL, gathered, [row["id"] for row in results])] if results else []
-    return first + [
-        (_find_origin(row), decode_blocks(row["content_json"]), [row["id"]])
-        for row in rows
-        if row["type"] != "tool_result"
-    ]
 
 
 def _find_origin(row: Any) -> Origin:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from engine.codec import storable
-from engine.ports.note_index import NoteFile, NoteHit, Passage, ReadNote
+from engine.ports.note_index import NoteFile, NoteHit, ReadNote
 from engine.store.connection import TableGroup, reads, reads_long, writes
 from engine.store.names import escape_like
 
@@ -43,7 +43,18 @@ class SqliteNotes(TableGroup):
             connection.execute("DELETE FROM memory_passages WHERE path = ?", (path,))
             connection.execute("DELETE FROM memory_docs WHERE path = ?", (path,))
         for file, passages in files:
-            _add(connection, scope, file, passages)
+            connection.execute(
+                "INSERT INTO memory_docs (path, scope, updated_at, size) VALUES (?, ?, ?, ?)",
+                (file.path, scope, file.changed, file.size),
+            )
+            for passage in passages:
+                row = connection.execute(
+                    "INSERT INTO memory_passages (path, line) VALUES (?, ?)", (file.path, passage.line)
+                )
+                connection.execute(
+                    "INSERT INTO memory_fts (rowid, path, body) VALUES (?, ?, ?)",
+                    (row.lastrowid, file.path, storable(passage.text)),
+                )
 
     @reads_long
     def search(
@@ -67,19 +78,6 @@ class SqliteNotes(TableGroup):
         """Write no further notes before the next summary of a conversation."""
         mark = "UPDATE conversations SET flush_compaction_count = compaction_count WHERE id = ?"
         connection.execute(mark, (conversation_id,))
-
-
-def _add(connection: sqlite3.Connection, scope: str, file: NoteFile, passages: Sequence[Passage]) -> None:
-    connection.execute(
-        "INSERT INTO memory_docs (path, scope, updated_at, size) VALUES (?, ?, ?, ?)",
-        (file.path, scope, file.changed, file.size),
-    )
-    for passage in passages:
-        row = connection.execute("INSERT INTO memory_passages (path, line) VALUES (?, ?)", (file.path, passage.line))
-        connection.execute(
-            "INSERT INTO memory_fts (rowid, path, body) VALUES (?, ?, ?)",
-            (row.lastrowid, file.path, storable(passage.text)),
-        )
 
 
 def _matching(connection: sqlite3.Connection, words: Sequence[str], scopes: Sequence[str], limit: int) -> list[NoteHit]:

@@ -41,40 +41,6 @@ PREVIOUS: Final = 3
 """Messages before a pass that are shown for context (SPEC ACX-15)."""
 
 
-def take_pass(connection: sqlite3.Connection, conversation_id: str, limit: int, at: float) -> TakenMessages:
-    """Mark the oldest waiting messages as running; the reason of an earlier failure goes."""
-    settle_tracking(connection, conversation_id, MessageTracking.RUNNING, MessageTracking.PENDING, at)
-    store_problem(connection, conversation_id, "")
-    seqs = list_pending(connection, conversation_id, limit)
-    if not seqs:
-        return TakenMessages()
-    mark_tracking(connection, conversation_id, seqs, MessageTracking.RUNNING, at)
-    taken = [one for seq in seqs for one in read_messages(connection, conversation_id, seq, seq, None)]
-    before = read_messages(connection, conversation_id, 1, seqs[0] - 1, PREVIOUS)
-    return TakenMessages(tuple(taken), tuple(one for one in before if one.role is not Role.SYSTEM))
-
-
-def apply_changes(
-    connection: sqlite3.Connection,
-    conversation_id: str,
-    seqs: Sequence[int],
-    changes: Iterable[BoardChange],
-    at: float,
-    *,
-    ends: bool,
-) -> AppliedChanges:
-    """Carry out the changes of one reply. Raises TaskRefused; the caller rolls everything back."""
-    before = read_tasks(connection, conversation_id)
-    board = BoardWriter(connection, conversation_id, frozenset(seqs), at)
-    texts = tuple([board.apply(change) for change in changes])
-    mark_tracking(connection, conversation_id, sorted(board.linked), MessageTracking.SUCCESS, at)
-    if ends:
-        settle_tracking(connection, conversation_id, MessageTracking.RUNNING, MessageTracking.SUCCESS, at)
-    after = read_tasks(connection, conversation_id)
-    add_task_events(connection, conversation_id, find_changed_tasks(before, after), at)
-    return AppliedChanges(texts, tuple(after))
-
-
 def find_changed_tasks(before: Iterable[TrackedTask], after: Iterable[TrackedTask]) -> list[TrackedTask]:
     """The tasks that are new or differ, in their order."""
     known = {task.id: task for task in before}
@@ -178,7 +144,15 @@ class TaskStore(OwnedTables):
         Messages that a failed write left running wait again first: passes of a conversation never overlap.
         """
         self._insist(connection, conversation_id)
-        return take_pass(connection, conversation_id, limit, at)
+        settle_tracking(connection, conversation_id, MessageTracking.RUNNING, MessageTracking.PENDING, at)
+        store_problem(connection, conversation_id, "")
+        seqs = list_pending(connection, conversation_id, limit)
+        if not seqs:
+            return TakenMessages()
+        mark_tracking(connection, conversation_id, seqs, MessageTracking.RUNNING, at)
+        taken = [one for seq in seqs for one in read_messages(connection, conversation_id, seq, seq, None)]
+        before = read_messages(connection, conversation_id, 1, seqs[0] - 1, PREVIOUS)
+        return TakenMessages(tuple(taken), tuple(one for one in before if one.role is not Role.SYSTEM))
 
     @writes
     def apply(
@@ -201,7 +175,15 @@ class TaskStore(OwnedTables):
             TaskRefused: one change is not possible; nothing was written, the calls neither.
         """
         self._insist(connection, conversation_id)
-        applied = apply_changes(connection, conversation_id, seqs, changes, at, ends=ends)
+        before = read_tasks(connection, conversation_id)
+        board = BoardWriter(connection, conversation_id, frozenset(seqs), at)
+        texts = tuple([board.apply(change) for change in changes])
+        mark_tracking(connection, conversation_id, sorted(board.linked), MessageTracking.SUCCESS, at)
+        if ends:
+            settle_tracking(connection, conversation_id, MessageTracking.RUNNING, MessageTracking.SUCCESS, at)
+        after = read_tasks(connection, conversation_id)
+        add_task_events(connection, conversation_id, find_changed_tasks(before, after), at)
+        applied = AppliedChanges(texts, tuple(after))
         for call in calls:
             record_call(connection, conversation_id, call)
         return applied

@@ -171,20 +171,16 @@ class Approvals:
             if answer is None:
                 run_behind(conversation, self._root).cancel()
             else:
-                await self._give(conversation, question, answer)
+                call_id = question.call.id
+                if answer.choice is not ApprovalChoice.DENY and conversation.record.agent is None:
+                    self._pump.put(progress(call_id, status="in_progress"))
+                self._known.add(answer_note(question, answer))
+                outcome = await conversation.answer(call_id, answer)
+                if isinstance(outcome, Refused):
+                    log.warning("an answer was refused: %s", outcome.reason)
+                    await conversation.answer(call_id, ApprovalAnswer(ApprovalChoice.DENY, reason=outcome.reason))
         except ENGINE_ERRORS as error:
             log.warning("an answer was not stored: %s", error)
-
-    async def _give(self, conversation: ConversationApi, question: Question, answer: ApprovalAnswer) -> None:
-        """Give an answer; one that is refused becomes a no, since no client is asked again."""
-        call_id = question.call.id
-        if answer.choice is not ApprovalChoice.DENY and conversation.record.agent is None:
-            self._pump.put(progress(call_id, status="in_progress"))
-        self._known.add(answer_note(question, answer))
-        outcome = await conversation.answer(call_id, answer)
-        if isinstance(outcome, Refused):
-            log.warning("an answer was refused: %s", outcome.reason)
-            await conversation.answer(call_id, ApprovalAnswer(ApprovalChoice.DENY, reason=outcome.reason))
 
     async def _answer(self, conversation: ConversationApi, question: Question) -> ApprovalAnswer | None:
         """The user's answer; None cancels the run."""

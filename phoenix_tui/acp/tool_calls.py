@@ -124,7 +124,14 @@ def build_content(display: Display | None, text: str) -> list[CallContent]:
         case PlainDisplay(said):
             return [text_part(said)] if said else []
         case TerminalDisplay():
-            return [code_part(_terminal(display))]
+            lines = [display.output.rstrip("\n")] if display.output else []
+            if display.timed_out:
+                lines.append("[the time limit was reached]")
+            elif display.exit_code:
+                lines.append(f"[exit code {display.exit_code}]")
+            if display.job:
+                lines.append(f"[runs on as background job {display.job}]")
+            return [code_part("\n".join(lines) or "[no output]")]
         case ImageDisplay(name, width, height):
             return [text_part(f"{name}, {width}x{height}")]
         case AgentsDisplay(agents):
@@ -143,17 +150,6 @@ def output_of(result: ToolResult) -> dict[str, Any]:
 def file_of(display: DiffDisplay, paths: Sequence[Path], cwd: Path) -> Path:
     """The file that a diff is about."""
     return paths[0] if len(paths) == 1 else cwd / Path(display.path).expanduser()
-
-
-def _terminal(display: TerminalDisplay) -> str:
-    lines = [display.output.rstrip("\n")] if display.output else []
-    if display.timed_out:
-        lines.append("[the time limit was reached]")
-    elif display.exit_code:
-        lines.append(f"[exit code {display.exit_code}]")
-    if display.job:
-        lines.append(f"[runs on as background job {display.job}]")
-    return "\n".join(lines) or "[no output]"
 
 
 def _cut(text: str) -> str:

@@ -113,7 +113,7 @@ class UpdatePump:
     def say(self, text: str) -> None:
         """Add text of the agent."""
         if text:
-            self.put(build_answer_chunk(text))
+            self.put(AgentMessageChunk(session_update="agent_message_chunk", content=text_content(text)))
 
     async def flush(self) -> None:
         """Wait until everything so far is sent."""
@@ -160,11 +160,6 @@ class UpdatePump:
             with suppress(TimeoutError):
                 async with asyncio.timeout(APART):
                     await self._hurry.wait()
-
-
-def build_answer_chunk(text: str) -> AgentMessageChunk:
-    """A part of the agent's answer."""
-    return AgentMessageChunk(session_update="agent_message_chunk", content=text_content(text))
 
 
 def build_thought_chunk(text: str) -> AgentThoughtChunk:

@@ -64,7 +64,14 @@ def read_tables(path: Path) -> EditTables:
         return EditTables()  # the settings say it
     notices: list[str] = []
     servers = _servers(document.get("lsp"), text, path, notices)
-    formatters = _formatters(document.get("format"), text, path, notices)
+    value = document.get("format")
+    found: list[Formatter] = []
+    for pattern, command in _tables(value, "format", text, path, notices).items():
+        try:
+            found.append(Formatter(_text("pattern", pattern), command_of(pattern, command)))
+        except _WrongValueError as error:
+            notices.append(f"{path}:{_line(text, 'format')}: a formatter of [format] is left out: {error}")
+    formatters = tuple(found)
     return EditTables(servers, formatters, tuple(notices))
 
 
@@ -164,16 +171,6 @@ _CHECKS: Final[Mapping[str, tuple[str, Callable[[str, object], Any]]]] = {
     "ignore": ("passed_over", _words),
     "runs_project": ("runs_project", _flag),
 }
-
-
-def _formatters(value: object, text: str, path: Path, notices: list[str]) -> tuple[Formatter, ...]:
-    found: list[Formatter] = []
-    for pattern, command in _tables(value, "format", text, path, notices).items():
-        try:
-            found.append(Formatter(_text("pattern", pattern), command_of(pattern, command)))
-        except _WrongValueError as error:
-            notices.append(f"{path}:{_line(text, 'format')}: a formatter of [format] is left out: {error}")
-    return tuple(found)
 
 
 def _tables(value: object, name: str, text: str, path: Path, notices: list[str]) -> dict[str, object]:

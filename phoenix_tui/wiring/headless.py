@@ -284,7 +284,15 @@ async def open_conversation(backend: Backend, arguments: RunArguments, setup: Se
         if conversation.read_only:
             record = conversation.record
             raise OwnedElsewhere(record.id, record.owner_pid or 0)
-    changes = await _changes(backend, arguments)
+    mode = arguments.permission_mode
+    model = await full_reference(arguments.model, backend.providers) if arguments.model else None
+    changes = ConversationChanges(
+        arguments.name,
+        model=model,
+        permission_mode=PermissionMode(mode) if mode else None,
+        sandbox=SandboxMode(arguments.sandbox) if arguments.sandbox else None,
+        effort=Effort(arguments.effort) if arguments.effort else None,
+    )
     if wider := describe_widened(conversation.record, changes):
         write_progress(wider)
     await conversation.change(changes)
@@ -313,19 +321,6 @@ async def _options(backend: Backend, arguments: RunArguments, setup: Setup) -> C
         scripted=not arguments.name,
         id=arguments.session_id or "",
         effort=Effort(settings.text("effort")),
-    )
-
-
-async def _changes(backend: Backend, arguments: RunArguments) -> ConversationChanges:
-    """Changes by flags to a resumed conversation; everything else stays its own."""
-    mode = arguments.permission_mode
-    model = await full_reference(arguments.model, backend.providers) if arguments.model else None
-    return ConversationChanges(
-        arguments.name,
-        model=model,
-        permission_mode=PermissionMode(mode) if mode else None,
-        sandbox=SandboxMode(arguments.sandbox) if arguments.sandbox else None,
-        effort=Effort(arguments.effort) if arguments.effort else None,
     )
 
 

@@ -67,18 +67,6 @@ async def watch_for_update(setup: Setup, environment: Mapping[str, str], engine:
     if find_opt_out(environment) or setup.ephemeral:
         return
     await asyncio.sleep(after)
-    await _nothing_runs(engine)
-    source = await asyncio.to_thread(update_source, setup.settings, environment)
-    now = time.time()
-    try:
-        if not source.why_not and await asyncio.to_thread(claim, setup.paths.state, now):
-            await ask_index(setup.paths.state, source.index, now)
-    except (UpdateCheckFailed, OSError) as error:
-        log.info("no look for a newer Phoenix: %s", error)
-
-
-async def _nothing_runs(engine: Engine) -> None:
-    """Wait until no conversation works."""
     idle = asyncio.Event()
 
     def look(_: object = None) -> None:
@@ -91,6 +79,13 @@ async def _nothing_runs(engine: Engine) -> None:
         await idle.wait()
     finally:
         stop()
+    source = await asyncio.to_thread(update_source, setup.settings, environment)
+    now = time.time()
+    try:
+        if not source.why_not and await asyncio.to_thread(claim, setup.paths.state, now):
+            await ask_index(setup.paths.state, source.index, now)
+    except (UpdateCheckFailed, OSError) as error:
+        log.info("no look for a newer Phoenix: %s", error)
 
 
 def update_notice(setup: Setup, environment: Mapping[str, str]) -> str:

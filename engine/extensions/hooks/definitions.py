@@ -227,7 +227,14 @@ def why_no_matcher(pattern: str) -> str:
         re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         return f"its matcher is no regular expression ({error})"
-    return _why_costly(pattern)
+    if re.search(r"\\\d", pattern):
+        return "its matcher has a back reference"
+    if "(?" in pattern.replace("(?:", "").replace(r"\(", ""):
+        return "its matcher has an extension such as look-around"
+    work = _most_work(pattern)
+    if work is None:
+        return "its matcher repeats a group that repeats or has alternatives"
+    return "" if work <= MOST_WORK else "its matcher could take too long; use fewer repetitions"
 
 
 @lru_cache(maxsize=2_000)
@@ -238,21 +245,6 @@ def matches(pattern: str, subject: str) -> bool:
     if _NAMES.fullmatch(pattern):
         return subject in pattern.split("|")
     return re.search(pattern, subject[:LONGEST_SUBJECT]) is not None
-
-
-def _why_costly(pattern: str) -> str:
-    """Reason why an expression could take too long on a hostile name.
-
-    Look-around and back references have no bound; neither has a repeated group that can match in several ways.
-    """
-    if re.search(r"\\\d", pattern):
-        return "its matcher has a back reference"
-    if "(?" in pattern.replace("(?:", "").replace(r"\(", ""):
-        return "its matcher has an extension such as look-around"
-    work = _most_work(pattern)
-    if work is None:
-        return "its matcher repeats a group that repeats or has alternatives"
-    return "" if work <= MOST_WORK else "its matcher could take too long; use fewer repetitions"
 
 
 def _most_work(pattern: str) -> int | None:

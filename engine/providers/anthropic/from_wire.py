@@ -170,24 +170,20 @@ class AnthropicReplyBuilder:
     def _frame(self, event: WireEvent) -> StreamItem:
         """Handle an event outside the blocks, and return the counts so far."""
         if event.type == "message":
-            return self._take_whole(event)
+            self._message = WireMessage(event.id, event.model)
+            self._count(event.usage)
+            self._stop, self.done = event.stop_reason or "", True
+            for index, block in enumerate(event.content or ()):
+                self._start(index, block)
+                self._blocks[index].closed = True
+            text = "".join(block.text for block in event.content or () if block.type == "text")
+            return TextDelta(text) if text else UsageTold(self._read_usage())
         if isinstance(event.message, WireMessage):
             self._message = event.message
             self._count(event.message.usage)
         self._stop = (event.delta.stop_reason if event.delta else None) or self._stop
         self._count(event.usage)
         return UsageTold(self._read_usage())
-
-    def _take_whole(self, event: WireEvent) -> StreamItem:
-        """A reply in one piece, from a server that does not stream."""
-        self._message = WireMessage(event.id, event.model)
-        self._count(event.usage)
-        self._stop, self.done = event.stop_reason or "", True
-        for index, block in enumerate(event.content or ()):
-            self._start(index, block)
-            self._blocks[index].closed = True
-        text = "".join(block.text for block in event.content or () if block.type == "text")
-        return TextDelta(text) if text else UsageTold(self._read_usage())
 
     def _count(self, usage: MessageUsage | None) -> None:
         """Let later counts replace earlier ones; a missing field keeps its value."""

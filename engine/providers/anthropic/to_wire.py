@@ -235,19 +235,16 @@ class _Messages:
             case ToolUseBlock():
                 return {"type": "tool_use", "id": block.id, "name": block.name, "input": tool_input(block)}
             case ToolResultBlock():
-                return self._tool_result(block)
+                content = [written for part in block.content if (written := self._block(part)) is not None]
+                content.sort(key=_place)
+                if not content:
+                    content.append({"type": "text", "text": NO_OUTPUT})
+                result: JsonObject = {"type": "tool_result", "tool_use_id": block.tool_use_id, "content": list(content)}
+                if block.is_error:
+                    result["is_error"] = True
+                return result
             case _:
                 assert_never(block)
-
-    def _tool_result(self, block: ToolResultBlock) -> JsonObject:
-        content = [written for part in block.content if (written := self._block(part)) is not None]
-        content.sort(key=_place)
-        if not content:
-            content.append({"type": "text", "text": NO_OUTPUT})
-        result: JsonObject = {"type": "tool_result", "tool_use_id": block.tool_use_id, "content": list(content)}
-        if block.is_error:
-            result["is_error"] = True
-        return result
 
     def _image(self, block: ImageBlock) -> JsonObject:
         image = self._request.images.get(block.attachment_id)

@@ -250,9 +250,23 @@ def next_steps(request: GuideRequest, dialogue: Dialogue) -> tuple[PlanStep, ...
         return ()
     match request:
         case Describe():
-            return _describe(dialogue)
+            match len(dialogue.rounds):
+                case 0:
+                    return (ListStep(),)
+                case 1:
+                    files = set(_find_files(dialogue))
+                    return tuple(ReadStep(name) for name in TELLING_FILES if name in files)[:4]
+                case _:
+                    return ()
         case RunTests():
-            return _run_tests(dialogue)
+            match len(dialogue.rounds):
+                case 0:
+                    return (ListStep(),)
+                case 1:
+                    command = test_command(_find_files(dialogue))
+                    return (BashStep(command, slow=True),) if command else ()
+                case _:
+                    return ()
         case WriteRequest(path, content) if done == 1 and _unread(dialogue):
             return (ReadStep(path), WriteStep(path, content))
         case _:
@@ -300,28 +314,6 @@ def _shell(request: RunCommand | GitChanges | CountLines) -> tuple[PlanStep, ...
             return (BashStep(f"wc -l -- {shlex.quote(path)}"),)
         case _:
             assert_never(request)
-
-
-def _describe(dialogue: Dialogue) -> tuple[PlanStep, ...]:
-    match len(dialogue.rounds):
-        case 0:
-            return (ListStep(),)
-        case 1:
-            files = set(_find_files(dialogue))
-            return tuple(ReadStep(name) for name in TELLING_FILES if name in files)[:4]
-        case _:
-            return ()
-
-
-def _run_tests(dialogue: Dialogue) -> tuple[PlanStep, ...]:
-    match len(dialogue.rounds):
-        case 0:
-            return (ListStep(),)
-        case 1:
-            command = test_command(_find_files(dialogue))
-            return (BashStep(command, slow=True),) if command else ()
-        case _:
-            return ()
 
 
 def test_command(files: tuple[str, ...]) -> str:

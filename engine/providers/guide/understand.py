@@ -205,17 +205,6 @@ def understand(text: str) -> GuideRequest | None:
     sentence = text.replace(fence.group(0), " ") if fence else text
     if len(sentence) > LONGEST_SENTENCE:
         return None
-    for candidate in _readings(sentence):
-        for pattern, build in _RULES:
-            match = re.match(pattern, candidate, re.IGNORECASE | re.DOTALL)  # compiled with its first use
-            request = build(match, block) if match else None
-            if request is not None:
-                return request
-    return None
-
-
-def _readings(sentence: str) -> list[str]:
-    """The sentence as typed, without its politeness, and with its verb corrected."""
     plain = sentence.strip()
     bare = _POLITE_END.sub("", _POLITE.sub("", plain, count=1)).strip()
     readings = [bare, plain]
@@ -223,7 +212,13 @@ def _readings(sentence: str) -> list[str]:
     if verb.casefold() not in _VERBS:
         close = near_names(verb.casefold(), sorted(_VERBS), 1, SAMENESS)
         readings += [f"{word}{space}{rest}" for word in close]
-    return [reading for reading in readings if reading]
+    for candidate in [reading for reading in readings if reading]:
+        for pattern, build in _RULES:
+            match = re.match(pattern, candidate, re.IGNORECASE | re.DOTALL)  # compiled with its first use
+            request = build(match, block) if match else None
+            if request is not None:
+                return request
+    return None
 
 
 _SENTENCE_END = r"[\s.!?]*$"

@@ -209,7 +209,16 @@ def _target(
     """Command or address, and the one of them as it is written."""
     if transport != "stdio":
         shown = _text(table, "url")
-        return (), _check_url(variables.fill(shown)), shown
+        url = variables.fill(shown)
+        wrong = Invalid("needs 'url', an http:// or https:// address")
+        try:
+            parts = urlsplit(url)
+            host, _ = parts.hostname, parts.port
+        except ValueError as error:
+            raise wrong from error
+        if not host or parts.scheme not in {"http", "https"} or any(sign <= " " for sign in url):
+            raise wrong
+        return (), url, shown
     words = [_text(table, "command"), *_list(table, "args")]
     if not words[0]:
         raise Invalid("needs 'command', or 'url' with type 'http'")
@@ -255,18 +264,6 @@ def _transport(table: dict[str, object]) -> ServerTransport:
     if given not in TRANSPORTS:
         raise Invalid(f"has the unknown type '{clean_line(given)[:40]}'; it is stdio, http or sse")
     return TRANSPORTS[given]
-
-
-def _check_url(url: str) -> str:
-    wrong = Invalid("needs 'url', an http:// or https:// address")
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError as error:
-        raise wrong from error
-    if not host or parts.scheme not in {"http", "https"} or any(sign <= " " for sign in url):
-        raise wrong
-    return url
 
 
 def _text(table: dict[str, object], key: str) -> str:

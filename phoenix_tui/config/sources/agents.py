@@ -119,7 +119,8 @@ def _about(values: Mapping[str, FrontMatterValue], body: str) -> JsonObject:
     about: JsonObject = {}
     for key, value in values.items():
         if key in _LISTS:
-            about[key] = _split_names(value)
+            names = value.split(",") if isinstance(value, str) else value
+            about[key] = [name.strip() for name in names if name.strip()]
         elif key in _NUMBERS:
             about[key] = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else 0
         elif isinstance(value, str):
@@ -148,11 +149,6 @@ def _notes(about: JsonObject) -> Iterator[str]:
 
 def _is_known(name: str) -> bool:
     return name in KNOWN_TOOLS or name == ALL_TOOLS or name.startswith("mcp__")
-
-
-def _split_names(value: FrontMatterValue) -> list[JsonValue]:
-    names = value.split(",") if isinstance(value, str) else value
-    return [name.strip() for name in names if name.strip()]
 
 
 def _tools(allowed: JsonValue, denied: JsonValue) -> tuple[str, ...]:
@@ -216,7 +212,12 @@ class AgentReader(Struct, eq=False):
         found, troubles = dict[str, Profile](), list[AgentTrouble]()
         files = [file for file in sources.of(SourceKind.AGENT) if not file.path.name.startswith(".")]
         for file in islice(files, MOST_AGENTS):
-            made = self._read_file(file)
+            key = file.path, file.digest
+            if key not in self._kept:
+                if len(self._kept) >= MOST_KEPT:
+                    self._kept.clear()
+                self._kept[key] = _read(file)
+            made = self._kept[key]
             if isinstance(made, AgentTrouble):
                 troubles.append(made)
                 continue
@@ -228,14 +229,6 @@ class AgentReader(Struct, eq=False):
         if len(files) > MOST_AGENTS:
             troubles.append(AgentTrouble(files[MOST_AGENTS].path, f"at most {MOST_AGENTS} agents of a folder are used"))
         return FolderAgents(tuple(found.values()), (*troubles, *_waiting(sources), *_list_left_out(sources)))
-
-    def _read_file(self, file: SourceFile) -> AgentFile | AgentTrouble:
-        key = file.path, file.digest
-        if key not in self._kept:
-            if len(self._kept) >= MOST_KEPT:
-                self._kept.clear()
-            self._kept[key] = _read(file)
-        return self._kept[key]
 
 
 def _read(file: SourceFile) -> AgentFile | AgentTrouble:
