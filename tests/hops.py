@@ -167,13 +167,12 @@ AGENT_END: Final = Chain(
         Step("engine/executor/loop.py", "MoveLoop._tell", "publish"),
         Step("engine/updates.py", "Publisher.publish", ""),
         Step("engine/agents/manager.py", "SubAgents.follow", "_scheduler.follow_state"),
-        Step("engine/agents/scheduler.py", "AgentScheduler._settle", "_results.outcome"),
-        Step("engine/agents/results.py", "AgentResults.outcome", ""),
+        Step("engine/agents/scheduler.py", "AgentScheduler._settle", "deliver_end"),
         Step("engine/executor/user_requests.py", "AgentMailbox.deliver_end", "AgentFinished"),
         *LOOP,
         *WIRE,
     ),
-    limit=14,
+    limit=13,
     of_screens=0,
 )
 CHAINS: Final = (REQUEST, ANSWER, STOP, OPEN, AGENT_END)

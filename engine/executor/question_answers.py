@@ -28,7 +28,6 @@ from tools.contract import JsonObject, ToolInputError
 from tools.displays import Answers, clean_answers, format_answers, why_no_answers
 
 CHOOSE: Final = "Choose an answer first, or decline to answer."
-CARD_CLOSED: Final = "The question was closed without an answer."
 
 
 def check_answers(session: Session, question: Question, answer: ApprovalAnswer) -> str:

@@ -209,14 +209,14 @@ MOST_FAULTS: Final = 3
 """Wrong parameters that an answer names."""
 
 ClientRequest: TypeAlias = "type[BaseModel] | type[Struct]"
-RequestHandler: TypeAlias = Callable[[Any], Awaitable[BaseModel | dict[str, Any] | None]]
+Handler: TypeAlias = Callable[[Any], Awaitable[BaseModel | dict[str, Any] | None]]
 
 
 class MethodRoute(Struct, frozen=True):
     """A method: the type of its parameters, and what handles them."""
 
     request: ClientRequest
-    handle: RequestHandler
+    handle: Handler
 
 
 class Dispatcher(Struct, frozen=True):

@@ -54,7 +54,7 @@ PATIENCE: Final = 2.0
 """Seconds that an answer waits for the servers of models; those that answer later are listed next time."""
 
 
-class OfferedModels:
+class ModelList:
     """Models on offer, asked for once, and again when a session begins."""
 
     def __init__(self, ask: Callable[[], Awaitable[Sequence[ModelInfo]]]) -> None:

@@ -47,7 +47,7 @@ from phoenix_tui.acp.connection import (
     fields_of,
     invalid,
 )
-from phoenix_tui.acp.parameters import OfferedModels, change_of, modes_of, read_prompt
+from phoenix_tui.acp.parameters import ModelList, change_of, modes_of, read_prompt
 from phoenix_tui.acp.services import AcpServices, UnsavedTexts
 from phoenix_tui.acp.session import AcpSession
 from phoenix_tui.acp.translator import replay
@@ -120,7 +120,7 @@ class AcpServer:
         self._opening = opening
         self._sessions: dict[str, AcpSession] = {}
         self._entering = asyncio.Lock()
-        self._models = OfferedModels(self._list_models)
+        self._models = ModelList(self._list_models)
         opening.add_done_callback(self._follow_opened)
 
     def dispatcher(self) -> Dispatcher:

@@ -40,7 +40,7 @@ class ServerEnded(Exception):
         self.tail = tail
 
 
-class RunningServer(Protocol):
+class ServerProgram(Protocol):
     """A started program."""
 
     @property
@@ -64,7 +64,7 @@ class RunningServer(Protocol):
 class ProgramHost(Protocol):
     """Starts programs that die with Phoenix."""
 
-    async def start(self, argv: tuple[str, ...], environment: Mapping[str, str], stdin: bytes) -> RunningServer:
+    async def start(self, argv: tuple[str, ...], environment: Mapping[str, str], stdin: bytes) -> ServerProgram:
         """Start it; a failed start shows in `line` as ProgramEnded."""
         ...
 
@@ -164,7 +164,7 @@ class LlamaServer:
         self._model = model
         self._host = host
         self._script = script
-        self._program: RunningServer | None = None
+        self._program: ServerProgram | None = None
         self._starting: asyncio.Task[ServerAddress] | None = None
 
     @property
