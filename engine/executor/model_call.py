@@ -134,7 +134,7 @@ class ToolDraft(Struct, eq=False):
 
 async def call_model(session: Session, ask: RequestLlm) -> None:
     """Perform one RequestLlm; cancelling closes the connection and answers nothing."""
-    clock, model = session.ports.clock, run_model(session)
+    clock, model, calls = session.ports.clock, run_model(session), session.model_use.calls
     request: ModelRequest | None = None
     message_id, written = session.ports.ids.new(), list[str]()
     try:
@@ -147,11 +147,9 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
         await run_batch_hooks(session, rows, ask)
         assembly = await _prepare_assembly(session, name, rows, ask)
         request = await assemble(session.ports.store, rows, session.window.view, ask, assembly)
-        cached = session.model_use.calls.estimate_cached(model, clock.monotonic())
-        known = session.window.view.tokens
-        async with pace_call(
-            session, provider, request, cached=cached, is_retry=ask.attempt > 0, known=known
-        ) as pacing:
+        cached, known = calls.estimate_cached(model, clock.monotonic()), session.window.view.tokens
+        pace = pace_call(session, provider, request, cached=cached, is_retry=ask.attempt > 0, known=known)
+        async with pace as pacing:
             started = clock.monotonic()
             with record_call(session, CallPurpose.REPLY, model, request, ask) as call:
                 call.message_id, call.written = message_id, written
@@ -163,7 +161,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
                 cost_usd = await cost_of(session, model, reply)
                 record_reply(session, call, reply, cost_usd, message_id)
             pacing.note_usage(reply.usage)
-            session.model_use.calls.note_reply(model, reply.usage, clock.monotonic())
+            calls.note_reply(model, reply.usage, clock.monotonic())
         blocks = await _rename_repeated_calls(
             session, translate_calls(reply.blocks, session.equipment.tools, session.record.cwd)
         )
