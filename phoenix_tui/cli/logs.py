@@ -92,7 +92,7 @@ KEY_SHAPES = re.compile(r"(?:sk|gsk|xai|pplx|hf|ghp|glpat)[-_][\w-]{8,}|(?<=[Bb]
 BLOT = "[key]"
 
 
-def redacted(text: str, secrets: Sequence[str]) -> str:
+def redact_keys(text: str, secrets: Sequence[str]) -> str:
     """Remove these keys, those known by now, and everything that looks like one, from `text`."""
     for secret in sorted({*secrets, *SECRETS.values(os.environ)} - {""}, key=len, reverse=True):
         text = text.replace(secret, BLOT)
@@ -119,7 +119,7 @@ class JsonLines(logging.Formatter):
         return json.dumps(fields, ensure_ascii=True)
 
     def _redact(self, text: str) -> str:
-        return redacted(text, self._secrets)
+        return redact_keys(text, self._secrets)
 
 
 def start_log(path: Path, secrets: Sequence[str], *, debug: bool) -> logging.Handler | None:

@@ -63,7 +63,7 @@ class Partials:
         yield from self._switch("thinking", {"type": "thinking", "thinking": "", "signature": ""})
         yield self._delta({"type": "thinking_delta", "thinking": text})
 
-    def saved(self, message: StoredMessage) -> Iterator[JsonObject]:
+    def end_message(self, message: StoredMessage) -> Iterator[JsonObject]:
         """The reply is whole: its tool calls, then its end."""
         calls = [block for block in message.blocks if isinstance(block, ToolUseBlock)]
         for call in calls:
@@ -78,7 +78,7 @@ class Partials:
         yield {"type": "message_delta", "delta": delta, "usage": usage_object(message.usage)}
         yield from self._close_message()
 
-    def dropped(self) -> Iterator[JsonObject]:
+    def drop_message(self) -> Iterator[JsonObject]:
         """The reply under way is not going to be finished."""
         yield from self._close_block()
         if self._open_message:
@@ -90,11 +90,11 @@ class Partials:
         yield from self._close_block()
         if not self._open_message:
             self._open_message = True
-            yield {"type": "message_start", "message": self._begun()}
+            yield {"type": "message_start", "message": self._begin_message()}
         self._open_block = kind
         yield {"type": "content_block_start", "index": self._index, "content_block": block}
 
-    def _begun(self) -> JsonObject:
+    def _begin_message(self) -> JsonObject:
         """The message as the API begins one; its row in the database, and so its lasting id, does not exist yet."""
         return {
             "id": f"msg_{fresh_id().replace('-', '')}",
@@ -403,9 +403,9 @@ def _events(update: Update, partials: Partials | None) -> Iterator[JsonObject]:
         case ThinkingArrived(text):
             yield from partials.thinking(text)
         case MessageSaved(message) if message.origin is Origin.LLM:
-            yield from partials.saved(message)
+            yield from partials.end_message(message)
         case LiveTextDropped():
-            yield from partials.dropped()
+            yield from partials.drop_message()
         case _:
             pass  # no part of a reply
 

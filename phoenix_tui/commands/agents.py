@@ -9,7 +9,7 @@ from engine.updates import AgentView
 from phoenix_tui.commands.panes import split_with
 from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
-from phoenix_tui.features.approvals import NOTHING_WAITS, asked_elsewhere, pending
+from phoenix_tui.features.approvals import NOTHING_WAITS, list_asked_elsewhere, pending
 from phoenix_tui.features.jobs import jobs_in_view
 from phoenix_tui.features.sub_agents import NONE_AT_WORK, agent_named, at_work, family_of, stop_agents, views_in_view
 from phoenix_tui.modals.agents_sheet import BESIDE, AgentsSheet
@@ -92,7 +92,7 @@ def _fold(ctx: CommandContext) -> None:
 async def run_approvals(ctx: CommandContext, _: str) -> None:
     """All of them, oldest first, to answer without going there."""
     engine = ctx.active.services.engine
-    elsewhere = await asked_elsewhere(engine)
+    elsewhere = await list_asked_elsewhere(engine)
     if not pending(engine):
         ctx.tell("\n".join([NOTHING_WAITS, *elsewhere]))
         return

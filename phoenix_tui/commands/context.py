@@ -11,7 +11,14 @@ from engine.api.conversation import ConversationApi
 from engine.records import SideExchange
 from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
-from phoenix_tui.features.context_window import FORKED, SummaryReview, compact, sent_prompt, sent_to, why_not
+from phoenix_tui.features.context_window import (
+    FORKED,
+    SummaryReview,
+    compact,
+    read_prompt,
+    require_conversation,
+    why_not,
+)
 from phoenix_tui.features.cost import NOTHING_SENT, choose_run, cost_report, statistics_of, traces_in_view
 from phoenix_tui.features.front_end import Option
 from phoenix_tui.features.mcp import server_shares
@@ -28,7 +35,7 @@ HANG: Final = 2
 async def run_context(ctx: CommandContext, _: str) -> None:
     """Show the contents of the window, and actions on them."""
     front = ScreenFrontEnd(ctx)
-    conversation = sent_to(front, messages=True)
+    conversation = require_conversation(front, messages=True)
     if conversation is None:
         return
     shares = await server_shares(front)
@@ -41,10 +48,10 @@ async def run_context(ctx: CommandContext, _: str) -> None:
 
 async def run_prompt(ctx: CommandContext, _: str) -> None:
     """The system prompt as it is sent, and the tools beside it."""
-    conversation = sent_to(ScreenFrontEnd(ctx))
+    conversation = require_conversation(ScreenFrontEnd(ctx))
     if conversation is None:
         return
-    sent = await sent_prompt(conversation)
+    sent = await read_prompt(conversation)
     counts = [f"~{one.tokens:,}" for one in sent.sections]
     wide, long = max(map(len, counts), default=0), max((len(one.name) for one in sent.sections), default=0)
     rows = [

@@ -18,7 +18,7 @@ from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.catalogue import as_message
 from phoenix_tui.features.drafts import NOT_KEPT, NOTHING, DraftStash, StashedDraft
-from phoenix_tui.features.image_files import asked_images, image_at
+from phoenix_tui.features.image_files import ask_images, image_at
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.modals.changes_sheet import TurnsSheet
 from phoenix_tui.modals.image_sheet import ImageSheet
@@ -56,7 +56,7 @@ async def _do(ctx: CommandContext, action: BlockAction, target: Target) -> None:
         case BlockAction.EDIT:
             await edit_again(ctx, target)
         case BlockAction.OPEN_FILE:
-            path, trouble = await asyncio.to_thread(_found, ctx.active.folder, target.path)
+            path, trouble = await asyncio.to_thread(_find_file, ctx.active.folder, target.path)
             if trouble:
                 ctx.tell(trouble, bad=True)
             elif not await open_outside(ctx.screen.app, path, target.line):
@@ -96,7 +96,7 @@ async def open_image(ctx: CommandContext, image_id: str) -> None:
         return
     path = stored[0].path
     viewer = viewer_of(sys.platform, os.environ)
-    if viewer and await _shown(ctx, viewer, path):
+    if viewer and await _show_outside(ctx, viewer, path):
         ctx.tell(f"Opened with {viewer}.")
     else:
         ctx.tell(f"The image is {path}; {key('block_open')} on it shows it larger.")
@@ -109,7 +109,7 @@ def viewer_of(platform: str, environment: Mapping[str, str]) -> str:
     return "xdg-open" if environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY") else ""
 
 
-async def _shown(ctx: CommandContext, viewer: str, path: Path) -> bool:
+async def _show_outside(ctx: CommandContext, viewer: str, path: Path) -> bool:
     names = {name: os.environ[name] for name in DISPLAY_NAMES if name in os.environ}
     command = Command((viewer, str(path)), path.parent, VIEWER_SECONDS, names, sandbox=UNCONFINED)
     try:
@@ -118,7 +118,7 @@ async def _shown(ctx: CommandContext, viewer: str, path: Path) -> bool:
         return False
 
 
-def _found(folder: Path, name: str) -> tuple[Path, str]:
+def _find_file(folder: Path, name: str) -> tuple[Path, str]:
     """The file a call named, and why it cannot be opened where it cannot."""
     path = folder / Path(name).expanduser()
     if path.is_file():
@@ -162,7 +162,7 @@ async def run_images(ctx: CommandContext, argument: str) -> None:
 
 async def run_image(ctx: CommandContext, argument: str) -> None:
     """Attach a file, named as it is dropped or by its path from the working directory."""
-    await ctx.sending.attaching.attach(await asked_images(ScreenFrontEnd(ctx), argument))
+    await ctx.sending.attaching.attach(await ask_images(ScreenFrontEnd(ctx), argument))
 
 
 DRAFT: Final = "draft"
@@ -180,7 +180,7 @@ async def run_stash(ctx: CommandContext, text: str) -> None:
         if text == DRAFT:
             _toggle(ctx, kept)
         elif text:
-            _told(ctx, kept, kept.put(text))
+            _tell_put_aside(ctx, kept, kept.put(text))
         else:
             await _choose(ctx, kept)
     except OSError as error:
@@ -216,7 +216,7 @@ def _put_aside(ctx: CommandContext, kept: DraftStash) -> bool:
         ctx.tell(refused, bad=True)
         return False
     composer.keys.take()
-    _told(ctx, kept, "")
+    _tell_put_aside(ctx, kept, "")
     return True
 
 
@@ -228,7 +228,7 @@ def _bring_back(ctx: CommandContext, kept: DraftStash, draft: StashedDraft) -> N
     ctx.dock.screen.set_focus(ctx.dock.composer)
 
 
-def _told(ctx: CommandContext, kept: DraftStash, refused: str) -> None:
+def _tell_put_aside(ctx: CommandContext, kept: DraftStash, refused: str) -> None:
     count = counted(len(kept.all()), "draft")
     back = hint(("stash", "on an empty line brings it back"), "/stash lists them")
     ctx.tell(refused or f"Put aside ({count}). {back}.", bad=bool(refused))

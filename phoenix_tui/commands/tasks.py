@@ -34,7 +34,7 @@ async def run_tasks(ctx: CommandContext, argument: str) -> None:
     plain = ctx.active.launch.plain
     sheet = TasksSheet(front, board, plain=plain, query=query, newest=order.action == NEWEST)
     if order.number:
-        sheet.first = board.numbered(order.number)
+        sheet.first = board.find_number(order.number)
     message = await ctx.sheets.show(sheet)
     if message and ctx.active.conversation is not None and ctx.active.conversation.id == board.id:
         ctx.active.parts.transcript.scroller.jump(int(message.removeprefix("#")))

@@ -51,7 +51,7 @@ def pending(engine: EngineApi) -> list[Pending]:
     return sorted(found, key=lambda one: one.question.asked)
 
 
-async def asked_elsewhere(engine: EngineApi) -> list[str]:
+async def list_asked_elsewhere(engine: EngineApi) -> list[str]:
     """A sentence for each conversation that asks in another process. Raises StorageError."""
     return [
         f"{row.title or UNTITLED} asks in process {row.owner_pid}; answer it there."

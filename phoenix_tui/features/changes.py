@@ -53,7 +53,7 @@ class Uncommitted(Struct, frozen=True):
     note: str = ""
 
 
-async def uncommitted(runner: ProcessRunner, folder: Path) -> Uncommitted | None:
+async def find_uncommitted(runner: ProcessRunner, folder: Path) -> Uncommitted | None:
     """Find the uncommitted changes below a folder; None without git or a repository."""
     reader = await open_repository(runner, folder)
     if reader is None:
@@ -112,14 +112,14 @@ def patches(text: str) -> Iterator[DiffDisplay]:
 def _path_of(head: str, lines: Sequence[str]) -> str:
     """The path after the change, or before it where the file is gone; without renames both are equal."""
     for line in lines[1::-1]:
-        name = _unquoted(line[4:].removesuffix("\t"))
+        name = _unquote(line[4:].removesuffix("\t"))
         if name != "/dev/null":
             return name[2:]
     both = head.partition("\n")[0].removeprefix("diff --git ")
-    return _unquoted(both[: (len(both) - 1) // 2])[2:]
+    return _unquote(both[: (len(both) - 1) // 2])[2:]
 
 
-def _unquoted(name: str) -> str:
+def _unquote(name: str) -> str:
     found = _QUOTED.fullmatch(name)
     if found is None:
         return name
@@ -188,7 +188,7 @@ class FolderChanges(Struct, frozen=True):
 
     async def sets(self) -> Sequence[ChangeSet]:
         """Present sets, including a current run."""
-        git = await uncommitted(self.runner, self.folder)
+        git = await find_uncommitted(self.runner, self.folder)
         if self.rewinding is None or self.record is None:
             return change_sets(Changed((), Coverage()), (), git, time.time())
         try:
@@ -225,10 +225,10 @@ def change_sets(
     changed: Changed, points: Sequence[RewindPoint], git: Uncommitted | None, now: float
 ) -> list[ChangeSet]:
     """All of a conversation first, its turns that changed files, newest first, then the uncommitted changes in git."""
-    whole = [_kept(one.change, one.remark) for one in changed.files if not one.change.only_folder]
+    whole = [_show_change(one.change, one.remark) for one in changed.files if not one.change.only_folder]
     sets = [ChangeSet(EVERYTHING, tuple(whole), changed.refusal or _note(changed.coverage))]
     for point in points:
-        own = tuple(_kept(change) for change in files_of(point.files))
+        own = tuple(_show_change(change) for change in files_of(point.files))
         if own:
             title = f"{when(point.at, now)}  {clean_line(point.text) or '(only an image)'}"
             sets.append(ChangeSet(title, own, _note(point.coverage)))
@@ -280,7 +280,7 @@ def words_of(change: FileChange) -> str:
     return NO_TEXT
 
 
-def _kept(change: FileChange, remark: str = "") -> ShownFile:
+def _show_change(change: FileChange, remark: str = "") -> ShownFile:
     return ShownFile(change.name, sign_of(change), change.added, change.removed, remark, change)
 
 

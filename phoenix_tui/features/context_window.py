@@ -46,7 +46,7 @@ class SentPrompt(Struct, frozen=True):
         return f"~{self.tokens:,} tokens in {counted(len(self.sections), 'section')}"
 
 
-async def sent_prompt(conversation: ConversationApi) -> SentPrompt:
+async def read_prompt(conversation: ConversationApi) -> SentPrompt:
     """The prompt in a form to show."""
     sent = await conversation.context.prompt()
     names = clean_line(", ".join(sent.tools)) or "none"
@@ -58,7 +58,7 @@ async def sent_prompt(conversation: ConversationApi) -> SentPrompt:
     return SentPrompt(tuple(sections), tools)
 
 
-def sent_to(front: FrontEnd, *, messages: bool = False) -> ConversationApi | None:
+def require_conversation(front: FrontEnd, *, messages: bool = False) -> ConversationApi | None:
     """The conversation in view, with `messages` only if it has any; None after a notice."""
     conversation = front.conversation
     if conversation is None or (messages and not conversation.record.message_count):
@@ -129,7 +129,7 @@ async def compact(front: FrontEnd, asker: SummaryAsker, focus: str = "", *, befo
     Raises:
         EngineError: the reason of a refusal.
     """
-    conversation = sent_to(front, messages=True)
+    conversation = require_conversation(front, messages=True)
     refusal = await asker.decide_on(SummaryReview(conversation, focus, before)) if conversation is not None else ""
     if refusal:
         raise EngineError(refusal)

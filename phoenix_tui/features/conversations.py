@@ -19,7 +19,7 @@ from engine.records import ConversationQuery, ConversationSummary, build_fork_pl
 from phoenix_tui.cli.blocks import encode
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.export import agent_markdown, markdown, write_new
-from phoenix_tui.features.front_end import FrontEnd, Option, accepted
+from phoenix_tui.features.front_end import FrontEnd, Option, require_accepted
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.features.sub_agents import family_of, views_of
 from phoenix_tui.lifecycle.launch import Services
@@ -114,7 +114,7 @@ async def fork(front: FrontEnd, argument: str) -> None:
     if source is None:
         front.tell("This conversation is empty; there is nothing to fork.", bad=True)
         return
-    copy = await _copied(front, source, argument) if argument.strip() else await front.services.engine.fork(source.id)
+    copy = await _copy(front, source, argument) if argument.strip() else await front.services.engine.fork(source.id)
     if copy is None:
         front.tell(FORKS, bad=True)
         return
@@ -122,7 +122,7 @@ async def fork(front: FrontEnd, argument: str) -> None:
     front.tell("Forked. You are in the copy.")
 
 
-async def _copied(front: FrontEnd, source: ConversationApi, argument: str) -> ConversationApi | None:
+async def _copy(front: FrontEnd, source: ConversationApi, argument: str) -> ConversationApi | None:
     """The copy that an argument of /fork wants; None for an unknown one."""
     from phoenix_tui.features.worktree import fork_into_worktree, worktree_name  # noqa: PLC0415 - git, seldom used
 
@@ -153,7 +153,7 @@ async def retry(front: FrontEnd, _: str) -> None:
     """Resume an interrupted turn, or try again."""
     conversation = front.conversation
     if conversation is not None:
-        accepted(await conversation.retry(caps_for(front, conversation)))
+        require_accepted(await conversation.retry(caps_for(front, conversation)))
 
 
 async def stop(front: FrontEnd, _: str) -> None:

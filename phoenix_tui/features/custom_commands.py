@@ -92,7 +92,7 @@ class CustomCommands:
         return [one for _, one in sorted(ranked, key=lambda found: (found[0], found[1].name))[:MOST_FOUND]]
 
 
-def called_name(text: str) -> str:
+def parse_name(text: str) -> str:
     """The name that a text calls as `/name`; empty where it calls none."""
     found = CALL.fullmatch(text.strip()) if text.startswith("/") else None
     return found["name"] if found is not None else ""
@@ -100,7 +100,7 @@ def called_name(text: str) -> str:
 
 async def is_custom(invocables: InvocablesApi | None, folder: Path, text: str) -> bool:
     """True where a text calls a skill or command file of the folder, as it is now."""
-    name = called_name(text)
+    name = parse_name(text)
     if invocables is None or not name:
         return False
     await invocables.look(folder)

@@ -30,23 +30,23 @@ class Unsent(Struct, frozen=True):
 
 def ahead_of(unsent: Unsent, draft: str) -> str:
     """The stored form of a message that was not sent, and behind it the stored draft that was written since."""
-    since = parsed(draft)
+    since = parse_draft(draft)
     image_ids = (*unsent.image_ids, *since.image_ids)
     if not since.text or not unsent.text:
         only = unsent if unsent.text else since
-        return joined(only.text, image_ids, only.folds)
+        return join_draft(only.text, image_ids, only.folds)
     by = len(unsent.text) + 1
     folds = (*unsent.folds, *((start + by, length) for start, length in since.folds))
-    return joined(f"{unsent.text}\n{since.text}", image_ids, folds)
+    return join_draft(f"{unsent.text}\n{since.text}", image_ids, folds)
 
 
-def joined(text: str, image_ids: Sequence[str], folds: Sequence[tuple[int, int]] = ()) -> str:
+def join_draft(text: str, image_ids: Sequence[str], folds: Sequence[tuple[int, int]] = ()) -> str:
     """The form that is stored."""
     pastes = f"{PRIVATE}{PASTES}{' '.join(f'{start}+{length}' for start, length in folds)}" if folds else ""
     return text + pastes + (f"{PRIVATE}{IMAGES}{' '.join(image_ids)}" if image_ids else "")
 
 
-def parsed(draft: str) -> Unsent:
+def parse_draft(draft: str) -> Unsent:
     """The parts of a stored draft."""
     text, names = _last_line(draft, IMAGES)
     text, places = _last_line(text, PASTES)
@@ -117,7 +117,7 @@ class DraftStash:
             return TOO_LONG
         if len(self._names()) >= MOST_DRAFTS:
             return FULL
-        content = joined(text, (), folds).encode("utf-8", "surrogatepass")
+        content = join_draft(text, (), folds).encode("utf-8", "surrogatepass")
         write_file(self._folder / f"{time.time_ns():020}.txt", content)
         return ""
 
@@ -127,7 +127,7 @@ class DraftStash:
         for name in self._names():
             with suppress(OSError, ValueError):
                 content = read_file(self._folder / name, MOST_BYTES, follow=False).decode("utf-8", "surrogatepass")
-                unsent = parsed(content)
+                unsent = parse_draft(content)
                 found.append(StashedDraft(name, unsent.text, unsent.folds, int(name.removesuffix(".txt")) / 1e9))
         return found
 

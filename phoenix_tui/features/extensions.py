@@ -266,10 +266,10 @@ def rows(catalogue: InvocableCatalogue, api: InvocablesApi, kind: InvocableKind)
             yield ListedFile(each.invocable.name, facts, each.invocable)
     for problem in catalogue.problems:
         if problem.kind is kind:
-            yield _broken(problem)
+            yield _list_broken(problem)
 
 
-def _broken(problem: InvocableProblem) -> ListedFile:
+def _list_broken(problem: InvocableProblem) -> ListedFile:
     name = problem.path.parent.name if problem.kind is InvocableKind.SKILL else problem.path.stem
     where = f"{reveal_name(problem.path)}:{problem.line or 1}"
     reason = f"{where}: {problem.reason}"

@@ -192,7 +192,7 @@ class FrontEnd(ABC):
         """Stop the run in view with its sub-agents, or put its error away; False where there was neither."""
 
 
-def accepted(receipt: Receipt) -> None:
+def require_accepted(receipt: Receipt) -> None:
     """Raise EngineError with the reason where a request was refused."""
     if isinstance(receipt, Refused):
         raise EngineError(receipt.reason)

@@ -62,7 +62,7 @@ async def attach_image(conversation: ConversationApi, image: Path | bytes) -> At
         raise EngineError(str(error)) from error
 
 
-def dropped_images(text: str) -> tuple[Path, ...]:
+def parse_dropped_images(text: str) -> tuple[Path, ...]:
     """The image files a paste consists of: quoted, escaped or file:// paths; empty when it is anything else."""
     if not text.strip() or len(text) > LONGEST_DROP:
         return ()
@@ -73,19 +73,19 @@ def dropped_images(text: str) -> tuple[Path, ...]:
     return ()
 
 
-def named_images(folder: Path, text: str) -> tuple[Path, ...]:
+def find_named_images(folder: Path, text: str) -> tuple[Path, ...]:
     """The files that the argument of a command names: as when they are dropped, or one by its path from `folder`."""
     name = text.strip().strip("'\"")
-    return dropped_images(text) or (folder / _path(name),)
+    return parse_dropped_images(text) or (folder / _path(name),)
 
 
-async def asked_images(front: FrontEnd, text: str) -> tuple[Path, ...]:
+async def ask_images(front: FrontEnd, text: str) -> tuple[Path, ...]:
     """The files that `/image TEXT` names, from the folder in view; asks for one without a text."""
     text = text or await front.ask_line("Image file")
     if not text.strip():
         return ()
     folder = front.conversation.record.cwd if front.conversation is not None else front.launch.cwd
-    return await asyncio.to_thread(named_images, folder, text)
+    return await asyncio.to_thread(find_named_images, folder, text)
 
 
 def image_at(front: FrontEnd, images: Sequence[Attachment], text: str, ways: str) -> int | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from msgspec import Struct
 
 from engine.executor.requests import EngineError
-from phoenix_tui.features.front_end import accepted
+from phoenix_tui.features.front_end import require_accepted
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.models.choice import GUIDE
 from tools.arguments import ToolFailure, explain
@@ -79,10 +79,10 @@ class ProjectFacts(Struct, frozen=True):
         parts = (
             f"# {self.name}",
             self.about,
-            _listed("Languages", self.languages),
-            _listed("Commands", tuple(map(_code, self.commands))),
-            _listed("Commands of continuous integration", tuple(map(_code, self.ci))),
-            _listed("Layout", self.layout),
+            _format_section("Languages", self.languages),
+            _format_section("Commands", tuple(map(_code, self.commands))),
+            _format_section("Commands of continuous integration", tuple(map(_code, self.ci))),
+            _format_section("Layout", self.layout),
         )
         return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -97,10 +97,10 @@ def gather(folder: Path, is_closed: Callable[[Path], bool]) -> ProjectFacts:
     return ProjectFacts(
         name=_line(folder.name) or "Project",
         about=_about(folder, text_of),
-        languages=tuple(_counted(Counter(LANGUAGES[one.suffix] for one in files if one.suffix in LANGUAGES))),
+        languages=tuple(_list_counts(Counter(LANGUAGES[one.suffix] for one in files if one.suffix in LANGUAGES))),
         commands=_unique(command for read in _BUILD_FILES for command in read(folder, text_of)),
         ci=_unique(_steps(folder, text_of)),
-        layout=tuple(_counted(Counter(f"{_line(one.parts[0])}/" for one in files if len(one.parts) > 1))),
+        layout=tuple(_list_counts(Counter(f"{_line(one.parts[0])}/" for one in files if len(one.parts) > 1))),
     )
 
 
@@ -126,13 +126,18 @@ def _python(folder: Path, text_of: _TextOf) -> Iterator[str]:
     yield from (command for name, command in (("ruff", "ruff check"), ("mypy", "mypy")) if name in tools)
 
 
-def _fixed(folder: Path, _: _TextOf) -> Iterator[str]:
+def _list_fixed_commands(folder: Path, _: _TextOf) -> Iterator[str]:
     for name, commands in _FIXED.items():
         if (folder / name).is_file():
             yield from commands
 
 
-_BUILD_FILES: Final[tuple[Callable[[Path, _TextOf], Iterator[str]], ...]] = (_make, _package, _python, _fixed)
+_BUILD_FILES: Final[tuple[Callable[[Path, _TextOf], Iterator[str]], ...]] = (
+    _make,
+    _package,
+    _python,
+    _list_fixed_commands,
+)
 
 
 def _steps(folder: Path, text_of: _TextOf) -> Iterator[str]:
@@ -178,7 +183,7 @@ def _unique(commands: Iterator[str]) -> tuple[str, ...]:
     return tuple(islice(filter(None, lines), MOST_LINES))
 
 
-def _counted(counts: Counter[str]) -> Iterator[str]:
+def _list_counts(counts: Counter[str]) -> Iterator[str]:
     yield from (f"{name}: {counted(count, 'file')}" for name, count in counts.most_common(MOST_LINES))
 
 
@@ -186,7 +191,7 @@ def _code(command: str) -> str:
     return f"`{command}`"
 
 
-def _listed(title: str, lines: tuple[str, ...]) -> str:
+def _format_section(title: str, lines: tuple[str, ...]) -> str:
     return "\n".join((f"## {title}\n", *(f"- {line}" for line in lines))) if lines else ""
 
 
@@ -229,7 +234,7 @@ async def init(front: FrontEnd, _: str) -> None:
         return
     text = await request_text(folder, is_closed)
     conversation = await front.current()
-    accepted(await conversation.say(text, (), caps_for(front, conversation)))
+    require_accepted(await conversation.say(text, (), caps_for(front, conversation)))
 
 
 async def request_text(folder: Path, is_closed: Callable[[Path], bool]) -> str:

@@ -50,9 +50,11 @@ class NotesPage:
     async def read(self) -> ListPage:
         """List them, with the cost of calls for notes before summaries of this conversation."""
         notes, conversation = self._notes, self._front.conversation
-        project = await said(notes.project(folder_in_view(self._front)))
+        project = await with_note_errors(notes.project(folder_in_view(self._front)))
         scopes = (("This project", project), ("Yours, in every project", USER))
-        rows = [self._row(heading, row) for heading, scope in scopes for row in await said(notes.rows(scope))]
+        rows = [
+            self._row(heading, row) for heading, scope in scopes for row in await with_note_errors(notes.rows(scope))
+        ]
         calls = await self._front.services.library.calls(conversation.id) if conversation is not None else ()
         cost = " ".join(call_lines([one for one in calls if one.purpose is CallPurpose.MEMORY]))
         return ListPage(
@@ -92,11 +94,11 @@ class NotesPage:
         )
 
     async def _show(self, row: NoteRow) -> str:
-        self._front.read(row.name, clean(await said(self._notes.read(row.path))))
+        self._front.read(row.name, clean(await with_note_errors(self._notes.read(row.path))))
         return ""
 
     async def _edit(self, row: NoteRow) -> str:
-        await self._front.edit(await said(self._notes.place(row.path)))
+        await self._front.edit(await with_note_errors(self._notes.place(row.path)))
         return ""
 
     async def _new(self) -> str:
@@ -108,21 +110,21 @@ class NotesPage:
             pass
         except OSError as error:
             raise EngineError(_sentence(error)) from error
-        await self._front.edit(await said(self._notes.place(path)), "Write your note in ")
+        await self._front.edit(await with_note_errors(self._notes.place(path)), "Write your note in ")
         return ""
 
     async def _remove(self, row: NoteRow) -> str:
-        content = await said(self._notes.remove(row.path))
+        content = await with_note_errors(self._notes.remove(row.path))
 
         async def put_back() -> str:
-            await said(self._notes.put_back(row.path, content))
+            await with_note_errors(self._notes.put_back(row.path, content))
             return f"{row.name} restored."
 
         self._undo_steps.add(put_back)
         return f"{row.name} deleted; {self._front.name_way('note_undo', '/memory undo')} restores it."
 
 
-async def said(work: Awaitable[T]) -> T:
+async def with_note_errors(work: Awaitable[T]) -> T:
     """The result of a call of the notes; a failure is an EngineError with one sentence."""
     try:
         return await work

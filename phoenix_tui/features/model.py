@@ -78,12 +78,12 @@ class ModelRow(Struct, frozen=True):
 def provider_rows(offer: ProviderOffer) -> list[ModelRow]:
     """Rows of one provider; none for one that the user did not name and that has no models."""
     if not offer.models:
-        return [_closed(offer)] if offer.is_expected else []
+        return [_make_closed_row(offer)] if offer.is_expected else []
     heading = " · ".join(filter(None, (offer.name, offer.words)))
     return [_row(heading, one.reference, one.name, one) for one in offer.models]
 
 
-def preferred_rows(preferred: Preferred, now: str, known: Mapping[str, ModelInfo]) -> list[ModelRow]:
+def list_preferred(preferred: Preferred, now: str, known: Mapping[str, ModelInfo]) -> list[ModelRow]:
     """Favourites, then the model in use and those used before; one that no list has stays without facts."""
     favourites = dict.fromkeys(preferred.favourites)
     recent = (one for one in dict.fromkeys((now, *preferred.recent)) if one and one not in favourites)
@@ -100,7 +100,7 @@ def all_rows(groups: Iterable[Sequence[ModelRow]], preferred: Sequence[ModelRow]
     return whole + sorted(closed, key=lambda row: order[row.section])
 
 
-def narrowed(rows: Sequence[ModelRow], query: str) -> list[ModelRow]:
+def narrow_rows(rows: Sequence[ModelRow], query: str) -> list[ModelRow]:
     """Rows that hold every word of the query, each model at its first place; all rows without a word."""
     words = query.lower().split()
     if not words:
@@ -125,7 +125,7 @@ def _row(section: str, key: str, name: str, info: ModelInfo | None) -> ModelRow:
     return ModelRow(section, key, name, f"{key} {words}".lower(), info)
 
 
-def _closed(offer: ProviderOffer) -> ModelRow:
+def _make_closed_row(offer: ProviderOffer) -> ModelRow:
     section = CLOSED.get(offer.state) or (ASKING if offer.state is ProviderState.ASKING else EMPTY)
     said = f"{offer.name}: {offer.words}" if offer.words else offer.name
     return ModelRow(section, "", said, f"{said} {offer.state.value}".lower(), offer=offer)
@@ -163,7 +163,7 @@ class OfferedModels:
         """Show rows with these words, the first one chosen; without words all, with the same row chosen."""
         before = self.row
         self.query = query
-        self.found = narrowed(self.rows, query)
+        self.found = narrow_rows(self.rows, query)
         self.chosen = 0
         if not query.strip() and before is not None:
             self.chosen = self._place_of(before.key or before.name, before.section) or 0
@@ -189,8 +189,8 @@ class OfferedModels:
         before = self.row
         wanted = (*self.preferred.favourites, *self.preferred.recent, self.now)
         known = {one: info for one in wanted if (info := self._info(one)) is not None}
-        self.rows = all_rows(self._groups.values(), preferred_rows(self.preferred, self.now, known))
-        self.found = narrowed(self.rows, self.query)
+        self.rows = all_rows(self._groups.values(), list_preferred(self.preferred, self.now, known))
+        self.found = narrow_rows(self.rows, self.query)
         place = self._place_of(before.key or before.name, before.section) if before is not None else None
         self.chosen = max(0, min(self.chosen, len(self.found) - 1)) if place is None else place
 

@@ -51,7 +51,7 @@ class PromptHistory:
             others = []
         found = dict.fromkeys(self.entries)
         for path in others:
-            found |= dict.fromkeys(reversed(_deduplicated(_lines(path))))
+            found |= dict.fromkeys(reversed(_deduplicate(_lines(path))))
         return tuple(found)
 
     def older(self, current: str) -> str | None:
@@ -90,11 +90,11 @@ class PromptHistory:
         self._position = None
         if not text.strip() or len(text) > ENTRY_LIMIT:
             return
-        self._entries = _deduplicated([*self._read(), text])
+        self._entries = _deduplicate([*self._read(), text])
         self._lines += 1
         make_folder(self._path.parent)
         if self._lines > HISTORY_LIMIT + SLACK:
-            self._entries = _deduplicated([*_lines(self._path), *self._read()[-1:]])
+            self._entries = _deduplicate([*_lines(self._path), *self._read()[-1:]])
             write_file(self._path, "".join(json.dumps(entry) + "\n" for entry in self._entries))
             self._lines = len(self._entries)
         else:
@@ -104,7 +104,7 @@ class PromptHistory:
         if self._entries is None:
             lines = _lines(self._path)
             self._lines = len(lines)
-            self._entries = _deduplicated(lines)
+            self._entries = _deduplicate(lines)
         return self._entries
 
 
@@ -138,7 +138,7 @@ def _lines(path: Path) -> list[str]:
     return [entry for line in lines if (entry := _entry(line))]
 
 
-def _deduplicated(entries: Iterable[str]) -> list[str]:
+def _deduplicate(entries: Iterable[str]) -> list[str]:
     """Each entry once, at its last place; at most the newest `HISTORY_LIMIT`."""
     newest_first = dict.fromkeys(reversed(list(entries)))
     return list(reversed(newest_first))[-HISTORY_LIMIT:]

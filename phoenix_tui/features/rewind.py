@@ -13,7 +13,7 @@ from engine.ports.files import FilesError
 from engine.rewind.rewind import CannotRewind
 from engine.rewind.values import Done, Preview, RewindList, RewindPoint, RewindScope
 from phoenix_tui.features.catalogue import as_message
-from phoenix_tui.features.drafts import joined
+from phoenix_tui.features.drafts import join_draft
 from tools.clean import clean_line
 from tools.wording import counted
 
@@ -199,13 +199,13 @@ class RewindCommands:
         if done.conversation_id != here.id:
             branch = await self._engine.open(done.conversation_id)
             if done.text or done.image_ids:
-                await branch.change(ConversationChanges(draft=joined(as_message(done.text), done.image_ids)))
+                await branch.change(ConversationChanges(draft=join_draft(as_message(done.text), done.image_ids)))
             await self._asker.show(branch)
             if not any(job.running for job in here.jobs.all()):
                 await self._engine.forget(here.id)
         self._asker.tell(self._outcome(done))
         if done.problems:
-            self._asker.tell(_left(done), bad=True)
+            self._asker.tell(_name_unchanged(done), bad=True)
 
     def _outcome(self, done: Done) -> str:
         files = f"{counted(done.restored, 'file')} restored. " if done.restored else ""
@@ -218,7 +218,7 @@ class RewindCommands:
         return "No file changed."
 
 
-def _left(done: Done) -> str:
+def _name_unchanged(done: Done) -> str:
     """Files that stayed unchanged, with the reasons."""
     names = (f"{clean_line(one.path.decode('utf-8', 'replace'))} ({one.problem})" for one in done.problems[:NAMES])
     more = f" and {len(done.problems) - NAMES} more" if len(done.problems) > NAMES else ""

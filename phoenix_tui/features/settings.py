@@ -61,7 +61,7 @@ class SettingsCommands:
 
     async def change(self, name: str) -> Setting | None:
         """Ask for another value and keep it; returns the setting as it is then, None when there is none to report."""
-        found = self._found(name)
+        found = self._require(name)
         value = await self._asker.new_value(found) if found is not None else None
         return self.keep(name, value) if value is not None else None
 
@@ -76,7 +76,7 @@ class SettingsCommands:
         return now
 
     def _set(self, name: str, value: str) -> Setting | None:
-        return self.keep(name, value) if self._found(name) is not None else None
+        return self.keep(name, value) if self._require(name) is not None else None
 
     async def _choose(self) -> None:
         before = ""
@@ -94,17 +94,17 @@ class SettingsCommands:
         self._settings.reset(name)
         return self._apply(name)
 
-    def _found(self, name: str) -> Setting | None:
-        found = self._named(name)
+    def _require(self, name: str) -> Setting | None:
+        found = self._find(name)
         if found is None:
             self._front.tell(f"There is no setting {name}. /config lists all.", bad=True)
         return found
 
-    def _named(self, name: str) -> Setting | None:
+    def _find(self, name: str) -> Setting | None:
         return next((one for one in self._settings.all() if one.name == name), None)
 
     def _apply(self, name: str) -> Setting | None:
-        now = self._named(name)
+        now = self._find(name)
         if now is not None and now.live:
             self._asker.apply(now)
         return now

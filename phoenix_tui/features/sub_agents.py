@@ -12,7 +12,7 @@ from engine.machine.states import AwaitingApproval, Errored, is_busy
 from engine.ports import ConversationChanges
 from engine.records import ConversationRecord, SpawnMode
 from engine.updates import AgentView, AnswerAlone, StartAgents
-from phoenix_tui.features.front_end import FrontEnd, accepted
+from phoenix_tui.features.front_end import FrontEnd, require_accepted
 from phoenix_tui.text.agent_text import count_agents
 from tools.clean import clean_line
 
@@ -32,7 +32,7 @@ def views_of(engine: EngineApi | None, conversation_id: str) -> Sequence[AgentVi
     return engine.sub_agents.views(conversation_id) if engine is not None and engine.sub_agents is not None else ()
 
 
-def opened(engine: EngineApi, conversation_id: str) -> ConversationApi | None:
+def find_open(engine: EngineApi, conversation_id: str) -> ConversationApi | None:
     """A conversation that is held open here."""
     return next((one for one in engine.live() if one.id == conversation_id), None)
 
@@ -67,7 +67,7 @@ def place_of(record: ConversationRecord, engine: EngineApi | None) -> str:
 
 def parent_title(record: ConversationRecord, engine: EngineApi | None) -> str:
     """Title of the sub-agent's parent."""
-    parent = opened(engine, record.agent.parent_id) if record.agent is not None and engine is not None else None
+    parent = find_open(engine, record.agent.parent_id) if record.agent is not None and engine is not None else None
     title = clean_line(parent.record.title if parent is not None else "") or "a conversation"
     return title if len(title) <= LONGEST_PARENT else f"{title[:LONGEST_PARENT]}…"
 
@@ -216,4 +216,4 @@ async def route(front: FrontEnd, asked: str) -> None:
         front.tell(NOTHING_OPEN, bad=True)
     else:
         answer = StartAgents() if asked == "start" else AnswerAlone()
-        accepted(conversation.routing.answer(conversation.routing.card.id, answer))
+        require_accepted(conversation.routing.answer(conversation.routing.card.id, answer))

@@ -12,7 +12,7 @@ from engine.api.conversation import ConversationApi
 from engine.executor.requests import EngineError
 from engine.records import PermissionMode
 from engine.records.tracked_tasks import TaskBoardView, TaskStatus, TrackedTask, TrackingStatus
-from phoenix_tui.features.front_end import FrontEnd, Option, accepted
+from phoenix_tui.features.front_end import FrontEnd, Option, require_accepted
 from phoenix_tui.features.permissions import use_mode
 from phoenix_tui.text.task_text import (
     HOW_ON,
@@ -111,7 +111,7 @@ class BoardModel:
         planning = (self.view.planning,) if self.view.planning is not None else ()
         return next((task for task in (*self.view.tasks, *planning) if task.id == task_id), None)
 
-    def numbered(self, number: int) -> TrackedTask:
+    def find_number(self, number: int) -> TrackedTask:
         """The task with this number. Raises EngineError."""
         found = next((task for task in self.view.tasks if task.order == number), None)
         if found is None:
@@ -159,10 +159,10 @@ async def board_in_view(front: FrontEnd) -> BoardModel:
 def matching(tasks: Iterable[TrackedTask], query: str) -> list[TrackedTask]:
     """Tasks whose texts or status hold every word of the query."""
     words = query.lower().split()
-    return [task for task in tasks if all(word in _searched(task) for word in words)]
+    return [task for task in tasks if all(word in _join_searched(task) for word in words)]
 
 
-def _searched(task: TrackedTask) -> str:
+def _join_searched(task: TrackedTask) -> str:
     return "\n".join((title(task), task.status, *task.progresses, *task.preferences)).lower()
 
 
@@ -223,7 +223,7 @@ async def carry_out(front: FrontEnd, board: BoardModel, order: TaskOrder) -> str
     """Change a task as ordered; returns the result in words. Raises EngineError, StorageError."""
     if order.action == UNDO:
         return await undo_removal(board)
-    task = board.numbered(order.number)
+    task = board.find_number(order.number)
     if order.action == DELETE:
         return await remove_task(front, board, task)
     if order.action == EDIT:
@@ -293,7 +293,7 @@ async def track(front: FrontEnd, argument: str) -> None:
     match word:
         case "on" | "off":
             status = await tasks.set_tracking(conversation.id, word == "on")
-            front.tell(switched(status))
+            front.tell(describe_switch(status))
         case "now":
             await track_now(front, BoardModel(conversation, tasks))
         case _:
@@ -313,7 +313,7 @@ async def track_now(front: FrontEnd, board: BoardModel) -> None:
     front.tell(f"{counted(max(waiting - left, 0), 'message')} tracked. {how_it_is(after)}", bad=bool(after.failed))
 
 
-def switched(status: TrackingStatus) -> str:
+def describe_switch(status: TrackingStatus) -> str:
     """Tracking after it was switched."""
     return ON if status.enabled else OFF
 
@@ -428,7 +428,7 @@ async def change_item(front: FrontEnd, word: str, place: int, text: str = "") ->
 
 async def _replace(conversation: ConversationApi, seen: TodoList, items: tuple[TodoItem, ...]) -> None:
     """Store the new list. Raises EngineError with the reason where it is refused."""
-    accepted(await conversation.todos.replace(seen, items))
+    require_accepted(await conversation.todos.replace(seen, items))
 
 
 PLAN_HEADING: Final = "Approved plan"

@@ -12,7 +12,7 @@ from engine.api.conversation import ConversationApi
 from engine.executor.requests import EngineError
 from engine.machine.states import is_busy
 from engine.records import ForkPlace
-from phoenix_tui.features.changes import uncommitted
+from phoenix_tui.features.changes import find_uncommitted
 from phoenix_tui.features.front_end import FrontEnd, Option
 from phoenix_tui.features.trust import folder_in_view
 from phoenix_tui.text.worktree_text import count_uncommitted, facts_of, repository_beside
@@ -45,7 +45,7 @@ async def worktree(front: FrontEnd, argument: str) -> None:
 async def worktree_at_start(runner: ProcessRunner, folder: Path, name: str, base: str) -> tuple[Made, tuple[str, ...]]:
     """Make the worktree of `--worktree` before anything else, and sentences about it. Raises GitFailure."""
     made = await make_worktree(runner, folder, name, base)
-    return made, (made_words(made), *made.notes)
+    return made, (describe_made(made), *made.notes)
 
 
 async def _begin(front: FrontEnd, argument: str) -> None:
@@ -53,7 +53,7 @@ async def _begin(front: FrontEnd, argument: str) -> None:
     name, _, base = argument.partition(BASE)
     source = await _source(front)
     made = await make_worktree(front.services.runner, source, name.strip(), base.strip())
-    front.tell(" ".join((made_words(made), *made.notes)))
+    front.tell(" ".join((describe_made(made), *made.notes)))
     await offer_trust(front, source, made.folder)
     empty = front.conversation is None
     options = front.launch.options(
@@ -87,7 +87,7 @@ async def _list(front: FrontEnd, _: str) -> None:
 
 
 async def _merge(front: FrontEnd, name: str) -> None:
-    found = await _named(front, name, "merge")
+    found = await _find_named(front, name, "merge")
     branch = found.worktree.branch
     words = count_uncommitted(found)
     left = f" Not committed, and so not merged: {words}." if words else ""
@@ -102,7 +102,7 @@ async def _merge(front: FrontEnd, name: str) -> None:
 
 
 async def _remove(front: FrontEnd, name: str) -> None:
-    found = await _named(front, name, "remove")
+    found = await _find_named(front, name, "remove")
     folder = found.worktree.folder
     _refuse_in_use(front, folder)
     if (
@@ -112,10 +112,10 @@ async def _remove(front: FrontEnd, name: str) -> None:
     ):
         return
     await remove_worktree(front.services.runner, found)
-    front.tell(f"{reveal_name(folder)} was removed.{_kept_words(found) if found.worktree.complete else ''}")
+    front.tell(f"{reveal_name(folder)} was removed.{_describe_kept(found) if found.worktree.complete else ''}")
 
 
-def _kept_words(found: Standing) -> str:
+def _describe_kept(found: Standing) -> str:
     """Sentence about what a removal left, and the way back."""
     name, branch = found.worktree.name, found.worktree.branch
     if found.checked_out == branch:
@@ -153,7 +153,7 @@ async def existing_folder(folder: Path) -> Path:
     return folder if beside is None or await asyncio.to_thread(folder.exists) else beside
 
 
-async def _named(front: FrontEnd, name: str, word: str) -> Standing:
+async def _find_named(front: FrontEnd, name: str, word: str) -> Standing:
     """The worktree of this name, without one that of the conversation in view."""
     runner, folder = front.services.runner, await _source(front)
     if not name:
@@ -168,7 +168,7 @@ async def _named(front: FrontEnd, name: str, word: str) -> Standing:
     raise GitFailure(f"There is no worktree {reveal_name(name)}; /worktree list shows them.")
 
 
-def made_words(made: Made) -> str:
+def describe_made(made: Made) -> str:
     """Sentence about a worktree that was made or taken up."""
     worktree_made = made.worktree
     origin = worktree_made.origin
@@ -207,11 +207,11 @@ async def fork_into_worktree(front: FrontEnd, conversation_id: str, folder: Path
         await offer_trust(front, source, made.folder)
         copy = await front.services.engine.fork(conversation_id, place=fork_place(made, source))
     except BaseException as error:
-        kept = await asyncio.shield(_taken_back(front, made))
+        kept = await asyncio.shield(_undo_making(front, made))
         if kept and isinstance(error, Exception):
             raise EngineError(f"{error} {kept}") from error
         raise
-    front.tell(" ".join((made_words(made), *made.notes, *await _left_behind(front, source))))
+    front.tell(" ".join((describe_made(made), *made.notes, *await _name_uncommitted(front, source))))
     return copy
 
 
@@ -221,7 +221,7 @@ def fork_place(made: Made, source: Path) -> ForkPlace:
     return ForkPlace(made.folder, NOTE.format(folder=folder, branch=branch, source=reveal_name(source)))
 
 
-async def _taken_back(front: FrontEnd, made: Made) -> str:
+async def _undo_making(front: FrontEnd, made: Made) -> str:
     """Remove a worktree without a use; a sentence where it stays."""
     try:
         await undo_worktree(front.services.runner, made)
@@ -230,9 +230,9 @@ async def _taken_back(front: FrontEnd, made: Made) -> str:
     return ""
 
 
-async def _left_behind(front: FrontEnd, source: Path) -> list[str]:
+async def _name_uncommitted(front: FrontEnd, source: Path) -> list[str]:
     """Sentence about what is not committed in the folder of the source, which the worktree lacks."""
-    found = await uncommitted(front.services.runner, source)
+    found = await find_uncommitted(front.services.runner, source)
     if found is None or not found.files:
         return []
     return [f"{counted(len(found.files), 'file')} in {reveal_name(source)} not committed: not in the worktree."]

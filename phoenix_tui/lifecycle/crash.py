@@ -37,13 +37,13 @@ class CrashReports(Struct, frozen=True):
     def write(self, error: BaseException) -> str:
         """Write where it happened, without the values of any variable; returns the path, or why there is none."""
         # Only in a crash: the log's own modules load after the first frame.
-        from phoenix_tui.cli.logs import redacted  # noqa: PLC0415 - as above
+        from phoenix_tui.cli.logs import redact_keys  # noqa: PLC0415 - as above
         from tools.files.own_files import write_file  # noqa: PLC0415 - as above
 
         path = self.folder / f"crash-{time.strftime('%Y%m%dT%H%M%S')}-{time.time_ns() // 1000 % 10**6:06}.txt"
         head = f"Phoenix {VERSION}, Python {platform.python_version()}, {sys.platform}\n\n"
         try:
-            write_file(path, head + redacted("".join(traceback.format_exception(error)), self.secrets))
+            write_file(path, head + redact_keys("".join(traceback.format_exception(error)), self.secrets))
             for old in sorted(self.folder.glob("crash-*.txt"))[:-KEPT]:
                 old.unlink(missing_ok=True)
         except OSError as trouble:

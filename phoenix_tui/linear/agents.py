@@ -9,12 +9,12 @@ from engine.api.engine import NEWEST
 from engine.executor.requests import Activity, ApprovalAnswer, ApprovalChoice, Refused
 from engine.machine.states import AwaitingApproval, Cancelling
 from engine.updates import AgentView, Question
-from phoenix_tui.features.approvals import NOTHING_WAITS, asked_elsewhere, pending
+from phoenix_tui.features.approvals import NOTHING_WAITS, list_asked_elsewhere, pending
 from phoenix_tui.features.jobs import end_job, jobs_in_view, output_of
 from phoenix_tui.features.sub_agents import agent_named, family_of, send_hint, stop_agents, views_in_view
 from phoenix_tui.linear.line_context import LinearContext
 from phoenix_tui.linear.question_lines import form_answer, plan_answer_of, question_lines
-from phoenix_tui.linear.tasks import edited
+from phoenix_tui.linear.tasks import edit_wanted
 from phoenix_tui.linear.transcript import message_lines, message_text, speaker
 from phoenix_tui.text.agent_text import ENDS, count_agents, how_it_stands, task_words
 from phoenix_tui.text.labels import clock, money, tokens
@@ -148,7 +148,7 @@ class ApprovalNotifier:
 
 async def run_approvals(ctx: LinearContext, _: str) -> None:
     waiting = pending(ctx.services.engine)
-    elsewhere = await asked_elsewhere(ctx.services.engine)
+    elsewhere = await list_asked_elsewhere(ctx.services.engine)
     if not waiting:
         ctx.say(NOTHING_WAITS, *elsewhere)
         return
@@ -159,7 +159,7 @@ async def run_approvals(ctx: LinearContext, _: str) -> None:
     one = waiting[chosen]
     ctx.say(*question_lines(ctx.active.plans.of(one.question)))
     text = await ctx.ask_line(ANSWER)
-    while await edited(ctx, one.question, text):
+    while await edit_wanted(ctx, one.question, text):
         text = await ctx.ask_line(ANSWER)
     answer = await answer_of(ctx, one.question, text)
     if answer is None:

@@ -27,7 +27,7 @@ from phoenix_tui.linear.line_context import LinearContext
 from phoenix_tui.linear.messages import attach_all, attach_dropped, queue_up
 from phoenix_tui.linear.question_lines import takes_line
 from phoenix_tui.linear.run import run_linear
-from phoenix_tui.linear.tasks import edited
+from phoenix_tui.linear.tasks import edit_wanted
 from phoenix_tui.linear.terminal import LineTerminal
 from phoenix_tui.linear.transcript import YOU, message_lines
 from phoenix_tui.text.server_text import WAITING, on_this_loop, say_once
@@ -188,7 +188,7 @@ class LinearApp:
             await self.ctx.active.send("")
 
     async def _answer(self, question: Question, text: str) -> None:
-        if await edited(self.ctx, question, text):
+        if await edit_wanted(self.ctx, question, text):
             return
         answer = await answer_of(self.ctx, question, text)
         if answer is None:

@@ -10,7 +10,14 @@ from typing import Final
 from engine.api.conversation import ContextApi, ConversationApi
 from engine.executor.context_manager import HIGHEST, LOWEST, ContextReport, Edited
 from engine.executor.requests import DropSummary, Proposal, Refused, SummarizeAgain, SummaryDecision, TakeSummary
-from phoenix_tui.features.context_window import FORKED, SummaryReview, compact, sent_prompt, sent_to, why_not
+from phoenix_tui.features.context_window import (
+    FORKED,
+    SummaryReview,
+    compact,
+    read_prompt,
+    require_conversation,
+    why_not,
+)
 from phoenix_tui.features.cost import (
     MOST_DAYS,
     StatisticsBy,
@@ -37,7 +44,7 @@ BIGGEST: Final = 5
 
 
 async def run_context(ctx: LinearContext, word: str) -> None:
-    conversation = sent_to(ctx)
+    conversation = require_conversation(ctx)
     if conversation is None:
         return
     name, _, value = word.partition(" ")
@@ -120,9 +127,9 @@ def _ways(report: ContextReport) -> Iterator[str]:
 
 
 async def run_prompt(ctx: LinearContext, _: str) -> None:
-    conversation = sent_to(ctx)
+    conversation = require_conversation(ctx)
     if conversation is not None:
-        sent = await sent_prompt(conversation)
+        sent = await read_prompt(conversation)
         ctx.say(f"System prompt: {sent.total}.")
         for one in sent.sections:
             ctx.say(f"{one.name}, about {one.tokens:,} tokens, {one.origin}:", *one.text.splitlines())
@@ -170,7 +177,7 @@ async def next_proposal(ctx: LinearContext, proposals: asyncio.Queue[Proposal]) 
     listens = ctx.terminal.keyboard.is_terminal
     while True:
         # The lines of a pipe answer later questions.
-        heard = asyncio.ensure_future(ctx.terminal.heard() if listens else asyncio.Event().wait())
+        heard = asyncio.ensure_future(ctx.terminal.wait_for_request() if listens else asyncio.Event().wait())
         done, _ = await asyncio.wait({offered, rested, heard}, return_when=asyncio.FIRST_COMPLETED)
         ready = offered in done
         if ready or rested in done:  # input of the same moment belongs to the next reader

@@ -28,7 +28,7 @@ from engine.updates import (
     StateChanged,
     Update,
 )
-from phoenix_tui.features.drafts import joined, parsed
+from phoenix_tui.features.drafts import join_draft, parse_draft
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.features.sub_agents import asked_by, asking, stop_in_view
 from phoenix_tui.lifecycle.launch import Launch, Services
@@ -145,7 +145,7 @@ class LinearConversation:
         if not conversation.read_only and record.agent is None:
             await self.attempt(conversation.change(ConversationChanges(unread=False)))
         await self.read(last)
-        draft = parsed(record.draft)
+        draft = parse_draft(record.draft)
         self.images = list(await self.services.engine.attachments(draft.image_ids)) if draft.image_ids else []
         if self.images:
             self.say(f"{counted(len(self.images), 'image')} attached to the next message; /images shows them.")
@@ -163,7 +163,7 @@ class LinearConversation:
             self._unsubscribe = None
         conversation, self.conversation = self.conversation, None
         self._reset()
-        draft = joined(draft, [image.id for image in self.images])
+        draft = join_draft(draft, [image.id for image in self.images])
         self.images = []
         self._began = 0.0
         self.rested.set()
@@ -278,7 +278,7 @@ class LinearConversation:
         match update:
             case Snapshot(state=state, question=question):
                 self.transcript.agents = update.agents
-                self._moved(is_busy(state))
+                self._follow_busy(is_busy(state))
                 self.say(*(question_lines(self.plans.of(question)) if question is not None else ()))
             case ApprovalAsked(question=question) if question is not None:
                 self.rested.set()
@@ -289,17 +289,17 @@ class LinearConversation:
                 self.say(*self.transcript.follow(update))
                 self._agents_ask()
             case ConversationChanged():
-                self.say(*self._owned_anew(), *self.transcript.follow(update))
+                self.say(*self._report_owner(), *self.transcript.follow(update))
             case _:
                 self.say(*self.transcript.follow(update))
         if isinstance(update, StateChanged):
-            self._moved(is_busy(update.state))
+            self._follow_busy(is_busy(update.state))
         elif isinstance(update, RunEnded) and time.monotonic() - self._began > RING_FROM:
             self.terminal.ring()
         elif isinstance(update, MessageSaved) and update.message.id in self.transcript.own:
             self.transcript.own.discard(update.message.id)
 
-    def _owned_anew(self) -> list[str]:
+    def _report_owner(self) -> list[str]:
         """Report a change of owner while the conversation is followed."""
         held = self.conversation.read_only if self.conversation is not None else ""
         if held == self._held:
@@ -307,7 +307,7 @@ class LinearConversation:
         self._held = held
         return [f"Read-only: {clean_line(held)}" if held else WRITABLE]
 
-    def _moved(self, busy: bool) -> None:
+    def _follow_busy(self, busy: bool) -> None:
         now = time.monotonic()
         if busy and not self._began:
             self._began = self._told = now

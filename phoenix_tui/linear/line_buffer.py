@@ -81,7 +81,7 @@ class LineBuffer:
         echo = self._to(len(self.text))
         gone, text = cells(self.text), clean(text)
         self.text, self.cursor = text, len(text)
-        return echo + BACK * gone + " " * gone + BACK * gone + shown(text)
+        return echo + BACK * gone + " " * gone + BACK * gone + show_as_row(text)
 
     def take(self) -> str:
         """The line, which is empty now."""
@@ -104,7 +104,7 @@ class LineBuffer:
         rest = self.text[self.cursor :]
         self.text = self.text[: self.cursor] + text + rest
         self.cursor += len(text)
-        return shown(text + rest) + BACK * cells(rest)
+        return show_as_row(text + rest) + BACK * cells(rest)
 
     def _remove(self, first: int, last: int) -> str:
         """Take out a part; the cursor ends at its beginning."""
@@ -114,13 +114,13 @@ class LineBuffer:
         gone = cells(self.text[first:last])
         rest = self.text[last:]
         self.text = self.text[:first] + rest
-        return echo + shown(rest) + " " * gone + BACK * (cells(rest) + gone)
+        return echo + show_as_row(rest) + " " * gone + BACK * (cells(rest) + gone)
 
     def _to(self, place: int) -> str:
         """Move the cursor: over existing text, or back."""
         place = max(0, min(place, len(self.text)))
         before, self.cursor = self.cursor, place
-        return shown(self.text[before:place]) if place >= before else BACK * cells(self.text[place:before])
+        return show_as_row(self.text[before:place]) if place >= before else BACK * cells(self.text[place:before])
 
     def _word_left(self) -> int:
         before = self.text[: self.cursor].rstrip()
@@ -206,7 +206,7 @@ def _writes(letter: str) -> bool:
     return letter == "\n" or unicodedata.category(letter)[0] != "C"
 
 
-def shown(text: str) -> str:
+def show_as_row(text: str) -> str:
     """The text as one row."""
     return text.replace("\n", " ").replace("\t", " ")
 
@@ -215,5 +215,5 @@ def cells(text: str) -> int:
     """Columns a text takes."""
     return sum(
         0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
-        for letter in shown(text)
+        for letter in show_as_row(text)
     )

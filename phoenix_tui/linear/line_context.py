@@ -65,9 +65,9 @@ class LineAsker(FrontEnd):
 
     async def ask(self, prompt: str, text: str = "") -> str:
         """One line behind this prompt, with `text` to be changed; empty for Esc."""
-        return (await self.typed(prompt, text) or "").strip()
+        return (await self.ask_typed(prompt, text) or "").strip()
 
-    async def typed(self, prompt: str, text: str = "") -> str | None:
+    async def ask_typed(self, prompt: str, text: str = "") -> str | None:
         """One line as it was typed, with `text` to be changed; None for Esc and the end of the input."""
         request = await self.terminal.ask(prompt, text)
         if isinstance(request, LeaveTyped):

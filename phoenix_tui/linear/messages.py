@@ -14,7 +14,7 @@ from engine.executor.requests import Receipt, Refused
 from engine.machine.states import is_busy
 from engine.records import Delivery, QueuedMessage
 from phoenix_tui.features.drafts import NOT_KEPT, NOTHING, DraftStash
-from phoenix_tui.features.image_files import asked_images, attach_image, dropped_images, image_at
+from phoenix_tui.features.image_files import ask_images, attach_image, image_at, parse_dropped_images
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.linear.line_context import LinearContext
 from phoenix_tui.terminal.clipboard import Clipboard, ClipboardImage, ClipboardText, ClipboardTrouble
@@ -45,13 +45,13 @@ async def attach_all(ctx: LinearContext, images: Sequence[Path | bytes]) -> None
 
 async def attach_dropped(ctx: LinearContext, text: str) -> bool:
     """Attach the image files a line consists of; False where it is anything else."""
-    images = dropped_images(text)
+    images = parse_dropped_images(text)
     await attach_all(ctx, images)
     return bool(images)
 
 
 async def run_image(ctx: LinearContext, name: str) -> None:
-    await attach_all(ctx, await asked_images(ctx, name))
+    await attach_all(ctx, await ask_images(ctx, name))
 
 
 async def run_paste(ctx: LinearContext, _: str) -> None:
@@ -182,13 +182,13 @@ async def run_stash(ctx: LinearContext, text: str) -> None:
         if chosen is None:
             return
         line = await ctx.ask_line("Message, Enter sends it, Esc keeps it", found[chosen].text)
-        if line and kept.take(found[chosen]) and not await _sent(ctx, line):
+        if line and kept.take(found[chosen]) and not await _send_draft(ctx, line):
             kept.put(line)
     except OSError as error:
         ctx.say(f"The draft could not be put aside or taken: {error.strerror or error}.")
 
 
-async def _sent(ctx: LinearContext, line: str) -> bool:
+async def _send_draft(ctx: LinearContext, line: str) -> bool:
     """Send a draft, or queue it while the agent works; False where it was refused."""
     if ctx.active.busy:
         return not isinstance(await queue_up(ctx, line), Refused)

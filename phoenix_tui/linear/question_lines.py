@@ -53,7 +53,7 @@ def takes_line(question: Question, text: str) -> bool:
     return not question.left_open or text.lower() == DECLINE or bool(numbers_in(text, asked[0]))
 
 
-def asked_lines(question: Question, who: str = "") -> list[str]:
+def format_question(question: Question, who: str = "") -> list[str]:
     """The first question and its options; the others are read out in their turn."""
     asked = question.request.questions
     count = f", {counted(len(asked), 'question')}" if len(asked) > 1 else ""
@@ -166,7 +166,7 @@ def question_lines(question: Question, who: str = "") -> list[str]:
     if question.request.plan:
         return plan_lines(question, who)
     if question.request.questions:
-        return asked_lines(question, who)
+        return format_question(question, who)
     preview = question.request.preview
     lines = [
         f"Permission needed: tool {clean_line(tool_label(question.call.name))} asks{f', for {who}' if who else ''}."
@@ -174,7 +174,7 @@ def question_lines(question: Question, who: str = "") -> list[str]:
     match preview:
         case DiffDisplay(path=path, added=added, removed=removed, diff=diff):
             lines.append(f"It would change {one_line(path)}: {counted(added, 'line')} added, {removed} removed.")
-            lines += [_changed_row(row) for row in diff_rows(diff)] or [reveal(row) for row in diff.splitlines()]
+            lines += [_format_row(row) for row in diff_rows(diff)] or [reveal(row) for row in diff.splitlines()]
         case PlainDisplay(text=text):
             lines += _command(text, "It would get" if question.call.name.startswith(SERVER_TOOL) else RUNS)
         case TerminalDisplay(output=text):
@@ -198,7 +198,7 @@ def _command(text: str, does: str = RUNS) -> list[str]:
     return [f"{does}: {first}", *(f"  {row}" for row in rest)]
 
 
-def _changed_row(row: DiffRow) -> str:
+def _format_row(row: DiffRow) -> str:
     if row.sign == GAP:
         return "Unchanged lines are left out."
     words = {"+": "Added", "-": "Removed"}.get(row.sign, "Same")

@@ -39,7 +39,7 @@ async def run_tasks(ctx: LinearContext, argument: str) -> None:
         lines = await _messages(board, board.untasked)
         ctx.say(*(["Messages without a task:", *lines] if lines else [EVERY_MESSAGE]))
     elif order.number:
-        task = board.numbered(order.number)
+        task = board.find_number(order.number)
         ctx.say(*task_lines(task, await _messages(board, task.message_seqs), time.time()))
     else:
         await _say_board(ctx, board, newest=order.action == NEWEST)
@@ -79,7 +79,7 @@ CHANGED: Final = "You changed the plan; your answer counts for this text."
 GONE: Final = "The plan no longer waits for an answer."
 
 
-async def edited(ctx: LinearContext, question: Question, text: str) -> bool:
+async def edit_wanted(ctx: LinearContext, question: Question, text: str) -> bool:
     """Change the plan where `text` asks for that; False where it is something else."""
     if not wants_edit(question, text):
         return False
@@ -90,7 +90,7 @@ async def edited(ctx: LinearContext, question: Question, text: str) -> bool:
 async def edit_plan(ctx: LinearContext, question: Question) -> None:
     """Ask for changes until the user is done, then read out the question again, for the text as it is now."""
     before = ctx.active.plans.of(question).request.plan
-    plan = await _edited(ctx, before)
+    plan = await _ask_changes(ctx, before)
     if all(question.call.id != one.question.call.id for one in pending(ctx.services.engine)):
         ctx.say(GONE)
     elif plan is None or plan == before:
@@ -100,12 +100,12 @@ async def edit_plan(ctx: LinearContext, question: Question) -> None:
         ctx.say(CHANGED, *question_lines(ctx.active.plans.of(question)))
 
 
-async def _edited(ctx: LinearContext, plan: str) -> str | None:
+async def _ask_changes(ctx: LinearContext, plan: str) -> str | None:
     """The plan as the user leaves it; None for Esc."""
     lines = plan.split("\n")
     _read_out(ctx, lines)
     ctx.say(HOW)
-    while (typed := await ctx.typed(f"Line 1 to {len(lines) + 1}, {ALL}, or Enter when done: ")) is not None:
+    while (typed := await ctx.ask_typed(f"Line 1 to {len(lines) + 1}, {ALL}, or Enter when done: ")) is not None:
         word = typed.strip().lower()
         number = number_within(word, len(lines) + 1)
         if not word:
@@ -115,7 +115,7 @@ async def _edited(ctx: LinearContext, plan: str) -> str | None:
             else:
                 return plan
         elif word == ALL:
-            lines = await _written(ctx) or lines
+            lines = await _ask_whole(ctx) or lines
             ctx.say(f"The plan has {counted(len(lines), 'line')}.")
         elif number is not None:
             await _change(ctx, lines, number - 1)
@@ -124,11 +124,11 @@ async def _edited(ctx: LinearContext, plan: str) -> str | None:
     return None
 
 
-async def _written(ctx: LinearContext) -> list[str]:
+async def _ask_whole(ctx: LinearContext) -> list[str]:
     """The lines of a whole plan; none for Esc."""
     ctx.say(HOW_ALL)
     lines: list[str] = []
-    while (typed := await ctx.typed("Plan line: ")) is not None:
+    while (typed := await ctx.ask_typed("Plan line: ")) is not None:
         if typed.strip() == END:
             return lines
         lines += clean(typed).split("\n")
@@ -139,7 +139,7 @@ async def _change(ctx: LinearContext, lines: list[str], place: int) -> None:
     """Ask for the line at a place; the place behind the last adds one."""
     before = lines[place] if place < len(lines) else ""
     ctx.say(HOW_LINE)
-    typed = await ctx.typed(f"Line {place + 1}: ", before)
+    typed = await ctx.ask_typed(f"Line {place + 1}: ", before)
     if typed is None or typed == clean(before):
         return
     after = clean(typed).split("\n") if typed else []

@@ -75,7 +75,7 @@ class Keyboard:
             _single_keys()
 
     def _read_file(self) -> None:
-        while self._received(os.read(0, READ)):
+        while self._receive(os.read(0, READ)):
             pass
 
     def _read(self) -> None:
@@ -83,10 +83,10 @@ class Keyboard:
             received = os.read(0, READ)
         except OSError:
             received = b""
-        if not self._received(received):
+        if not self._receive(received):
             asyncio.get_running_loop().remove_reader(0)
 
-    def _received(self, received: bytes) -> bool:
+    def _receive(self, received: bytes) -> bool:
         """Pass on complete input; False at the end of the input."""
         if self._timer is not None:
             self._timer.cancel()
@@ -95,7 +95,7 @@ class Keyboard:
             self._listener.end_input()
             return False
         text = self._pending + self._decode(received)
-        self._pending = unfinished(text) if self.is_terminal else ""
+        self._pending = find_unfinished(text) if self.is_terminal else ""
         whole = text[: len(text) - len(self._pending)]
         if whole:
             self._listener.take_input(whole)
@@ -121,7 +121,7 @@ def _single_keys() -> Attributes:
     return before
 
 
-def unfinished(text: str) -> str:
+def find_unfinished(text: str) -> str:
     """The end of `text` that may be the beginning of a sequence or a paste."""
     paste = text.rfind(PASTE_BEGINS)
     if paste >= 0 and PASTE_ENDS not in text[paste:]:
@@ -234,7 +234,7 @@ class LineTerminal:
         if self._rings and os.isatty(1):
             self._write("\a")
 
-    async def heard(self) -> None:
+    async def wait_for_request(self) -> None:
         """Wait for a request; it stays until it is taken."""
         await self._heard.wait()
 
@@ -249,7 +249,7 @@ class LineTerminal:
 
     async def next_request(self) -> LineRequest:
         """The next line, stop or end."""
-        await self.heard()
+        await self.wait_for_request()
         request = self._requests.popleft()
         if not self._requests:
             self._heard.clear()

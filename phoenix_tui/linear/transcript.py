@@ -135,10 +135,14 @@ def message_text(message: StoredMessage) -> str:
     own = [block for block in message.blocks if isinstance(block, TextBlock) and not (is_human and block.attached)]
     images = [block for block in message.blocks if isinstance(block, ImageBlock)]
     parts = [block.text for block in own]
-    return "\n".join([*parts, *(f"Image, {image.width} by {image.height}." for image in images), *attached(message)])
+    return "\n".join([
+        *parts,
+        *(f"Image, {image.width} by {image.height}." for image in images),
+        *describe_attached(message),
+    ])
 
 
-def attached(message: StoredMessage) -> list[str]:
+def describe_attached(message: StoredMessage) -> list[str]:
     """Files and conversations that a message of the user attaches, those that it could not, and remarks on it."""
     words = (clean_line(block.attached) for block in find_attachments(message.blocks))
     if message.origin is not Origin.HUMAN:
@@ -194,21 +198,21 @@ class LinearTranscript:
             case TextArrived(text=text):
                 return self.answer.add(text)
             case MessageSaved(message=message):
-                return self._saved(message)
+                return self._read_saved(message)
             case LiveTextDropped(cancelled=cancelled):
                 return [*self.answer.end(), *([] if cancelled else ["The answer starts again."])]
             case ToolStarted(call=call, request=request):
                 self.tools[call.id] = tool_label(call.name)
                 return [*self.answer.end(), f"Tool {_title(call, request)}"]
             case ToolEnded(result=result, duration=duration, ended_processes=ended):
-                return self._ended(result, duration, ended)
+                return self._read_result(result, duration, ended)
             case _:
-                return self._happened(update)
+                return self._read_update(update)
 
-    def _happened(self, update: Update) -> Lines:
+    def _read_update(self, update: Update) -> Lines:
         match update:
             case StateChanged() if self.beginning:
-                return [*self._began(), *self._happened(update)]
+                return [*self._began(), *self._read_update(update)]
             case StateChanged(state=Errored(kind=kind)):
                 return [*self.answer.end(), f"Error: {TROUBLES.get(kind, 'failed')}. /retry retries."]
             case RetryScheduled(attempt=attempt, seconds=seconds, cause=cause):
@@ -220,9 +224,9 @@ class LinearTranscript:
             case Noticed(text=text):
                 return [f"Note: {clean_line(text)}"]
             case _:
-                return self._changed(update)
+                return self._read_change(update)
 
-    def _changed(self, update: Update) -> Lines:
+    def _read_change(self, update: Update) -> Lines:
         match update:
             case ContextChanged(tokens=tokens, window=window) if window:
                 before, self.context = self.context, tokens / window
@@ -257,7 +261,7 @@ class LinearTranscript:
         began, self.beginning = self.beginning, []
         return [f"{began_line(began)}. /agents lists them."] if began else []
 
-    def _saved(self, message: StoredMessage) -> Lines:
+    def _read_saved(self, message: StoredMessage) -> Lines:
         text = message_text(message)
         match message.origin:
             case Origin.LLM if message.silent:
@@ -267,14 +271,14 @@ class LinearTranscript:
                 begun = self.answer.begun or self.answer.rest
                 return self.answer.end() if begun else message_lines(ASSISTANT, text)
             case Origin.HUMAN:
-                return attached(message) if message.id in self.own else message_lines(YOU, text)
+                return describe_attached(message) if message.id in self.own else message_lines(YOU, text)
             case Origin.NOTICE:
                 told = message.role is Role.USER  # output of the user's command, printed when it ended
                 return [f"Note: {clean_line(text)}"] if text and not told else []
             case _:
                 return []
 
-    def _ended(self, result: ToolResult, duration: float, ended: int) -> Lines:
+    def _read_result(self, result: ToolResult, duration: float, ended: int) -> Lines:
         name = clean_line(self.tools.pop(result.call_id, "call"))
         display = decode_display(result.display_json) if result.display_json else None
         job = display.job if isinstance(display, TerminalDisplay) else ""

@@ -154,7 +154,7 @@ class AgentsSheet(AnsweringSheet):
         self._first = first_visible(self._chosen, len(views), most)
         rows = agent_rows(views, width - POINTER, self.clock.now(), plain=self._plain, each=self._each)
         shown = [
-            _marked(row, place % self._each, chosen=place // self._each == self._chosen)
+            _mark_chosen(row, place % self._each, chosen=place // self._each == self._chosen)
             for place, row in enumerate(rows)
         ]
         seen = slice(self._first * self._each, (self._first + most) * self._each)
@@ -244,7 +244,7 @@ class AgentsSheet(AnsweringSheet):
         self._draw()
 
 
-def _marked(row: Content, nth: int, *, chosen: bool) -> Content:
+def _mark_chosen(row: Content, nth: int, *, chosen: bool) -> Content:
     """The nth row of a sub-agent; those of the chosen one are reversed."""
     if not chosen:
         return Content.assemble("  ", row)

@@ -17,7 +17,7 @@ from phoenix_tui.features.changes import ChangeSet, FolderChanges, ShownFile, wi
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import KEYS, Scope, bindings
 from phoenix_tui.modals.headings import heading
-from phoenix_tui.modals.rewind_sheet import file_row, joined_row, sum_row
+from phoenix_tui.modals.rewind_sheet import file_row, join_row, sum_row
 from phoenix_tui.modals.rows_sheet import PickerRow, PickerSheet
 from phoenix_tui.modals.text_sheet import READING, DiffSheet
 from phoenix_tui.text.labels import Tone, age, money
@@ -176,7 +176,7 @@ class ChangesSheet(DiffSheet):
         one = self._sets[self._set]
         sides = ("‹ " if self._set else "  ", " ›" if self._set < len(self._sets) - 1 else "")
         left = Content.assemble((sides[0], Tone.QUIET.value), one.title, (sides[1], Tone.QUIET.value))
-        return joined_row(left, sum_row(one.files), width)
+        return join_row(left, sum_row(one.files), width)
 
     def _file_rows(self, width: int) -> list[Content]:
         beside = self.size.width >= BESIDE_FROM

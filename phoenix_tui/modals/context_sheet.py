@@ -178,7 +178,7 @@ class ContextSheet(Sheet[str]):
         head = headline(report, short_model(self._conversation.record.model)).truncate(width, ellipsis=True)
         top = [head, bar(report, width, plain=self._plain), ruler(report, width, plain=self._plain)]
         below = [row.truncate(width, ellipsis=True) for row in self._notes(report)]
-        below += [Content.styled(row, Tone.QUIET.value) for row in _wrapped(self._keys(report), width)]
+        below += [Content.styled(row, Tone.QUIET.value) for row in _wrap_words(self._keys(report), width)]
         is_wide, shares = width >= WIDE, share_rows(report, plain=self._plain)
         shares = shares if is_wide else fold_columns(shares, width)
         room = int(self.size.height * 0.92) - len(top) - len(below) - 3
@@ -262,7 +262,7 @@ def _kind(part: WindowPart) -> str:
     return KINDS[part.filling]
 
 
-def _wrapped(words: list[str], width: int) -> list[str]:
+def _wrap_words(words: list[str], width: int) -> list[str]:
     """Keys joined by dots, broken only between two of them."""
     lines = [""]
     for word in words:
@@ -349,12 +349,12 @@ class SummarySheet(Sheet[str]):
     def action_change(self) -> None:
         """Edit the summary; the kept text takes effect."""
         if self._summary.proposal is not None and self._summary.waits:
-            self.app.push_screen(EditSheet("Edit the summary", self._summary.proposal.summary), self._changed)
+            self.app.push_screen(EditSheet("Edit the summary", self._summary.proposal.summary), self._take_text)
 
     def action_again(self) -> None:
         """Another one, with a hint."""
         if self._summary.waits:
-            self.app.push_screen(LineSheet("What matters most? Empty: no change"), self._hinted)
+            self.app.push_screen(LineSheet("What matters most? Empty: no change"), self._take_hint)
 
     def action_scroll(self, by: int) -> None:
         """Move by lines."""
@@ -367,11 +367,11 @@ class SummarySheet(Sheet[str]):
             self._summary.stop()
         self.dismiss(None)
 
-    def _changed(self, text: str | None) -> None:
+    def _take_text(self, text: str | None) -> None:
         if text is not None and text.strip():
             self._decide(TakeSummary(text))
 
-    def _hinted(self, hint: str | None) -> None:
+    def _take_hint(self, hint: str | None) -> None:
         if hint is not None:
             self._decide(SummarizeAgain(hint.strip()))
 

@@ -324,7 +324,7 @@ class PeekSheet(Sheet[str]):
 
     async def _answer(self, question: Question, answer: ApprovalAnswer) -> None:
         if self._conversation is not None:
-            self._told(await self._conversation.answer(question.call.id, answer), "answered")
+            self._tell_outcome(await self._conversation.answer(question.call.id, answer), "answered")
 
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
         """Reply, give the reason of a no, or open where nothing was written."""
@@ -351,7 +351,7 @@ class PeekSheet(Sheet[str]):
             self._line.insert(f"{text} " if self._line.text else text, (0, 0), maintain_selection_offset=True)
         elif isinstance(receipt, Refused):
             await self._keep(text)
-        self._told(receipt, "queued" if busy else "sent")
+        self._tell_outcome(receipt, "queued" if busy else "sent")
 
     async def _keep(self, text: str) -> None:
         """Keep a refused reply before the draft of its conversation: the sheet was closed meanwhile."""
@@ -362,7 +362,7 @@ class PeekSheet(Sheet[str]):
         except ENGINE_ERRORS as error:
             self._toasts.tell(str(error), bad=True)
 
-    def _told(self, receipt: Receipt, done: str) -> None:
+    def _tell_outcome(self, receipt: Receipt, done: str) -> None:
         title = clean_line(self._row.title) or "the new conversation"
         if isinstance(receipt, Refused):
             self._toasts.tell(f"{title}: {receipt.reason}", bad=True)

@@ -63,7 +63,7 @@ def point_row(point: RewindPoint, width: int, now: float, *, chosen: bool, plain
     images = f"  [{counted(point.images, 'image')}]" if point.images else ""
     mark = _mark(plain) if chosen else " "
     left = Content.assemble(f"{mark} ", (f"{when(point.at, now):<{WHEN_WIDTH}}  ", Tone.QUIET.value), words, images)
-    return joined_row(left, right, width, chosen=chosen)
+    return join_row(left, right, width, chosen=chosen)
 
 
 def file_row(file: ShownFile, width: int, *, chosen: bool) -> Content:
@@ -72,7 +72,7 @@ def file_row(file: ShownFile, width: int, *, chosen: bool) -> Content:
     right = lines_of(file.added, file.removed)
     if file.remark:
         right = Content.assemble(right, (" *", Tone.NEEDS_YOU.value))
-    return named_row(lead, file.name, right, width, chosen=chosen)
+    return make_named_row(lead, file.name, right, width, chosen=chosen)
 
 
 def sum_row(files: Sequence[ShownFile]) -> Content:
@@ -88,14 +88,14 @@ def stay_row(width: int, *, chosen: bool, plain: bool = False) -> Content:
     left = Content.assemble(
         f"{_mark(plain) if chosen else ' '} ", (f"{'now':<{WHEN_WIDTH}}  ", Tone.QUIET.value), "cancel"
     )
-    return joined_row(left, Content(""), width, chosen=chosen)
+    return join_row(left, Content(""), width, chosen=chosen)
 
 
 def change_row(change: FileChange, width: int) -> Content:
     """One file of a turn."""
     sign = sign_of(change)
     lead = Content.styled(f"{sign} ", SIGNS[sign].value)
-    return named_row(lead, change.name, lines_of(change.added, change.removed), width)
+    return make_named_row(lead, change.name, lines_of(change.added, change.removed), width)
 
 
 def preview_row(file: PreviewFile, width: int, *, chosen: bool, taken: bool, plain: bool = False) -> Content:
@@ -116,7 +116,7 @@ def preview_row(file: PreviewFile, width: int, *, chosen: bool, taken: bool, pla
     beside_name = width - lead.cell_length - cell_len(clean_line(change.name)) - 1
     room = max(width * REMARK_PERCENT // 100, beside_name) - counts.cell_length - len(gap)
     right = Content.assemble(remark.truncate(max(room, 1), ellipsis=True), gap, counts)
-    return named_row(lead, change.name, right, width, chosen=chosen)
+    return make_named_row(lead, change.name, right, width, chosen=chosen)
 
 
 def sum_of(preview: Preview, taken: frozenset[bytes]) -> str:
@@ -130,13 +130,13 @@ def sum_of(preview: Preview, taken: frozenset[bytes]) -> str:
     return f"{words}, keeps {stays} as {'it is' if stays == 1 else 'they are'}" if stays else words
 
 
-def named_row(lead: Content, name: str, right: Content, width: int, *, chosen: bool = False) -> Content:
+def make_named_row(lead: Content, name: str, right: Content, width: int, *, chosen: bool = False) -> Content:
     """A row about a file: counts stay, and of a long path the middle goes."""
     room = width - lead.cell_length - right.cell_length - (1 if right.cell_length else 0)
-    return joined_row(Content.assemble(lead, cut_middle(clean_line(name), max(room, 1))), right, width, chosen=chosen)
+    return join_row(Content.assemble(lead, cut_middle(clean_line(name), max(room, 1))), right, width, chosen=chosen)
 
 
-def joined_row(left: Content, right: Content, width: int, *, chosen: bool = False) -> Content:
+def join_row(left: Content, right: Content, width: int, *, chosen: bool = False) -> Content:
     """Words at the left, cut to the room beside the right; the chosen row reversed."""
     right = right.truncate(max(width * 2 // 3, 1), ellipsis=True)
     room = max(width - right.cell_length - (1 if right.cell_length else 0), 1)
@@ -227,7 +227,7 @@ class RewindSheet(Sheet[RewindTarget]):
 
     def _rows(self) -> list[Content]:
         width = self.measure
-        top = [self._heading(width), *self._unfinished(width)]
+        top = [self._heading(width), *self._list_unfinished(width)]
         below = self._files(width)
         room = max(int(self.size.height * SHARE) - len(top) - len(below) - FRAME, FRAME)
         return [*top, *self._list(width, room), *below]
@@ -244,7 +244,7 @@ class RewindSheet(Sheet[RewindTarget]):
         heading = _heading(hint(*long))
         return heading if heading.cell_length <= width else _heading(hint(*short)).truncate(width, ellipsis=True)
 
-    def _unfinished(self, width: int) -> list[Content]:
+    def _list_unfinished(self, width: int) -> list[Content]:
         if not self._found.unfinished:
             return []
         ways = hint(("rewind_finish", "finishes it"), ("rewind_take_back", "undoes it"))

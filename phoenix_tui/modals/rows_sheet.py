@@ -171,16 +171,16 @@ class RowsSheet(Sheet[str]):
             shown[-1] = Content("")  # a heading without a row below it
         return Content("\n").join(shown)
 
-    def _named(self, entry: PageRow) -> Content:
+    def _format_name(self, entry: PageRow) -> Content:
         """Name of an entry, and its argument in the common column."""
-        words = self._marked(clean_line(entry.words))
+        words = self._mark_found(clean_line(entry.words))
         if not entry.argument:
             return words
         apart = " " * (self._argument_from - words.cell_length)
         return Content.assemble(words, apart, (clean_line(entry.argument), Tone.QUIET.value))
 
     def _words_width(self) -> int:
-        longest = max(self._named(one).cell_length for one in self._found)
+        longest = max(self._format_name(one).cell_length for one in self._found)
         return max(min(longest, MOST_WORDS, (self.measure - SIGN) * 45 // 100), LEAST_WORDS)
 
     def _row(self, entry: PageRow, words_width: int, *, chosen: bool) -> list[Content]:
@@ -188,7 +188,7 @@ class RowsSheet(Sheet[str]):
         meaning = Content.styled(clean_line(entry.meaning), Tone.QUIET.value)
         left = max(width // 3, width - words_width - meaning.cell_length - 2 * GAP)
         remark = Content.styled(clean_line(entry.remark), Tone.QUIET.value).truncate(left, ellipsis=True)
-        words = self._named(entry).truncate(words_width, ellipsis=True, pad=True)
+        words = self._format_name(entry).truncate(words_width, ellipsis=True, pad=True)
         room = max(width - words_width - GAP - (remark.cell_length + GAP if remark.cell_length else 0), 1)
         parts = (meaning.wrap(room) if self.WRAPS else [meaning.truncate(room, ellipsis=True)]) or [Content("")]
         lines: list[Content] = []
@@ -202,7 +202,7 @@ class RowsSheet(Sheet[str]):
             return lines
         return [Content(line.plain).truncate(width + GAP, pad=True).stylize("reverse") for line in lines]
 
-    def _marked(self, words: str) -> Content:
+    def _mark_found(self, words: str) -> Content:
         content = Content(words)
         for word in self._query.split():
             for place in places(word, words):

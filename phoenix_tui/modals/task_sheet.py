@@ -89,7 +89,7 @@ def board_rows(
     digits = len(str(max(most, *(row.seq for row in rows), 1)))
     shown_rows = enumerate(rows[first : first + room], start=first)
     return [
-        _chosen(_row(row, width - POINTER, digits, now, words, plain=plain), chosen=place == chosen)
+        _mark_chosen(_row(row, width - POINTER, digits, now, words, plain=plain), chosen=place == chosen)
         for place, row in shown_rows
     ]
 
@@ -119,7 +119,7 @@ def _row(
     return Content.assemble(line.truncate(room, ellipsis=True, pad=True), (since, Tone.QUIET.value))
 
 
-def _chosen(row: Content, *, chosen: bool) -> Content:
+def _mark_chosen(row: Content, *, chosen: bool) -> Content:
     return Content.styled(f"› {row.plain}", "reverse") if chosen else Content.assemble(" " * POINTER, row)
 
 

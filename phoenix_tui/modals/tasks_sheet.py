@@ -19,7 +19,7 @@ from engine.api.errors import ENGINE_ERRORS
 from engine.records.tracked_tasks import TrackedTask
 from engine.updates import ConversationChanged, TasksChanged, Update
 from phoenix_tui.features.front_end import FrontEnd
-from phoenix_tui.features.tasks import BoardModel, matching, remove_confirmed, switched, track_now
+from phoenix_tui.features.tasks import BoardModel, describe_switch, matching, remove_confirmed, track_now
 from phoenix_tui.keys.active_keys import CLOSES, fitting
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.task_sheet import (
@@ -106,14 +106,14 @@ class BoardList:
     def renew(self) -> None:
         """Make the rows again; the chosen one stays chosen where it is still there."""
         before = self.row
-        self.rows = self._found()
+        self.rows = self._find_rows()
         keys = [row.key for row in self.rows]
         if before is not None and before.key in keys:
             self.chosen = keys.index(before.key)
         else:
             self.chosen = min(self.chosen, max(len(self.rows) - 1, 0))
 
-    def _found(self) -> list[BoardRow]:
+    def _find_rows(self) -> list[BoardRow]:
         board, view, query = self._board, self._board.view, self.query.strip()
         if self.is_loose:
             return [BoardRow(f"#{seq}", seq=seq) for seq in board.untasked]
@@ -377,9 +377,9 @@ class TasksSheet(TaskActionsSheet):
         """Show one task in place of the board."""
         self.query_one(".sheet").display = False
         self._opened = TaskSheet(self.front, self.board, task.id, plain=self._plain)
-        self.app.push_screen(self._opened, self._closed_task)
+        self.app.push_screen(self._opened, self._take_closed)
 
-    def _closed_task(self, message: str | None) -> None:
+    def _take_closed(self, message: str | None) -> None:
         sheet, self._opened = self._opened, None
         if message and message != DELETED:
             self.dismiss(message)
@@ -407,7 +407,7 @@ class TasksSheet(TaskActionsSheet):
 
     async def _switch(self) -> str:
         wanted = not self.board.view.status.enabled
-        return switched(await self.board.tasks.set_tracking(self.board.id, wanted))
+        return describe_switch(await self.board.tasks.set_tracking(self.board.id, wanted))
 
     def action_now(self) -> None:
         """Track the waiting messages now."""

@@ -137,9 +137,9 @@ def _size(text: str) -> str:
 
 async def paste_of(text: str, *, into_empty: bool) -> Paste:
     """Classify a paste: images, a key in an empty composer, else text."""
-    from phoenix_tui.features.image_files import dropped_images  # noqa: PLC0415 - not for the first frame
+    from phoenix_tui.features.image_files import parse_dropped_images  # noqa: PLC0415 - not for the first frame
 
-    if paths := dropped_images(text):
+    if paths := parse_dropped_images(text):
         return PastedImages(paths)
     word = text.strip()
     if into_empty and len(word) >= SHORTEST_KEY and provider_of(word):

@@ -17,7 +17,7 @@ from engine.api.errors import ENGINE_ERRORS
 from engine.ports import ConversationChanges
 from engine.ports.storage import DatabaseWaits
 from engine.records import Attachment
-from phoenix_tui.features.drafts import Unsent, ahead_of, joined, parsed
+from phoenix_tui.features.drafts import Unsent, ahead_of, join_draft, parse_draft
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.server_text import on_this_loop
 from phoenix_tui.widgets.dock import Dock
@@ -39,7 +39,7 @@ class Departure:
     @property
     def draft(self) -> str:
         unsent = self.unsent or Unsent("")
-        return joined(unsent.text, [image.id for image in self.images], unsent.folds)
+        return join_draft(unsent.text, [image.id for image in self.images], unsent.folds)
 
 
 class Departures:
@@ -105,7 +105,7 @@ class Departures:
         """Put a message that was not sent before the draft of the conversation that will be left next."""
         departure = self._waiting[0]
         since = departure.unsent or Unsent("")
-        departure.unsent = parsed(ahead_of(unsent, joined(since.text, (), since.folds)))
+        departure.unsent = parse_draft(ahead_of(unsent, join_draft(since.text, (), since.folds)))
         departure.images, departure.changed = (*images, *departure.images), True
 
     def _give(self, unsent: Unsent, images: Sequence[Attachment], place: int) -> None:
@@ -233,7 +233,7 @@ class Drafting:
         """Show the draft again, before what was typed meanwhile, where no other conversation came."""
         aside, self._aside = self._aside, None
         if aside is not None:
-            self.departures.give(parsed(aside.draft), images)
+            self.departures.give(parse_draft(aside.draft), images)
             self._changed_at = time.monotonic() if aside.changed else 0.0
         self.departures.end()
 
@@ -256,7 +256,7 @@ class Drafting:
         key, stored = (conversation.id, conversation.record.draft) if conversation is not None else ("", "")
         if key in self._unstored:
             self._changed_at = time.monotonic()  # it is tried again
-        return parsed(self._unstored.pop(key, stored))
+        return parse_draft(self._unstored.pop(key, stored))
 
     async def add(self, conversation: ConversationApi, unsent: Unsent) -> None:
         """Put a message that was not sent before the draft of its conversation, which is out of view."""
@@ -283,7 +283,8 @@ class Drafting:
         self._changed_at = 0.0
         composer, chips = self._dock.composer, self._dock.chips
         if await self._store_draft(
-            self._active.conversation, joined(composer.content, [image.id for image in chips.images], composer.folds)
+            self._active.conversation,
+            join_draft(composer.content, [image.id for image in chips.images], composer.folds),
         ):
             return True
         self._changed_at = time.monotonic()

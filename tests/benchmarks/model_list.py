@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from engine.ports import ModelInfo
-from phoenix_tui.features.model import ModelRow, all_rows, narrowed, provider_rows
+from phoenix_tui.features.model import ModelRow, all_rows, narrow_rows, provider_rows
 from phoenix_tui.modals.model_sheet import ModelLines
 from phoenix_tui.models.offers import LISTS_FILE, KeptList, ProviderOffer, ProviderState
 from tests.benchmarks.bench import Bench
@@ -46,7 +46,7 @@ def model_list(bench: Bench) -> Iterator[Row]:
 
 def _letter(rows: list[ModelRow], names: list[str], rounds: int) -> Row:
     """The slowest of some queries, beside a search of each name for its letters."""
-    times = {query: _milliseconds(partial(narrowed, rows, query), rounds) for query in QUERIES}
+    times = {query: _milliseconds(partial(narrow_rows, rows, query), rounds) for query in QUERIES}
     worst = max(QUERIES, key=lambda query: percentile(times[query], 0.99))
     bare = _milliseconds(lambda: [name for name in names if worst in name], rounds)
     row = Row(

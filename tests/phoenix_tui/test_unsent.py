@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phoenix_tui.features.drafts import IMAGES, PRIVATE, Unsent, joined, parsed
+from phoenix_tui.features.drafts import IMAGES, PRIVATE, Unsent, join_draft, parse_draft
 
 TRAILER = PRIVATE + IMAGES
 
@@ -16,18 +16,18 @@ IDS = st.lists(st.from_regex(r"[0-9a-f-]{1,36}", fullmatch=True), max_size=4)
 
 @given(st.text(st.characters(exclude_characters="\x1e")), IDS)
 def test_what_was_joined_comes_apart_again(text: str, ids: list[str]) -> None:
-    assert parsed(joined(text, ids)) == Unsent(text, tuple(ids))
+    assert parse_draft(join_draft(text, ids)) == Unsent(text, tuple(ids))
 
 
 @pytest.mark.parametrize("text", ["", "hello", "two\nlines", "see\nimages a b"])
 def test_a_draft_without_images_is_the_text_itself(text: str) -> None:
-    assert joined(text, ()) == text
-    assert parsed(text) == Unsent(text)
+    assert join_draft(text, ()) == text
+    assert parse_draft(text) == Unsent(text)
 
 
 def test_only_the_last_line_names_images() -> None:
-    assert parsed(f"a{TRAILER}x y") == Unsent("a", ("x", "y"))
-    assert parsed(f"a{TRAILER}x\nmore") == Unsent(f"a{TRAILER}x\nmore")
+    assert parse_draft(f"a{TRAILER}x y") == Unsent("a", ("x", "y"))
+    assert parse_draft(f"a{TRAILER}x\nmore") == Unsent(f"a{TRAILER}x\nmore")
 
 
 @given(st.text(st.characters(exclude_characters="\x1e"), min_size=60), IDS, FOLDS)
@@ -36,9 +36,9 @@ def test_folded_pastes_stand_where_they_stood(text: str, ids: list[str], gaps: l
     for gap, length in gaps:
         folds.append((end + gap, length))
         end += gap + length
-    assert parsed(joined(text, ids, folds)) == Unsent(text, tuple(ids), tuple(folds))
+    assert parse_draft(join_draft(text, ids, folds)) == Unsent(text, tuple(ids), tuple(folds))
 
 
 @pytest.mark.parametrize("places", ["x", "1+2+3", "1", "5+90", "4+2 3+1", "-1+2"])
 def test_places_that_do_not_fit_the_text_are_ignored(places: str) -> None:
-    assert parsed(f"some text{PRIVATE}pastes {places}") == Unsent("some text")
+    assert parse_draft(f"some text{PRIVATE}pastes {places}") == Unsent("some text")

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from engine.permissions.projects import project_of
 from phoenix_tui.config.project import find_project
-from phoenix_tui.features.changes import uncommitted
+from phoenix_tui.features.changes import find_uncommitted
 from tests.support.outside import folder_outside_temp
 from tests.support.sandboxes import CONFINED, sandbox
 from tests.support.waiting import poll
@@ -211,7 +211,7 @@ async def test_phoenix_itself_runs_nothing_of_a_repository_that_a_command_makes(
         job = asyncio.create_task(box.sh(f"{armed}; {hook}; {bare}; touch ready; until [ -e go ]; do sleep 0.02; done"))
         await poll((main / "ready").exists)
         for folder in (main, main / "sub", main / "bare"):
-            await uncommitted(box.processes.runner, folder)
+            await find_uncommitted(box.processes.runner, folder)
             project_of(folder)
             find_project(folder)
         (main / "go").touch()

@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from phoenix_tui.features.changes import uncommitted
+from phoenix_tui.features.changes import find_uncommitted
 from tests.support.git_repositories import git, repository
 from tests.support.plain_runner import PlainRunner
 from tools.git import commands
@@ -83,7 +83,7 @@ async def test_no_look_and_no_change_of_phoenix_asks_it(
             monkeypatch.delitem(commands.ALONE, name)
     found = find_repository(partial)
     assert found is not None
-    await uncommitted(PlainRunner(), partial)
+    await find_uncommitted(PlainRunner(), partial)
     reader = GitReader(PlainRunner(), found, partial)
     await reader.prepare()
     for words in (("diff", "HEAD"), ("cat-file", "-p", "HEAD:README"), ("log", "-p"), ("status",), ("fsck",)):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.features.changes import uncommitted
+from phoenix_tui.features.changes import find_uncommitted
 from phoenix_tui.widgets.completions import FileIndex
 from tests.support.plain_runner import PlainRunner
 from tools.contract import Command, Finished, ProcessRunner
@@ -95,7 +95,7 @@ RIGHT = [("below/new", 1, 0, True), ("changed", 1, 1, False), ("gone", 0, 2, Fal
 
 
 async def shown(runner: ProcessRunner, folder: Path) -> list[tuple[str, int, int, bool]]:
-    found = await uncommitted(runner, folder)
+    found = await find_uncommitted(runner, folder)
     assert found is not None
     ours = {".gitattributes", "below/.gitattributes", "hooks/x"}
     return [(one.path, one.added, one.removed, one.created) for one in found.files if one.path not in ours]
@@ -170,7 +170,7 @@ class Recording:
 
 async def test_every_git_runs_as_a_helper_with_a_folder_of_phoenix(work: Path) -> None:
     recording = Recording()
-    assert await uncommitted(recording, work) is not None
+    assert await find_uncommitted(recording, work) is not None
     own = str(Path(repository.__file__).parent / "empty" / "sha1")
     assert {command.environment["GIT_DIR"] for command in recording.commands} == {own}
     assert all(not command.sandbox.network for command in recording.commands)
@@ -247,6 +247,6 @@ def test_a_folder_that_is_itself_a_bare_repository_is_none(tmp_path: Path) -> No
 
 async def test_tables_of_references_are_said(work: Path) -> None:
     (work / ".git" / "reftable").mkdir()
-    found = await uncommitted(PlainRunner(), work)
+    found = await find_uncommitted(PlainRunner(), work)
     assert found is not None
     assert "reftable" in found.note

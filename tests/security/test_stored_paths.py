@@ -22,7 +22,7 @@ from engine.store import StorePaths, open_store
 from engine.store.ownership import is_lock_held, remove_lock
 from phoenix_tui.config.profile_files import ProfileFiles
 from phoenix_tui.config.trust import TrustFile
-from phoenix_tui.features.drafts import parsed
+from phoenix_tui.features.drafts import parse_draft
 from phoenix_tui.lifecycle.crash import find_left_open
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.partial_file import ModelFileError
@@ -147,7 +147,7 @@ def test_names_from_settings_flags_and_files_stay_in_their_folders(kind: str, pl
             models.use(reference)
     assert not is_lock_held(state / "locks", text)
     remove_lock(state / "locks", text)
-    assert parsed(f"draft\n\x1eimages {text}").text.startswith("draft")
+    assert parse_draft(f"draft\n\x1eimages {text}").text.startswith("draft")
     assert untouched(place)
 
 

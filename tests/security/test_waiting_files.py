@@ -31,7 +31,7 @@ from phoenix_tui.config.project import find_project
 from phoenix_tui.config.rules import RuleFile
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.trust import TrustFile
-from phoenix_tui.features.image_files import dropped_images, read_image
+from phoenix_tui.features.image_files import parse_dropped_images, read_image
 from phoenix_tui.features.prompt_history import PromptHistory
 from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
 from phoenix_tui.lifecycle.crash import find_left_open
@@ -87,7 +87,7 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "background": ("background.txt", lambda path: background.recall_light(path.parent)),
     "image by path": ("image.png", read_image),
     "image with -i": ("image.png", lambda path: read_images((str(path),))),
-    "image dropped": ("image.png", lambda path: dropped_images(str(path))),
+    "image dropped": ("image.png", lambda path: parse_dropped_images(str(path))),
     "import": ("conversation.json", lambda path: read_document(str(path))),
     "lock": (f"{ID}.lock", read_lock),
     "model": ("own.gguf", lambda path: objection_to(path, Resources(2**40, 2, 0.0))),

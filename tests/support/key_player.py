@@ -14,7 +14,7 @@ from textual import events
 from textual.geometry import Size
 
 from engine.machine.states import Idle
-from phoenix_tui.features.drafts import parsed
+from phoenix_tui.features.drafts import parse_draft
 from phoenix_tui.terminal.input import TerminalInput
 from tests.support.fake_engine import FakeConversation, FakeEngine
 from tests.support.fake_queue import FakeQueue
@@ -130,14 +130,14 @@ class Player:
                 continue
             texts.titles[one.id] = one.record.title
             written = [
-                parsed(one.record.draft).text,
+                parse_draft(one.record.draft).text,
                 *(text for text, _ in one.said),
                 *(line for line, _ in one.shells),
             ]
             texts.of[one.id] = [text for text in (*written, *(each.text for each in one.queue.waiting)) if text]
             for number, data in enumerate(one.attached, start=1):
                 sent = any(f"image-{number}" in ids for _, ids in one.said)
-                if sent or f"image-{number}" in parsed(one.record.draft).image_ids:
+                if sent or f"image-{number}" in parse_draft(one.record.draft).image_ids:
                     texts.images.setdefault(str(data[-1]), []).append(one.id)
         for path in self._folder.rglob("stash/*/*.txt"):
             texts.loose.append(path.read_text("utf-8"))

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from PIL import Image
 
-from phoenix_tui.features.drafts import parsed
+from phoenix_tui.features.drafts import parse_draft
 from phoenix_tui.lifecycle.stop_signals import SIGNAL_EXIT
 from tests.support.cli import Phoenix, with_claude
 from tests.support.journeys import Answer, picks, rows, says, starts_to_say
@@ -122,7 +122,7 @@ def _texts(phoenix: Phoenix) -> Texts:
     queued = rows(phoenix, "SELECT conversation_id, content_json FROM queued_messages")
     everything: dict[str, str] = {}
     for one, title, draft in drafts:
-        texts.titles[one], texts.of[one], everything[one] = title, [parsed(draft).text] if draft else [], draft
+        texts.titles[one], texts.of[one], everything[one] = title, [parse_draft(draft).text] if draft else [], draft
     for one, text, content in sent:
         texts.of[one].append(text)
         everything[one] += content

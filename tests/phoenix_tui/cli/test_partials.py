@@ -22,7 +22,7 @@ REPLY = StoredMessage(
 
 def test_blocks_open_and_close_around_their_deltas() -> None:
     partials = Partials("a/b")
-    events = [*partials.thinking("hm"), *partials.text("H"), *partials.text("i."), *partials.saved(REPLY)]
+    events = [*partials.thinking("hm"), *partials.text("H"), *partials.text("i."), *partials.end_message(REPLY)]
     assert [(event["type"], event.get("index")) for event in events] == [
         ("message_start", None),
         ("content_block_start", 0),
@@ -44,9 +44,9 @@ def test_blocks_open_and_close_around_their_deltas() -> None:
 
 def test_a_dropped_reply_closes_what_is_open_and_the_next_begins_anew() -> None:
     partials = Partials("a/b")
-    dropped = [*partials.text("Once"), *partials.dropped()]
+    dropped = [*partials.text("Once"), *partials.drop_message()]
     assert [event["type"] for event in dropped[-2:]] == ["content_block_stop", "message_stop"]
-    assert list(partials.dropped()) == []
+    assert list(partials.drop_message()) == []
     assert [event["type"] for event in partials.text("Again")][:2] == ["message_start", "content_block_start"]
 
 

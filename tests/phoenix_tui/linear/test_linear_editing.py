@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phoenix_tui.linear.line_buffer import LeaveTyped, LineBuffer, LineTyped, StopWanted
-from phoenix_tui.linear.terminal import unfinished
+from phoenix_tui.linear.terminal import find_unfinished
 
 KEYS = ["\x7f", "\x15", "\x17", "\x0b", "\x01", "\x05", "\x1b[C", "\x1b[D", "\x1b[3~", "\x1b[A", "\x1b[B", "\n"]
 
@@ -69,12 +69,12 @@ def test_replies_of_the_terminal_are_not_typed() -> None:
 
 
 def test_a_sequence_or_a_paste_that_has_not_ended_is_waited_for() -> None:
-    assert unfinished("abc") == ""
-    assert unfinished("abc\x1b") == "\x1b"
-    assert unfinished("\x1b[1;5") == "\x1b[1;5"
-    assert unfinished("\x1b[1;5C") == ""
-    assert unfinished("\x1b[200~half") == "\x1b[200~half"
-    assert unfinished("\x1b[200~whole\x1b[201~") == ""
+    assert find_unfinished("abc") == ""
+    assert find_unfinished("abc\x1b") == "\x1b"
+    assert find_unfinished("\x1b[1;5") == "\x1b[1;5"
+    assert find_unfinished("\x1b[1;5C") == ""
+    assert find_unfinished("\x1b[200~half") == "\x1b[200~half"
+    assert find_unfinished("\x1b[200~whole\x1b[201~") == ""
 
 
 def test_a_text_put_into_the_line_holds_nothing_that_acts() -> None:

@@ -6,7 +6,7 @@ import pytest
 from rich.cells import cell_len
 
 from engine.ports import ModelInfo
-from phoenix_tui.features.model import ModelRow, all_rows, change_text, narrowed, preferred_rows, provider_rows
+from phoenix_tui.features.model import ModelRow, all_rows, change_text, list_preferred, narrow_rows, provider_rows
 from phoenix_tui.markdown.lines import cut_middle
 from phoenix_tui.modals.model_sheet import ModelLines, detail
 from phoenix_tui.models.offers import Preferred, ProviderOffer, ProviderState
@@ -38,7 +38,7 @@ PREFERRED = Preferred([GLM.reference, "gone/model"], ["a/b", GLM.reference])
 
 def rows() -> list[ModelRow]:
     known = {one.reference: one for one in (GLM, CLAUDE)}
-    return all_rows(map(provider_rows, OFFERS), preferred_rows(PREFERRED, CLAUDE.reference, known))
+    return all_rows(map(provider_rows, OFFERS), list_preferred(PREFERRED, CLAUDE.reference, known))
 
 
 def test_favourites_come_first_then_recent_ones_then_providers_and_last_those_without_models() -> None:
@@ -57,23 +57,23 @@ def test_favourites_come_first_then_recent_ones_then_providers_and_last_those_wi
 
 
 def test_a_filter_finds_rows_with_every_word_and_each_model_once() -> None:
-    assert [row.key for row in narrowed(rows(), "GLM tools")] == [GLM.reference]
-    assert [row.section for row in narrowed(rows(), "glm")] == ["Favourites"]
-    assert [(row.section, row.key) for row in narrowed(rows(), "l")][:4] == [
+    assert [row.key for row in narrow_rows(rows(), "GLM tools")] == [GLM.reference]
+    assert [row.section for row in narrow_rows(rows(), "glm")] == ["Favourites"]
+    assert [(row.section, row.key) for row in narrow_rows(rows(), "l")][:4] == [
         ("Favourites", GLM.reference),
         ("Favourites", "gone/model"),
         ("Recent", CLAUDE.reference),
         ("Asking for models …", ""),
     ]
-    assert narrowed(rows(), "glm vision") == []
-    assert [row.key for row in narrowed(rows(), "image")] == [CLAUDE.reference]
-    assert [row.name for row in narrowed(rows(), "no key")] == ["gemini: set GEMINI_API_KEY"]
-    assert narrowed(rows(), "  ") == rows()
+    assert narrow_rows(rows(), "glm vision") == []
+    assert [row.key for row in narrow_rows(rows(), "image")] == [CLAUDE.reference]
+    assert [row.name for row in narrow_rows(rows(), "no key")] == ["gemini: set GEMINI_API_KEY"]
+    assert narrow_rows(rows(), "  ") == rows()
 
 
 def test_the_same_name_at_two_providers_stays_two_rows() -> None:
     both = [provider_rows(ProviderOffer(name, ProviderState.READY, "", (ModelInfo(name, "m"),))) for name in "ab"]
-    assert [row.key for row in narrowed(all_rows(both, []), "m")] == ["a/m", "b/m"]
+    assert [row.key for row in narrow_rows(all_rows(both, []), "m")] == ["a/m", "b/m"]
 
 
 def test_what_is_unknown_is_named_as_unknown() -> None:

@@ -12,7 +12,7 @@ from textual import events
 
 from engine.executor.requests import EngineError
 from engine.records import Attachment
-from phoenix_tui.features.drafts import parsed
+from phoenix_tui.features.drafts import parse_draft
 from phoenix_tui.widgets.queue_panel import QueuePanel
 from phoenix_tui.workspace.actions import PASTE_AGAIN
 from tests.support.fake_engine import FakeConversation, FakeEngine
@@ -56,8 +56,8 @@ async def test_an_image_stays_with_the_conversation_that_is_left_right_behind_it
             await shell.until(asked.is_set)
             await shell.until(lambda: shell.in_view is None and shell.composer.text == "new")
             released.set()
-            await shell.until(lambda: parsed(first.record.draft).image_ids)
-            assert (parsed(first.record.draft).text, shell.dock.chips.images) == ("look", ())
+            await shell.until(lambda: parse_draft(first.record.draft).image_ids)
+            assert (parse_draft(first.record.draft).text, shell.dock.chips.images) == ("look", ())
             await shell.open(first)
             assert [image.id for image in shell.dock.chips.images] == ["image-1"]
 

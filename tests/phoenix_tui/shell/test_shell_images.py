@@ -10,7 +10,7 @@ from textual import events
 
 from engine.ports import ConversationChanges
 from engine.records import PermissionMode
-from phoenix_tui.features.drafts import joined
+from phoenix_tui.features.drafts import join_draft
 from phoenix_tui.modals.image_sheet import ImageSheet
 from tests.support.fake_engine import FakeEngine
 
@@ -61,7 +61,7 @@ async def test_images_are_stored_with_the_draft_and_come_back_after_a_restart(
         await shell.open(one)
         await shell.type("look")
         await attach(shell, tmp_path)
-        await shell.until(lambda: one.record.draft == joined("look", ["image-1"]))
+        await shell.until(lambda: one.record.draft == join_draft("look", ["image-1"]))
     async with open_shell(conversation_id=one.id) as shell:
         await shell.until(lambda: "[image 1: 640×480]" in shell.text)
         assert shell.composer.text == "look"
@@ -70,7 +70,7 @@ async def test_images_are_stored_with_the_draft_and_come_back_after_a_restart(
 async def test_an_image_that_was_dropped_does_not_come_back(
     open_shell: Any, engine: FakeEngine, tmp_path: Path
 ) -> None:
-    one = engine.seed("one", messages=1, draft=joined("", ["image-7", "gone"]))
+    one = engine.seed("one", messages=1, draft=join_draft("", ["image-7", "gone"]))
     async with open_shell() as shell:
         await shell.open(one)
         assert [image.id for image in shell.dock.chips.images] == ["image-7"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from textual import events
 
-from phoenix_tui.features.drafts import joined
+from phoenix_tui.features.drafts import join_draft
 from phoenix_tui.features.prompt_history import ENTRY_LIMIT
 from phoenix_tui.modals.text_sheet import EditSheet
 from phoenix_tui.widgets.pasting import PasteStore
@@ -109,7 +109,7 @@ async def test_a_draft_with_a_mark_comes_back_with_the_mark_where_it_was(open_sh
         await shell.type("see ")
         await paste(shell, LONG)
         await shell.type(" ok")
-        draft = joined(f"see {LONG} ok", (), ((4, len(LONG)),))
+        draft = join_draft(f"see {LONG} ok", (), ((4, len(LONG)),))
         await shell.until(lambda: shell.conversation.record.draft == draft)
     async with open_shell(conversation_id=kept.id) as shell:
         await shell.until(lambda: shell.composer.text == f"see {MARK} ok")

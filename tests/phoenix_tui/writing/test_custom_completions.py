@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.ports.extensions import Invocable, InvocableCatalogue, InvocableKind, InvocableOrigin
-from phoenix_tui.features.custom_commands import CustomCommands, called_name
+from phoenix_tui.features.custom_commands import CustomCommands, parse_name
 from phoenix_tui.widgets.completion_popup import Token
 from phoenix_tui.widgets.completions import custom_completions
 
@@ -54,5 +54,5 @@ def test_a_row_says_description_owner_and_arguments_and_runs_only_without_any() 
 
 
 def test_a_call_begins_the_text_and_a_path_is_none() -> None:
-    assert called_name("/git:commit now\nand then") == "git:commit"
-    assert [called_name(text) for text in (" /fix", "a /fix", "/usr/bin", "/", "/-x", "//fix")] == [""] * 6
+    assert parse_name("/git:commit now\nand then") == "git:commit"
+    assert [parse_name(text) for text in (" /fix", "a /fix", "/usr/bin", "/", "/-x", "//fix")] == [""] * 6
