@@ -164,7 +164,7 @@ class Question(Struct, frozen=True):
     rule: str
     """The pattern that "always" would save."""
     asker: str
-    """Author of the question: the conversation's title, and the sub-agent's if it is one."""
+    """Author of the question: the conversation's title (`as_asked` puts its model there), or the sub-agent's."""
     tool_class: ToolClass = ToolClass.RUN
     asked: float = 0.0
     """Monotonic."""

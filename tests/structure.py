@@ -22,6 +22,7 @@ from tests.structure_figures import (
     ROOT,
     figures,
     is_within,
+    limit_for,
     limits,
     product,
     public_type,
@@ -56,8 +57,8 @@ def _print_limits(arguments: list[str]) -> None:
     now = figures()
     for name, value in now.items():
         print(f"{name:52} {value:>8,}  limit {most[name]:,}")
-        if value != most[name] and ("--lower" if is_within(name, value, most[name]) else "--raise") in arguments:
-            most[name] = value
+        if ("--lower" if is_within(name, value, most[name]) else "--raise") in arguments:
+            most[name] = limit_for(name, value)
     if most != limits():
         LIMITS.write_text("".join(f'"{name}" = {value}\n' for name, value in most.items()), "utf-8")
 

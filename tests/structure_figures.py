@@ -7,6 +7,7 @@ lines.
 from __future__ import annotations
 
 import ast
+import math
 import re
 import tomllib
 from collections import Counter, defaultdict
@@ -21,6 +22,15 @@ TESTS: Final = ("tests", "screenshots")
 LIMITS: Final = Path(__file__).with_name("structure_limits.toml")
 AT_LEAST: Final = frozenset({"mean lines of a function's body"})
 """Figures whose limit is the least; of all others it is the most."""
+STEPS: Final[dict[str, float]] = {
+    "lines of source": 500,
+    "lines of tests": 500,
+    "files of source": 5,
+    "functions": 50,
+    "mean lines of a function's body": 0.1,
+    "small private functions with one caller": 10,
+}
+"""Steps in which the limits of growing figures are stored: the next small change is no reason to raise them."""
 SMALL: Final = 6
 """Lines of a private helper that is written where it is used (one caller)."""
 PREDICATES: Final = ("is_", "has_", "can_", "are_", "was_")
@@ -80,6 +90,13 @@ def product() -> tuple[Source, ...]:
 def is_within(name: str, value: float, limit: float) -> bool:
     """A figure as good as its limit or better."""
     return value >= limit if name in AT_LEAST else value <= limit
+
+
+def limit_for(name: str, value: float) -> float:
+    """The limit that is stored for a figure: the next one in its steps, as exact numbers."""
+    step = STEPS.get(name, 1)
+    steps = math.floor(round(value / step, 6)) if name in AT_LEAST else math.ceil(value / step)
+    return round(steps * step, 2)
 
 
 def limits() -> dict[str, float]:

@@ -6,14 +6,29 @@ import ast
 
 import pytest
 
-from tests.structure_figures import body_lines, figures, functions, is_participle, is_within, limits
+from tests.structure_figures import body_lines, figures, functions, is_participle, is_within, limit_for, limits
 
 
 def test_every_figure_keeps_its_limit() -> None:
-    """A limit is raised only by `make structure ARGS=--raise`, in a commit that says why."""
     most, now = limits(), figures()
     assert most.keys() == now.keys()
-    assert {name: value for name, value in now.items() if not is_within(name, value, most[name])} == {}
+    worse = {name: value for name, value in now.items() if not is_within(name, value, most[name])}
+    assert worse == {}, "raise them with `make structure ARGS=--raise`, in a commit that says why"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "limit"),
+    [
+        ("lines of source", 161_501, 162_000),
+        ("lines of source", 161_500, 161_500),
+        ("functions", 11_782, 11_800),
+        ("mean lines of a function's body", 5.92, 5.9),
+        ("mean lines of a function's body", 5.9, 5.9),
+        ("public types defined more than once", 23, 23),
+    ],
+)
+def test_limits_of_what_grows_leave_room_for_a_small_change(name: str, value: float, limit: float) -> None:
+    assert limit_for(name, value) == limit
 
 
 @pytest.mark.parametrize(
