@@ -42,22 +42,22 @@ def arguments_of(input_json: str) -> str:
 
     try:
         args: JsonValue = json.loads(input_json or "{}") if len(input_json) <= LONGEST_READ else None
-        words = named_arguments(args) if isinstance(args, dict) else input_json
+        words = show_arguments(args) if isinstance(args, dict) else input_json
     except (ValueError, RecursionError):
         words = input_json
     words = reveal_line(words[: LONGEST * 2])
     return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
 
 
-def named_arguments(args: JsonObject) -> str:
+def show_arguments(args: JsonObject) -> str:
     """Arguments of an MCP tool on one line: the value of a single one, else `name=value` of each."""
     if len(args) == 1:
         (value,) = args.values()
-        return value if isinstance(value, str) else _shown(value)
-    return " ".join(f"{key}={_shown(value)}" for key, value in list(args.items())[:_MOST_NAMED])
+        return value if isinstance(value, str) else _show_value(value)
+    return " ".join(f"{key}={_show_value(value)}" for key, value in list(args.items())[:_MOST_NAMED])
 
 
-def _shown(value: JsonValue) -> str:
+def _show_value(value: JsonValue) -> str:
     import json  # noqa: PLC0415 - not for the first frame
 
     if isinstance(value, str) and _PLAIN.fullmatch(value):

@@ -10,7 +10,7 @@ import heapq
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -107,3 +107,8 @@ def near_names(name: str, known: Iterable[str], most: int = 3, likeness: float =
         if alike >= likeness:
             found.append((alike, one))
     return [one for _, one in heapq.nlargest(most, found)]
+
+
+def count_equal(one: Sequence[str], other: Sequence[str]) -> int:
+    """Count the equal lines at the beginning."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

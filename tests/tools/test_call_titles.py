@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tools.call_titles import call_title, named_arguments, tool_label
+from tools.call_titles import call_title, show_arguments, tool_label
 from tools.contract import JsonObject
 
 
@@ -52,4 +52,4 @@ def test_arguments_that_are_no_object_are_shown_as_they_are_and_within_a_bound()
     ],
 )
 def test_arguments_of_a_server_are_on_one_line_and_cannot_pass_for_each_other(args: JsonObject, words: str) -> None:
-    assert named_arguments(args) == words
+    assert show_arguments(args) == words

@@ -8,14 +8,14 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from itertools import accumulate, pairwise, takewhile
+from itertools import accumulate, pairwise
 from typing import NamedTuple, assert_never
 from unicodedata import normalize
 
 from msgspec import Struct
 
 from tools.arguments import ToolFailure
-from tools.comparing import Steps, match_blocks
+from tools.comparing import Steps, count_equal, match_blocks
 from tools.contract import DiffDisplay
 
 PROBE_BYTES = 8192
@@ -110,9 +110,9 @@ def _lines(text: str) -> list[str]:
 
 
 def _changes(before: Sequence[str], after: Sequence[str]) -> Iterator[_Change]:
-    start = _equal(before, after)
+    start = count_equal(before, after)
     shortest = min(len(before), len(after)) - start
-    end = min(_equal(before[::-1], after[::-1]), shortest)
+    end = min(count_equal(before[::-1], after[::-1]), shortest)
     old, new = before[start : len(before) - end], after[start : len(after) - end]
     if max(len(old), len(new)) > MOST_DIFFED_LINES:
         yield _Change(start, start + len(old), start, start + len(new))
@@ -122,11 +122,6 @@ def _changes(before: Sequence[str], after: Sequence[str]) -> Iterator[_Change]:
         if first < block.old or new_first < block.new:
             yield _Change(start + first, start + block.old, start + new_first, start + block.new)
         first, new_first = block.old + block.size, block.new + block.size
-
-
-def _equal(one: Sequence[str], other: Sequence[str]) -> int:
-    """Count the equal lines at the beginning."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _group_changes(changes: Sequence[_Change], context: int = CONTEXT_LINES) -> Iterator[list[_Change]]:

@@ -80,7 +80,9 @@ def _upper_links(home: str, workspace: str) -> tuple[list[str], bool]:
     top = _read(home)
     links = [f"{home}/{name}" for name in top.links if name.startswith(".")]
     is_inside = f"{home}/".startswith(f"{workspace}/")
-    waiting = deque((f"{home}/{name}", 1, name) for name in _hidden(top.folders) if not is_inside or name in _FIRST)
+    waiting = deque(
+        (f"{home}/{name}", 1, name) for name in _list_hidden(top.folders) if not is_inside or name in _FIRST
+    )
     seen: dict[str, int] = {}
     is_whole, deepest = True, 3 if is_inside else DEEPEST
     while waiting and left > 0 and time.monotonic() < end:
@@ -103,7 +105,7 @@ def _upper_links(home: str, workspace: str) -> tuple[list[str], bool]:
     return links, is_inside or (is_whole and not waiting)
 
 
-def _hidden(folders: Sequence[str]) -> list[str]:
+def _list_hidden(folders: Sequence[str]) -> list[str]:
     """Folders of a home folder that hold settings and programs, the usual ones first."""
     others = (name for name in folders if name.startswith(".") and name not in _FIRST and not _is_passed(name))
     return [*_FIRST, *others]
@@ -128,7 +130,7 @@ class _WholeLook:
         return self._links if self._ended.wait(patience) else None
 
     def _look(self) -> None:
-        links, waiting = list[str](), [f"{self._home}/{name}" for name in _hidden(_read(self._home).folders)]
+        links, waiting = list[str](), [f"{self._home}/{name}" for name in _list_hidden(_read(self._home).folders)]
         while waiting:
             with suppress(OSError), os.scandir(waiting.pop()) as entries:
                 for entry in entries:

@@ -9,14 +9,22 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct, field
 
 from tools.clean import clean_line
 from tools.lsp.definitions import LanguageServer
-from tools.lsp.problems import METHOD_NOT_FOUND, ServerProblem, answer, initialize_params, path_of, problems_of
+from tools.lsp.problems import (
+    METHOD_NOT_FOUND,
+    ServerProblem,
+    answer,
+    initialize_params,
+    path_of,
+    problems_of,
+    table_of,
+)
 from tools.process.readiness import Readiness
 
 MOST_HEAD: Final = 4_096
@@ -245,12 +253,12 @@ class LanguageClient:
         Raises:
             RequestError: the server refuses, or ends.
         """
-        result = _table(await self.request("initialize", initialize_params(self.server, self.root)))
-        able = _table(result.get("capabilities"))
+        result = table_of(await self.request("initialize", initialize_params(self.server, self.root)))
+        able = table_of(result.get("capabilities"))
         encoding = able.get("positionEncoding")
         self.encoding = str(encoding) if encoding in _POSITION_ENCODINGS else "utf-16"
         self._pulls = self.server.pulls and bool(able.get("diagnosticProvider"))
-        self._saves = bool(_table(able.get("textDocumentSync")).get("save"))
+        self._saves = bool(table_of(able.get("textDocumentSync")).get("save"))
         self.notify("initialized", {})
         if self.server.settings:
             self.notify("workspace/didChangeConfiguration", {"settings": dict(self.server.settings)})
@@ -344,7 +352,7 @@ class LanguageClient:
     async def _pull(self, document: OpenDocument) -> tuple[ServerProblem, ...]:
         for _ in range(MOST_PULLS):
             try:
-                report = _table(await self.request(PULL, {"textDocument": {"uri": document.uri}}))
+                report = table_of(await self.request(PULL, {"textDocument": {"uri": document.uri}}))
             except RequestError as error:
                 if error.code not in AGAIN:
                     raise
@@ -417,9 +425,9 @@ class LanguageClient:
     def _handle_notification(self, method: str, params: object) -> None:
         match method:
             case "textDocument/publishDiagnostics":
-                self._publish(_table(params))
+                self._publish(table_of(params))
             case "window/logMessage" | "window/showMessage":
-                text = _table(params).get("message")
+                text = table_of(params).get("message")
                 if isinstance(text, str):
                     self.log.append(clean_line(text[: 4 * LONGEST_LOG])[:LONGEST_LOG])
             case _:
@@ -437,11 +445,7 @@ class LanguageClient:
 
 
 def _refusal(error: object) -> RequestError:
-    fields = _table(error)
+    fields = table_of(error)
     code, text = fields.get("code"), fields.get("message")
     message = clean_line(text[: 4 * LONGEST_LOG])[:LONGEST_LOG] if isinstance(text, str) else ""
     return RequestError(message or "it refused", code if isinstance(code, int) else 0)
-
-
-def _table(value: object) -> dict[str, object]:
-    return cast("dict[str, object]", value) if isinstance(value, dict) else {}

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 
 from tools.clean import clean_line
+from tools.comparing import count_equal
 from tools.contract import Captured, SandboxedStartError
 from tools.displays import CodeProblem, EditCheck
 from tools.lsp.definitions import LanguageServer
@@ -57,7 +58,7 @@ def _problem(item: object) -> ServerProblem | None:
     if not isinstance(item, dict):
         return None
     fields = cast("dict[str, object]", item)
-    start = _table(_table(fields.get("range")).get("start"))
+    start = table_of(table_of(fields.get("range")).get("start"))
     line, character = start.get("line"), start.get("character")
     severity = fields.get("severity", ERROR)
     message = _text(fields.get("message"), LONGEST_MESSAGE)
@@ -71,7 +72,8 @@ def _is_place(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_PLACE
 
 
-def _table(value: object) -> dict[str, object]:
+def table_of(value: object) -> dict[str, object]:
+    """A JSON object; empty for any other value."""
     return cast("dict[str, object]", value) if isinstance(value, dict) else {}
 
 
@@ -222,8 +224,8 @@ def _find_untouched(
 ) -> Counter[tuple[int, tuple[int, str, str, str]]]:
     """Earlier problems in lines that both texts begin or end with, by their line in the new text."""
     one, other = old.split("\n"), new.split("\n")
-    head = _equal(one, other)
-    tail = min(_equal(one[::-1], other[::-1]), min(len(one), len(other)) - head)
+    head = count_equal(one, other)
+    tail = min(count_equal(one[::-1], other[::-1]), min(len(one), len(other)) - head)
     moved = len(other) - len(one)
     found: Counter[tuple[int, tuple[int, str, str, str]]] = Counter()
     for problem in before:
@@ -232,14 +234,6 @@ def _find_untouched(
         elif problem.line >= len(one) - tail:
             found[problem.line + moved, problem.kind] += 1
     return found
-
-
-def _equal(one: Sequence[str], other: Sequence[str]) -> int:
-    """Lines that both begin with."""
-    for place, (line, counterpart) in enumerate(zip(one, other, strict=False)):
-        if line != counterpart:
-            return place
-    return min(len(one), len(other))
 
 
 MOST_SHOWN: Final = 10

@@ -371,20 +371,20 @@ class ResultMapper:
             parts.append(self._json(structured))
         if not any(part.for_model for part in parts):
             parts.append(TextPart(text=f"({clean_line(tool)} completed with no output)"))
-        return Content(parts=self._bound(parts), is_error=result.is_error, links=links)
+        return Content(parts=self._limit_parts(parts), is_error=result.is_error, links=links)
 
     def resource(self, result: ReadResourceResult) -> Content:
         """The contents of a resource."""
         parts: list[ContentPart] = [self._resource(one) for one in result.contents[:MOST_PARTS]]
         if not parts:
             parts.append(TextPart(text="(the resource is empty)"))
-        return Content(parts=self._bound(parts))
+        return Content(parts=self._limit_parts(parts))
 
     def prompt(self, result: GetPromptResult) -> PromptText:
         """The messages of a prompt."""
         messages = result.messages[:MOST_PARTS]
         parts, _ = self._blocks([message.content for message in messages])
-        paired = zip(messages, self._bound(parts), strict=False)
+        paired = zip(messages, self._limit_parts(parts), strict=False)
         return PromptText(
             messages=[PromptMessage(message.role, part) for message, part in paired],
             description=clean((result.description or "")[:LONGEST_DESCRIPTION]),
@@ -455,7 +455,7 @@ class ResultMapper:
     def _json(self, structured: object) -> TextPart:
         return TextPart(text=msgspec.json.encode(structured).decode())
 
-    def _bound(self, parts: list[ContentPart]) -> list[ContentPart]:
+    def _limit_parts(self, parts: list[ContentPart]) -> list[ContentPart]:
         """Clean all texts; beyond the limit, the largest go to files and keep their ends."""
         sizes = [len(part.text.encode("utf-8", "replace")) if isinstance(part, TextPart) else 0 for part in parts]
         excess = sum(sizes) - self._limit

@@ -249,7 +249,7 @@ class SandboxLayout:
 
     def _guard(self, git: GitControl) -> None:
         """Protect what makes a program outside run something at once: the control part of repositories."""
-        inner = list(self._nested(self._around.watch.places(self._workspace)))
+        inner = list(self._guard_nested(self._around.watch.places(self._workspace)))
         unkept = [Guarded(path, is_file=True) for path in self._around.watch.unkept(self._workspace) if path.is_file()]
         for guarded in (*git.guarded, *inner, *self._control(), *unkept):
             self._keep(guarded)
@@ -261,7 +261,7 @@ class SandboxLayout:
             inside = [str(path) for path in walled if any(_inside(path, root) for root in self._roots)]
             self.watched.wall(inside)
 
-    def _nested(self, folders: Sequence[Path]) -> Iterator[Guarded]:
+    def _guard_nested(self, folders: Sequence[Path]) -> Iterator[Guarded]:
         """Guards of repositories in sub-folders; the more there are, the larger the folders that are kept whole."""
         for folder in folders[:MOST_NESTED]:
             yield from git_control(folder).guarded
