@@ -53,13 +53,13 @@ async def works(shell: Shell) -> None:
 
 
 async def test_a_terminal_at_rest_takes_every_size(open_shell: OpenShell) -> None:
-    async with open_shell() as shell:
+    async with open_shell(paints=True) as shell:
         await through(shell, EVERY)
         await works(shell)
 
 
 async def test_a_screen_in_mid_stream_takes_every_width(open_shell: OpenShell) -> None:
-    async with open_shell() as shell:
+    async with open_shell(paints=True) as shell:
         conversation = await shell.say("go on")
         conversation.become(AwaitingLlm(1, Run("r", 5), Requesting()))
         await through(shell, EDGE, lambda number: conversation.play(TextArrived(f"{number} {WORDS}")))
@@ -67,7 +67,7 @@ async def test_a_screen_in_mid_stream_takes_every_width(open_shell: OpenShell) -
 
 
 async def test_a_sheet_takes_every_width(open_shell: OpenShell) -> None:
-    async with open_shell() as shell:
+    async with open_shell(paints=True) as shell:
         await shell.say("a message")
         await shell.pilot.press("f1")
         await shell.until(lambda: shell.top is not shell.screen)
@@ -78,7 +78,7 @@ async def test_a_sheet_takes_every_width(open_shell: OpenShell) -> None:
 
 
 async def test_a_question_takes_every_width_and_no_yes_where_it_cannot_be_read(open_shell: OpenShell) -> None:
-    async with open_shell() as shell:
+    async with open_shell(paints=True) as shell:
         conversation = await shell.say("go on")
         await through(shell, [(3, 3)])
         conversation.ask(question())
@@ -94,7 +94,7 @@ async def test_a_question_takes_every_width_and_no_yes_where_it_cannot_be_read(o
 
 
 async def test_a_click_on_a_screen_that_cannot_be_seen_is_at_nothing(open_shell: OpenShell) -> None:
-    async with open_shell() as shell:
+    async with open_shell(paints=True) as shell:
         await through(shell, [(3, 3)])
         place = shell.composer.region.offset
         for kind in (events.MouseDown, events.MouseUp):
@@ -104,7 +104,7 @@ async def test_a_click_on_a_screen_that_cannot_be_seen_is_at_nothing(open_shell:
 
 
 async def test_the_sentence_fits_its_terminal_and_changes_with_it(open_shell: OpenShell) -> None:
-    async with open_shell() as shell:
+    async with open_shell(paints=True) as shell:
         driver = shell.app._driver
         assert driver is not None
         written: list[str] = []
