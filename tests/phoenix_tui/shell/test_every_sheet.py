@@ -60,7 +60,7 @@ LEAVES: Final = frozenset({"ctrl+z", "ctrl+g"})
 KEYS: Final = (
     *("enter", "tab", "shift+tab", "up", "down", "left", "right", "space", "pageup", "pagedown", "home", "end"),
     *("backspace", "delete", "shift+enter", "ctrl+home", "ctrl+end", "alt+enter", "f1", "question_mark", "escape"),
-    *"0123456789aynrsqx",
+    *"01239aynrsqx",
 )  # fmt: skip
 
 
