@@ -16,7 +16,8 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Too
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+from tests.support.mcp_raw import PIXEL
+
 WEATHER = {"type": "object", "properties": {"degrees": {"type": "number"}}, "required": ["degrees"]}
 SHAPES: dict[str, dict[str, Any]] = {
     "weather": {"output_schema": WEATHER},

@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
 Behaviour: TypeAlias = Callable[["RawServer", Any], Awaitable[None]]
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+"""A picture, as Base64."""
 CAPABILITIES = {"tools": {"listChanged": True}, "logging": {}}
 
 

@@ -10,7 +10,6 @@ import pytest
 from tests.support.mcp_helper import Refused, helper
 from tests.support.mcp_raw import RawServer, raw_server, tool
 from tests.support.mcp_web import Asked, Given, WebServer, serving
-from tools.mcp_host.guard import LEFT_OUT, mend
 from tools.mcp_host.protocol import LeftOut, TextPart
 
 ODD: dict[str, dict[str, Any]] = {
@@ -101,6 +100,8 @@ async def test_a_list_that_is_refused_with_401_wants_a_sign_in(tmp_path: Path) -
 
 
 def test_what_a_server_says_is_left_out_is_not_its_to_say() -> None:
+    from tools.mcp_host.guard import LEFT_OUT, mend  # noqa: PLC0415 - the SDK takes a second
+
     mended = mend("tools/list", {"tools": [tool("a")], "_meta": {LEFT_OUT: [["b", "c"]], "own": 1}, "nextCursor": 4})
     assert mended["_meta"] == {LEFT_OUT: [], "own": 1}
     assert mended["nextCursor"] is None
@@ -108,6 +109,8 @@ def test_what_a_server_says_is_left_out_is_not_its_to_say() -> None:
 
 @pytest.mark.parametrize("depth", [10, 100_000])
 def test_a_deep_element_is_left_out_alone(depth: int) -> None:
+    from tools.mcp_host.guard import mend  # noqa: PLC0415 - the SDK takes a second
+
     deep: Any = {}
     for _ in range(depth):
         deep = {"a": deep}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.mcp_helper import KINDS, ROOT, Helper, Refused, content_of, helper, mode_of, open_server, serve_kinds
-from tests.support.mcp_kinds import PIXEL
+from tests.support.mcp_raw import PIXEL
 from tests.support.waiting import poll
 from tools.mcp_host.protocol import (
     Answer,

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from anthropic.types import OutputConfigParam, ThinkingConfigParam
 from msgspec.structs import replace
-from pydantic import TypeAdapter
 
 from engine.machine.messages import Role, TextBlock
 from engine.ports import ModelMessage, ModelRequest, ProviderError, ProviderNotice, StreamItem
@@ -71,6 +69,9 @@ def budget(tokens: int) -> dict[str, Any]:
 def test_each_generation_is_sent_its_own_fields_and_none_without_reasoning(
     model: str, effort: str, sent: dict[str, Any]
 ) -> None:
+    from anthropic.types import OutputConfigParam, ThinkingConfigParam  # noqa: PLC0415 - a second for each worker
+    from pydantic import TypeAdapter  # noqa: PLC0415 - as above
+
     assert fields(model, effort) == sent
     if "thinking" in sent:
         TypeAdapter[Any](ThinkingConfigParam).validate_python(sent["thinking"], strict=True)
