@@ -17,7 +17,7 @@ from engine.permissions.shell_words import PIPES, PlainPart, plain_parts
 from tools.files.location import real_path
 from tools.files.own_files import read_regular
 from tools.files.protected import looks_secret
-from tools.process.git_index import submodules
+from tools.process.git_control import submodules
 from tools.process.programs import find_program
 
 _OTHER_STATE: Final = """

@@ -26,8 +26,7 @@ from tests.support.waiting import poll
 from tools.contract import Command, Finished
 from tools.git.repository import find_repository, read_git_pointer
 from tools.jobs import Caller
-from tools.process.git_control import git_control
-from tools.process.git_index import submodules
+from tools.process.git_control import git_control, submodules
 from tools.shell_output import readable
 
 NAMES = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
