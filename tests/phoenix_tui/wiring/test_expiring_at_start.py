@@ -21,7 +21,7 @@ class Shelves:
     cutoffs: set[float] = field(default_factory=set[float])
     breaks: bool = False
 
-    async def expired(self, before: float) -> list[str]:
+    async def list_expired(self, before: float) -> list[str]:
         self.cutoffs.add(before)
         return ["old", "theirs", "open", "older"]
 
