@@ -5,7 +5,6 @@ Their text begins with a word that `parse_rule` refuses, so none is ever taken f
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from glob import escape
@@ -35,6 +34,7 @@ from engine.permissions.rules import (
 )
 from engine.permissions.tool_names import covers, why_no_name
 from tools.contract import ToolClass
+from tools.files.location import real_path
 
 DENY: Final = "deny "
 """Beginning of the text of a rule that denies."""
@@ -195,7 +195,7 @@ def _real(pattern: str) -> str:
     wild = WILDCARDS.search(pattern)
     plain = pattern if wild is None else pattern[: pattern.rfind("/", 0, wild.start()) + 1]
     try:
-        return f"{os.path.realpath(plain)}{pattern[len(plain.rstrip('/')) :]}" if plain.strip("/") else pattern
+        return f"{real_path(plain)}{pattern[len(plain.rstrip('/')) :]}" if plain.strip("/") else pattern
     except (OSError, ValueError):
         return pattern
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.output import write_progress
 from phoenix_tui.features.image_files import SECRET
+from tools.files.location import real_path
 from tools.files.own_files import read_given
 from tools.files.protected import is_secret
 
@@ -47,7 +48,7 @@ def read_images(names: tuple[str, ...]) -> list[tuple[Path, bytes]]:
 
 
 def _read_image(path: Path) -> bytes:
-    if is_secret(Path(os.path.realpath(path)), Path.home()):
+    if is_secret(Path(real_path(path)), Path.home()):
         raise CommandError(SECRET.format(path=path))
     try:
         content = read_given(path, IMAGE_LIMIT + 1)

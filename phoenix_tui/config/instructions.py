@@ -34,6 +34,7 @@ from phoenix_tui.config.trust import Trust, TrustFile
 from tools.clean import reveal_name
 from tools.contract import ToolInputError
 from tools.files.content import is_binary
+from tools.files.location import follow_links
 from tools.files.own_files import open_own, read_regular
 from tools.files.walking import compile_glob
 from tools.git.repository import has_repository
@@ -94,12 +95,12 @@ class Instructions(Struct, frozen=True):
         """Instruction files of the folders below the working directory's that lead to `path`, of a trusted project,
         then the rules that name it.
         """
-        places = places_of(folder.resolve())
+        places = places_of(follow_links(folder))
         files = [file for place in _between(places, path) if (file := _regular(instructions_path(place), places[0]))]
         named = [_Named(PromptFileKind.INSTRUCTIONS, file) for file in files if _text(file)]
         if named and self._find_trusted(folder) is None:
             named = []
-        real = path.resolve()
+        real = follow_links(path)
         named += [_of_rule(rule) for rule in self._rules(folder) if rule.globs and rule.is_for(real)]
         return _within_budget(self._select_sent(named, folder), TOTAL_CHARACTERS)
 
@@ -121,7 +122,7 @@ class Instructions(Struct, frozen=True):
         if not found or self.trust.status(find_project(folder)).trust not in {Trust.GIVEN, Trust.NOT_NEEDED}:
             return ()
 
-        return read_rules(found, places_of(folder.resolve()))
+        return read_rules(found, places_of(follow_links(folder)))
 
     def _owner(self, file: ProjectFile) -> FileOwner:
         return FileOwner.USER if file.path.is_relative_to(self.own) else FileOwner.PROJECT
@@ -149,7 +150,7 @@ class Instructions(Struct, frozen=True):
             content = read_regular(root / "CLAUDE.md", FILE_LIMIT)
             files = [ProjectFile(root / "CLAUDE.md", content)] if content is not None else []
         if files:
-            self._import(files, files[0], {files[0].path.resolve()}, 1, root.resolve())
+            self._import(files, files[0], {follow_links(files[0].path)}, 1, follow_links(root))
         return files
 
     def _import(self, files: list[ProjectFile], file: ProjectFile, seen: set[Path], depth: int, root: Path) -> None:
@@ -174,7 +175,7 @@ def _with_rules(project: Project, rules: Sequence[RuleText]) -> Iterator[_Named]
     for file in project.instructions():
         place = place_of(file.path) if file.imported_by is None else place
         groups.setdefault(place, []).append(file)
-    for one in places_of(project.folder.resolve()):
+    for one in places_of(follow_links(project.folder)):
         for file in groups.get(one, ()):
             yield _Named(PromptFileKind.INSTRUCTIONS, file)
         yield from (_of_rule(rule) for rule in always if rule.place == one)
@@ -195,12 +196,12 @@ def _total(window: int) -> int:
 def _between(places: list[Path], path: Path) -> list[Path]:
     """Folders below those of the prompt that lead to `path`, up to a repository of its own or code of others."""
     root = places[0]
-    target = path.resolve()
+    target = follow_links(path)
     chain = [place for place in reversed((target, *target.parents)) if place.is_relative_to(root) and place != root]
     ours = takewhile(
         lambda place: not (place.name in _FOREIGN or place.name.startswith(".") or has_repository(place)), chain
     )
-    return [place for place in ours if place not in places and place.is_dir()]
+    return [place for place in ours if place not in places and os.path.isdir(place)]
 
 
 def _regular(path: Path, root: Path) -> ProjectFile | None:

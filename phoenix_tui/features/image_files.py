@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 from engine.executor.requests import EngineError
 from tools.clean import clean_line
 from tools.contract import ImageRejected
+from tools.files.location import real_path
 from tools.files.own_files import read_start
 from tools.files.protected import is_secret
 from tools.images.contract import IMAGE_SUFFIXES
@@ -37,7 +37,7 @@ def read_image(path: Path) -> bytes:
         OSError: it cannot be read.
         ImageRejected: it is too large, or lies in a place of keys.
     """
-    if is_secret(Path(os.path.realpath(path)), Path.home()):
+    if is_secret(Path(real_path(path)), Path.home()):
         raise ImageRejected(SECRET.format(path=path))
     content = read_start(path, LARGEST_IMAGE + 1)
     if len(content) > LARGEST_IMAGE:

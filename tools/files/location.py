@@ -103,6 +103,11 @@ def real_path(path: str | os.PathLike[str]) -> str:
     return os.path.join(here, *reversed(waiting))  # noqa: PTH118 - text
 
 
+def follow_links(path: Path) -> Path:
+    """`real_path` as a Path; `Path.resolve` raises where it does not."""
+    return Path(real_path(path))
+
+
 def resolve(text: str, working_dir: Path) -> Path:
     """The absolute path behind `text`, through every symbolic link; the file need not exist.
 

@@ -16,6 +16,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from tools.files.location import real_path
 from tools.files.self_starting import INSTALLED, VERSION_CONTROL, is_self_starting
 
 MOST_ENTRIES: Final = 40_000
@@ -56,7 +57,7 @@ def find_home_links(workspace: Path, home: Path, patience: float = 0.0) -> dict[
     its name: what reads it is not known. A link to the workspace itself makes nothing in it start. None where the first
     look at a large home folder takes longer than `patience` seconds. Reads the disk, some milliseconds.
     """
-    top, root = os.path.realpath(home), f"{workspace}/"
+    top, root = real_path(home), f"{workspace}/"
     links, is_whole = _upper_links(top, str(workspace))
     if not is_whole:
         deeper = _whole_looks.setdefault(top, _WholeLook(top)).links(patience)
@@ -65,7 +66,7 @@ def find_home_links(workspace: Path, home: Path, patience: float = 0.0) -> dict[
         links += (link for link in deeper if not link.startswith(root))
     found: dict[Path, Path] = {}
     for link in links:
-        target = os.path.realpath(link)
+        target = real_path(link)
         if target.startswith(root):
             found.setdefault(Path(target), Path(link))
     return found
@@ -403,7 +404,7 @@ def _is_secret(path: Path, home: Path, behind: Sequence[str]) -> bool:
 
 def _behind_links(home: Path) -> list[str]:
     """Targets of `SECRET_PLACES`; each folder of the paths is resolved once, since every call needs this."""
-    known = {"": os.path.realpath(home)}
+    known = {"": real_path(home)}
     return [_leads_to(name, known) for name in SECRET_PLACES]
 
 
@@ -412,7 +413,7 @@ def _leads_to(name: str, known: dict[str, str]) -> str:
     if name not in known:
         above, _, last = name.rpartition("/")
         path = f"{_leads_to(above, known).rstrip('/')}/{last}"
-        known[name] = os.path.realpath(path) if os.path.islink(path) else path  # noqa: PTH114 - 80 of them a call
+        known[name] = real_path(path) if os.path.islink(path) else path  # noqa: PTH114 - 80 of them a call
     return known[name]
 
 

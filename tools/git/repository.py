@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from tools.files.location import follow_links
 from tools.files.own_files import read_regular
 
 LONGEST: Final = 4_096 + 16
@@ -49,7 +50,7 @@ def links_towards(path: Path) -> Iterator[Path]:
             here = here.parent
             continue
         try:
-            target = Path(os.readlink(here / part))  # noqa: PTH115 - raises ValueError for a null byte as well
+            target = Path(os.readlink(here / part))
         except (OSError, ValueError):
             here /= part
             continue
@@ -79,7 +80,7 @@ def may_be_git_folder(folder: Path) -> bool:
     it sees other files than this process, and another mode may be set later.
     """
     head = folder / HEAD
-    if not (is_head(head) or head.is_symlink()):
+    if not (is_head(head) or os.path.islink(head)):
         return False
     parts = (folder / "objects", folder / "refs")
     return os.path.lexists(folder / "commondir") or all(map(os.path.lexists, parts))
@@ -89,7 +90,7 @@ def is_head(path: Path) -> bool:
     """True for a HEAD that git takes: a link below `refs`, a reference or the name of an object."""
     try:
         status = path.lstat()
-        if stat.S_ISLNK(status.st_mode) and os.readlink(path).startswith("refs/"):  # noqa: PTH115 - a string
+        if stat.S_ISLNK(status.st_mode) and os.readlink(path).startswith("refs/"):
             return True
     except OSError:
         return False
@@ -162,7 +163,7 @@ class Repository(Struct, frozen=True):
 
 def find_repository(folder: Path) -> Repository | None:
     """Find the repository of `folder`, None outside one; reads some hundred bytes and starts no process."""
-    real = folder.resolve()
+    real = follow_links(folder)
     for place in (real, *real.parents):
         own = _git_folder(place / ".git")
         if own is not None:
@@ -183,7 +184,7 @@ def has_repository(folder: Path) -> bool:
 
 def branch_of(folder: Path) -> str:
     """The checked-out branch at `folder`, the short name of a commit when detached; empty outside a repository."""
-    real = folder.resolve()
+    real = follow_links(folder)
     for place in (real, *real.parents):
         own = _git_folder(place / ".git")
         if own is not None:
@@ -206,7 +207,7 @@ def _git_folder(pointer: Path) -> Path | None:
 
 def _is_folder(path: Path) -> bool:
     try:
-        return path.is_dir()
+        return os.path.isdir(path)
     except (OSError, ValueError):
         return False
 

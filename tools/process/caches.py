@@ -58,7 +58,7 @@ def cache_folders(environment: Mapping[str, str], home: Path) -> tuple[Path, ...
     """Existing folders, resolved, none inside another one."""
     named = [*(home / name for name in BELOW_HOME), *_find_named_caches(environment)]
     present = {os.fspath(path) for path in named}
-    existing = sorted({Path(os.path.realpath(path)) for path in present if os.path.isdir(path)})  # noqa: PTH112 - quicker
+    existing = sorted({Path(os.path.realpath(path)) for path in present if os.path.isdir(path)})
     outer = [path for path in existing if not home.is_relative_to(path) and path != Path(path.anchor)]
     return tuple(path for path in outer if not any(other in path.parents for other in outer))
 
@@ -98,14 +98,14 @@ def _caches_of_installed(entries: tuple[tuple[str, int], ...]) -> tuple[str, ...
 
 def _is_mine(home: Path) -> bool:
     try:
-        return os.stat(home).st_uid == os.getuid()  # noqa: PTH116 - quicker
+        return os.stat(home).st_uid == os.getuid()
     except OSError:
         return False
 
 
 def _read_change_time(folder: str) -> int:
     try:
-        return os.stat(folder).st_mtime_ns  # noqa: PTH116 - quicker
+        return os.stat(folder).st_mtime_ns
     except OSError:
         return 0
 

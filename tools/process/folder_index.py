@@ -150,7 +150,7 @@ class FolderIndex:
         """Existing files that make another version system than git run programs."""
         for path, folder in self.folders.items():
             for name in folder.rules:
-                if os.path.islink(f"{path}/{name}"):  # noqa: PTH114 - a string
+                if os.path.islink(f"{path}/{name}"):
                     yield f"{path}/{name}"
                     continue
                 for file in OTHER_CONTROL[name.casefold()]:
@@ -212,7 +212,7 @@ def _leads_to_settings(entry: os.DirEntry[str], place: FolderKind) -> bool:
     is_hidden = entry.is_symlink() and place_of(f"{above}{entry.name}") is FolderKind.SETTINGS
     if entry.name.startswith(".#"):  # a lock of Emacs, which leads nowhere
         return False
-    return is_hidden and not os.path.isfile(entry.path)  # noqa: PTH113 - DirEntry raises for a link to itself
+    return is_hidden and not os.path.isfile(entry.path)
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
@@ -281,10 +281,10 @@ def _scan_closed(path: str, mode: int, same_as: tuple[int, int]) -> AbstractCont
         if stamp_of(os.fstat(held))[:2] != same_as:
             raise NotADirectoryError  # a link that came meanwhile led to another one
         same = f"/proc/self/fd/{held}"
-        os.chmod(same, mode | stat.S_IRWXU)  # noqa: PTH101 - a string
+        os.chmod(same, mode | stat.S_IRWXU)
         try:
             return os.scandir(path)
         finally:
-            os.chmod(same, mode)  # noqa: PTH101 - as above
+            os.chmod(same, mode)
     finally:
         os.close(held)

@@ -12,6 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from tools.files.location import follow_links
 from tools.files.own_files import read_regular
 from tools.git.repository import first_line, is_git_folder, links_towards, read_git_pointer
 
@@ -77,11 +78,13 @@ class GitControl(Struct, frozen=True):
 def git_control(worktree: Path) -> GitControl:
     """The control part of the repository whose working tree is the resolved `worktree`."""
     pointer = worktree / ".git"
-    if not pointer.is_symlink() and (not pointer.exists() or (pointer.is_dir() and not is_git_folder(pointer))):
+    if not os.path.islink(pointer) and (
+        not os.path.exists(pointer) or (os.path.isdir(pointer) and not is_git_folder(pointer))
+    ):
         return GitControl((), tuple(_of_repository(worktree, worktree)) if is_git_folder(worktree) else ())
-    if pointer.is_symlink() or not pointer.is_file():
-        folder = pointer.resolve() if pointer.is_dir() else pointer
-        linked = [Guarded(pointer, is_file=True, is_pointer=True)] if pointer.is_symlink() else []
+    if os.path.islink(pointer) or not os.path.isfile(pointer):
+        folder = follow_links(pointer) if os.path.isdir(pointer) else pointer
+        linked = [Guarded(pointer, is_file=True, is_pointer=True)] if os.path.islink(pointer) else []
         return GitControl((), (*linked, *_of_repository(folder, worktree)))
     turned = [
         Guarded(link, is_file=True, is_pointer=True) for link in links_towards(worktree / read_git_pointer(pointer))
@@ -105,12 +108,12 @@ def users_control(workspace: Path, home: Path, environment: Mapping[str, str]) -
 
 def _of_repository(folder: Path, worktree: Path) -> Iterator[Guarded]:
     """Guards of a git folder, including those of submodules and linked worktrees in it."""
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         yield Guarded(folder, is_file=False)
         return
     yield from (Guarded(folder / name, is_file=True, content="") for name in FILES)
     yield Guarded(folder / HOOKS, is_file=False)
-    yield from (Guarded(folder / name, is_file=False) for name in OLD_FOLDERS if (folder / name).is_dir())
+    yield from (Guarded(folder / name, is_file=False) for name in OLD_FOLDERS if os.path.isdir(folder / name))
     yield Guarded(folder / COMMON_DIR, is_file=True, content=HERE)
     yield from (Guarded(folder / name, is_file=False, is_held=True) for name in HELD)
     yield from _find_named_files(folder / "config", worktree)
@@ -153,7 +156,7 @@ def _find_named_files(config: Path, worktree: Path) -> Iterator[Guarded]:
                 is_include = key.lower() == "path"
                 unresolved = (config.parent if is_include else worktree) / word
                 yield from (Guarded(link, is_file=True, is_pointer=True) for link in links_towards(unresolved))
-                path = unresolved.resolve()
+                path = follow_links(unresolved)
                 if path != worktree and not worktree.is_relative_to(path):
                     is_file = key.lower() != "hookspath"
                     yield Guarded(path, is_file=is_file, content="" if is_file else None)
@@ -164,22 +167,22 @@ def _find_named_files(config: Path, worktree: Path) -> Iterator[Guarded]:
 def _files_in(settings: str, worktree: Path) -> list[Path]:
     """Existing files that any word of settings names; git starts commands at the top of the working tree."""
     words = dict.fromkeys(BETWEEN.split(HOME.sub("~", DATA.sub("", settings))))
-    named = (os.path.expanduser(f"{worktree}/{word}" if word[:1] not in {"/", "~"} else word) for word in words if word)  # noqa: PTH111 - raises for no home
-    return [Path(path) for path in named if os.path.isfile(path)]  # noqa: PTH113 - strings
+    named = (os.path.expanduser(f"{worktree}/{word}" if word[:1] not in {"/", "~"} else word) for word in words if word)
+    return [Path(path) for path in named if os.path.isfile(path)]
 
 
 def _programs(paths: list[Path]) -> Iterator[Guarded]:
     """Existing files that settings and hooks start, and links towards them."""
     for path in paths:
         with contextlib.suppress(OSError, ValueError, RuntimeError):
-            if path.is_file():
+            if os.path.isfile(path):
                 yield from (Guarded(link, is_file=True, is_pointer=True) for link in links_towards(path))
-                yield Guarded(path.resolve(), is_file=True)
+                yield Guarded(follow_links(path), is_file=True)
 
 
 def _links_in(folder: Path) -> list[Path]:
     try:
-        return [path for path in folder.iterdir() if path.is_symlink()]
+        return [path for path in folder.iterdir() if os.path.islink(path)]
     except OSError:
         return []
 
@@ -191,16 +194,16 @@ def _find_linked_folders(pointer: Path) -> tuple[Path | None, Path | None]:
     git writes that.
     """
     target = read_git_pointer(pointer)
-    own = (pointer.parent / target).resolve() if target else None
-    if own is None or not (own / HEAD).is_file():
+    own = follow_links(pointer.parent / target) if target else None
+    if own is None or not os.path.isfile(own / HEAD):
         return None, None
     back = first_line(own / "gitdir")
     if back:
-        common = (own / (first_line(own / COMMON_DIR) or ".")).resolve()
+        common = follow_links(own / (first_line(own / COMMON_DIR) or "."))
         mutual = Path(back) == pointer and own.parent == common / "worktrees"
         return (own, common) if mutual else (None, None)
     named = re.search(r"^[ \t]*worktree\s*=\s*\"?([^\"\n]+)", _read_text(own / "config", MOST_READ), re.M | re.I)
-    if named and "modules" in own.parts and (own / named[1].strip()).resolve() == pointer.parent:
+    if named and "modules" in own.parts and follow_links(own / named[1].strip()) == pointer.parent:
         return own, own
     return None, None
 
@@ -216,7 +219,7 @@ def _modules(folder: Path) -> list[Path]:
         if not waiting:
             return found
         one = waiting.pop()
-        if (one / HEAD).is_file():
+        if os.path.isfile(one / HEAD):
             found.append(one)
         else:
             waiting += _folders(one)
@@ -225,7 +228,9 @@ def _modules(folder: Path) -> list[Path]:
 
 def _folders(folder: Path) -> list[Path]:
     try:
-        return sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())[: MOST_MODULES + 1]
+        return sorted(path for path in folder.iterdir() if os.path.isdir(path) and not os.path.islink(path))[
+            : MOST_MODULES + 1
+        ]
     except OSError:
         return []
 

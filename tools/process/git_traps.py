@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from tools.clean import reveal_name
-from tools.files.location import Location, open_folder
+from tools.files.location import Location, follow_links, open_folder
 from tools.files.own_files import read_regular
 from tools.git.repository import is_head, links_towards, may_be_git_folder, read_git_pointer
 from tools.process.scratch import PREFIX
@@ -69,10 +69,10 @@ def find_armed(folder: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
 
     `roots` are the resolved folders that a command can write.
     """
-    if may_be_git_folder(folder) and is_within(folder.resolve(), roots):
-        yield from find_armed_parts(folder.resolve(), roots)
+    if may_be_git_folder(folder) and is_within(follow_links(folder), roots):
+        yield from find_armed_parts(follow_links(folder), roots)
     pointer = folder / ".git"
-    if pointer.is_symlink():
+    if os.path.islink(pointer):
         yield pointer
         return
     target = read_git_pointer(pointer)
@@ -82,8 +82,8 @@ def find_armed(folder: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
             yield pointer  # it names a git folder that no command made
             return
         pointer = named
-    if may_be_git_folder(pointer) and is_within(pointer.resolve(), roots):
-        yield from find_armed_parts(pointer.resolve(), roots)
+    if may_be_git_folder(pointer) and is_within(follow_links(pointer), roots):
+        yield from find_armed_parts(follow_links(pointer), roots)
 
 
 def find_armed_parts(folder: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
@@ -93,7 +93,7 @@ def find_armed_parts(folder: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
         if os.path.lexists(folder / name) and _find_risks(settings, folder, roots) != frozenset():
             yield folder / name
     for name in FILLED:
-        if (folder / name).is_symlink() or _holds_programs(folder / name):
+        if os.path.islink(folder / name) or _holds_programs(folder / name):
             yield folder / name
     moved = folder / "commondir"
     own = b"../.." if folder.parent.name == "worktrees" else b"."
@@ -131,7 +131,7 @@ def find_named(part: Path, worktree: Path) -> Iterator[Path]:
     for key, value in _NAMED.findall(content):
         for word in (value, *value.split()):
             if b"/" in word or key.lower() in _PATHS:
-                name = os.path.expanduser(os.fsdecode(word.strip()))  # noqa: PTH111 - pathlib's raises without a home
+                name = os.path.expanduser(os.fsdecode(word.strip()))
                 yield from (part.parent / name, worktree / name)
 
 
@@ -165,10 +165,10 @@ def is_walled(path: Path, walled: Set[str]) -> bool:
 
 def is_old_head(path: str) -> bool:
     """True for a HEAD as git once made it, the one link that git does not write through."""
-    if os.path.basename(path) != "HEAD":  # noqa: PTH119 - a string
+    if os.path.basename(path) != "HEAD":
         return False
     with suppress(OSError):
-        target = os.readlink(path)  # noqa: PTH115 - a string
+        target = os.readlink(path)
         return target.startswith("refs/") and ".." not in target.split("/")
     return False
 
@@ -205,7 +205,7 @@ def set_aside(path: Path, roots: tuple[Path, ...]) -> str:
 def _holds_programs(folder: Path) -> bool:
     """True where a folder has other files than samples, or may have: git needs only the right to enter it."""
     try:
-        return any(not name.endswith(SAMPLE) for name in os.listdir(folder))  # noqa: PTH208 - names
+        return any(not name.endswith(SAMPLE) for name in os.listdir(folder))
     except PermissionError:
         return True
     except OSError:
@@ -261,7 +261,7 @@ def _is_plain(line: bytes, folder: Path, roots: tuple[Path, ...]) -> bool:
 def _resolve(path: Path) -> Path | None:
     """Follow a path to its end; None where that fails."""
     with suppress(OSError, ValueError, RuntimeError):
-        return path.resolve()
+        return follow_links(path)
     return None
 
 
@@ -272,5 +272,5 @@ def _stays_within(alternates: Path, objects: Path, roots: tuple[Path, ...]) -> b
         return False
     named = [os.fsdecode(line) for line in content.split(b"\n") if line and not line.startswith(b"#")]
     with suppress(OSError, ValueError, RuntimeError):
-        return all(is_within((objects / name).resolve(), roots) for name in named)
+        return all(is_within(follow_links(objects / name), roots) for name in named)
     return False

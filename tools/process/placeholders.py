@@ -93,7 +93,7 @@ class Journal:
         """False where there is no folder for it: then no other process shares anything with this one."""
         if self._lock >= 0:
             return True
-        if self._folder is None or not self._folder.parent.is_dir():
+        if self._folder is None or not os.path.isdir(self._folder.parent):
             return False
         try:
             make_folder(self._folder)
@@ -247,7 +247,7 @@ def _content(path: Path) -> bytes | None:
 
 def _entries(path: Path) -> list[str]:
     try:
-        return os.listdir(path)  # noqa: PTH208 - names are enough
+        return os.listdir(path)
     except OSError:
         return ["?"]
 
@@ -255,7 +255,7 @@ def _entries(path: Path) -> list[str]:
 def _first_missing(path: Path) -> Path:
     """The outermost part of a path that does not exist; the path itself where it does."""
     missing = path
-    while not (missing.parent.exists() or missing.parent.is_symlink()):
+    while not (os.path.exists(missing.parent) or os.path.islink(missing.parent)):
         missing = missing.parent
     return missing
 
@@ -290,7 +290,7 @@ def _remove(path: Path) -> None:
     with contextlib.suppress(OSError):
         if not is_left_over(path):
             return
-        if path.is_dir():
+        if os.path.isdir(path):
             path.rmdir()
         else:
             path.unlink()

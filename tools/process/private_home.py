@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from tools.files.location import real_path
 from tools.files.protected import looks_secret, secret_paths
 from tools.process.environment import SEARCH_PATHS
 
@@ -51,7 +52,7 @@ def list_hidden_entries(home: Path) -> tuple[Path, ...]:
 
 def tool_folders(environment: Mapping[str, str], home: Path) -> tuple[Path, ...]:
     """Existing folders below `home` that search paths and variables of tools name, resolved."""
-    named = {os.path.realpath(value) for value in {*_list_named(environment)} if value.startswith("/")}
+    named = {real_path(value) for value in {*_list_named(environment)} if value.startswith("/")}
     below = f"{home}/"
     return tuple(sorted(Path(path) for path in named if path.startswith(below) and Path(path).exists()))
 
@@ -96,7 +97,7 @@ def key_places(environment: Mapping[str, str], home: Path) -> tuple[Path, ...]:
     # Read anew for each command, 0.5 ms: remembered places could be replaced, or created, in between.
     named = set(map(os.fspath, _key_places(environment, home)))
     named |= set(_looking_secret(home))
-    found = {Path(os.path.realpath(path)) for path in named if os.path.exists(path)}  # noqa: PTH110 - a fifth of the time
+    found = {Path(real_path(path)) for path in named if os.path.exists(path)}
     return tuple(sorted(path for path in found if not home.is_relative_to(path)))
 
 
@@ -159,6 +160,6 @@ def list_sockets() -> tuple[Path, ...]:
 
 def _is_socket(name: str) -> bool:
     try:
-        return stat.S_ISSOCK(os.lstat(name).st_mode) and os.path.realpath(name) == name
+        return stat.S_ISSOCK(os.lstat(name).st_mode) and real_path(name) == name
     except OSError:
         return False

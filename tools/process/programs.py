@@ -20,6 +20,7 @@ from typing import Final
 from msgspec import Struct
 
 from tools.contract import PathOrder, ProgramFact
+from tools.files.location import real_path
 from tools.git.repository import has_repository
 from tools.known_secrets import SECRETS
 from tools.process.environment import (
@@ -77,7 +78,7 @@ _workspaces: Final[dict[str, None]] = {}
 
 def note_workspace(folder: Path) -> None:
     """Note a folder in which a command can write: from now on it gives no program in any other folder either."""
-    _workspaces[os.path.realpath(folder)] = None
+    _workspaces[real_path(folder)] = None
 
 
 def agent_folders(working_dir: Path | None = None) -> AgentFolders:
@@ -85,8 +86,8 @@ def agent_folders(working_dir: Path | None = None) -> AgentFolders:
 
     A repository at or above the home folder, such as one for dotfiles, is the user's own.
     """
-    home = os.path.realpath(Path.home())
-    own = {os.path.realpath(folder) for folder in (working_dir or Path.cwd(), Path.cwd())}
+    home = real_path(Path.home())
+    own = {real_path(folder) for folder in (working_dir or Path.cwd(), Path.cwd())}
     narrow, wide = set[str](), set[str]()
     for folder in (*own, *_workspaces):
         if folder == "/":
@@ -194,7 +195,7 @@ def program_facts(names: Iterable[str], working_dir: Path, order: PathOrder) -> 
     if len(named_once) > MOST_FACTS:
         facts.append(ProgramFact("one of its programs", "not looked up", "", is_agents=True, other="not looked up"))
     for name in named_once[:MOST_FACTS]:
-        named = [os.path.join(working_dir, name)] if "/" in name else list(_candidates(name, path))  # noqa: PTH118 - unresolved
+        named = [os.path.join(working_dir, name)] if "/" in name else list(_candidates(name, path))
         if not named or not (resolved := _program(named[0], is_open=True)):
             continue
         first = is_agents(named[0], folders, order)
@@ -214,8 +215,8 @@ def is_agents(program: str, folders: AgentFolders, order: PathOrder = PathOrder.
     named = resolved if order is PathOrder.AS_GIVEN else program
     interpreter = _interpreter(resolved)
     if interpreter and order is PathOrder.AS_GIVEN:
-        interpreter = os.path.realpath(interpreter)
-    return folders.has(named) or _is_open(os.path.dirname(named)) or (bool(interpreter) and folders.has(interpreter))  # noqa: PTH120 - text
+        interpreter = real_path(interpreter)
+    return folders.has(named) or _is_open(os.path.dirname(named)) or (bool(interpreter) and folders.has(interpreter))
 
 
 def find_program(name: str, working_dir: Path | None = None) -> str:
@@ -236,7 +237,7 @@ def list_trusted_folders(working_dir: Path | None = None) -> tuple[str, ...]:
     return tuple(
         folder
         for folder in list_trusted_entries()
-        if not _is_below(os.path.realpath(folder), untrusted) and not agents.has(folder)
+        if not _is_below(real_path(folder), untrusted) and not agents.has(folder)
     )
 
 
@@ -244,7 +245,7 @@ def outside_entries(value: str, working_dir: Path) -> str:
     """Remove folders in the repository of `working_dir` or of Phoenix's own folder from a list of folders."""
     untrusted = _list_untrusted(working_dir)
     kept = [entry for entry in absolute_entries(value).split(os.pathsep) if entry]
-    return os.pathsep.join(entry for entry in kept if not _is_below(os.path.realpath(entry), untrusted))
+    return os.pathsep.join(entry for entry in kept if not _is_below(real_path(entry), untrusted))
 
 
 def helper_environment(environment: Mapping[str, str], working_dir: Path) -> dict[str, str]:
@@ -257,9 +258,9 @@ def helper_environment(environment: Mapping[str, str], working_dir: Path) -> dic
 def list_trusted_entries() -> tuple[str, ...]:
     """Entries of Phoenix's own `PATH` that exist and that no other user can write, resolved once."""
     entries = dict.fromkeys(absolute_entries(os.environ.get("PATH", os.defpath)).split(os.pathsep))
-    temporary = tuple({os.path.realpath(path) for path in (tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm")})
+    temporary = tuple({real_path(path) for path in (tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm")})
     return tuple(
-        entry for entry in entries if entry and _is_private(entry) and not _is_below(os.path.realpath(entry), temporary)
+        entry for entry in entries if entry and _is_private(entry) and not _is_below(real_path(entry), temporary)
     )
 
 
@@ -284,7 +285,7 @@ def _places(path: str) -> Iterator[str]:
         place = f"{current}/{part}"
         yield place
         try:
-            target = os.readlink(place)  # noqa: PTH115 - text, as it is written
+            target = os.readlink(place)
         except OSError:
             current = place
             continue
@@ -309,13 +310,13 @@ def _is_open(folder: str) -> bool:
 
     In a folder with the sticky bit the entries of this user and of root cannot be replaced.
     """
-    place = os.path.realpath(folder)
+    place = real_path(folder)
     below = ""
     while True:
         try:
-            status = os.stat(place)  # noqa: PTH116 - text
+            status = os.stat(place)
         except OSError:
-            below, place = place, os.path.dirname(place)  # noqa: PTH120 - text
+            below, place = place, os.path.dirname(place)
             if place == below:
                 return False
             continue
@@ -323,7 +324,7 @@ def _is_open(folder: str) -> bool:
             return True
         if place == "/":
             return False
-        below, place = place, os.path.dirname(place)  # noqa: PTH120 - text
+        below, place = place, os.path.dirname(place)
 
 
 def _is_held(path: str) -> bool:
@@ -363,7 +364,7 @@ def _leads_in(word: str, folders: AgentFolders) -> bool:
 def _interpreter(program: str) -> str:
     """The interpreter in the first line of a script; empty for other files and for a relative one."""
     try:
-        with open(program, "rb") as file:  # noqa: PTH123 - a few bytes
+        with open(program, "rb") as file:
             first = file.read(LONGEST_HASH_BANG)
     except OSError:
         return ""
@@ -373,7 +374,7 @@ def _interpreter(program: str) -> str:
 
 def _stamp(resolved: str) -> str:
     try:
-        status = os.stat(resolved)  # noqa: PTH116 - text
+        status = os.stat(resolved)
     except OSError:
         return "gone"
     return f"{resolved}:{status.st_dev}:{status.st_ino}:{status.st_size}:{status.st_ctime_ns}"

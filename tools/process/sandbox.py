@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tools.contract import KeptPlaces, SandboxMode
+from tools.files.location import follow_links, real_path
 from tools.files.protected import PHOENIX_FOLDERS, SHELL_FILES, find_home_links
 from tools.git.repository import has_repository
 from tools.process import private_home
@@ -126,12 +127,12 @@ class SandboxLayout:
     def __init__(self, wanted: SandboxRequest, around: SandboxPlaces) -> None:
         self._wanted = wanted
         self._around = around
-        self._home = Path.home().resolve()
-        self._workspace = wanted.working_dir.resolve()
-        if str(self._workspace) != os.path.abspath(wanted.working_dir):  # noqa: PTH100 - what was named, unresolved
+        self._home = follow_links(Path.home())
+        self._workspace = follow_links(wanted.working_dir)
+        if str(self._workspace) != os.path.abspath(wanted.working_dir):
             # A command in the folder above may have put a link here: its target was not allowed.
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(wanted.working_dir))
-        if not self._workspace.is_dir():  # a placeholder would be created in its place
+        if not os.path.isdir(self._workspace):  # a placeholder would be created in its place
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(wanted.working_dir))
         self._writes = wanted.mode is SandboxMode.WORKSPACE
         self._places: dict[Path, MountPlace] = {}
@@ -170,7 +171,7 @@ class SandboxLayout:
         roots = (root for root in self._roots if kinds[root] == mount_places.WRITABLE)
         writable = (*roots, self.lease.temporary) if self._writes else ()
         secret = tuple(dict.fromkeys(self._secret))
-        shown = tuple(path.resolve() for path in self._wanted.shown)
+        shown = tuple(follow_links(path) for path in self._wanted.shown)
         temporary, claimed = self.lease.temporary, tuple(self.claimed)
         lent = (self.lease, self.watched, self.server_home)
         return Confinement(ordered, writable, secret, shown, temporary, claimed, *lent)
@@ -200,7 +201,7 @@ class SandboxLayout:
                 self._put(mount_places.READ_ONLY, path)
             return
         for path in entries:
-            if path.is_dir():
+            if os.path.isdir(path):
                 self._put(mount_places.EMPTY, path)
             else:
                 self._put(mount_places.INSTEAD_READ_ONLY, path, self.lease.empty)
@@ -208,8 +209,8 @@ class SandboxLayout:
     def _lay_home(self, kept: KeptPlaces, caches: tuple[Path, ...]) -> None:
         """Give a server a home folder of its own."""
         kept.folder.mkdir(0o700, parents=True, exist_ok=True)
-        self.server_home = ServerHome.open(kept.folder.resolve(), self.lease.layers)
-        own = [path.resolve() for path in self._around.hidden]
+        self.server_home = ServerHome.open(follow_links(kept.folder), self.lease.layers)
+        own = [follow_links(path) for path in self._around.hidden]
         apart = [path for path in caches if not str(path).startswith(f"{self._home}/.")]
         for place in self.server_home.places(self._home, own, apart):
             self._places[Path(place.path)] = place
@@ -218,10 +219,10 @@ class SandboxLayout:
         """Let a server change its own program and files as it sees them."""
         if self.server_home is None or self._wanted.kept is None:
             return
-        for path in {path.resolve() for path in self._wanted.kept.programs}:
+        for path in {follow_links(path) for path in self._wanted.kept.programs}:
             around = next((self._places[above] for above in path.parents if above in self._places), None)
             is_layered = around is not None and around.kind == mount_places.COPY
-            if path.is_dir() and not is_layered and not any(path.is_relative_to(root) for root in self._roots):
+            if os.path.isdir(path) and not is_layered and not any(path.is_relative_to(root) for root in self._roots):
                 self._places[path] = self.server_home.layer(path)
 
     def _show(self, git: GitControl) -> None:
@@ -231,10 +232,10 @@ class SandboxLayout:
         needed += [*_repository_around(self._workspace), *tool_folders(self._around.environment, self._home)]
         covered = tuple(self._places)
         for path in needed:
-            resolved = path.resolve()
+            resolved = follow_links(path)
             if self._workspace in resolved.parents:
                 continue  # the content of the workspace comes with it, writable
-            if resolved.exists() and any(folder == resolved or _inside(resolved, folder) for folder in covered):
+            if os.path.exists(resolved) and any(folder == resolved or _inside(resolved, folder) for folder in covered):
                 self._put(mount_places.READ_ONLY, resolved)
 
     def _copy_caches(self) -> None:
@@ -250,11 +251,13 @@ class SandboxLayout:
     def _guard(self, git: GitControl) -> None:
         """Protect what makes a program outside run something at once: the control part of repositories."""
         inner = list(self._guard_nested(self._around.watch.places(self._workspace)))
-        unkept = [Guarded(path, is_file=True) for path in self._around.watch.unkept(self._workspace) if path.is_file()]
+        unkept = [
+            Guarded(path, is_file=True) for path in self._around.watch.unkept(self._workspace) if os.path.isfile(path)
+        ]
         for guarded in (*git.guarded, *inner, *self._control(), *unkept):
             self._keep(guarded)
-            if guarded.path.is_symlink() and not guarded.is_pointer:
-                self._keep(replace(guarded, path=Path(os.path.realpath(guarded.path))))
+            if os.path.islink(guarded.path) and not guarded.is_pointer:
+                self._keep(replace(guarded, path=Path(real_path(guarded.path))))
         if self.watched is not None:
             kept = {mount_places.READ_ONLY, mount_places.LINK}
             walled = (path for path, place in self._places.items() if place.kind in kept)
@@ -267,7 +270,7 @@ class SandboxLayout:
             yield from git_control(folder).guarded
         for folder in folders[MOST_NESTED : MOST_NESTED + MOST_CLOSED]:
             whole = folder / ".git" if _stands(folder / ".git") else folder
-            yield Guarded(whole, is_file=whole.is_file(), is_pointer=whole.is_symlink())
+            yield Guarded(whole, is_file=os.path.isfile(whole), is_pointer=os.path.islink(whole))
             yield from (one for one in git_control(folder).guarded if not _inside(one.path, whole))
         rest = {folder.relative_to(self._workspace).parts[0] for folder in folders[MOST_NESTED + MOST_CLOSED :]}
         yield from (Guarded(self._workspace / name, is_file=False) for name in sorted(rest))
@@ -278,10 +281,10 @@ class SandboxLayout:
         if not any(_inside(guarded.path, root) for root in self._roots):
             return
         if guarded.is_held:
-            if guarded.path.is_dir() and not guarded.path.is_symlink():
+            if os.path.isdir(guarded.path) and not os.path.islink(guarded.path):
                 self._put(mount_places.WRITABLE, guarded.path)
             return
-        if guarded.path.is_symlink():
+        if os.path.islink(guarded.path):
             self._put(mount_places.LINK, guarded.path)
             return
         target: Path | None = guarded.path
@@ -298,7 +301,7 @@ class SandboxLayout:
             paths = (self._workspace / name / file for file in files)
             yield from (Guarded(path, is_file=True) for path in paths if _stands(path))
         yield from (
-            Guarded(path.resolve() if path.exists() else path.parent.resolve() / path.name, is_file=True)
+            Guarded(follow_links(path) if os.path.exists(path) else follow_links(path.parent) / path.name, is_file=True)
             for path in self._around.protected
         )
         yield from users_control(self._workspace, self._home, self._around.environment)
@@ -306,31 +309,31 @@ class SandboxLayout:
             linked = find_home_links(self._workspace, self._home, HOME_PATIENCE)
             if linked is None:
                 linked = {self._workspace: self._home}
-            yield from (Guarded(path, is_file=True) for path in linked if path.exists())
-            self.watched.awaited = frozenset(str(path) for path in linked if not path.exists())
+            yield from (Guarded(path, is_file=True) for path in linked if os.path.exists(path))
+            self.watched.awaited = frozenset(str(path) for path in linked if not os.path.exists(path))
         if any(root == self._home or _inside(self._home, root) for root in self._roots):
             paths = (self._home / name for name in (*SHELL_FILES, *PHOENIX_FOLDERS))
-            yield from (Guarded(path.resolve(), is_file=True) for path in paths if path.exists())
+            yield from (Guarded(follow_links(path), is_file=True) for path in paths if os.path.exists(path))
 
     def _hide_keys(self) -> None:
-        own = [path.resolve() for path in self._around.hidden if path.exists()]
+        own = [follow_links(path) for path in self._around.hidden if os.path.exists(path)]
         homes = {self._home, _home_of_the_account()}
         found = [path for home in homes for path in key_places(self._around.environment, home)]
         keys = [path for path in found if path != self._workspace]
-        denied = [path for path in self._wanted.unreadable if path.exists() and path != self._workspace]
+        denied = [path for path in self._wanted.unreadable if os.path.exists(path) and path != self._workspace]
         for path in own:
             self._hide(path)
         for path in (*keys, *denied):
             self._hide(path, is_closed=any(_inside(path, root) for root in self._roots))
         for path in self._wanted.shown:
-            resolved = path.resolve()
-            if resolved.is_dir() and any(_inside(resolved, folder) for folder in own):
+            resolved = follow_links(path)
+            if os.path.isdir(resolved) and any(_inside(resolved, folder) for folder in own):
                 self._put(mount_places.READ_ONLY, resolved)
 
     def _hide(self, path: Path, *, is_closed: bool = False) -> None:
         """Cover a path; one that `is_closed` cannot be opened, so that git does not commit it as empty or removed."""
         self._secret.append(path)
-        if path.is_dir():
+        if os.path.isdir(path):
             self._put(mount_places.CLOSED if is_closed else mount_places.EMPTY, path)
         else:
             self._put(mount_places.INSTEAD_READ_ONLY, path, self.lease.closed if is_closed else self.lease.empty)
@@ -377,15 +380,15 @@ class SandboxLayout:
 def temp_folders() -> tuple[Path, ...]:
     """Folders for temporary files that programs of the machine use."""
     named = {Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")}
-    return tuple(sorted({path.resolve() for path in named if path.is_dir()}))
+    return tuple(sorted({follow_links(path) for path in named if os.path.isdir(path)}))
 
 
 def _home_of_the_account() -> Path:
     """The home folder that ssh and gpg use, whatever `$HOME` says."""
     try:
-        return Path(pwd.getpwuid(os.getuid()).pw_dir).resolve()
+        return follow_links(Path(pwd.getpwuid(os.getuid()).pw_dir))
     except KeyError:
-        return Path.home().resolve()
+        return follow_links(Path.home())
 
 
 def _repository_around(workspace: Path) -> list[Path]:
@@ -393,7 +396,7 @@ def _repository_around(workspace: Path) -> list[Path]:
     temporary files, its git folder alone.
     """
     found = [folder for folder in workspace.parents if has_repository(folder)]
-    shared = (*temp_folders(), *Path.home().resolve().parents, Path.home().resolve())
+    shared = (*temp_folders(), *follow_links(Path.home()).parents, follow_links(Path.home()))
     return [folder / ".git" if folder in shared else folder for folder in found]
 
 
@@ -407,9 +410,9 @@ def _depth(path: Path) -> int:
 
 
 def _stands(path: Path) -> bool:
-    return path.exists() or path.is_symlink()
+    return os.path.exists(path) or os.path.islink(path)
 
 
 def folder_of_temporary_files() -> str:
     """Path of the private temporary folder inside the sandbox, the one that programs expect."""
-    return "/tmp" if os.path.realpath("/tmp") in map(str, temp_folders()) else tempfile.gettempdir()
+    return "/tmp" if real_path("/tmp") in map(str, temp_folders()) else tempfile.gettempdir()

@@ -98,7 +98,7 @@ class ServerHome(Struct, eq=False):
                 budget[0] -= 1
                 if entry.is_symlink():
                     with contextlib.suppress(OSError):
-                        (mine / entry.name).symlink_to(os.readlink(path))  # noqa: PTH115 - the text, and no path of it
+                        (mine / entry.name).symlink_to(os.readlink(path))
                 elif entry.is_dir() and self.base.is_relative_to(path):
                     yield from self._folder(home, path, hidden, budget)  # no layer can lie over its own files
                 elif entry.is_dir():

@@ -376,14 +376,14 @@ class StartingFiles:
         found: list[str] = []
         while waiting:
             link = waiting.pop()
-            target = real_path(link) if os.path.islink(link) else ""  # noqa: PTH114 - strings
+            target = real_path(link) if os.path.islink(link) else ""
             if target in real or not target.startswith(inside) or "/.git/" in f"{target}/":
                 continue
             if len(real) >= MOST_BEHIND:
                 self.unjudged = "files that start by themselves are behind more links than are followed"
                 break
             real[target] = None
-            if not os.path.isdir(target):  # noqa: PTH112 - a string
+            if not os.path.isdir(target):
                 found.append(target)
                 continue
             for folder in self._folders_below(target):

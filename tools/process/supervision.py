@@ -59,7 +59,7 @@ class Running(Struct, eq=False):
 
 def lacks_proc() -> bool:
     """True on a Linux whose /proc is not mounted, where no command can be supervised."""
-    return sys.platform == "linux" and not os.path.exists("/proc/self/stat")  # noqa: PTH110 - one call
+    return sys.platform == "linux" and not os.path.exists("/proc/self/stat")
 
 
 class Supervision:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tools.clean import reveal_name
+from tools.files.location import follow_links
 from tools.files.own_files import read_regular
 from tools.git.repository import HEAD, first_line, git_folder_at, is_head, links_towards, read_git_pointer
 from tools.process.folder_index import FolderIndex, MissingError, Stamp, UnfinishedError, names_in, stamp_at, wall_mark
@@ -200,14 +201,14 @@ class Workspace:
         """Git folders that a command can write, resolved."""
         for path in self.index.candidates():
             found = git_folder_at(Path(path))
-            if found is not None and is_within(found.resolve(), self.roots):
-                yield found.resolve()
+            if found is not None and is_within(follow_links(found), self.roots):
+                yield follow_links(found)
         yield from (root for root in self.roots if is_head(root / HEAD))
 
     def _choose(self) -> dict[str, str]:
         """The resolved git folder that git chooses at each folder."""
         found = ((path, git_folder_at(Path(path))) for path in self.index.candidates())
-        return {path: str(folder.resolve()) for path, folder in found if folder is not None}
+        return {path: str(follow_links(folder)) for path, folder in found if folder is not None}
 
     def _note_settings(self, path: Path, since: int) -> None:
         content = read_regular(path, MOST_CONFIG, follow=False) if path.name in {*PARTS, TODO} else None
@@ -244,9 +245,9 @@ class Workspace:
         if self._is_later(path, since):
             return not adds_nothing(path, self.settings.get(path), self.roots)
         chosen = git_folder_at(Path(folder)) if folder else None
-        if chosen is None or self.chosen.get(folder) == str(chosen.resolve()):
+        if chosen is None or self.chosen.get(folder) == str(follow_links(chosen)):
             return False
-        return self._is_shaped_later(folder, str(chosen.resolve()), since)
+        return self._is_shaped_later(folder, str(follow_links(chosen)), since)
 
     def _find_pointers(self, since: int) -> list[Path]:
         """Files `.git` that came at `since` or later and name a git folder with traps of before."""
@@ -306,17 +307,17 @@ class Workspace:
     def _note_head(self) -> None:
         """Remember HEAD of the repository at the top, where a command could remove it."""
         found = git_folder_at(Path(self.index.top))
-        if found is not None and is_within(found.resolve(), self.roots):
+        if found is not None and is_within(follow_links(found), self.roots):
             content = read_regular(found / HEAD, 4096, follow=False)
             if content is not None:
-                self.head = (found.resolve(), content)
+                self.head = (follow_links(found), content)
 
     def _mend_head(self) -> str:
         """Write HEAD at the top again where a command removed or spoiled it: git would look for another repository."""
         if self.head is None:
             return ""
         folder, content = self.head
-        if is_head(folder / HEAD) or not folder.is_dir():
+        if is_head(folder / HEAD) or not os.path.isdir(folder):
             return ""
         shown = reveal_name(f"{folder.name}/{HEAD}")
         root = next((root for root in self.roots if folder.is_relative_to(root)), None)
@@ -337,8 +338,8 @@ class Workspace:
         folder = git_folder_at(Path(self.index.top))
         if folder is None:
             return set()
-        folder = folder.resolve()
-        common = (folder / first_line(folder / "commondir")).resolve()
+        folder = follow_links(folder)
+        common = follow_links(folder / first_line(folder / "commondir"))
         index = self.git.get(str(common))
         inside = iter(index.folders) if index is not None else iter(())
         below = [path for path in inside if f"{path}/".startswith(f"{common}/refs/")]

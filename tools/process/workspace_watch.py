@@ -79,7 +79,7 @@ class Watched(Struct, eq=False):
 
     def wall(self, paths: Sequence[str]) -> None:
         """Note the paths that the command cannot change."""
-        folders = [path for path in paths if os.path.isdir(path) and not os.path.islink(path)]  # noqa: PTH112, PTH114 - strings
+        folders = [path for path in paths if os.path.isdir(path) and not os.path.islink(path)]
         for path in folders[:MOST_HELD]:
             with suppress(OSError):
                 self.held.callback(os.close, os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | os.O_CLOEXEC))

@@ -46,7 +46,7 @@ class Fingerprint(Struct, eq=False):
 
 def _read_version(name: str) -> _PathVersion:
     try:
-        found = os.stat(name)  # noqa: PTH116 - a Path costs three times as much, for every file of a project
+        found = os.stat(name)
     except (OSError, ValueError):
         return None
     return found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns

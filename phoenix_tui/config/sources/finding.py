@@ -21,6 +21,7 @@ from phoenix_tui.config.project import places_of
 from phoenix_tui.config.sources.digests import Digests, Fingerprint
 from phoenix_tui.config.sources.kinds import LeftOutFile, Plugin, SourceFile, SourceKind, Sources
 from tools.files.content import is_binary
+from tools.files.location import follow_links
 from tools.files.own_files import read_regular
 
 MOST_DECLARING_BYTES: Final = 1024 * 1024
@@ -127,7 +128,7 @@ class ProgramSearch(Struct, eq=False):
             if steps and any(sign in word for sign in " \t\n;"):  # a script in an argument, as behind `sh -c`
                 self._command(_split(word), places, steps - 1, imports=imports, only_code=True)
             runs = _INTERPRETERS.fullmatch(before) is not None
-            if not only_code or runs or "/" in word or os.path.splitext(word)[1] in _SCRIPTS | _JAVASCRIPT:  # noqa: PTH122 - a word
+            if not only_code or runs or "/" in word or os.path.splitext(word)[1] in _SCRIPTS | _JAVASCRIPT:
                 self._follow_word(word, places, steps, imports=imports, only_code=only_code and not runs)
             before = word.rpartition("/")[2]
 
@@ -148,7 +149,7 @@ class ProgramSearch(Struct, eq=False):
 
     def _folders(self, word: str, places: Sequence[Path]) -> list[Path]:
         named = (Path(os.path.normpath(place / self._fill_roots(word))) for place in places)
-        return [path for path in named if path.is_dir() and path.resolve().is_relative_to(self.root)]
+        return [path for path in named if os.path.isdir(path) and follow_links(path).is_relative_to(self.root)]
 
     def _own_files(self, word: str, places: Sequence[Path], steps: int, *, imports: bool) -> None:
         """Files that a program reads by itself: named after it, as Makefile and jest.config.js, or in the table."""
@@ -169,7 +170,7 @@ class ProgramSearch(Struct, eq=False):
         if place not in self._names:
             self.seen.note(place)
             try:
-                names = sorted(os.listdir(place))  # noqa: PTH208 - names alone
+                names = sorted(os.listdir(place))
             except OSError:
                 names = []
             self.is_cut = self.is_cut or len(names) > MOST_PROGRAM_ENTRIES
@@ -191,7 +192,7 @@ class ProgramSearch(Struct, eq=False):
         self.seen.note(path)
         try:
             real = path.resolve(strict=True)
-            return real if real.is_file() and real.is_relative_to(self.root) else None
+            return real if os.path.isfile(real) and real.is_relative_to(self.root) else None
         except (OSError, RuntimeError, ValueError):  # a name that no file can have
             return None
 
@@ -342,7 +343,7 @@ def find_sources(folder: Path, digests: Digests, seen: Fingerprint | None = None
 
     `seen` gets every path that this depends on.
     """
-    places = places_of(folder.resolve())
+    places = places_of(follow_links(folder))
     search = _Search(places[0], digests, seen)
     for place in reversed(places):
         for rule in _PROJECT_RULES:
@@ -444,7 +445,7 @@ class _Search:
         real = self.inside(path)
         if real is None:
             self.left_out.append(LeftOutFile(path, _OUTSIDE))
-        elif not real.is_dir():
+        elif not os.path.isdir(real):
             self.add(path, real, rule.kind, path)
         elif rule.kind is SourceKind.SKILL:
             for one in self._children(path, real):
@@ -508,10 +509,10 @@ class _Search:
 
     def _entry(self, folder: Path, real: Path, found: os.DirEntry[str]) -> _Entry:
         path = folder / found.name
-        if not found.is_symlink():  # below a folder of the project, without a link, nothing leads out of it
+        if not os.path.islink(found):  # below a folder of the project, without a link, nothing leads out of it
             return _Entry(path, real / found.name, found.is_dir(follow_symlinks=False))
         target = self.inside(path)
-        return _Entry(path, target, target is not None and target.is_dir())
+        return _Entry(path, target, target is not None and os.path.isdir(target))
 
     def inside(self, path: Path) -> Path | None:
         """The resolved path; None where it leads out of the project, or nowhere."""

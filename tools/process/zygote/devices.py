@@ -35,9 +35,9 @@ def replace(*, writable: bool) -> None:
         kernel.set_attributes(f"/dev/{name}", kernel.MOUNT_ATTR_RDONLY, kernel.MOUNT_ATTR_NODEV)
         os.close(source)
     for folder in ("/dev/pts", "/dev/shm"):
-        os.mkdir(folder, 0o755)  # noqa: PTH102 - no pathlib in the zygote
+        os.mkdir(folder, 0o755)
     for name, target in LINKS.items():
-        os.symlink(target, f"/dev/{name}")  # noqa: PTH211 - as above
+        os.symlink(target, f"/dev/{name}")
     with contextlib.suppress(OSError):  # a container that forbids it: then there is no terminal
         kernel.mount("devpts", "/dev/pts", "devpts", OPTIONS, "newinstance,ptmxmode=0666,mode=0620")
     if writable:

@@ -244,6 +244,6 @@ def hide_in_environment(is_secret: Callable[[str], bool]) -> None:
 
 def _block(field: int) -> tuple[int, int]:
     """Bounds of a memory area of this process as the kernel shows them: its first byte and the one behind it."""
-    with open("/proc/self/stat", "rb") as stat:  # noqa: PTH123 - pathlib would double the zygote's start time
+    with open("/proc/self/stat", "rb") as stat:
         fields = stat.read().rpartition(b")")[2].split()
     return int(fields[field]), int(fields[field + 1])

@@ -50,7 +50,7 @@ def enter(request: SupervisorRequest, first: Callable[[], None]) -> None:
 
 def outer_pid() -> int:
     """Number of this process outside, readable while /proc is still the outer one."""
-    return int(os.readlink("/proc/self"))  # noqa: PTH115 - no pathlib in the zygote
+    return int(os.readlink("/proc/self"))
 
 
 def build(request: SupervisorRequest) -> Covers:
@@ -175,7 +175,7 @@ def _make(path: str, *, is_folder: bool) -> None:
         return
     folder = path if is_folder else path.rpartition("/")[0]
     try:
-        os.makedirs(folder, 0o755, exist_ok=True)  # noqa: PTH103 - no pathlib in the zygote
+        os.makedirs(folder, 0o755, exist_ok=True)
         if not is_folder:
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
     except OSError as error:

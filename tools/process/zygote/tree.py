@@ -42,7 +42,7 @@ def threads_of(pid: int) -> list[str]:
     """Ids of the threads of `pid`; none where it is gone."""
     tasks = f"/proc/{pid}/task"
     try:
-        if os.stat(tasks).st_nlink == ONE_THREAD:  # noqa: PTH116 - no pathlib in the zygote
+        if os.stat(tasks).st_nlink == ONE_THREAD:
             return [str(pid)]
         with os.scandir(tasks) as threads:
             return [thread.name for thread in threads]
@@ -83,7 +83,7 @@ def name_of(pid: int) -> str:
 def reads_own_output(pid: int, pipe: int) -> bool:
     """True when `pid` waits for keys on the pipe it writes to, as vi does when its input has ended."""
     with contextlib.suppress(OSError):
-        return os.stat(f"/proc/{pid}/fd/0").st_ino == pipe  # noqa: PTH116 - no pathlib in the zygote
+        return os.stat(f"/proc/{pid}/fd/0").st_ino == pipe
     return False
 
 
