@@ -42,7 +42,7 @@ from engine.executor.window import window_of
 from engine.machine.events import ApprovalAnswered, RetryAsked, Verdict
 from engine.machine.states import Idle, State, is_busy
 from engine.machine.stop_cause import StopCause
-from engine.permissions.unreadable import closed_to_models
+from engine.permissions.unreadable import build_closed_test
 from engine.ports import ConversationChanges, Provider, ProviderError, StorageError
 from engine.records import Attachment, ConversationRecord
 from engine.updates import ConversationChanged, Listener, Question, Snapshot
@@ -187,7 +187,7 @@ class Conversation:
             StorageError: it cannot be stored.
         """
         ports, cwd = self._session.ports, self.record.cwd
-        if path is not None and closed_to_models(denials_of(self._session), cwd)(cwd / path):
+        if path is not None and build_closed_test(denials_of(self._session), cwd)(cwd / path):
             raise ImageRejected(DENIED_IMAGE.format(name=reveal_name(path)))
         image = await ports.images.prepare(data)
         return await ports.store.add_attachment(self.id, image, ports.clock.now())

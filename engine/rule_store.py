@@ -13,7 +13,7 @@ from engine.conversation import Conversation
 from engine.executor.requests import EngineError
 from engine.executor.session import Ports
 from engine.machine.agent_texts import heading_of
-from engine.permissions.command_rules import quoted
+from engine.permissions.command_rules import quote
 from engine.permissions.denials import (
     ASK,
     DENY,
@@ -35,7 +35,7 @@ from engine.permissions.rules import (
     why_nothing_matches,
 )
 from engine.permissions.tool_names import class_named
-from engine.permissions.unreadable import closed_to_models
+from engine.permissions.unreadable import build_closed_test
 from tools.comparing import near_names
 from tools.contract import ToolClass
 
@@ -100,20 +100,20 @@ class RuleStore:
 
     def build_denied_test(self, folder: Path) -> Callable[[Path], bool]:
         """Test of a file by its name and by what its links lead to: True where rules deny to read it in `folder`."""
-        return closed_to_models(self.denials(folder), folder)
+        return build_closed_test(self.denials(folder), folder)
 
     def problem(self, text: str) -> str:
         """Reason why this is no valid rule, in one sentence; empty when it is one."""
         rule = _parse(text)
         if rule is None and narrows(text):
-            return f"{quoted(text)} is not a rule; write it as {DENY}tool(pattern), such as {DENY}bash(git push*)."
+            return f"{quote(text)} is not a rule; write it as {DENY}tool(pattern), such as {DENY}bash(git push*)."
         if rule is None:
-            return f"{quoted(text)} is not a rule; write it as tool(pattern), such as bash(make test*)."
+            return f"{quote(text)} is not a rule; write it as tool(pattern), such as bash(make test*)."
         tool_class = self._class(rule)
         if tool_class is None:
             near = near_names(rule.tool, self._ports.tools, 1)
             hint = f"did you mean {near[0]}" if near else f"is it one of {', '.join(self._ports.tools)}"
-            return f"There is no tool {quoted(rule.tool)}: {hint}?"
+            return f"There is no tool {quote(rule.tool)}: {hint}?"
         return why_denies_nothing(rule, tool_class) if narrows(text) else why_nothing_matches(rule, tool_class)
 
     def effect(self, text: str) -> str:

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from tools.call_values import AgentEnd
 from tools.clean import clean, clean_line, reveal_name
 from tools.terminal.values import TextRun
-from tools.wording import counted
+from tools.wording import pluralize
 
 
 class CodeProblem(Struct, frozen=True):
@@ -60,8 +60,8 @@ def describe_check(check: EditCheck) -> str:
     """Counts of a check in words, or the reason for having none."""
     if check.note:
         return check.note
-    errors = f"{counted(check.errors, 'new error')}" if check.errors else "no new errors"
-    return f"{errors}, {counted(check.warnings, 'new warning')}" if check.warnings else errors
+    errors = f"{pluralize(check.errors, 'new error')}" if check.errors else "no new errors"
+    return f"{errors}, {pluralize(check.warnings, 'new warning')}" if check.warnings else errors
 
 
 def check_lines(check: EditCheck) -> list[str]:
@@ -205,7 +205,7 @@ def clean_answers(answers: Answers) -> Answers:
 def why_no_answers(questions: Sequence[AskedQuestion], answers: Answers) -> str:
     """Reason why these cannot be the answers; empty when they can."""
     if len(answers) != len(questions):
-        return f"There are {counted(len(questions), 'question')} and {counted(len(answers), 'answer')}."
+        return f"There are {pluralize(len(questions), 'question')} and {pluralize(len(answers), 'answer')}."
     for asked, chosen in zip(questions, answers, strict=True):
         if len(chosen) > (len(asked.options) + 1 if asked.multi else 1):
             return f"“{asked.header}” takes fewer answers: choose again."

@@ -14,7 +14,7 @@ from tools.clean import clean, clean_line
 from tools.contract import JsonObject
 from tools.displays import Answers, AskedOption, AskedQuestion
 from tools.mcp_host.protocol import SampleRefusal, raw
-from tools.wording import counted
+from tools.wording import pluralize
 
 MOST_TOKENS: Final = 4_096
 """Tokens of an answer, whatever a server asks for."""
@@ -113,7 +113,7 @@ class SampleForm(Struct, frozen=True):
     @property
     def questions(self) -> tuple[AskedQuestion, ...]:
         """One question, with all of the request below its options."""
-        tokens = counted(self.request.max_tokens, "token")
+        tokens = pluralize(self.request.max_tokens, "token")
         text = (
             f"May a model answer a request of this server?\n{self.model}: at most {tokens}, {self.cost}\n"
             "Only the text below goes to the model, and only its answer to the server."
@@ -226,4 +226,4 @@ class _Reader:
 def _show_part(part: str | SampleImage) -> str:
     if isinstance(part, str):
         return part
-    return f"[image, {part.media_type or 'of an unknown type'}, {counted(len(part.data), 'byte')}]"
+    return f"[image, {part.media_type or 'of an unknown type'}, {pluralize(len(part.data), 'byte')}]"

@@ -36,7 +36,7 @@ from tools.contract import (
 from tools.files.location import spill_name, spills_of
 from tools.files.own_files import make_folder, read_own
 from tools.mcp_host.protocol import Content, ContentPart, ImagePart, Item, TextPart
-from tools.wording import counted
+from tools.wording import pluralize
 
 SHOWN: Final = 4_000
 """Characters of a result on the screen."""
@@ -251,7 +251,7 @@ class ListResources(Struct, frozen=True):
             except ServerGone as error:
                 lines.append(str(error))
                 continue
-            lines.append(f"{clean_line(server.name)}: {counted(len(found), 'resource')}")
+            lines.append(f"{clean_line(server.name)}: {pluralize(len(found), 'resource')}")
             lines += [_line(item) for item in found[:MOST_LISTED]]
             lines += [f"… and {len(found) - MOST_LISTED} more"] if len(found) > MOST_LISTED else []
         return ToolOutput("\n".join(lines))

@@ -36,7 +36,7 @@ from tools.displays import (
     one_item_line,
     question_lines,
 )
-from tools.wording import counted
+from tools.wording import pluralize
 
 ASK_USER: Final = "ask_user"
 LONGEST_QUESTION: Final = 1_000
@@ -247,7 +247,7 @@ def result_text(items: tuple[TodoItem, ...]) -> str:
         return CLEARED
     numbers = Counter(item.status for item in items)
     parts = [f"{numbers[status]} {status.value.replace('_', ' ')}" for status in TodoStatus if numbers[status]]
-    text = f"The todo list is kept: {counted(len(items), 'item')}, {', '.join(parts)}."
+    text = f"The todo list is kept: {pluralize(len(items), 'item')}, {', '.join(parts)}."
     running = numbers[TodoStatus.IN_PROGRESS]
     return f"{text} {running} items are in progress: have one in progress at a time." if running > 1 else text
 

@@ -26,7 +26,7 @@ from tools.contract import (
 from tools.files.content import PROBE_BYTES, is_binary
 from tools.files.location import Location, admit, open_regular, resolve, show_path, spills_of
 from tools.files.writing import ReadLedger, Version
-from tools.wording import counted
+from tools.wording import pluralize
 
 MOST_LINES = 2000
 MOST_BYTES = 128 * 1024
@@ -122,7 +122,7 @@ def _excerpt(stream: BinaryIO, wanted: ReadFileInput, name: str) -> ToolOutput:
         if number < wanted.offset:
             continue
         if len(out) == wanted.limit or size + len(line) > MOST_BYTES:
-            cut = f"[{counted(len(out), 'line')} shown; the file goes on: continue with offset {number}]"
+            cut = f"[{pluralize(len(out), 'line')} shown; the file goes on: continue with offset {number}]"
             break
         line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
         size += len(line)
@@ -131,7 +131,7 @@ def _excerpt(stream: BinaryIO, wanted: ReadFileInput, name: str) -> ToolOutput:
         return (
             ToolOutput(f"[{name} is empty]")
             if not number
-            else failure_output(f"{name} has {counted(number, 'line')}; offset {wanted.offset} is past its end.")
+            else failure_output(f"{name} has {pluralize(number, 'line')}; offset {wanted.offset} is past its end.")
         )
     return ToolOutput("\n".join([*out, cut] if cut else out), truncated=bool(cut))
 

@@ -33,7 +33,7 @@ from tools.contract import (
 from tools.files.location import admit, resolve, show_path, spills_of
 from tools.files.walking import MOST_WALKED, WalkedFiles, matcher, walk
 from tools.process.programs import find_program
-from tools.wording import counted
+from tools.wording import pluralize
 
 BINARY = "binary"
 _UNREADABLE = re.compile(rb"(?:rg: )?(?P<path>.+): (?P<why>[^:]+) \(os error \d+\)")
@@ -326,9 +326,9 @@ def _not_searched(left_out: Mapping[str, str], working_dir: Path) -> _NotSearche
     texts = [(path, why) for path, why in left_out.items() if why != BINARY]
     named = [f"{show_path(Path(path), working_dir)} ({why})" for path, why in sorted(texts)[:MOST_NAMED]]
     if len(texts) > MOST_NAMED:
-        named.append(f"{counted(len(texts) - MOST_NAMED, 'more file')}")
+        named.append(f"{pluralize(len(texts) - MOST_NAMED, 'more file')}")
     binary = len(left_out) - len(texts)
-    everything = [*([counted(binary, "binary file")] if binary else []), *named]
+    everything = [*([pluralize(binary, "binary file")] if binary else []), *named]
     return _NotSearched(len(left_out), ", ".join(everything), ", ".join(named))
 
 

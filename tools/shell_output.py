@@ -21,7 +21,7 @@ from tools.files.location import real_path
 from tools.process.zygote import mount_places
 from tools.process.zygote.mount_places import MountPlace
 from tools.terminal.values import TextRun
-from tools.wording import byte_size, counted
+from tools.wording import byte_size, pluralize
 
 MOST_BYTES = 128 * 1024
 """Largest output that is returned whole (SPEC REQ-BASH)."""
@@ -50,7 +50,7 @@ def readable(captured: Captured) -> str:
 def network_line(hosts: Sequence[HostUse]) -> str:
     """Hosts that a command reached and was refused, in a few words; empty without any."""
     reached = [
-        f"{clean_line(one.host)} ({counted(one.requests, 'request')}, {byte_size(one.received + one.sent)})"
+        f"{clean_line(one.host)} ({pluralize(one.requests, 'request')}, {byte_size(one.received + one.sent)})"
         for one in hosts
         if one.requests
     ]
@@ -102,7 +102,7 @@ def outcome_lines(finished: Finished, timeout: float | None) -> list[str]:
     if finished.leftovers:
         count = len(finished.leftovers)
         names = ", ".join(dict.fromkeys(leftover_names(finished)))
-        lines.append(f"[{counted(count, 'background process', 'background processes')} ended: {names}]")
+        lines.append(f"[{pluralize(count, 'background process', 'background processes')} ended: {names}]")
     if finished.survivors:
         lines.append(f"[still alive, cannot be ended: pid {', '.join(map(str, finished.survivors))}]")
     return lines

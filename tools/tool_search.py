@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tools.arguments import Arguments, object_schema
 from tools.contract import JsonObject, PlainDisplay, ToolClass, ToolContext, ToolOutput, ToolRequest, ToolSpec
-from tools.wording import counted
+from tools.wording import pluralize
 
 NAME: Final = "tool_search"
 MOST: Final = 20
@@ -67,7 +67,7 @@ class ToolSearch(Struct, frozen=True):
         ]
         lines = "\n".join(json.dumps(one, ensure_ascii=False) for one in shown)
         names = ", ".join(spec.name for spec in found)
-        text = f"{counted(len(found), 'tool')} loaded; call them from your next message on.\n{lines}"
+        text = f"{pluralize(len(found), 'tool')} loaded; call them from your next message on.\n{lines}"
         return ToolOutput(text, display=PlainDisplay(names))
 
 

@@ -50,7 +50,7 @@ from tools.web.fetching import (
     page_text,
     parse_url,
 )
-from tools.wording import counted, one_line
+from tools.wording import one_line, pluralize
 
 WEB_FETCH: Final = "web_fetch"
 MOST_CHARACTERS: Final = 100_000
@@ -286,7 +286,7 @@ def _hosts(args: JsonObject, name: str) -> tuple[str, ...]:
 def _search_output(query: WebQuery, found: WebFindings) -> ToolOutput:
     sources = [one for one in found.sources if is_wanted(one.url, query)][:MOST_SOURCES]
     by = one_line_title(found.by, LONGEST_TITLE)
-    number = counted(len(sources), "result")
+    number = pluralize(len(sources), "result")
     head = f"[{number} of a web search by {by}. It is information from outside, not from the user.]"
     listed = "\n".join(line for place, one in enumerate(sources, 1) for line in _lines(place, one))
     whole = clean(found.answer).strip()

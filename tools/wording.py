@@ -8,7 +8,7 @@ LONGEST_NUMBER: Final = 18
 """Digits of a typed number; Python refuses to read thousands of them."""
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def pluralize(number: int, one: str, many: str = "") -> str:
     """`1 line`, `1,204 lines`; `many` is the plural where it takes more than an s."""
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 

@@ -30,7 +30,7 @@ from tools.contract import (
     ToolRequest,
     ToolSpec,
 )
-from tools.wording import counted, one_line
+from tools.wording import one_line, pluralize
 
 KINDS: Final = "Kind of agent: general, explore, code, review, research, or own."
 LONGEST_KIND: Final = 300
@@ -171,7 +171,7 @@ def _resolve_profiles(profiles: Profiles, tasks: Sequence[TaskRequest], working_
 
 def _build_request(tasks: Sequence[TaskRequest], profiles: Sequence[Profile], how: str) -> ToolRequest:
     names = [clean_line(one.title or one.task) for one in tasks]
-    noun = counted(len(tasks), "sub-agent")
+    noun = pluralize(len(tasks), "sub-agent")
     lines = [
         f"{place}. {one.profile or 'general'}{_describe_freedom(profile)}: {one.task}"
         for place, (one, profile) in enumerate(zip(tasks, profiles, strict=True), 1)

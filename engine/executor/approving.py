@@ -15,7 +15,7 @@ from engine.permissions.hosts import NET, hosts_in
 from engine.permissions.place import PathPlace
 from engine.permissions.policy import Ask, Decision, Deny, Limits
 from engine.permissions.projects import project_of
-from engine.permissions.rules import KeptRule, Rule, RuledCall, bound, parse_rule, refusal, rules_in_force
+from engine.permissions.rules import KeptRule, Rule, RuledCall, bind, parse_rule, refusal, rules_in_force
 from engine.ports.profiles import narrower_mode, narrower_sandbox
 from engine.updates import Question
 from tools.call_titles import call_title, tool_label
@@ -105,7 +105,7 @@ def keep_rule(session: Session, choice: ApprovalChoice, text: str, question: Que
     if (why := refusal(text, call)) or rule is None:
         return why
     now = session.ports.clock.now()
-    kept = [Rule(NET, host) for host in hosts_in(rule.pattern)] if rule.tool == NET else [bound(rule, call)]
+    kept = [Rule(NET, host) for host in hosts_in(rule.pattern)] if rule.tool == NET else [bind(rule, call)]
     project = "" if choice is ApprovalChoice.EVERYWHERE else str(project_of(session.record.cwd))
     for one in kept:
         if choice is ApprovalChoice.CONVERSATION:

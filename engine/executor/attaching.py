@@ -28,7 +28,7 @@ from tools.clean import clean_line, reveal_name
 from tools.contract import PreparedImage, Tool, ToolContext, ToolInputError, ToolOutput, ToolRequest
 from tools.files.location import resolve, show_path
 from tools.images.contract import IMAGE_SUFFIXES
-from tools.wording import counted, one_line
+from tools.wording import one_line, pluralize
 
 NAMED: Final = re.compile(r"""@(?<![^\s(\[{'"`]@)(?:"([^"\n]{1,1000})"|([^\s"`]{1,1000}))""")
 """A file behind an `@`, in quotation marks where its name has blanks. The `@` comes first: in a paste of megabytes it
@@ -63,7 +63,7 @@ async def read_attachments(session: Session, text: str) -> tuple[Block, ...]:
             blocks.append(block)
     blocks += await read_attached_instructions(session, found[:MOST_FILES])
     if (left := len(found) - MOST_FILES) > 0:
-        blocks.append(explain_not_attached(f"{counted(left, 'more file')}, since a message attaches {MOST_FILES}"))
+        blocks.append(explain_not_attached(f"{pluralize(left, 'more file')}, since a message attaches {MOST_FILES}"))
     return tuple(sorted(blocks, key=lambda block: not isinstance(block, ImageBlock)))
 
 
@@ -124,7 +124,7 @@ async def _read_file(session: Session, path: Path, room: int, deadline: float) -
         kept = kept[: kept.rfind("\n", 0, room) + 1].rstrip("\n") or kept[:room]
         end = f"\n[{len(output.text) - len(kept):,} more characters are left out; read_file reads them]"
     lines = sum(1 for line in kept.split("\n") if _NUMBER.match(line))
-    words = f"first {counted(lines, 'line')}" if end or output.truncated else counted(lines, "line")
+    words = f"first {pluralize(lines, 'line')}" if end or output.truncated else pluralize(lines, "line")
     return (TextBlock(f"[File {name}, as it was when the message was sent:\n{kept}{end}\n]", f"{name}: {words}"),)
 
 
@@ -161,7 +161,7 @@ async def _read(session: Session, tool: Tool, path: Path) -> ToolOutput:
         lambda _: None,
         sandbox=decision.sandbox,
         admitted=request.paths,
-        kept_out=(*place.kept_out(request), *decision.sandbox.unreadable),
+        kept_out=(*place.list_passed_over(request), *decision.sandbox.unreadable),
         readable=extension_folders(session),
     )
     return await tool.run({**args}, context)
@@ -175,7 +175,7 @@ def _explain_refusal(session: Session, tool: Tool, request: ToolRequest, *, is_c
         return f"{name} is closed to {tool.spec.name} by a rule that denies."
     if place.own_path(tool.spec, request):
         return f"{name} belongs to Phoenix itself."
-    if place.guarded(tool.spec, request):
+    if place.find_guard(tool.spec, request):
         return f"{name} is in a folder of keys."
     return f"{name} is outside the working directory."
 
@@ -317,7 +317,7 @@ async def read_resources(session: Session, text: str) -> tuple[Block, ...]:
             blocks.append(block)
     if (left := len(found) - MOST_RESOURCES) > 0:
         blocks.append(
-            explain_not_attached(f"{counted(left, 'more resource')}, since a message attaches {MOST_RESOURCES}")
+            explain_not_attached(f"{pluralize(left, 'more resource')}, since a message attaches {MOST_RESOURCES}")
         )
     return tuple(blocks)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from engine.permissions.projects import project_of
 from engine.ports import Clock
 from engine.records.statistics import CallMark, Spending, Spent
-from tools.wording import counted
+from tools.wording import pluralize
 
 if TYPE_CHECKING:
     from engine.store.statistics import StatisticsStore
@@ -85,7 +85,7 @@ class SpendingCaps:
             unpriced, name = (await self._sum_project(cwd)).unpriced, "budget_project_usd"
         if not unpriced:
             return ""
-        return f"{name} does not count {counted(unpriced, 'model call')} whose price is unknown."
+        return f"{name} does not count {pluralize(unpriced, 'model call')} whose price is unknown."
 
     async def prepare(self, cwd: Path) -> None:
         """Sum everything ahead, which takes longest the first time. Raises StorageError."""

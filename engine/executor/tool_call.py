@@ -383,7 +383,7 @@ def _build_context(
         name_actor(session.record),
         grant.sandbox,
         admitted=request.paths if is_file else None,
-        kept_out=(*place_of(session).kept_out(request), *grant.sandbox.unreadable) if is_file else (),
+        kept_out=(*place_of(session).list_passed_over(request), *grant.sandbox.unreadable) if is_file else (),
         readable=extension_folders(session) if ready.tool.spec.tool_class is ToolClass.READ else (),
         web=SessionWebModel(session) if ready.tool.spec.tool_class is ToolClass.NET else None,
         shell=session.equipment.shell if is_typed(session) else None,

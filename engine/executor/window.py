@@ -34,7 +34,7 @@ from engine.ports.profiles import MEMORY_TOOLS
 from engine.records import ConversationRecord, PermissionMode, StoredMessage
 from tools.contract import ToolSpec
 from tools.planning import EXIT_PLAN
-from tools.wording import counted
+from tools.wording import pluralize
 
 if TYPE_CHECKING:
     from engine.ports.extensions import Invocable
@@ -249,7 +249,7 @@ def shorten_parts(
     record = session.record
     after = replace(record.view, omitted=omissions.join_omissions(record.omitted, more))
     tokens = estimate_tokens(session, rows, after, known)
-    note = f"Shortened {counted(len(more), label)} for the model · {sizes_text(session, rows, tokens, 0.0, known)}"
+    note = f"Shortened {pluralize(len(more), label)} for the model · {sizes_text(session, rows, tokens, 0.0, known)}"
     facts = describe_change(session, cause, CompactionKind.SHORTENED, after, tokens, len(more))
     return CompactionDraft(after, tokens, note, replace(facts, tokens_before=known or facts.tokens_before))
 

@@ -22,7 +22,7 @@ from tools.command_access import command_access
 from tools.contract import Command, HostGate, ProcessRunner, Sandbox, ToolInputError, ToolRequest
 from tools.process.programs import find_program
 from tools.shell_output import outcome_lines, readable
-from tools.wording import counted, one_line
+from tools.wording import one_line, pluralize
 
 MOST_SHELL_LINES: Final = 50
 """Shell lines of one body that are run; further ones stay text."""
@@ -236,7 +236,7 @@ def wrap_body(body: Body, text: str) -> str:
         head.append(f"Base directory of this skill: {one.folder}")
         if one.files:
             more = len(one.files) - MOST_LISTED
-            names = [*one.files[:MOST_LISTED], *([f"and {counted(more, 'more file')}"] if more > 0 else [])]
+            names = [*one.files[:MOST_LISTED], *([f"and {pluralize(more, 'more file')}"] if more > 0 else [])]
             head.append(f"Its files, to read when the text names them: {', '.join(names)}")
         head.append("")
     return "\n".join((*head, text.strip("\n"), f"</{one.kind.value}>"))

@@ -22,7 +22,7 @@ from tools.contract import (
     ToolRequest,
     ToolSpec,
 )
-from tools.wording import counted, one_line
+from tools.wording import one_line, pluralize
 
 FROM: Final = 16
 """Skills from which the tool can search."""
@@ -188,7 +188,7 @@ def skill_list(skills: Sequence[Invocable], window: int, used: Mapping[str, floa
             room -= more
     lines = [whole.get(name, name) for name in names]
     if left := len(offered) - len(names):
-        lines.append(f"and {counted(left, 'more skill')} without room for a name here; the tool finds them by search")
+        lines.append(f"and {pluralize(left, 'more skill')} without room for a name here; the tool finds them by search")
     return "\n".join((PREAMBLE, *lines))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.machine.stop_cause import StopCause
-from tools.wording import counted
+from tools.wording import pluralize
 
 CANCELLED = "Cancelled by user"
 SKIPPED = "Skipped due to cancellation"
@@ -100,7 +100,7 @@ def describe_stop(elapsed: int, by: StopCause, processes: int = 0, survivors: tu
     """The row about a cancel: its cause, the duration and the ended processes."""
     parts = [f"{STOPPED[by]} after {elapsed} s"]
     if processes:
-        parts.append(f"{counted(processes, 'process', 'processes')} ended")
+        parts.append(f"{pluralize(processes, 'process', 'processes')} ended")
     if survivors:
         parts.append(f"not yet dead: pid {', '.join(map(str, survivors))}")
     return " · ".join(parts)
@@ -114,7 +114,7 @@ def describe_stopped_command(elapsed: int, by: StopCause, processes: int = 0, su
 
 def stragglers(ended: int, survivors: tuple[int, ...]) -> str:
     """The row for processes that took longer than the cancel itself."""
-    parts = [f"{counted(ended, 'process', 'processes')} ended"] if ended else []
+    parts = [f"{pluralize(ended, 'process', 'processes')} ended"] if ended else []
     if survivors:
         parts.append(f"not yet dead: pid {', '.join(map(str, survivors))}")
     return f"Stopped: {' · '.join(parts)}"

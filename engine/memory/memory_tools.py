@@ -22,7 +22,7 @@ from tools.contract import (
     ToolRequest,
     ToolSpec,
 )
-from tools.wording import LONGEST_NUMBER, counted, one_line
+from tools.wording import LONGEST_NUMBER, one_line, pluralize
 
 if TYPE_CHECKING:
     from engine.store.store import Store
@@ -202,9 +202,9 @@ def _cut_lines(text: str, wanted: _Place) -> ToolOutput:
         if size >= MOST_CHARACTERS:
             break
     if not shown:
-        return failure_output(f"It has {counted(len(lines), 'line')}; from_line {wanted.first} is past its end.")
+        return failure_output(f"It has {pluralize(len(lines), 'line')}; from_line {wanted.first} is past its end.")
     rest = wanted.first - 1 + len(shown)
-    more = [f"[{counted(len(lines) - rest, 'more line')}: continue with from_line {rest + 1}]"]
+    more = [f"[{pluralize(len(lines) - rest, 'more line')}: continue with from_line {rest + 1}]"]
     return ToolOutput("\n".join(shown + (more if rest < len(lines) else [])), truncated=rest < len(lines))
 
 

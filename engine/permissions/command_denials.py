@@ -43,7 +43,7 @@ class _Pattern(Struct, frozen=True):
     """True where the last word is only the beginning of one: `git push*`."""
 
 
-def denied(pattern: str, command: str, unknown: Unknowns | None = None) -> tuple[Match, str]:
+def match_denial(pattern: str, command: str, unknown: Unknowns | None = None) -> tuple[Match, str]:
     """Hold a command line against a pattern; returns the reason of a doubt as well.
 
     `unknown` is what a look at its files found; without it the line alone is judged.
@@ -54,7 +54,7 @@ def denied(pattern: str, command: str, unknown: Unknowns | None = None) -> tuple
     text = pattern.strip(BLANKS)
     if text == "*" or command.strip(BLANKS) == text:
         return Match.YES, ""
-    wanted, programs = _parsed(text), programs_in(command)
+    wanted, programs = _parse_pattern(text), programs_in(command)
     best = max((_match(wanted, words) for words in programs.commands), default=Match.NO)
     if wanted.glob:
         best = max(best, _glob_match(wanted.glob, command))
@@ -87,7 +87,7 @@ def _may_start(wanted: _Pattern, programs: Programs) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _parsed(text: str) -> _Pattern:
+def _parse_pattern(text: str) -> _Pattern:
     literal = text.endswith(STAR)
     is_open = text.endswith("*") and not literal
     body = text[:-1] if is_open else text.removesuffix(STAR) + "*" * literal

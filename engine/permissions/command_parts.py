@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.permissions.command_rules import reader_in
-from engine.permissions.launchers import EXACT, INTERPRETERS, started, stem, why_no_prefix
+from engine.permissions.launchers import EXACT, INTERPRETERS, skip_launchers, stem, why_no_prefix
 from engine.permissions.readers import file_names, leaves
 from engine.permissions.shell_words import PIPES, PlainPart, plain_parts
 from tools.files.location import real_path
@@ -53,7 +53,7 @@ class JudgedPart(Struct, frozen=True):
         return self.part.words
 
 
-def judged_parts(command: str, working_dir: Path) -> tuple[JudgedPart, ...]:
+def split_parts(command: str, working_dir: Path) -> tuple[JudgedPart, ...]:
     """The parts of a list or pipe, each of which has the meaning that it has alone; none for any other text.
 
     `cd FOLDER &&` in front is followed, inside the working directory; nothing else may change the shell.
@@ -84,7 +84,7 @@ def is_reading(judged: JudgedPart, working_dir: Path) -> bool:
     reader = reader_in(judged.words)
     if reader is None:
         return False
-    inner = started(judged.words)[len(reader.words) :]
+    inner = skip_launchers(judged.words)[len(reader.words) :]
     return reader.prints or not leaves(inner, judged.folder, real_path(working_dir))
 
 
@@ -103,7 +103,7 @@ def reads_freely(command: str, working_dir: Path) -> bool:
     A file that looks like one of keys is not free, nor is git where its settings, a hook or a submodule could start a
     program, nor a command that only prints its own words.
     """
-    parts = judged_parts(command, working_dir)
+    parts = split_parts(command, working_dir)
     readers = [reader for part in parts if (reader := reader_in(part.words)) is not None]
     is_reader = any(not reader.prints for reader in readers)
     return is_reader and all(_is_free(part, working_dir) for part in parts)
@@ -113,7 +113,7 @@ def _is_free(judged: JudgedPart, working_dir: Path) -> bool:
     words = judged.words
     if not is_reading(judged, working_dir) or any(looks_secret(name) for word in words for name in file_names(word)):
         return False
-    inner = started(words)
+    inner = skip_launchers(words)
     if not all(_is_elsewhere(program, working_dir) for program in {words[0], inner[0]} - BUILTINS):
         return False
     return inner[0] != "git" or _git_starts_nothing(judged.folder)

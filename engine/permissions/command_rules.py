@@ -9,8 +9,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from engine.permissions.launchers import is_transparent, own_option, started, why_no_prefix
-from engine.permissions.readers import Reader, leaves, options_of, reader_of, refused_option, unknown_option
+from engine.permissions.launchers import is_transparent, own_option, skip_launchers, why_no_prefix
+from engine.permissions.readers import Reader, find_refused_option, leaves, options_of, reader_of, unknown_option
 from engine.permissions.shell_words import BLANKS, plain_words
 from tools.clean import reveal
 from tools.command_access import command_access
@@ -26,7 +26,7 @@ SHORTEST_TO_CUT: Final = 60
 """Characters of a pattern from which a sentence shows only its beginning."""
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """A command or pattern in a sentence: hidden characters spelled out, on one line, cut where it is long."""
     return f"`{one_line(reveal(text).replace(chr(10), '↵'), SHORTEST_TO_CUT)}`"
 
@@ -44,17 +44,17 @@ def why_no_pattern(pattern: str) -> str:
     if why := why_no_prefix(words):
         return why
     if why := _why_option(words):
-        return f"{quoted(pattern)} matches nothing: {why}. Write the whole command."
+        return f"{quote(pattern)} matches nothing: {why}. Write the whole command."
     return ""
 
 
 def _why_option(words: tuple[str, ...]) -> str:
     """Reason why an option among the words is never covered by a rule with a star, as a clause; empty for none."""
-    inner = started(words)
+    inner = skip_launchers(words)
     if option := own_option(words):
         return f"{words[0]} takes {option.partition('=')[0]} for its own option; write it behind --"
     reader = reader_of(inner)
-    if reader is not None and (why := refused_option(reader, inner)):
+    if reader is not None and (why := find_refused_option(reader, inner)):
         return why
     if inner[0].rpartition("/")[2] != "git" or reader is not None:
         return ""
@@ -76,8 +76,8 @@ def command_matches(pattern: str, command: str, working_dir: Path) -> bool:
 
 def _why_not_covered(first: tuple[str, ...], words: tuple[str, ...], working_dir: Path) -> str:
     """Reason why a command that begins with a rule still asks, as the end of a sentence; empty if it runs."""
-    inner = started(words)
-    if started(first)[:1] != inner[:1]:
+    inner = skip_launchers(words)
+    if skip_launchers(first)[:1] != inner[:1]:
         return "it can start different programs"
     if why := _why_option(words):
         return why
@@ -128,26 +128,26 @@ def command_pattern(command: str, working_dir: Path) -> str | None:
     if command.endswith("*"):
         return f"{command[:-1]}{STAR}"
     words = plain_words(command)
-    reader = _offered(words)
+    reader = _find_reader(words)
     if reader is None:
         return command
-    named = len(words) - len(started(words)) + len(reader.words)
+    named = len(words) - len(skip_launchers(words)) + len(reader.words)
     pattern = f"{' '.join(words[:named])}*"
     return pattern if command_matches(pattern, command, working_dir) else command
 
 
-def _offered(words: tuple[str, ...]) -> Reader | None:
+def _find_reader(words: tuple[str, ...]) -> Reader | None:
     if not words or not is_transparent(words):
         return None
-    inner = started(words)
+    inner = skip_launchers(words)
     reader = reader_of(inner)
     return reader if reader is not None and reader.reads and "/" not in inner[0] else None
 
 
 def reader_in(words: tuple[str, ...]) -> Reader | None:
     """The program that a plain command starts, where it is known to change nothing with these options."""
-    reader = _offered(words)
-    return None if reader is None or refused_option(reader, started(words)) else reader
+    reader = _find_reader(words)
+    return None if reader is None or find_refused_option(reader, skip_launchers(words)) else reader
 
 
 def only_reads(command: str) -> bool:
@@ -163,13 +163,13 @@ def command_effect(pattern: str) -> str:
         return "Allows only this exact command." if pattern.strip(BLANKS) != "*" else "Allows no commands."
     if why_no_pattern(pattern):
         return "Allows no commands."
-    said = quoted(pattern[:-1].strip(BLANKS))
-    reader, leaves_it = reader_of(started(first)), ""
+    said = quote(pattern[:-1].strip(BLANKS))
+    reader, leaves_it = reader_of(skip_launchers(first)), ""
     if command_access(" ".join(first))[0] is Access.OUTSIDE:
         leaves_it = " It leaves the sandbox, with no option but known ones."
     if reader is not None and reader.reads:
         return f"Allows any command that starts with {said}, if it only reads, and only in this folder."
-    if started(first)[0] == "git":
+    if skip_launchers(first)[0] == "git":
         return (
             f"Allows any command that starts with {said}, if its options name no program, setting or file.{leaves_it}"
         )
@@ -186,4 +186,4 @@ def why_no_match(pattern: str, command: str, working_dir: Path) -> str:
     if first and words[: len(first)] == first:
         return f"This rule does not match: {_why_not_covered(first, words, working_dir)}. Write the whole command."
     offered = command_pattern(command, working_dir) or command
-    return f"This rule does not match: begin with the words of the command, such as {quoted(offered)}."
+    return f"This rule does not match: begin with the words of the command, such as {quote(offered)}."

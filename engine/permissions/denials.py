@@ -14,8 +14,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.permissions.command_denials import Match, denied
-from engine.permissions.command_rules import quoted
+from engine.permissions.command_denials import Match, match_denial
+from engine.permissions.command_rules import quote
 from engine.permissions.domains import domain_matches, is_domain, why_no_domain
 from engine.permissions.foreign_rules import native_rules
 from engine.permissions.globs import LONGEST, WILDCARDS, glob_matches
@@ -112,7 +112,7 @@ def denials_in_force(kept: Sequence[KeptRule], project: Path, unreadable: str = 
             continue
         for rule in map(parse_denial, native_rules(one.text)):
             if rule is None or why_no_name(rule.tool) or not rule.pattern.strip():
-                unreadable = unreadable or f"{quoted(one.text)} in {one.source}"
+                unreadable = unreadable or f"{quote(one.text)} in {one.source}"
             else:
                 rule = Rule(rule.tool, rule.pattern, one.project)
                 both = (rule, *_in_worktree(rule, project, top or project))
@@ -141,11 +141,11 @@ def verdict_on(denials: Denials, call: RuledCall) -> Refusal | Doubt | None:
     for one in denials.rules:
         match, reason = _match(one.rule, call, unknown)
         if match is not Match.NO and one.asks:
-            doubt = doubt or Doubt(ASKED.format(rule=quoted(str(one)), source=one.source or "the rules"))
+            doubt = doubt or Doubt(ASKED.format(rule=quote(str(one)), source=one.source or "the rules"))
         elif match is Match.YES:
             return Refusal(REFUSED.format(tool=call.tool, rule=one, source=one.source or "the rules"))
         elif match is Match.MAYBE and doubt is None:
-            doubt = Doubt(MAYBE_DENIED.format(rule=quoted(str(one)), reason=reason))
+            doubt = Doubt(MAYBE_DENIED.format(rule=quote(str(one)), reason=reason))
     if denials.unreadable:
         return doubt or Doubt(UNREADABLE.format(source=denials.unreadable))
     return doubt
@@ -163,7 +163,7 @@ def _match(rule: Rule, call: RuledCall, unknown: Unknowns | None) -> tuple[Match
     if rule.pattern.strip() == "*":
         return Match.YES, ""
     if call.runs_command:
-        return denied(rule.pattern, call.command, unknown)
+        return match_denial(rule.pattern, call.command, unknown)
     if call.tool_class is ToolClass.NET and is_domain(rule.pattern):
         matched = domain_matches(rule.pattern, call.request.host)
     elif call.request.paths:
@@ -207,7 +207,7 @@ def why_denies_nothing(rule: Rule, tool_class: ToolClass) -> str:
     if why := why_no_name(rule.tool):
         return why
     if rule.tool == NET:
-        return next((f"{quoted(one)} is no host." for one in hosts_in(rule.pattern) if not is_host(one)), "")
+        return next((f"{quote(one)} is no host." for one in hosts_in(rule.pattern) if not is_host(one)), "")
     if tool_class is ToolClass.NET and is_domain(rule.pattern):
         return why_no_domain(rule.pattern)
     if tool_class in FILE_CLASSES and ".." in rule.pattern.split("/"):
@@ -230,9 +230,9 @@ def _denial_effect(rule: Rule, tool_class: ToolClass) -> str:
     if pattern == "*":
         return f"Denies every {rule.tool}, in every mode."
     if is_command(rule.tool, tool_class):
-        what = f"commands that start with {quoted(pattern[:-1].strip())}" if pattern.endswith("*") else quoted(pattern)
+        what = f"commands that start with {quote(pattern[:-1].strip())}" if pattern.endswith("*") else quote(pattern)
         return f"Denies {what}, in every mode, also as a part of another command."
     if tool_class is ToolClass.NET and is_domain(pattern):
-        return f"Denies {rule.tool} of {quoted(pattern)}, in every mode."
+        return f"Denies {rule.tool} of {quote(pattern)}, in every mode."
     below = " and what is in it" if tool_class in FILE_CLASSES and not WILDCARDS.search(pattern) else ""
-    return f"Denies {rule.tool} on {quoted(pattern)}{below}, in every mode."
+    return f"Denies {rule.tool} on {quote(pattern)}{below}, in every mode."

@@ -27,7 +27,7 @@ def glob_matches(pattern: str, text: str) -> bool:
     """True if the whole of `text` matches; `*` is any text, `?` any character, `[ab]` one of these."""
     if len(pattern) > LONGEST:
         return False
-    glob = _parsed(pattern)
+    glob = _parse(pattern)
     masks: dict[str, int] = {}
     states = 1
     for character in text:
@@ -41,7 +41,7 @@ def glob_matches(pattern: str, text: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _parsed(pattern: str) -> _Glob:
+def _parse(pattern: str) -> _Glob:
     tokens: list[str] = []
     loops = place = 0
     while place < len(pattern):

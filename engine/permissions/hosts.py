@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.permissions.command_rules import quoted
+from engine.permissions.command_rules import quote
 from tools.web.public_addresses import host_and_port
 
 NET: Final = "net"
@@ -79,7 +79,7 @@ class HostRules(Struct, frozen=True):
 
     def denies(self, host: str, port: int) -> bool:
         """True where a pattern denies it; one without a port denies every port."""
-        return any(one == ANY_HOST or _denied(one, host, port) for one in self.denied)
+        return any(one == ANY_HOST or _denies(one, host, port) for one in self.denied)
 
 
 NO_HOST_RULES: Final = HostRules()
@@ -113,7 +113,7 @@ def host_matches(pattern: str, host: str, port: int) -> bool:
     return parsed is not None and parsed.means(host, port)
 
 
-def covered(needed: str, rules: HostRules) -> bool:
+def is_covered(needed: str, rules: HostRules) -> bool:
     """True where rules allow a host that a command needs: `host` or `host:port`."""
     parsed = parse_host(needed)
     if parsed is None or parsed.below:
@@ -146,10 +146,10 @@ def _why_no_host(text: str) -> str:
         return ""
     parsed = parse_host(text)
     if parsed is None:
-        return f"{quoted(text[:60])} is no host; write example.com, *.example.com or example.com:8443."
+        return f"{quote(text[:60])} is no host; write example.com, *.example.com or example.com:8443."
     labels = parsed.host.split(".")
     if parsed.below and (len(labels) < 2 or (len(labels) == 2 and labels[0] in _REGISTRIES) or parsed.host in _SHARED):
-        return f"{quoted(text[:60])} means hosts of anybody; write * for any host, or name the host."
+        return f"{quote(text[:60])} means hosts of anybody; write * for any host, or name the host."
     return ""
 
 
@@ -162,7 +162,7 @@ def _host(text: str, *, below: bool) -> str:
     return "" if below and (":" in host or host.replace(".", "").isdigit()) else host
 
 
-def _denied(pattern: str, host: str, port: int) -> bool:
+def _denies(pattern: str, host: str, port: int) -> bool:
     parsed = parse_host(pattern)
     if parsed is None:
         return False

@@ -263,7 +263,7 @@ _TABLE: Final = """
 
 
 @cache
-def known_options() -> dict[tuple[str, ...], dict[str, str]]:
+def read_options() -> dict[tuple[str, ...], dict[str, str]]:
     """Sign of each option (`=`, `?` or empty) by the words of its program."""
     found: dict[tuple[str, ...], dict[str, str]] = {}
     options: dict[str, str] = {}

@@ -63,7 +63,7 @@ def stem(program: str) -> str:
     return _VERSION.sub("", name) or name
 
 
-def started(words: tuple[str, ...]) -> tuple[str, ...]:
+def skip_launchers(words: tuple[str, ...]) -> tuple[str, ...]:
     """The words started by launchers in front; `words` where there are none."""
     while (found := _launcher(words)) and found != ("git",):
         inner = words[len(found) + LAUNCHERS[found] :]
@@ -75,7 +75,7 @@ def started(words: tuple[str, ...]) -> tuple[str, ...]:
 
 def own_option(words: tuple[str, ...]) -> str:
     """The first option among the words of a started program that its launcher takes for its own; empty for none."""
-    if len(started(words)) == len(words) or words[0].rpartition("/")[2] not in INTERSPERSED:
+    if len(skip_launchers(words)) == len(words) or words[0].rpartition("/")[2] not in INTERSPERSED:
         return ""
     before = words[1 : words.index("--")] if "--" in words else words[1:]
     return next((word for word in before if word.startswith("-")), "")
@@ -83,13 +83,13 @@ def own_option(words: tuple[str, ...]) -> str:
 
 def is_transparent(words: tuple[str, ...]) -> bool:
     """True if only programs that change how it runs precede the program that `words` start."""
-    inner = started(words)
+    inner = skip_launchers(words)
     return all(word in TRANSPARENT or word[:1].isdigit() for word in words[: len(words) - len(inner)])
 
 
 def why_no_prefix(words: tuple[str, ...]) -> str:
     """Reason why no rule may allow every command that begins with `words`, in one sentence; empty where one may."""
-    inner = started(words)
+    inner = skip_launchers(words)
     name = inner[0].rpartition("/")[2]
     if (found := _launcher(inner)) and words[: len(words) - len(inner)] not in SCRIPTS:
         return _why_launcher(inner, found)

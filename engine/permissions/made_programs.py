@@ -31,7 +31,7 @@ from engine.permissions.shell_programs import (
     SHELLS,
     UNKNOWN_PROGRAM,
     Programs,
-    Step,
+    ShellStep,
     git_command,
     is_quiet,
     program_names,
@@ -163,7 +163,7 @@ def unknown_programs(command: str, folder: Path | None = None) -> Unknowns:
         found.suspect(CODE)
     if any(_SETS_PATH.match(word.text) for word in programs.assigned):
         found.suspect(SET_PATH)
-    if any(map(_is_gits, (*(one.text for _, one in written), *_copied(programs)))):
+    if any(map(_is_gits, (*(one.text for _, one in written), *_list_copies(programs)))):
         found.suspect(WRITTEN, "git")
     return found
 
@@ -174,7 +174,7 @@ def _is_gits(path: str) -> bool:
     return ".git" in (*folders, name) or (folders[-1:] == ["hooks"] and "." not in name)
 
 
-def _copied(programs: Programs) -> Iterator[str]:
+def _list_copies(programs: Programs) -> Iterator[str]:
     """Words that name what a program of a line writes: the last one of those that copy."""
     for step in programs.steps:
         names = program_names(step.words[0])
@@ -183,14 +183,14 @@ def _copied(programs: Programs) -> Iterator[str]:
             yield from (word.text.rpartition("=")[2] for word in words)
 
 
-def _behind_launchers(step: Step, depth: int = DEEPEST) -> Iterator[Step]:
+def _behind_launchers(step: ShellStep, depth: int = DEEPEST) -> Iterator[ShellStep]:
     """A command, or what the launcher that it is starts; any shell or interpreter among its words too."""
     names = program_names(step.words[0])
     if not depth or not names & _PASSING:
         yield step
         inner = range(1, len(step.words)) if names & RUNNERS or "git" in names else ()
         shells = SHELLS if "git" in names else SHELLS | {".", "source"}
-        yield from (Step(step.words[n:]) for n in inner if program_names(step.words[n]) & shells)
+        yield from (ShellStep(step.words[n:]) for n in inner if program_names(step.words[n]) & shells)
         return
     words, feeds = step.words, step.is_fed and not names & {"xargs", "find"}
     begins = [n for n, one in enumerate(words) if one.text in _EXECUTING] if "find" in names else [0]
@@ -198,12 +198,12 @@ def _behind_launchers(step: Step, depth: int = DEEPEST) -> Iterator[Step]:
         first = next((n for n in range(begin + 1, len(words)) if _may_be_program(words[n])), None)
         if first is not None:
             more = (Word(UNKNOWN, splits=True),) if "xargs" in names else ()
-            yield from _behind_launchers(Step((*words[first:], *more), is_fed=feeds), depth - 1)
+            yield from _behind_launchers(ShellStep((*words[first:], *more), is_fed=feeds), depth - 1)
         for n in range((first or begin) + 1, len(words)):
             if program_names(words[n]) & (SHELLS | INTERPRETERS) or (
                 "/" in words[n].text and os.access(words[n].text, 1)
             ):
-                yield Step(words[n:], is_fed=feeds)
+                yield ShellStep(words[n:], is_fed=feeds)
 
 
 def _may_be_program(word: Word) -> bool:
@@ -239,7 +239,7 @@ def _is_installed(name: str) -> bool:
     return any(os.access(f"{one}/{name}", os.X_OK) for one in folders)
 
 
-def _judge_feeding(found: Unknowns, step: Step) -> None:
+def _judge_feeding(found: Unknowns, step: ShellStep) -> None:
     """A program that may take an input for commands; code in the line that only its interpreter reads."""
     names = program_names(step.words[0])
     if not names or "run-parts" in names or "{}" in step.words[0].text:
@@ -285,7 +285,7 @@ def _script(words: tuple[Word, ...]) -> Word | None:
 
 
 def _judge_writing(
-    found: Unknowns, programs: Programs, place: int, step: Step, written: list[tuple[int, Word]]
+    found: Unknowns, programs: Programs, place: int, step: ShellStep, written: list[tuple[int, Word]]
 ) -> None:
     """A program that may run a file of text which the line writes, or a file that another command may have made."""
     for writer, _ in written:
@@ -308,7 +308,7 @@ def _judge_writing(
             found.suspect(WRITTEN, run.text)
 
 
-def _ends_with(launcher: Step, step: Step) -> bool:
+def _ends_with(launcher: ShellStep, step: ShellStep) -> bool:
     return launcher.words[-len(step.words) :] == step.words
 
 
@@ -318,7 +318,7 @@ def _names_file(word: str, name: str) -> bool:
     return name in parts or any(sign in word for sign in "*?\0") or word.endswith(f"o{name}")
 
 
-def _run_files(step: Step) -> Iterator[Word]:
+def _run_files(step: ShellStep) -> Iterator[Word]:
     """Words that name a file which runs: a program by its path, a script behind a shell or interpreter."""
     first, names = step.words[0], program_names(step.words[0])
     if "/" in first.text:
@@ -349,7 +349,7 @@ class _Files:
                     break
                 self._folders += [os.path.normpath(f"{one}/{target.text}") for one in self._folders]
 
-    def judge(self, step: Step) -> None:
+    def judge(self, step: ShellStep) -> None:
         """Look at the program of a command, and at its script."""
         first, names = step.words[0], program_names(step.words[0])
         if not names:
@@ -357,12 +357,12 @@ class _Files:
         if "/" in first.text:
             self._file(first, step.words)
         elif not is_quiet(step.words):
-            self._named(first.text, step.words)
+            self._look_at_program(first.text, step.words)
         more = (Word(UNKNOWN, splits=True),) if names & FEEDING else ()
         starts = bool(names & (RUNNERS | _PASSING)) or ("git" in names and _starts(step.words))
         for place, word in enumerate(step.words[1:MOST_STEPS], 1):
             if starts or not is_quiet(step.words):
-                self._given(word, (*step.words[place:], *more), starts=starts)
+                self._look_at_arguments(word, (*step.words[place:], *more), starts=starts)
             self._value(word)
         if names & SHELLS or names & {".", "source"}:
             self._script(_shell_script(step.words))
@@ -382,7 +382,7 @@ class _Files:
                 if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113 - text
                     self._look(path, (Word(value),), value)
 
-    def _given(self, word: Word, words: tuple[Word, ...], *, starts: bool) -> None:
+    def _look_at_arguments(self, word: Word, words: tuple[Word, ...], *, starts: bool) -> None:
         """Look at a file that a program is given: it may be a script of any kind, and one that is started a program."""
         for path in self._paths(word.text) if word.is_known else ():
             if not os.path.isfile(path):  # noqa: PTH113 - text
@@ -398,7 +398,7 @@ class _Files:
         """Paths that a word may mean after the `cd` of the line."""
         return [text] if text.startswith("/") else [f"{one}/{text}" for one in self._folders]
 
-    def _named(self, name: str, words: tuple[Word, ...]) -> None:
+    def _look_at_program(self, name: str, words: tuple[Word, ...]) -> None:
         for entry in users_path().split(os.pathsep):
             path = f"{entry}/{name}"
             if entry.startswith("/") and os.access(path, os.X_OK) and os.path.isfile(path):  # noqa: PTH113 - text

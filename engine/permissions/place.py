@@ -41,7 +41,7 @@ class PathPlace(Struct, frozen=True):
         own = (*self.own, Path(f"/proc/{os.getpid()}"))  # its environment and memory hold keys
         return next((str(path) for path in request.paths if _is_in(path, own) and not _is_in(path, open_to_it)), "")
 
-    def guarded(self, spec: ToolSpec, request: ToolRequest) -> str:
+    def find_guard(self, spec: ToolSpec, request: ToolRequest) -> str:
         """Reason why a person must see this call in every mode and under every rule; empty without one."""
         for path in request.paths:
             if is_secret(path, self.home):
@@ -53,7 +53,7 @@ class PathPlace(Struct, frozen=True):
                 return f"changes {part}, which programs outside the sandbox act on"
         return ""
 
-    def kept_out(self, request: ToolRequest) -> tuple[Path, ...]:
+    def list_passed_over(self, request: ToolRequest) -> tuple[Path, ...]:
         """Paths that a call passes over where it meets them, unless it named one of them or one inside it."""
         every = (*self.own, *secret_paths(self.home))
         return tuple(path for path in every if not _is_in_any(request.paths, path))

@@ -10,9 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.machine.texts import OUTSIDE
-from engine.permissions.command_parts import has_reader, is_reading, judged_parts, reads_freely
+from engine.permissions.command_parts import has_reader, is_reading, reads_freely, split_parts
 from engine.permissions.denials import NO_DENIALS, REFUSED, Denials, Doubt, Refusal, verdict_on
-from engine.permissions.hosts import NET, NO_HOST_RULES, HostRules, covered, hosts_in
+from engine.permissions.hosts import NET, NO_HOST_RULES, HostRules, hosts_in, is_covered
 from engine.permissions.place import PathPlace
 from engine.permissions.rules import Rule, RuledCall, is_command, matches, rule_access
 from engine.permissions.shell_words import BLANKS
@@ -162,9 +162,9 @@ def decide(
         return Deny(verdict.text)
     if spec.tool_class is ToolClass.READ and (rule := limits.unreadable.rule_about(request.paths)):
         return Deny(REFUSED.format(tool=spec.name, rule=rule, source="the rules"))
-    given = _given(spec, request, limits, place, rules)
+    given = _grant_unattended(spec, request, limits, place, rules)
     hosts = host_rules(limits, rules, denials)
-    decision = given or _allowed(spec, request, limits, place, rules, typed=typed, hosts=hosts)
+    decision = given or _decide(spec, request, limits, place, rules, typed=typed, hosts=hosts)
     if limits.unreadable.is_any and not typed and is_command(spec.name, spec.tool_class):
         decision = _without_reading(spec, request, limits, place, rules, decision)
     elif spec.tool_class is ToolClass.READ and limits.unreadable.paths:
@@ -177,7 +177,7 @@ def decide(
     return decision
 
 
-def _given(
+def _grant_unattended(
     spec: ToolSpec, request: ToolRequest, limits: Limits, place: PathPlace, rules: Mapping[Rule, Access]
 ) -> Allow | None:
     """Permission in mode deny by a rule of the command line that needs no question in mode ask; else None."""
@@ -186,11 +186,11 @@ def _given(
         return None
     if not any(matches(rule, spec, request, place.working_dir) for rule in given):
         return None
-    decision = _allowed(spec, request, replace(limits, mode=PermissionMode.ASK), place, given, typed=False)
+    decision = _decide(spec, request, replace(limits, mode=PermissionMode.ASK), place, given, typed=False)
     return decision if isinstance(decision, Allow) else None
 
 
-def _allowed(
+def _decide(
     spec: ToolSpec,
     request: ToolRequest,
     limits: Limits,
@@ -204,7 +204,7 @@ def _allowed(
     if own := place.own_path(spec, request):
         return Deny(OWN_PATH.format(path=own))
     if request.questions:
-        return _refused(spec, limits) if limits.mode is PermissionMode.DENY else Ask("", lasting=False)
+        return _refuse(spec, limits) if limits.mode is PermissionMode.DENY else Ask("", lasting=False)
     if request.plan and limits.mode is PermissionMode.PLAN:
         return Ask(PLAN_ASKS, lasting=False)
     if is_server_tool(spec.name) and spec.tool_class is ToolClass.RUN:
@@ -235,7 +235,7 @@ def may_read(
     )
 
 
-def _refused(spec: ToolSpec, limits: Limits) -> Deny:
+def _refuse(spec: ToolSpec, limits: Limits) -> Deny:
     return Deny(f"Permission mode '{limits.mode.value}' does not allow {spec.name}.")
 
 
@@ -253,26 +253,26 @@ def _command(
     hosts: HostRules,
 ) -> Decision:
     if limits.unattended:
-        return _refused(spec, limits)
+        return _refuse(spec, limits)
     need = _need(request, limits)
-    if typed and need is Access.OUTSIDE and _planted(request, limits):
+    if typed and need is Access.OUTSIDE and _find_planted(request, limits):
         need = Access.NETWORK if limits.network else Access.CONFINED  # that need is known of another program
-    grant = _granted(need, limits)
+    grant = _grant(need, limits)
     auto = limits.mode is PermissionMode.AUTO
     if typed:
         return grant
-    planted = _planted(request, limits)
-    ruled = None if planted and grant.outside else _ruled(spec, request, place, rules)
+    planted = _find_planted(request, limits)
+    ruled = None if planted and grant.outside else _find_access(spec, request, place, rules)
     if ruled is not None and _covers(ruled, need, limits):
         if auto or ruled is not Access.CONFINED:
             return _free(request, limits, hosts, need, grant, given=True)
-        return _confined(limits, hosts, grant) if limits.confines_network else grant
+        return _confine(limits, hosts, grant) if limits.confines_network else grant
     if not limits.confines and _is_free(request, place):
         return Allow(outside=True)
-    return _unruled(spec, request, limits, need, grant, hosts)
+    return _decide_without_rule(spec, request, limits, need, grant, hosts)
 
 
-def _unruled(
+def _decide_without_rule(
     spec: ToolSpec, request: ToolRequest, limits: Limits, need: Access, grant: Allow, hosts: HostRules
 ) -> Decision:
     """Decide about a command that no rule covers."""
@@ -280,14 +280,14 @@ def _unruled(
     if limits.sandbox is SandboxMode.OFF:
         return grant if auto else Ask(f"{_mode_reason(spec, limits)}{programs}", grant)
     if not limits.confines:
-        return grant if auto and not limits.required else Ask(f"{_unenforced(spec, limits)}{programs}", grant)
+        return grant if auto and not limits.required else Ask(f"{_explain_lack(spec, limits)}{programs}", grant)
     if need is Access.OUTSIDE:
         return Ask(_outside_reason(request, limits), grant)
     if not limits.confines_network:
         return Ask(WEAK if auto else f"{_mode_reason(spec, limits)}; {WEAK}", grant)
     if auto:
         return _free(request, limits, hosts, need, grant, given=False)
-    return _network(request, limits, hosts, grant) if need is Access.NETWORK else _confined(limits, hosts, grant)
+    return _network(request, limits, hosts, grant) if need is Access.NETWORK else _confine(limits, hosts, grant)
 
 
 def _free(
@@ -303,7 +303,7 @@ def _free(
     return Allow(sandbox=Sandbox(limits.sandbox, network=False, hosts=()))
 
 
-def _confined(limits: Limits, hosts: HostRules, grant: Allow) -> Allow:
+def _confine(limits: Limits, hosts: HostRules, grant: Allow) -> Allow:
     """Limits of a command that needs nothing more: it reaches the hosts that are allowed to every command."""
     if limits.by_host and hosts.allows_any:
         return grant
@@ -319,7 +319,7 @@ def _network(request: ToolRequest, limits: Limits, hosts: HostRules, grant: Allo
         return grant
     if request.any_host:
         return Ask(_whole_network(request), grant)
-    missing = tuple(one for one in request.hosts if not covered(one, hosts))
+    missing = tuple(one for one in request.hosts if not is_covered(one, hosts))
     if request.hosts and not missing:
         return _by_host(request, limits)
     if not missing:
@@ -353,7 +353,7 @@ def leaves_sandbox(request: ToolRequest, limits: Limits) -> bool:
     return bool(request.command) and (not limits.confines or _need(request, limits) is Access.OUTSIDE)
 
 
-def _planted(request: ToolRequest, limits: Limits) -> tuple[ProgramFact, ...]:
+def _find_planted(request: ToolRequest, limits: Limits) -> tuple[ProgramFact, ...]:
     """Programs that a command names without their folder and that lie where an agent can write.
 
     In the user's own order of `PATH` those that shadow another one: a program of a virtual environment that exists
@@ -365,7 +365,7 @@ def _planted(request: ToolRequest, limits: Limits) -> tuple[ProgramFact, ...]:
 
 def programs_named(request: ToolRequest, limits: Limits) -> str:
     """The files that a command would run outside of a sandbox, as clauses of a question; empty where none is known."""
-    planted = _planted(request, limits)
+    planted = _find_planted(request, limits)
     clauses = [PLANTED.format(name=fact.name, path=reveal_name(fact.path)) for fact in planted]
     if limits.confines:
         named = [fact for fact in request.programs if not fact.is_agents and fact.name not in BUILTINS]
@@ -375,7 +375,7 @@ def programs_named(request: ToolRequest, limits: Limits) -> str:
     return "".join(f"; {clause}" for clause in clauses)
 
 
-def _granted(need: Access, limits: Limits) -> Allow:
+def _grant(need: Access, limits: Limits) -> Allow:
     """Limits of a command that a person, a rule or the mode allows."""
     if not limits.confines:
         return Allow(outside=True, sandbox=AS_IN_A_SHELL)
@@ -404,7 +404,7 @@ def _without_reading(
     is_hidden = limits.confines_network and grant.sandbox.mode is not SandboxMode.OFF and is_whole
     if isinstance(hidden, Ask):
         return hidden if is_hidden else replace(hidden, reason=f"{hidden.reason}; {_not_hidden(limits)}")
-    if is_hidden or (_ruled(spec, request, place, rules) is not None and not has_reader(request.command)):
+    if is_hidden or (_find_access(spec, request, place, rules) is not None and not has_reader(request.command)):
         return hidden
     return Ask(_not_hidden(limits), hidden, lasting=False)
 
@@ -439,7 +439,7 @@ def _is_free(request: ToolRequest, place: PathPlace) -> bool:
     return request.access is Access.CONFINED and is_known and reads_freely(request.command, place.working_dir)
 
 
-def _ruled(spec: ToolSpec, request: ToolRequest, place: PathPlace, rules: Mapping[Rule, Access]) -> Access | None:
+def _find_access(spec: ToolSpec, request: ToolRequest, place: PathPlace, rules: Mapping[Rule, Access]) -> Access | None:
     """The widest access that rules allow a command; None where they do not cover it.
 
     A rule is a yes for a command, and for the access that its own words are known to need or that was shown with it;
@@ -450,7 +450,7 @@ def _ruled(spec: ToolSpec, request: ToolRequest, place: PathPlace, rules: Mappin
     whole = _part_ruled(spec, command, place.working_dir, rules)
     if whole is not None:
         return whole
-    parts = judged_parts(command, place.working_dir)
+    parts = split_parts(command, place.working_dir)
     reading = [one for one in parts if is_reading(one, place.working_dir)]
     found = [_part_ruled(spec, one.part.text, one.folder, rules) for one in parts if one not in reading]
     known = [one for one in found if one is not None]
@@ -491,7 +491,7 @@ def _of(request: ToolRequest) -> str:
     return f". The agent says: “{request.why}”" if request.why else ""
 
 
-def _unenforced(spec: ToolSpec, limits: Limits) -> str:
+def _explain_lack(spec: ToolSpec, limits: Limits) -> str:
     return f"{_mode_reason(spec, limits)}; {NO_SANDBOX}" if limits.mode is not PermissionMode.AUTO else NO_SANDBOX
 
 
@@ -510,7 +510,7 @@ def _server_tool(
     `request.access` is OUTSIDE where the server itself has no sandbox: then mode auto asks as it does for commands.
     """
     if limits.unattended:
-        return _refused(spec, limits)
+        return _refuse(spec, limits)
     if any(matches(rule, spec, request, place.working_dir) for rule in rules):
         return Allow(outside=True)
     leaves = limits.sandbox is not SandboxMode.OFF and request.access is Access.OUTSIDE
@@ -524,7 +524,7 @@ def _web(
 ) -> Decision:
     """Decide about a web tool: it reads, so plan mode asks, and it can carry data out, so every mode but auto does."""
     if limits.mode is PermissionMode.DENY:
-        return _refused(spec, limits)
+        return _refuse(spec, limits)
     known = [rule for rule in rules if rule.pattern != EVERYTHING or not request.is_new_url]
     if any(matches(rule, spec, request, place.working_dir) for rule in known):
         return Allow(outside=True)
@@ -543,7 +543,7 @@ def _spawn(
     spec: ToolSpec, request: ToolRequest, limits: Limits, place: PathPlace, rules: Mapping[Rule, Access]
 ) -> Decision:
     if limits.unattended:
-        return _refused(spec, limits)
+        return _refuse(spec, limits)
     if limits.mode is PermissionMode.AUTO:
         return Allow(outside=True)
     if request.mode and FREEDOM[PermissionMode(request.mode)] > FREEDOM[limits.mode]:
@@ -559,11 +559,11 @@ def _file(
 ) -> Decision:
     edits = spec.tool_class is ToolClass.EDIT
     outside = place.outside(spec, request)
-    guarded = place.guarded(spec, request)
+    guarded = place.find_guard(spec, request)
     auto = limits.mode is PermissionMode.AUTO
     free = not edits or limits.mode in {PermissionMode.ACCEPT_EDITS, PermissionMode.AUTO}
     if limits.unattended:
-        return Allow() if free and not outside and not guarded else _refused(spec, limits)
+        return Allow() if free and not outside and not guarded else _refuse(spec, limits)
     if edits and limits.sandbox is SandboxMode.READ_ONLY:
         return Deny(READ_ONLY.format(name=spec.name))
     if guarded:

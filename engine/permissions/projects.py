@@ -44,17 +44,17 @@ def _main_of(top: Path) -> Path:
     Any folder can hold a file `.git` that claims to belong to a repository. It counts only where that repository
     names this very folder.
     """
-    control = _resolved(read_git_pointer(top / ".git"), top)
+    control = _resolve(read_git_pointer(top / ".git"), top)
     if control is None or control.parent.name != "worktrees":
         return top
-    back = _resolved(first_line(control / "gitdir"), control)
+    back = _resolve(first_line(control / "gitdir"), control)
     main = control.parent.parent
     if back != top / ".git" or main.name != ".git" or not _is_mine(main.parent):
         return top
     return main.parent
 
 
-def _resolved(text: str, base: Path) -> Path | None:
+def _resolve(text: str, base: Path) -> Path | None:
     """The resolved path that a file names, but for a last part `.git`, which is compared as it is named."""
     if not text:
         return None

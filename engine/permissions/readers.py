@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.permissions.known_options import known_options
+from engine.permissions.known_options import read_options
 from tools.files.location import real_path
 from tools.files.protected import has_secrets
 
@@ -128,7 +128,7 @@ def reader_of(words: tuple[str, ...]) -> Reader | None:
     return next((reader for n in (3, 2, 1) if (reader := READERS.get(named[:n])) is not None), None)
 
 
-def refused_option(reader: Reader, words: tuple[str, ...]) -> str:
+def find_refused_option(reader: Reader, words: tuple[str, ...]) -> str:
     """The first option that makes it do more than read, and why: `--output writes a file`; empty for none.
 
     Looks at every word, also behind `--`, which an option before it may have taken for its value. An abbreviation
@@ -158,7 +158,7 @@ def _may_be(reader: Reader, word: str, option: str) -> bool:
 def options_of(words: tuple[str, ...]) -> Mapping[str, str] | None:
     """Options that a program says it has, with their signs; None where nothing is known of it."""
     named = (words[0].rpartition("/")[2], *words[1:3]) if words else ()
-    known = known_options()
+    known = read_options()
     return next((known[named[:n]] for n in range(len(named), 0, -1) if named[:n] in known), None)
 
 

@@ -22,15 +22,15 @@ from engine.permissions.command_rules import (
     command_matches,
     command_pattern,
     prefix_words,
-    quoted,
+    quote,
     why_no_match,
     why_no_pattern,
 )
 from engine.permissions.domains import DOMAIN, domain_matches, host_name, is_domain, why_no_domain
 from engine.permissions.foreign_rules import native_rules
 from engine.permissions.globs import LONGEST, WILDCARDS, glob_matches
-from engine.permissions.hosts import NET, HostRules, covered, hosts_effect, hosts_in, why_no_hosts
-from engine.permissions.launchers import started
+from engine.permissions.hosts import NET, HostRules, hosts_effect, hosts_in, is_covered, why_no_hosts
+from engine.permissions.launchers import skip_launchers
 from engine.permissions.readers import unknown_option
 from engine.permissions.shell_words import BLANKS, plain_words
 from engine.permissions.tool_names import covers, is_server_tool, why_no_name
@@ -190,7 +190,7 @@ def rule_access(rule: Rule, command: str) -> Access:
     first = prefix_words(rule.pattern)
     access = command_access(shlex.join(first) if first else rule.pattern.removesuffix(STAR))[0]
     words = plain_words(command)
-    inner = started(words)
+    inner = skip_launchers(words)
     own = len(first) - len(words) + len(inner)
     return Access.NETWORK if access is Access.OUTSIDE and first and unknown_option(inner, own) else access
 
@@ -203,7 +203,7 @@ def absolute_pattern(rule: Rule, working_dir: Path) -> str:
     return f"{folder}/{rule.pattern}"
 
 
-def bound(rule: Rule, call: RuledCall) -> Rule:
+def bind(rule: Rule, call: RuledCall) -> Rule:
     """The rule as it is kept for this call: with an absolute pattern where it is one of paths."""
     if call.runs_command or not call.request.paths:
         return rule
@@ -238,30 +238,30 @@ def refusal(text: str, call: RuledCall) -> str:
     """Reason why a rule written for this call is not kept, in one sentence; empty when it may be."""
     rule = parse_rule(text)
     if rule is None:
-        return f"{quoted(text)} is not a rule; write it as {call.tool}(pattern)."
+        return f"{quote(text)} is not a rule; write it as {call.tool}(pattern)."
     if rule.tool == NET and call.runs_command:
         return why_no_hosts(rule.pattern) or _why_not_reached(rule.pattern, call.request.hosts)
     if not covers(rule.tool, call.tool):
-        return why_no_name(rule.tool) or f"This rule is for {quoted(rule.tool)}, but {call.tool} asks."
+        return why_no_name(rule.tool) or f"This rule is for {quote(rule.tool)}, but {call.tool} asks."
     if allows(rule, call):
         return ""
     if call.runs_command:
         return why_no_match(rule.pattern, call.command, call.working_dir)
     if call.tool_class is ToolClass.NET and is_domain(rule.pattern):
-        return why_no_domain(rule.pattern) or f"This rule does not match the host {quoted(call.request.host)}."
+        return why_no_domain(rule.pattern) or f"This rule does not match the host {quote(call.request.host)}."
     if not call.request.paths:
-        return f"This rule does not match; write * or {quoted(call.request.summary)}."
+        return f"This rule does not match; write * or {quote(call.request.summary)}."
     if why := why_no_path_pattern(rule.pattern):
         return why
     pattern = absolute_pattern(rule, call.working_dir)
     missed = next((path for path in call.request.paths if not glob_matches(pattern, str(path))), call.working_dir)
-    return f"This rule does not match {quoted(str(missed))}; * matches any characters, ? matches one."
+    return f"This rule does not match {quote(str(missed))}; * matches any characters, ? matches one."
 
 
 def _why_not_reached(pattern: str, hosts: Sequence[str]) -> str:
     """Reason why a rule about hosts does not cover those of a command; empty where it does, or none are known."""
     rules = HostRules(hosts_in(pattern))
-    missed = next((one for one in hosts if not covered(one, rules)), "") if hosts else ""
+    missed = next((one for one in hosts if not is_covered(one, rules)), "") if hosts else ""
     return "" if not missed or rules.allows_any else f"This rule does not name {missed}, which the command would reach."
 
 
@@ -283,12 +283,12 @@ def effect(rule: Rule, tool_class: ToolClass, *, has_paths: bool = True) -> str:
     if is_server_tool(rule.tool) and pattern.startswith(DEFINED):
         return f"Allows every {tool_label(rule.tool)}, until its server is changed."
     if not has_paths or tool_class not in FILE_CLASSES:
-        return f"Allows every {rule.tool}." if pattern == "*" else f"Allows {rule.tool} {quoted(pattern)} only."
-    if not WILDCARDS.search(_unescaped(pattern)):
-        return f"Allows {rule.tool} on {quoted(_literal(pattern))} only."
+        return f"Allows every {rule.tool}." if pattern == "*" else f"Allows {rule.tool} {quote(pattern)} only."
+    if not WILDCARDS.search(_unescape(pattern)):
+        return f"Allows {rule.tool} on {quote(_literal(pattern))} only."
     where = "anywhere on this machine" if pattern.startswith("/*") else ""
     where = where or ("" if pattern.startswith("/") else "inside the project")
-    return f"Allows {rule.tool} on every path like {quoted(pattern)}{where and f' {where}'}."
+    return f"Allows {rule.tool} on every path like {quote(pattern)}{where and f' {where}'}."
 
 
 def grant(rule: Rule, tool_class: ToolClass, *, has_paths: bool) -> str:
@@ -297,8 +297,8 @@ def grant(rule: Rule, tool_class: ToolClass, *, has_paths: bool) -> str:
         return f"every command may reach {hosts_effect(rule.pattern)}"
     if is_command(rule.tool, tool_class):
         first = prefix_words(rule.pattern)
-        return f"any command that starts with {quoted(' '.join(first))}" if first else "only this exact command"
-    if has_paths and tool_class in FILE_CLASSES and not WILDCARDS.search(_unescaped(rule.pattern)):
+        return f"any command that starts with {quote(' '.join(first))}" if first else "only this exact command"
+    if has_paths and tool_class in FILE_CLASSES and not WILDCARDS.search(_unescape(rule.pattern)):
         return f"{rule.tool} on this path only"
     return effect(rule, tool_class, has_paths=has_paths).removeprefix("Allows ").removesuffix(".")
 
@@ -330,7 +330,7 @@ def why_no_path_pattern(pattern: str) -> str:
     if pattern.startswith(NO_PATH):
         return "Paths inside the working directory are relative, such as src/*; others are absolute."
     if pattern != "/" and pattern.endswith("/"):
-        return f"A path cannot end with /; write {quoted(f'{pattern}*')} for everything in it."
+        return f"A path cannot end with /; write {quote(f'{pattern}*')} for everything in it."
     if len(pattern) > LONGEST:
         return f"A path rule has at most {LONGEST:,} characters."
     return ""
@@ -339,10 +339,10 @@ def why_no_path_pattern(pattern: str) -> str:
 def _hosts(pattern: str) -> str:
     named = pattern.removeprefix(DOMAIN)
     below = named.removeprefix("*.")
-    return f"{quoted(below)} only" if below == named else f"every host below {quoted(below)}"
+    return f"{quote(below)} only" if below == named else f"every host below {quote(below)}"
 
 
-def _unescaped(pattern: str) -> str:
+def _unescape(pattern: str) -> str:
     """A pattern without its literal wildcards."""
     return re.sub(r"\[[*?\[]\]", "", pattern)
 

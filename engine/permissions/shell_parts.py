@@ -206,7 +206,7 @@ class _Reader:
         behind = self._text[self._place + 1 : self._place + 2]
         if behind == "(":
             self._place += 2
-            self._nested()
+            self._read_nested()
         elif behind == "{":
             self._place += 2
             self._braces(quoted=quoted)
@@ -221,7 +221,7 @@ class _Reader:
         else:
             self._add("$", self._place + 1)
             return
-        self._expanded(quoted=quoted)
+        self._add_unknown(quoted=quoted)
 
     def _ansi(self) -> None:
         body = _ANSI.match(self._text, self._place + 2)
@@ -231,7 +231,7 @@ class _Reader:
         else:
             self._add(UNKNOWN if "\\" in body[1] else body[1], body.end())
 
-    def _expanded(self, *, quoted: bool) -> None:
+    def _add_unknown(self, *, quoted: bool) -> None:
         self._splits = self._splits or not quoted
         self._add(UNKNOWN, self._place)
 
@@ -255,7 +255,7 @@ class _Reader:
             self._doubt(PROMPT)
         self._place += 1
 
-    def _nested(self) -> None:
+    def _read_nested(self) -> None:
         """Read the commands of `$(…)` or `<(…)`; the command around it goes on behind them."""
         if not self._enter():
             return
@@ -290,7 +290,7 @@ class _Reader:
             escaped = r"\\([\\`$\"])" if quoted else r"\\([\\`$])"
             self._take(_Reader(re.sub(escaped, r"\1", body[1]), self._depth + 1).read())
         self._place = body.end()
-        self._expanded(quoted=quoted)
+        self._add_unknown(quoted=quoted)
 
     def _redirection(self) -> None:
         if self._pieces is not None and len(self._pieces) == 1 and _DESCRIPTOR.fullmatch(self._pieces[0]):
@@ -299,9 +299,9 @@ class _Reader:
         if self._text.startswith(("<(", ">("), self._place):
             is_input = self._text[self._place] == "<"
             self._place += 2
-            self._nested()
+            self._read_nested()
             self._is_fed = self._is_fed or is_input
-            self._expanded(quoted=True)
+            self._add_unknown(quoted=True)
             return
         self._end_word()
         if self._text.startswith("<<", self._place) and not self._text.startswith("<<<", self._place) and not is_shift:

@@ -17,7 +17,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from engine.permissions.known_options import known_options
+from engine.permissions.known_options import read_options
 from engine.permissions.launchers import EXACT, GIT_EXACT, INTERPRETERS, LAUNCHERS, TRANSPARENT, stem
 from engine.permissions.shell_parts import UNKNOWN, ShellParts, Word, shell_parts
 
@@ -165,7 +165,7 @@ MOST_SOURCES: Final = 20
 _SHELL_VALUES: Final = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
 
 
-class Step(Struct, frozen=True):
+class ShellStep(Struct, frozen=True):
     """One command that the shell itself runs."""
 
     words: tuple[Word, ...]
@@ -181,7 +181,7 @@ class Programs(ShellParts):
 
     scripts: int = 0
     """Arguments read as scripts so far."""
-    steps: list[Step] = field(default_factory=list[Step])
+    steps: list[ShellStep] = field(default_factory=list[ShellStep])
     """The commands that surely are ones, without what programs may start from their arguments."""
     assigned: list[Word] = field(default_factory=list[Word])
     """Assignments of variables, alone, in front of a command and as the words of `export` and `env`."""
@@ -191,7 +191,7 @@ class Programs(ShellParts):
     """Commands that a program may run which is not known, or under another name."""
     loose: list[tuple[Word, ...]] = field(default_factory=list[tuple[Word, ...]])
     """Words of unknown programs, quoted text taken apart: a command may begin at any of them."""
-    behind_names: list[Step] = field(default_factory=list[Step])
+    behind_names: list[ShellStep] = field(default_factory=list[ShellStep])
     """Commands that names stand for which the line itself makes."""
     renamed: dict[str, list[tuple[Word, ...]]] = field(default_factory=dict[str, list[tuple[Word, ...]]])
     """Words that a name of a program stands for, where the line itself makes the name."""
@@ -206,7 +206,7 @@ def programs_in(command: str) -> Programs:
     else:
         _read(found, command, DEEPEST, strictly=True)
         if "<<" in command and any(_reads_code(words) for words in found.commands):
-            _embedded(found, (Word(re.sub(r"[<!]", " ", command)),), DEEPEST)
+            _add_embedded(found, (Word(re.sub(r"[<!]", " ", command)),), DEEPEST)
         elif "<<" in command and any(_reads_input(words) for words in found.commands):
             found.loose.append(_tokens((Word(re.sub(r"\\[nrt]", " ", command)),)))
         _follow(found)
@@ -219,7 +219,7 @@ def programs_in_code(text: str) -> Programs:
     if len(text) > LONGEST:
         found.doubt = TOO_LONG
     else:
-        _embedded(found, (Word(text),), DEEPEST)
+        _add_embedded(found, (Word(text),), DEEPEST)
     return found
 
 
@@ -235,7 +235,7 @@ def _follow(found: Programs) -> None:
             aside = Programs([], scripts=found.scripts)
             _look(aside, (*source, *words[1:]), DEEPEST - 1, strictly=False)
             found.perhaps += aside.commands
-            found.behind_names.append(Step((*source, *words[1:])))
+            found.behind_names.append(ShellStep((*source, *words[1:])))
             found.scripts = aside.scripts
 
 
@@ -285,7 +285,7 @@ def _read(found: Programs, text: str, depth: int, *, strictly: bool) -> None:
         found.is_fed = outer or is_fed
         rest = _without_prefix(words)
         for word in words[: len(words) - len(rest)]:
-            _assigned(found, word, depth, strictly=strictly)
+            _add_assignment(found, word, depth, strictly=strictly)
         if rest:  # a program gets them
             _loose_values(found, words[: len(words) - len(rest)])
         _look(found, rest, depth, strictly=strictly)
@@ -307,7 +307,7 @@ def _without_prefix(words: tuple[Word, ...]) -> tuple[Word, ...]:
     return words[place:]
 
 
-def _assigned(found: Programs, word: Word, depth: int, *, strictly: bool) -> None:
+def _add_assignment(found: Programs, word: Word, depth: int, *, strictly: bool) -> None:
     """Add the command that a program or the shell would run for the value of a variable."""
     if not _ASSIGNMENT.match(word.text):
         return
@@ -325,7 +325,7 @@ def _assigned(found: Programs, word: Word, depth: int, *, strictly: bool) -> Non
     elif _SUBSCRIPT.search(value):
         _read(found, value, depth - 1, strictly=strictly)
     elif "$(" in value or "`" in value:
-        _embedded(found, (Word(value),), depth)
+        _add_embedded(found, (Word(value),), depth)
 
 
 def _loose_values(found: Programs, words: tuple[Word, ...]) -> None:
@@ -353,7 +353,7 @@ def _look(found: Programs, words: tuple[Word, ...], depth: int, *, strictly: boo
         if not words:
             return
         found.commands.append(words)
-        found.steps += [Step(words, found.is_fed)] * strictly
+        found.steps += [ShellStep(words, found.is_fed)] * strictly
         names = program_names(words[0])
         if not (place := _program_behind(names, words)):
             break
@@ -364,13 +364,13 @@ def _look(found: Programs, words: tuple[Word, ...], depth: int, *, strictly: boo
     if not names:
         _doubt(found, UNKNOWN_PROGRAM, strictly=strictly)
         return
-    _named(found, names, words, depth, strictly=strictly)
+    _add_named(found, names, words, depth, strictly=strictly)
     if names & SHELLS:
         _shell(found, words, depth, strictly=strictly)
     elif (start := _first_argument(names, words)) is not None:
-        _started(found, words[start:], depth, feeds=bool(names & FEEDING), strictly=strictly)
+        _add_launched(found, words[start:], depth, feeds=bool(names & FEEDING), strictly=strictly)
     elif names & (INTERPRETERS | EXACT) or not strictly:
-        _embedded(found, words[1:], depth)
+        _add_embedded(found, words[1:], depth)
     elif not names & _DATA:
         _perhaps(found, words, depth)
     if "git" in names:
@@ -388,7 +388,7 @@ def _git_alias(found: Programs, words: tuple[Word, ...], *, strictly: bool) -> N
             found.perhaps += [(words[0], *one) for one in shell_parts(value.text).commands]
     own = words[git_command(words) :]
     known = {
-        key: sign for n in (1, 2) for key, sign in known_options().get(("git", *(w.text for w in own[:n])), {}).items()
+        key: sign for n in (1, 2) for key, sign in read_options().get(("git", *(w.text for w in own[:n])), {}).items()
     }
     for option, behind in pairwise((*own[1:], Word(""))):
         name, sign, text = option.text.partition("=")
@@ -431,7 +431,7 @@ def _option_value(text: str) -> str:
     return re.sub(r"-(?:-[\w-]+=|\w)", "", text, count=1) if text.startswith("-") else text
 
 
-def _named(found: Programs, names: frozenset[str], words: tuple[Word, ...], depth: int, *, strictly: bool) -> None:
+def _add_named(found: Programs, names: frozenset[str], words: tuple[Word, ...], depth: int, *, strictly: bool) -> None:
     """Add the commands that options of a program name, and those of the shell's own words."""
     is_certain = strictly and not names & EDITORS  # whose scripts hold quotes of their own
     for value in _values(names, words):
@@ -456,7 +456,7 @@ def _named(found: Programs, names: frozenset[str], words: tuple[Word, ...], dept
             _read(found, f"{split[1] or split[2] or ''} {rest}", depth - 1, strictly=False)
             break
     if names & {"sed", "gsed"}:
-        _embedded(found, tuple(Word(re.sub(r"[/|,#]", " ", word.text)) for word in words[1:]), depth)
+        _add_embedded(found, tuple(Word(re.sub(r"[/|,#]", " ", word.text)) for word in words[1:]), depth)
 
 
 def _builtin(found: Programs, names: frozenset[str], words: tuple[Word, ...], depth: int, *, strictly: bool) -> None:
@@ -523,7 +523,7 @@ def _first_argument(names: frozenset[str], words: tuple[Word, ...]) -> int | Non
     return None
 
 
-def _started(found: Programs, words: tuple[Word, ...], depth: int, *, feeds: bool, strictly: bool) -> None:
+def _add_launched(found: Programs, words: tuple[Word, ...], depth: int, *, feeds: bool, strictly: bool) -> None:
     """Add what a launcher may start: any of its words may be the program, or a whole script."""
     if len(words) > MOST_WORDS:
         _doubt(found, TOO_LONG, strictly=strictly)
@@ -533,24 +533,24 @@ def _started(found: Programs, words: tuple[Word, ...], depth: int, *, feeds: boo
             _read(found, _option_value(word.text).lstrip("!"), depth - 1, strictly=strictly)
         if word.text.startswith("-"):
             continue
-        _assigned(found, word, depth, strictly=strictly)
-        rest = _without_prefix(tuple(_filled(one) for one in words[place:]))
+        _add_assignment(found, word, depth, strictly=strictly)
+        rest = _without_prefix(tuple(_fill(one) for one in words[place:]))
         if not rest:
             continue
         found.commands.append(rest)
         if feeds:
             found.commands.append((rest[0], Word(UNKNOWN, splits=True)))
         names = program_names(rest[0])
-        _named(found, names, rest, depth, strictly=strictly)
+        _add_named(found, names, rest, depth, strictly=strictly)
         if names & SHELLS:
             _shell(found, rest, depth, strictly=strictly)
         elif names & (INTERPRETERS | EXACT):
-            _embedded(found, rest[1:], depth)
+            _add_embedded(found, rest[1:], depth)
         elif not names and not word.is_known:
             _doubt(found, UNKNOWN_PROGRAM, strictly=strictly)
 
 
-def _filled(word: Word) -> Word:
+def _fill(word: Word) -> Word:
     """A word of a launcher, in which `{}` stands for something else."""
     return Word(word.text.replace("{}", UNKNOWN), word.splits) if "{}" in word.text else word
 
@@ -578,7 +578,7 @@ def _is_script_file(word: Word) -> bool:
     return not word.splits and text not in {"-", "", UNKNOWN} and not text.startswith(("/dev/", "/proc/"))
 
 
-def _embedded(found: Programs, words: tuple[Word, ...], depth: int) -> None:
+def _add_embedded(found: Programs, words: tuple[Word, ...], depth: int) -> None:
     """Add shell commands that stand in a program of another language; its own calls cannot be known."""
     for word in words:
         if not _LIKE_SCRIPT.search(word.text) or len(word.text) > LONGEST:

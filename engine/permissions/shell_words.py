@@ -77,9 +77,9 @@ def _part(text: str, start: int, *, is_fed: bool) -> tuple[PlainPart | None, int
             return None, place
         if word is not None and source is None:
             written.append(word.group())
-            words.append(_unquoted_word(word.group()))
+            words.append(_unquote_word(word.group()))
         elif word is not None:
-            reads.append(_unquoted_word(word.group()))
+            reads.append(_unquote_word(word.group()))
         place = found.end()
         gap = _GAP.match(text, place)
         if gap is None and place < len(text) and _JOINT.match(text, place) is None:
@@ -105,7 +105,7 @@ def plain_words(command: str) -> tuple[str, ...]:
         word = _WORD.match(text, place)
         if word is None:
             return ()
-        words.append(_unquoted_word(word.group()))
+        words.append(_unquote_word(word.group()))
         gap = _GAP.match(text, word.end())
         place = gap.end() if gap is not None else word.end()
         if gap is None and place < len(text):
@@ -118,9 +118,9 @@ def _is_printable(text: str) -> bool:
     return text.replace("\t", " ").replace("\n", " ").isprintable()
 
 
-def _unquoted_word(word: str) -> str:
-    return "".join(_unquoted(piece) for piece in _PIECE.findall(word))
+def _unquote_word(word: str) -> str:
+    return "".join(_unquote(piece) for piece in _PIECE.findall(word))
 
 
-def _unquoted(piece: str) -> str:
+def _unquote(piece: str) -> str:
     return piece[1:-1] if piece[0] in "'\"" else piece

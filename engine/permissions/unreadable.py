@@ -146,7 +146,7 @@ class DeniedFiles:
         return all(_names_of(path) <= every.count(_inode(path)) for path in found)
 
 
-def closed_to_models(denials: Denials, working_dir: Path) -> Callable[[Path], bool]:
+def build_closed_test(denials: Denials, working_dir: Path) -> Callable[[Path], bool]:
     """Test of a file by its name and by what its links lead to: True where rules deny to read it."""
     patterns = {pattern.rstrip("/") for _, pattern in _about_content(denials, working_dir)}
 

@@ -46,7 +46,7 @@ from engine.store.tool_calls import interrupt_open_calls
 from engine.store.traces import fill_in_aside_spans
 from tools.clean import clean_line
 from tools.contract import JsonObject, JsonValue
-from tools.wording import counted, one_line
+from tools.wording import one_line, pluralize
 
 NO_EXPORT: Final = "This is not a Phoenix export; `conversations export --format json` writes one."
 _UNFIT: Final = "The parts of this conversation are inconsistent"
@@ -353,7 +353,7 @@ def prepare_import(
     contents = _decode_files(document)
     missing = _keep_images(found, contents)
     if missing:
-        left_out.append(f"{counted(missing, 'image')} without contents in the file")
+        left_out.append(f"{pluralize(missing, 'image')} without contents in the file")
     name_own_images(found)
     found = free_ids(connection, found)
     wanted = {str(row["path"]) for rows in found for row in rows["attachments"]}
@@ -385,7 +385,7 @@ def _describe_left_out(given: Sequence[TableRows], terms: ImportTerms) -> Iterat
         yield "its unfinished turn"
     for table, name in _PENDING.items():
         if number := sum(len(rows[table]) for rows in given):
-            yield counted(number, name)
+            yield pluralize(number, name)
 
 
 def _quote(value: object) -> str:

@@ -106,7 +106,7 @@ def run_serve(arguments: CommandArguments) -> Exit:
     host, port = arguments.host, listener.getsockname()[1]
     address = PageAddress(host, port, secrets.token_urlsafe(24), arguments.public_url)
 
-    def started() -> None:
+    def announce() -> None:
         if arguments.json:
             write_json_line({"url": address.invitation})
             return
@@ -119,7 +119,7 @@ def run_serve(arguments: CommandArguments) -> Exit:
             "traffic is not encrypted. An SSH tunnel to a loopback address is safer."
         )
     os.environ[SERVED] = "1"
-    serve(arguments.rest, address, listener, started)
+    serve(arguments.rest, address, listener, announce)
     return Exit.OK
 
 

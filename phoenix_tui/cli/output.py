@@ -104,12 +104,12 @@ def behind_the_loop(lost: Callable[[], object]) -> Generator[Callable[[], Awaita
     thread = OutputThread(lost)
     _threads.append(thread)
 
-    async def drained() -> None:
+    async def drain() -> None:
         with _as_lost():
             await thread.drain()
 
     try:
-        yield drained
+        yield drain
     finally:
         _threads.remove(thread)
         thread.close()

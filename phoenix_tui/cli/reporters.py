@@ -41,7 +41,7 @@ from phoenix_tui.text.agent_text import marks, route_line, route_object, task_wo
 from tools.call_titles import call_title
 from tools.contract import JsonObject, JsonValue
 from tools.fresh_ids import fresh_id
-from tools.wording import counted, one_line
+from tools.wording import one_line, pluralize
 
 
 @dataclass(slots=True)
@@ -271,11 +271,11 @@ def _tell_refused(outcome: RunOutcome) -> None:
     """Write the number of refused calls, and the flag that allows them."""
     refused = outcome.denials.found
     if refused and len(refused) == outcome.denials.by_hooks:
-        write_progress(f"phoenix: {counted(len(refused), 'tool call')} refused, as a hook wanted a yes of a person.")
+        write_progress(f"phoenix: {pluralize(len(refused), 'tool call')} refused, as a hook wanted a yes of a person.")
     elif refused:
         names = {str(each["tool_name"]) for each in refused if isinstance(each, dict)}
         mode = "accept-edits` allows edits" if names <= EDITS else "auto` allows calls that stay in the sandbox"
-        write_progress(f"phoenix: {counted(len(refused), 'tool call')} refused; `--permission-mode {mode}.")
+        write_progress(f"phoenix: {pluralize(len(refused), 'tool call')} refused; `--permission-mode {mode}.")
 
 
 class StreamReporter(Struct, frozen=True):

@@ -30,7 +30,7 @@ from phoenix_tui.widgets.transcript.targets import BlockAction, Target
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.workspace.external_editor import open_outside
 from tools.contract import UNCONFINED, Command
-from tools.wording import counted
+from tools.wording import pluralize
 
 VIEWER_SECONDS: Final = 10.0
 
@@ -229,7 +229,7 @@ def _bring_back(ctx: CommandContext, kept: DraftStash, draft: StashedDraft) -> N
 
 
 def _tell_put_aside(ctx: CommandContext, kept: DraftStash, refused: str) -> None:
-    count = counted(len(kept.all()), "draft")
+    count = pluralize(len(kept.all()), "draft")
     back = hint(("stash", "on an empty line brings it back"), "/stash lists them")
     ctx.tell(refused or f"Put aside ({count}). {back}.", bad=bool(refused))
 

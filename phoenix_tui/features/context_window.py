@@ -15,7 +15,7 @@ from engine.machine.states import Compacting
 from engine.records import SideExchange
 from phoenix_tui.features.front_end import FrontEnd
 from tools.clean import clean, clean_line
-from tools.wording import counted, one_line
+from tools.wording import one_line, pluralize
 
 NOTHING_SENT: Final = "Nothing was sent yet: the context is empty."
 
@@ -43,14 +43,14 @@ class SentPrompt(Struct, frozen=True):
     @property
     def total(self) -> str:
         """Number of tokens and sections in words."""
-        return f"~{self.tokens:,} tokens in {counted(len(self.sections), 'section')}"
+        return f"~{self.tokens:,} tokens in {pluralize(len(self.sections), 'section')}"
 
 
 async def read_prompt(conversation: ConversationApi) -> SentPrompt:
     """The prompt in a form to show."""
     sent = await conversation.context.prompt()
     names = clean_line(", ".join(sent.tools)) or "none"
-    tools = f"{counted(len(sent.tools), 'tool')}, ~{sent.tools_tokens:,} tokens: {names}"
+    tools = f"{pluralize(len(sent.tools), 'tool')}, ~{sent.tools_tokens:,} tokens: {names}"
     sections = (
         SentSection(clean_line(one.section.name), clean_line(one.section.origin), one.tokens, clean(one.section.text))
         for one in sent.sections

@@ -25,7 +25,7 @@ from phoenix_tui.features.sub_agents import family_of, views_of
 from phoenix_tui.lifecycle.launch import Services
 from phoenix_tui.text.labels import age, short_path
 from tools.clean import reveal_name
-from tools.wording import counted
+from tools.wording import pluralize
 
 ALL: Final = 1 << 40
 """Limit above the number of messages of any conversation."""
@@ -88,7 +88,7 @@ def _options(rows: Sequence[ConversationSummary]) -> list[Option]:
 
 def _facts(row: ConversationSummary, now: float) -> tuple[str, ...]:
     remarks = "unread" if row.unread else "", "by a script" if row.scripted else ""
-    return *remarks, short_path(row.cwd), counted(row.message_count, "message"), age(now - row.updated_at)
+    return *remarks, short_path(row.cwd), pluralize(row.message_count, "message"), age(now - row.updated_at)
 
 
 async def rename(front: FrontEnd, title: str) -> None:

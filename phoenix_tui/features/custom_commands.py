@@ -77,7 +77,7 @@ class CustomCommands:
         self._by_name = {one.name: one for one in self._all}
         self._prefixed = [_command(name, one) for name, one in found if name not in self._by_name]
 
-    def named(self, name: str) -> CustomCommand | None:
+    def find_command(self, name: str) -> CustomCommand | None:
         """The one that a name calls."""
         one = self.catalogue.find(name)
         return self._by_name.get(name) or (_command(name, one) if one is not None else None)

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from tools.clean import clean_line
 from tools.files.own_files import read_file, write_file
-from tools.wording import LONGEST_NUMBER, counted, one_line
+from tools.wording import LONGEST_NUMBER, one_line, pluralize
 
 PRIVATE: Final = "\n\x1e"
 """Prefix of a private line; no paste and no key brings this character into a text."""
@@ -98,7 +98,7 @@ class StashedDraft(Struct, frozen=True):
     def words(self) -> str:
         """Beginning of the text on one line."""
         lines = self.text.strip().count("\n") + 1
-        more = f" ({counted(lines, 'line')})" if lines > 1 else ""
+        more = f" ({pluralize(lines, 'line')})" if lines > 1 else ""
         return f"{one_line(clean_line(self.text.strip()), SHOWN)}{more}"
 
 

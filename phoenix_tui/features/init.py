@@ -25,7 +25,7 @@ from tools.files.location import Location
 from tools.files.own_files import read_regular
 from tools.files.walking import walk
 from tools.files.writing import read_existing, replace_file
-from tools.wording import counted, one_line
+from tools.wording import one_line, pluralize
 
 if TYPE_CHECKING:
     from phoenix_tui.features.front_end import FrontEnd
@@ -184,7 +184,7 @@ def _unique(commands: Iterator[str]) -> tuple[str, ...]:
 
 
 def _list_counts(counts: Counter[str]) -> Iterator[str]:
-    yield from (f"{name}: {counted(count, 'file')}" for name, count in counts.most_common(MOST_LINES))
+    yield from (f"{name}: {pluralize(count, 'file')}" for name, count in counts.most_common(MOST_LINES))
 
 
 def _code(command: str) -> str:

@@ -13,7 +13,7 @@ from phoenix_tui.text.agent_text import NOTHING_RUNS, RUNS_ON, how_it_stands
 from tools.clean import clean_line
 from tools.contract import JobInfo
 from tools.shell_output import all_lines, readable
-from tools.wording import counted
+from tools.wording import pluralize
 
 NO_JOBS: Final = "This conversation has no background commands."
 ENDED: Final = "The command has already ended."
@@ -62,7 +62,7 @@ def output_of(jobs: JobsApi, job: JobInfo) -> JobReport:
     before = (all_lines(jobs.output(job.id)) or len(lines)) - MOST_LINES
     return JobReport(
         f"{clean_line(job.command)}   {how_it_stands(job)}",
-        f"… {counted(before, 'line')} before" if before > 0 else "",
+        f"… {pluralize(before, 'line')} before" if before > 0 else "",
         "\n".join(lines[-MOST_LINES:]) or NO_OUTPUT,
     )
 

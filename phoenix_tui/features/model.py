@@ -17,7 +17,7 @@ from phoenix_tui.features.front_end import FrontEnd, Option
 from phoenix_tui.models.offers import Preferred, ProviderOffer, ProviderState, can_be_kept
 from phoenix_tui.text.labels import money, short_model, tokens
 from phoenix_tui.text.model_text import facts_line, filter_words
-from tools.wording import counted
+from tools.wording import pluralize
 
 PER_MILLION = 1_000_000
 
@@ -224,7 +224,7 @@ async def choose_model(front: FrontEnd, words: str) -> None:
         return
     options = [Option(one.key, _words(models, one), _facts(one)) for one in once(models.found) if one.key]
     if len(options) > front.most_options:
-        front.tell(f"The first {front.most_options} of {counted(len(options), 'model')}; /model WORD finds others.")
+        front.tell(f"The first {front.most_options} of {pluralize(len(options), 'model')}; /model WORD finds others.")
     _tell_closed(front, models)
     shown = options[: front.most_options]
     if shown and (reference := await front.pick("Model of this conversation", shown, current=front.model)):
@@ -339,4 +339,4 @@ def _tell_closed(front: FrontEnd, models: OfferedModels) -> None:
         if models.query.strip() or one not in keyless:
             front.tell(f"{one.name}: {one.state.value}. {one.words}".strip())
     if keyless and not models.query.strip():
-        front.tell(f"{counted(len(keyless), 'provider')} without a key: /model PROVIDER names its variable.")
+        front.tell(f"{pluralize(len(keyless), 'provider')} without a key: /model PROVIDER names its variable.")

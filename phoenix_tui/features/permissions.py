@@ -17,7 +17,7 @@ from phoenix_tui.features.front_end import FrontEnd, Option
 from phoenix_tui.text.labels import MODE_MEANINGS, SANDBOX_MEANINGS, ask_widening, sandbox_set
 from phoenix_tui.text.request_text import no_rule_counts, one_line
 from tools.contract import Enforcement, SandboxMode
-from tools.wording import counted
+from tools.wording import pluralize
 
 if TYPE_CHECKING:
     from engine.rule_store import RuleStore
@@ -56,7 +56,7 @@ async def choose_mode(front: FrontEnd, word: str) -> bool:
     if not word:
         options = [Option(mode.value, mode.value, (MODE_MEANINGS[mode],)) for mode in PermissionMode]
         count = len(front.services.engine.rules.all(rule_places(front).folder))
-        options.append(Option(RULES, RULES, (f"{counted(count, 'rule')}: list, edit, remove",)))
+        options.append(Option(RULES, RULES, (f"{pluralize(count, 'rule')}: list, edit, remove",)))
         word = await front.pick("What runs without asking", options, current=front.mode.value)
     if word in modes:
         await use_mode(front, modes[word])

@@ -15,7 +15,7 @@ from engine.rewind.values import Done, Preview, RewindList, RewindPoint, RewindS
 from phoenix_tui.features.catalogue import as_message
 from phoenix_tui.features.drafts import join_draft
 from tools.clean import clean_line
-from tools.wording import counted
+from tools.wording import pluralize
 
 if TYPE_CHECKING:
     from engine.api.conversation import ConversationApi
@@ -208,7 +208,7 @@ class RewindCommands:
             self._asker.tell(_name_unchanged(done), bad=True)
 
     def _outcome(self, done: Done) -> str:
-        files = f"{counted(done.restored, 'file')} restored. " if done.restored else ""
+        files = f"{pluralize(done.restored, 'file')} restored. " if done.restored else ""
         keys = self._asker.undo_keys
         if done.conversation_id != self._conversation.id:
             keys = self._asker.undo_keys_over_text if done.text or done.image_ids else keys

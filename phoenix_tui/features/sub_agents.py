@@ -50,7 +50,7 @@ def _asks(view: AgentView) -> bool:
     return isinstance(view.state, AwaitingApproval)
 
 
-def asked_by(engine: EngineApi, conversation: ConversationApi, call_id: str) -> ConversationApi:
+def find_asker(engine: EngineApi, conversation: ConversationApi, call_id: str) -> ConversationApi:
     """Author of the question about a call answered in this conversation: itself, or one of its sub-agents."""
     own = conversation.question
     if own is not None and own.call.id == call_id:

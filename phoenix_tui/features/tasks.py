@@ -28,7 +28,7 @@ from phoenix_tui.text.task_text import (
 )
 from tools.clean import clean
 from tools.displays import LONGEST_CONTENT, TodoItem, TodoList, TodoStatus, lines_of, one_item_line
-from tools.wording import counted, number_within
+from tools.wording import number_within, pluralize
 
 if TYPE_CHECKING:
     from engine.api.engine import TasksApi
@@ -310,7 +310,7 @@ async def track_now(front: FrontEnd, board: BoardModel) -> None:
     front.tell(READING)
     after = await board.tasks.flush(board.id)
     left = after.pending + after.failed + after.running
-    front.tell(f"{counted(max(waiting - left, 0), 'message')} tracked. {how_it_is(after)}", bad=bool(after.failed))
+    front.tell(f"{pluralize(max(waiting - left, 0), 'message')} tracked. {how_it_is(after)}", bad=bool(after.failed))
 
 
 def describe_switch(status: TrackingStatus) -> str:
@@ -383,7 +383,7 @@ async def clear_items(front: FrontEnd) -> None:
     todos, conversation = todos_in_view(front), front.conversation
     if conversation is None or not todos.items:
         front.tell(NO_LIST)
-    elif await front.confirm(f"Clear the todo list of {counted(len(todos.items), 'item')}?", "clear", "keep"):
+    elif await front.confirm(f"Clear the todo list of {pluralize(len(todos.items), 'item')}?", "clear", "keep"):
         await _replace(conversation, todos, ())
         front.confirm_change("The todo list is cleared.")
 

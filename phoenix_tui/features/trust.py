@@ -19,7 +19,7 @@ from phoenix_tui.features.page import TAKE, ListPage, PageAction, PageRow
 from phoenix_tui.features.service_interfaces import TrustApi
 from phoenix_tui.text.trust_text import REACH, command_line, counts, join_words, notice, short_name
 from tools.clean import reveal, reveal_name
-from tools.wording import counted
+from tools.wording import pluralize
 
 NO_FILES: Final = "Nothing extends Phoenix in this folder: no skills, commands, agents, hooks or servers."
 OWN_HERE: Final = "Hooks and servers that you defined yourself start in this folder."
@@ -148,7 +148,7 @@ class TrustPage:
         if not trusted:
             return "None of these files is used. They are asked about again when one changes."
         if waiting := after.waiting():
-            return f"Accepted as shown; {counted(len(waiting), 'file')} changed meanwhile and not used."
+            return f"Accepted as shown; {pluralize(len(waiting), 'file')} changed meanwhile and not used."
         return f"Used from now on: {join_words(counts(after.entries))}."
 
 
@@ -189,7 +189,7 @@ class SourceWatch:
         self._told: dict[Path, str] = {}
         self._looking: dict[Path, asyncio.Task[None]] = {}
 
-    def noticed(self, activity: Activity) -> None:
+    def note_activity(self, activity: Activity) -> None:
         """Look at the folder of a conversation that begins to work."""
         conversation_id = activity.summary.id
         if not is_busy(activity.state):
@@ -204,7 +204,7 @@ class SourceWatch:
             self._looking[folder] = task = asyncio.create_task(self._look(folder, after))
             task.add_done_callback(lambda _: self._looking.pop(folder, None))
 
-    def shown(self, folder: Path) -> str:
+    def notice_of(self, folder: Path) -> str:
         """The notice of the newest look at a folder."""
         return self._told.get(folder, "")
 
@@ -220,7 +220,7 @@ class SourceWatch:
         except EngineError:  # a folder that is gone; `/trust` says so
             return
         words = notice(report)
-        if self.shown(folder) != words:
+        if self.notice_of(folder) != words:
             self._told[folder] = words
             self._show(words)
 

@@ -21,7 +21,7 @@ from tools.fresh_ids import slug_of
 from tools.git.ending import Standing, merge_worktree, remove_worktree, standing_of, standings
 from tools.git.making import Made, make_worktree, undo_worktree
 from tools.git.repository import PREFIX, GitFailure
-from tools.wording import counted
+from tools.wording import pluralize
 
 if TYPE_CHECKING:
     from tools.contract import ProcessRunner
@@ -92,7 +92,7 @@ async def _merge(front: FrontEnd, name: str) -> None:
     words = count_uncommitted(found)
     left = f" Not committed, and so not merged: {words}." if words else ""
     target = f"{found.base_branch}" if found.base_branch else "its base"
-    question = f"Merge {counted(found.ahead, 'commit')} of {branch} into {reveal_name(target)}?{left}"
+    question = f"Merge {pluralize(found.ahead, 'commit')} of {branch} into {reveal_name(target)}?{left}"
     if found.ahead and found.base_branch and not await front.confirm(question, "merge them", "do not merge"):
         return
     merged = await merge_worktree(front.services.runner, found)
@@ -127,7 +127,7 @@ def _describe_kept(found: Standing) -> str:
 def _remove_question(found: Standing) -> str:
     """Question before a removal, with everything that is in no other place."""
     words = count_uncommitted(found)
-    unmerged = f"{counted(found.ahead, 'commit')} not merged" if found.ahead else ""
+    unmerged = f"{pluralize(found.ahead, 'commit')} not merged" if found.ahead else ""
     facts = ", ".join(filter(None, (unmerged, f"{words} not committed" if words else "")))
     said = f" It has {facts}; both can be restored." if facts else ""
     return f"Remove the worktree {found.worktree.name}?{said} Ignored files, such as build output, are deleted."
@@ -235,4 +235,4 @@ async def _name_uncommitted(front: FrontEnd, source: Path) -> list[str]:
     found = await find_uncommitted(front.services.runner, source)
     if found is None or not found.files:
         return []
-    return [f"{counted(len(found.files), 'file')} in {reveal_name(source)} not committed: not in the worktree."]
+    return [f"{pluralize(len(found.files), 'file')} in {reveal_name(source)} not committed: not in the worktree."]

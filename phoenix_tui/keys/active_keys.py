@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from engine.machine import states
 from phoenix_tui.keys.keymap import KEYS_BY_ID, UNBOUND, key_names
 from phoenix_tui.text.labels import AgentCounts
-from tools.wording import counted
+from tools.wording import pluralize
 
 GAP: Final = " · "
 """Separator of two hints."""
@@ -166,7 +166,7 @@ def _agent_hint(state: states.State, *, has_text: bool) -> str:
 
 def _family_hint(state: states.State, agent_counts: AgentCounts, *, has_text: bool, is_prose: bool) -> str:
     """Hint while sub-agents work: Esc stops them too, and the hint says so."""
-    those = counted(agent_counts.agents, "sub-agent")
+    those = pluralize(agent_counts.agents, "sub-agent")
     what = those if isinstance(state, states.Idle | states.AwaitingSubagents) else f"this and {those}"
     match state:
         case states.Cancelling():
@@ -175,7 +175,7 @@ def _family_hint(state: states.State, agent_counts: AgentCounts, *, has_text: bo
             return hint(("stop", f"dismisses, stops {those}"))
         case _ if isinstance(state, states.AwaitingApproval) or agent_counts.asking:
             answers = _answers(has_text=has_text, is_prose=is_prose, short=True)  # the mode needs the room
-            return hint(answers, ("stop", f"stops {counted(agent_counts.agents, 'agent')}"))
+            return hint(answers, ("stop", f"stops {pluralize(agent_counts.agents, 'agent')}"))
         case _:
             queues = has_text and is_prose and states.is_busy(state)
             return hint(("complete", "queues") if queues else "", ("stop", f"stops {what}"))

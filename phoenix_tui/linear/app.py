@@ -67,7 +67,7 @@ class LinearApp:
         ticking = asyncio.create_task(self._tick())
         unwatch = self.ctx.services.engine.watch(self._notifier.follow)
         self._sources.look(self.ctx.launch.cwd, AFTER_A_PROMPT)
-        unwatch_sources = self.ctx.services.engine.watch(self._sources.noticed)
+        unwatch_sources = self.ctx.services.engine.watch(self._sources.note_activity)
         told = on_this_loop(say_once(self.ctx.say, f"{WAITING} Ctrl+C cancels."))
         unlisten = self.ctx.services.engine.waits.listen(told)
         self._listen_to_signals()

@@ -37,7 +37,7 @@ from phoenix_tui.models.choice import GUIDE
 from phoenix_tui.text.context_text import compaction_lines, use_in_words
 from phoenix_tui.text.trace_text import spell_lines
 from tools.clean import clean, clean_line
-from tools.wording import counted, number_within
+from tools.wording import number_within, pluralize
 
 BIGGEST: Final = 5
 """Parts of the window that are named."""
@@ -71,7 +71,7 @@ async def run_context(ctx: LinearContext, word: str) -> None:
 
 def _say_edit(ctx: LinearContext, outcome: Edited | Refused) -> None:
     if isinstance(outcome, Edited):
-        ctx.say(f"Done, {counted(outcome.count, 'part')}: from {outcome.before:,} to about {outcome.after:,} tokens.")
+        ctx.say(f"Done, {pluralize(outcome.count, 'part')}: from {outcome.before:,} to about {outcome.after:,} tokens.")
     else:
         ctx.say_outcome(outcome, "")
 
@@ -112,14 +112,14 @@ def _report(report: ContextReport, model: str) -> Iterator[str]:
 def _ways(report: ContextReport) -> Iterator[str]:
     """Actions possible now."""
     if report.summarizable:
-        yield f"/compact summarizes {counted(report.summarizable, 'message')} and keeps {report.kept}."
+        yield f"/compact summarizes {pluralize(report.summarizable, 'message')} and keeps {report.kept}."
     if report.shortens or report.clears:
         does, number = ("shortens", report.shortens) if report.shortens else ("clears", report.clears)
-        yield f"/context prune {does} {counted(number, 'old tool result')}."
+        yield f"/context prune {does} {pluralize(number, 'old tool result')}."
     if report.images:
-        yield f"/context images removes {counted(report.images, 'image')}."
+        yield f"/context images removes {pluralize(report.images, 'image')}."
     if report.omitted:
-        yield f"/context back restores {counted(report.omitted, 'removed part')}."
+        yield f"/context back restores {pluralize(report.omitted, 'removed part')}."
     if report.earlier is not None:
         yield "/context restore restores the messages before the newest summary."
     if report.can_undo:
@@ -205,7 +205,7 @@ async def _decide(ctx: LinearContext, proposal: Proposal) -> SummaryDecision:
     if proposal.problem:
         ctx.say(f"Refused: {clean_line(proposal.problem)}")
     ctx.say(
-        f"Summary of {counted(proposal.summarized, 'message')}, {proposal.kept} kept, {clean_line(proposal.sizes)}:",
+        f"Summary of {pluralize(proposal.summarized, 'message')}, {proposal.kept} kept, {clean_line(proposal.sizes)}:",
         *(line for line in clean(proposal.summary).splitlines() if line.strip()),
         "End of the summary.",
     )

@@ -30,7 +30,7 @@ from engine.updates import (
 )
 from phoenix_tui.features.drafts import join_draft, parse_draft
 from phoenix_tui.features.run_limits import caps_for
-from phoenix_tui.features.sub_agents import asked_by, asking, stop_in_view
+from phoenix_tui.features.sub_agents import asking, find_asker, stop_in_view
 from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.linear.question_lines import ChangedPlans, question_lines
 from phoenix_tui.linear.terminal import LineTerminal
@@ -39,7 +39,7 @@ from phoenix_tui.text.labels import WRITABLE, clock
 from tools.call_titles import tool_label
 from tools.clean import clean, clean_line
 from tools.contract import SandboxMode
-from tools.wording import counted
+from tools.wording import pluralize
 
 SAY_PROMPT: Final = "You: "
 ANSWER_PROMPT: Final = "Answer: "
@@ -135,7 +135,7 @@ class LinearConversation:
         title = clean_line(record.title) or "new conversation"
         effort = "" if record.effort is Effort.DEFAULT else f", effort {record.effort.value}"
         self.say(
-            f"Conversation: {title}. {counted(record.message_count, 'message')}. "
+            f"Conversation: {title}. {pluralize(record.message_count, 'message')}. "
             f"Model {clean_line(record.model)}{effort}. "
             f"Mode {record.permission_mode.value}, sandbox {record.sandbox.value}."
         )
@@ -148,7 +148,7 @@ class LinearConversation:
         draft = parse_draft(record.draft)
         self.images = list(await self.services.engine.attachments(draft.image_ids)) if draft.image_ids else []
         if self.images:
-            self.say(f"{counted(len(self.images), 'image')} attached to the next message; /images shows them.")
+            self.say(f"{pluralize(len(self.images), 'image')} attached to the next message; /images shows them.")
         return draft.text
 
     async def _attend(self, conversation: ConversationApi) -> None:
@@ -242,7 +242,7 @@ class LinearConversation:
     async def answer(self, question: Question, answer: ApprovalAnswer) -> None:
         """Answer the open question."""
         if self.conversation is not None:
-            asker = asked_by(self.services.engine, self.conversation, question.call.id)
+            asker = find_asker(self.services.engine, self.conversation, question.call.id)
             await self.attempt(asker.answer(question.call.id, answer))
 
     def stop(self) -> bool:

@@ -17,7 +17,7 @@ from phoenix_tui.linear.line_context import MOST_LISTED, LinearContext, LineComm
 from phoenix_tui.text.context_text import describe_unrestored
 from phoenix_tui.text.labels import age
 from tools.clean import clean, clean_line
-from tools.wording import counted
+from tools.wording import pluralize
 
 
 async def run_search(ctx: LinearContext, text: str) -> None:
@@ -48,7 +48,8 @@ async def run_find(ctx: LinearContext, text: str) -> None:
         ctx.say("No matches in this conversation. /search searches all conversations.")
         return
     rows = [
-        f"message {one.seq}{', output of a tool' if one.call_id else ''}, {counted(one.count, 'time')}" for one in found
+        f"message {one.seq}{', output of a tool' if one.call_id else ''}, {pluralize(one.count, 'time')}"
+        for one in found
     ]
     chosen = await ctx.choose("Matches, newest last:", rows)
     if chosen is not None:
@@ -83,12 +84,12 @@ async def _set(ctx: LinearContext, sets: Sequence[ChangeSet]) -> ChangeSet | Non
         return None
     if len(sets) == 1:
         return sets[0]
-    chosen = await ctx.choose("Changes:", [f"{one.title}, {counted(len(one.files), 'file')}" for one in sets])
+    chosen = await ctx.choose("Changes:", [f"{one.title}, {pluralize(len(one.files), 'file')}" for one in sets])
     return sets[chosen] if chosen is not None else None
 
 
 def _row(file: ShownFile) -> str:
-    lines = f"{counted(file.added, 'line')} added, {file.removed} removed"
+    lines = f"{pluralize(file.added, 'line')} added, {file.removed} removed"
     return f"{VERBS[file.sign]} {clean_line(file.name)}, {lines}{f', {file.remark}' if file.remark else ''}"
 
 
@@ -116,7 +117,7 @@ class LineRewindAsker:
         rows = [_point(point) for point in found.points]
         orders: list[RewindTarget] = list(found.points)
         if found.unfinished:
-            files = counted(found.unfinished, "file")
+            files = pluralize(found.unfinished, "file")
             rows += [f"Finish the interrupted restore: {files}", f"Undo the interrupted restore: {files}"]
             orders += [OtherWay.FINISH, OtherWay.TAKE_BACK]
         chosen = await self._ctx.choose("Rewind to before which prompt? /undo undoes the last rewind:", rows)
@@ -161,7 +162,7 @@ class LineRewindAsker:
         if not others:
             return others
         chosen = await self._ctx.choose(
-            f"{counted(len(others), 'file')} changed since then by someone else.",
+            f"{pluralize(len(others), 'file')} changed since then by someone else.",
             ("Keep them", "Overwrite them"),
         )
         return None if chosen is None else others if chosen == 1 else frozenset()
@@ -178,13 +179,13 @@ def _run(way: Callable[[RewindCommands], Awaitable[None]]) -> LineCommand:
 
 def _point(point: RewindPoint) -> str:
     files = len({change.path for change in point.files if not change.only_folder})
-    changed = f", {counted(files, 'file')} changed" if files else ""
+    changed = f", {pluralize(files, 'file')} changed" if files else ""
     return f"{clean_line(point.text) or 'only an image'}, {age(time.time() - point.at)} ago{changed}"
 
 
 def _branch(row: BranchRow, here: str) -> str:
     this = ", this one" if row.id == here else ""
-    messages = counted(row.message_count, "message")
+    messages = pluralize(row.message_count, "message")
     return f"{row.title or 'new conversation'}{this}, {messages}, newest: {row.newest_prompt or 'nothing'}"
 
 
@@ -204,7 +205,9 @@ def _disk(preview: Preview) -> Iterator[str]:
 
 def _file(file: PreviewFile) -> str:
     verb = "Keep" if file.conflict else _verb(file.change)
-    lines = f", {counted(file.change.added, 'line')} added, {file.change.removed} removed" if file.change.added else ""
+    lines = (
+        f", {pluralize(file.change.added, 'line')} added, {file.change.removed} removed" if file.change.added else ""
+    )
     return f"{verb} {clean_line(file.change.name)}{lines}{f', {clean_line(file.conflict)}' if file.conflict else ''}"
 
 

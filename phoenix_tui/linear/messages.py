@@ -21,7 +21,7 @@ from phoenix_tui.terminal.clipboard import Clipboard, ClipboardImage, ClipboardT
 from phoenix_tui.text.context_text import spell_size
 from phoenix_tui.text.labels import ago
 from tools.clean import clean_line
-from tools.wording import counted, number_within
+from tools.wording import number_within, pluralize
 
 if TYPE_CHECKING:
     from engine.api.conversation import ConversationApi
@@ -74,11 +74,11 @@ async def run_images(ctx: LinearContext, text: str) -> None:
     if text:
         chosen = place if await ctx.confirm(f"Image {place + 1}: {spell_size(images[place])}", REMOVE, KEEP) else None
     else:
-        heading = f"{counted(len(images), 'image')} attached to the next message. Give a number to remove one:"
+        heading = f"{pluralize(len(images), 'image')} attached to the next message. Give a number to remove one:"
         chosen = await ctx.choose(heading, [spell_size(image) for image in images])
     if chosen is not None:
         del images[chosen]
-        ctx.say(f"Removed. {counted(len(images), 'image')} attached.")
+        ctx.say(f"Removed. {pluralize(len(images), 'image')} attached.")
 
 
 def _drop(_: str) -> None:
@@ -126,7 +126,7 @@ async def run_queue(ctx: LinearContext, text: str) -> None:
         ctx.say("The queue is empty. /queue TEXT adds a message, as does sending one while the agent works.")
         return
     held = " The queue is paused; Enter on an empty line resumes it." if queue.held else ""
-    chosen = await ctx.choose(f"{counted(len(waiting), 'message')} waiting.{held}", [_row(one) for one in waiting])
+    chosen = await ctx.choose(f"{pluralize(len(waiting), 'message')} waiting.{held}", [_row(one) for one in waiting])
     if chosen is None:
         return
     action = await ctx.choose(f"{_row(waiting[chosen])}:", ACTIONS)
@@ -161,7 +161,7 @@ def _row(message: QueuedMessage) -> str:
     text = clean_line(message.text)
     words = f"{text[:LONGEST]}{'…' if len(text) > LONGEST else ''}" or "no text"
     words += ", with the next tool result" if message.delivery is Delivery.TOOL else ""
-    return f"{words}, with {counted(len(message.image_ids), 'image')}" if message.image_ids else words
+    return f"{words}, with {pluralize(len(message.image_ids), 'image')}" if message.image_ids else words
 
 
 async def run_stash(ctx: LinearContext, text: str) -> None:

@@ -26,7 +26,7 @@ from tools.clean import clean_line, reveal
 from tools.contract import DiffDisplay, PlainDisplay, TerminalDisplay
 from tools.displays import AskedQuestion
 from tools.look_alikes import in_order
-from tools.wording import counted
+from tools.wording import pluralize
 
 DECLINE: Final = "n"
 HOW: Final = "Answer with a number or in your own words; n declines."
@@ -56,7 +56,7 @@ def takes_line(question: Question, text: str) -> bool:
 def format_question(question: Question, who: str = "") -> list[str]:
     """The first question and its options; the others are read out in their turn."""
     asked = question.request.questions
-    count = f", {counted(len(asked), 'question')}" if len(asked) > 1 else ""
+    count = f", {pluralize(len(asked), 'question')}" if len(asked) > 1 else ""
     asker = clean_line(question.asker) if question.server else "The agent"
     lines = [f"{asker} asks you{f', for {clean_line(who)}' if who else ''}{count}."]
     lines += [] if question.server else [f"Note: {NO_APPROVAL}."]
@@ -173,7 +173,7 @@ def question_lines(question: Question, who: str = "") -> list[str]:
     ]
     match preview:
         case DiffDisplay(path=path, added=added, removed=removed, diff=diff):
-            lines.append(f"It would change {one_line(path)}: {counted(added, 'line')} added, {removed} removed.")
+            lines.append(f"It would change {one_line(path)}: {pluralize(added, 'line')} added, {removed} removed.")
             lines += [_format_row(row) for row in diff_rows(diff)] or [reveal(row) for row in diff.splitlines()]
         case PlainDisplay(text=text):
             lines += _command(text, "It would get" if question.call.name.startswith(SERVER_TOOL) else RUNS)

@@ -12,7 +12,7 @@ from phoenix_tui.features.service_interfaces import Setting
 from phoenix_tui.features.settings import SettingOrder, SettingsCommands
 from phoenix_tui.linear.line_context import LinearContext
 from tools.clean import clean_line
-from tools.wording import counted
+from tools.wording import pluralize
 
 WAYS: Final = ("Change it", "Reset it: take it out of config.toml")
 
@@ -56,7 +56,7 @@ async def run_config(ctx: LinearContext, argument: str) -> None:
 async def run_state(ctx: LinearContext, _: str) -> None:
     live = [one for one in ctx.services.engine.live() if is_busy(one.state)]
     busy = "Working." if ctx.active.busy else "Ready."
-    ctx.say(f"{busy} {counted(len(live), 'conversation')} working in all.")
+    ctx.say(f"{busy} {pluralize(len(live), 'conversation')} working in all.")
 
 
 async def run_quit(ctx: LinearContext, _: str) -> None:

@@ -22,7 +22,7 @@ from phoenix_tui.linear.question_lines import question_lines, wants_edit
 from phoenix_tui.text.task_text import board_lines, task_lines, todo_lines
 from tools.clean import clean, clean_line
 from tools.planning import why_no_plan
-from tools.wording import counted, number_within
+from tools.wording import number_within, pluralize
 
 MOST_WORDS: Final = 40
 """Messages of a list that are printed: the newest."""
@@ -61,7 +61,7 @@ async def _messages(board: BoardModel, seqs: tuple[int, ...]) -> list[str]:
     while any(board.words(seq) is None for seq in newest):
         await board.load_words(newest)
     left = len(seqs) - len(newest)
-    before = [f"({counted(left, 'earlier message')} not shown)"] if left else []
+    before = [f"({pluralize(left, 'earlier message')} not shown)"] if left else []
     return [*before, *(f"#{seq} {board.words(seq)}" for seq in newest)]
 
 
@@ -116,7 +116,7 @@ async def _ask_changes(ctx: LinearContext, plan: str) -> str | None:
                 return plan
         elif word == ALL:
             lines = await _ask_whole(ctx) or lines
-            ctx.say(f"The plan has {counted(len(lines), 'line')}.")
+            ctx.say(f"The plan has {pluralize(len(lines), 'line')}.")
         elif number is not None:
             await _change(ctx, lines, number - 1)
         else:
@@ -152,7 +152,7 @@ async def _change(ctx: LinearContext, lines: list[str], place: int) -> None:
 
 def _read_out(ctx: LinearContext, lines: list[str]) -> None:
     """Say each line with its number, as it is written: here signs of Markdown stay."""
-    ctx.say(f"The plan in {counted(len(lines), 'line')}:")
+    ctx.say(f"The plan in {pluralize(len(lines), 'line')}:")
     ctx.say(*(f"{number}. {line or '(empty)'}" for number, line in enumerate(lines, 1)))
 
 

@@ -50,7 +50,7 @@ from tools.contract import DiffDisplay, PlainDisplay, TerminalDisplay, ToolReque
 from tools.displays import check_lines
 from tools.planning import TODO_WRITE
 from tools.web_pages import WEB_SEARCH
-from tools.wording import counted
+from tools.wording import pluralize
 
 YOU: Final = "You"
 ASSISTANT: Final = "Assistant"
@@ -240,7 +240,7 @@ class LinearTranscript:
             case QueueChanged(waiting=waiting, held=held):
                 told, self.held = self.held, held and bool(waiting)
                 ways = "Enter on an empty line resumes the queue, /queue lists it."
-                return [f"{counted(len(waiting), 'message')} paused. {ways}"] if self.held and not told else []
+                return [f"{pluralize(len(waiting), 'message')} paused. {ways}"] if self.held and not told else []
             case BackgroundSummary(active=True):
                 return ["Older messages are being summarized in the background; Esc or Ctrl+C stops that."]
             case JobsChanged(jobs=jobs):
@@ -292,7 +292,7 @@ class LinearTranscript:
                 parts += ["timed out"] if display.timed_out else []
             case DiffDisplay(path=path, added=added, removed=removed):
                 self.last_output = display.diff
-                parts.append(f"{reveal(path)}, {counted(added, 'line')} added, {removed} removed")
+                parts.append(f"{reveal(path)}, {pluralize(added, 'line')} added, {removed} removed")
             case PlainDisplay(text=text):
                 self.last_output = text
             case _:
@@ -303,8 +303,8 @@ class LinearTranscript:
         is_search = name == WEB_SEARCH and result.status is ToolStatus.SUCCESS and bool(rows)
         parts += [clean_line(rows[0])] if is_search else []
         printed = display.lines if isinstance(display, TerminalDisplay) else 0
-        parts += [counted(printed or len(rows), "line")] if rows and not isinstance(display, DiffDisplay) else []
-        parts += [f"{counted(ended, 'process', 'processes')} ended"] if ended else []
+        parts += [pluralize(printed or len(rows), "line")] if rows and not isinstance(display, DiffDisplay) else []
+        parts += [f"{pluralize(ended, 'process', 'processes')} ended"] if ended else []
         parts += [clock(duration)] if duration >= 1 else []
         own, failed = is_own_call(result.call_id), result.status is ToolStatus.ERROR
         shown = rows[:OWN_ROWS] if own or name == TODO_WRITE else rows[-FAILED_ROWS:] if failed else []

@@ -29,7 +29,7 @@ from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.widgets.question_panel import ROWS_BESIDE, QuestionPanel
 from tools.call_titles import call_title
 from tools.clean import clean_line
-from tools.wording import counted
+from tools.wording import pluralize
 
 MOST_ROWS: Final = 6
 """Rows of the list in sight beside a question; its text needs the room."""
@@ -211,7 +211,7 @@ class ApprovalsSheet(AnsweringSheet):
 
     def _draw(self) -> None:
         count = len(self._waiting)
-        words = f"{counted(count, 'approval')} {'wait' if count > 1 else 'waits'}"
+        words = f"{pluralize(count, 'approval')} {'wait' if count > 1 else 'waits'}"
         keys = hint(("deny_all", "denies all") if count > 1 else "", ("sheet_take", "opens"))
         heading = Content.assemble((words, "bold"), (f"   {keys}", Tone.QUIET.value))
         self.query_one("#heading", Static).update(heading.truncate(self.measure, ellipsis=True))

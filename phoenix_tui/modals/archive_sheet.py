@@ -20,7 +20,7 @@ from phoenix_tui.modals.text_sheet import ConfirmSheet
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.roster import ListGroup
-from tools.wording import counted
+from tools.wording import pluralize
 
 MOST: Final = 5_000
 """Conversations that are read; more are found by /search."""
@@ -113,7 +113,7 @@ class ArchiveSheet(Sheet[str]):
         await self._read()
 
     async def _purge(self, ids: tuple[str, ...]) -> None:
-        what = f"Delete {counted(len(ids), 'conversation')} permanently? This cannot be undone."
+        what = f"Delete {pluralize(len(ids), 'conversation')} permanently? This cannot be undone."
         question = ConfirmSheet(what, "remove", "keep")
         if cast("bool | None", await self.app.push_screen_wait(question)):
             try:

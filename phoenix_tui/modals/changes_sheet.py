@@ -26,7 +26,7 @@ from phoenix_tui.widgets.bases import first_visible, move_choice
 from phoenix_tui.widgets.blocks.rows import duration_text
 from phoenix_tui.widgets.diff_view import DiffView
 from tools.clean import clean_line
-from tools.wording import counted
+from tools.wording import pluralize
 
 BESIDE_FROM: Final = 120
 """Columns from which the files are beside their change."""
@@ -244,8 +244,8 @@ def remark(turn: TurnSummary) -> str:
     """A turn in the fewest words: calls, files, time, cost."""
     calls = sum(count for _, count in turn.tools)
     words = [
-        counted(calls, "call") if calls else "",
-        counted(len(turn.files), "file") if turn.files else "",
+        pluralize(calls, "call") if calls else "",
+        pluralize(len(turn.files), "file") if turn.files else "",
         duration_text(turn.seconds) if turn.seconds else "",
         money(turn.cost_usd) if turn.cost_usd is not None else "",
     ]

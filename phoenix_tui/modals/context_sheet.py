@@ -41,7 +41,7 @@ from phoenix_tui.widgets.context_bar import (
     share_rows,
 )
 from tools.clean import clean, clean_line
-from tools.wording import counted
+from tools.wording import pluralize
 
 COMPACT: Final = "compact"
 """Result of the sheet when older messages are to be summarized; else the seq to go to, as `#12`."""
@@ -145,7 +145,7 @@ class ContextSheet(Sheet[str]):
         if isinstance(outcome, Refused):
             self._said = Content.styled(outcome.reason, Tone.NEEDS_YOU.value)
         else:
-            count = counted(outcome.count, "part")
+            count = pluralize(outcome.count, "part")
             # The estimate cannot show the omission of a part hardly longer than its replacement.
             change = f": {outcome.before:,} → ~{outcome.after:,} tokens" if outcome.after != outcome.before else ""
             self._said = Content.styled(f"{words.format(count=count)}{change}.", Tone.GOOD.value)
@@ -214,9 +214,9 @@ class ContextSheet(Sheet[str]):
         notes = [self._said] if self._said.plain else []
         if report.usage is not None:
             usage = report.usage
-            counted = f"{usage.input_tokens:,} new, {usage.cache_read_tokens:,} cached, "
-            counted += f"{usage.cache_creation_tokens:,} written, {usage.output_tokens:,} out"
-            notes.append(Content.styled(f"Last request: {counted} · ~ is estimated", Tone.QUIET.value))
+            counts = f"{usage.input_tokens:,} new, {usage.cache_read_tokens:,} cached, "
+            counts += f"{usage.cache_creation_tokens:,} written, {usage.output_tokens:,} out"
+            notes.append(Content.styled(f"Last request: {counts} · ~ is estimated", Tone.QUIET.value))
         if report.checkpoints is not None:
             notes.append(Content.styled(use_in_words(report.checkpoints), Tone.QUIET.value))
         notes += [Content.styled(line, Tone.QUIET.value) for line in compaction_lines(report.compactions)]

@@ -29,7 +29,7 @@ from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.transcript.marks import Goal
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from tools.clean import clean, clean_line
-from tools.wording import counted
+from tools.wording import pluralize
 
 PAUSE: Final = 0.06
 """Seconds without a letter before the store is searched."""
@@ -359,7 +359,7 @@ class HistorySheet(Sheet[str]):
             lines = clean(chosen.strip()).split("\n")
             most = min(PREVIEW_ROWS, max(self._room // 3, 2))
             if len(lines) > most:
-                lines = [*lines[: most - 1], f"+{counted(len(lines) - most + 1, 'line')}"]
+                lines = [*lines[: most - 1], f"+{pluralize(len(lines) - most + 1, 'line')}"]
             preview.update(Content("\n".join(lines)))
         self.call_after_refresh(self._make_room)
 

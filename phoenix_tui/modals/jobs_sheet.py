@@ -23,7 +23,7 @@ from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.bases import first_visible, move_choice
 from tools.clean import clean_line
 from tools.contract import JobInfo
-from tools.wording import counted
+from tools.wording import pluralize
 
 TICK: Final = 1.0
 SHARE: Final = 0.7
@@ -129,7 +129,7 @@ def _heading(jobs: tuple[JobInfo, ...], width: int) -> Content:
     """Numbers of all and running jobs, and as many of the keys as fit."""
     runs = running(jobs)
     head = Content.assemble(
-        (counted(len(jobs), "background command"), "bold"), (f" · {runs} running" if runs else "", Tone.WORK.value)
+        (pluralize(len(jobs), "background command"), "bold"), (f" · {runs} running" if runs else "", Tone.WORK.value)
     )
     keys = hint(("sheet_take", "shows output"), ("job_end", "stops"))
     return Content.assemble(head, (f"   {keys}", Tone.QUIET.value)).truncate(width, ellipsis=True)

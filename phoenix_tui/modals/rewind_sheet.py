@@ -31,7 +31,7 @@ from phoenix_tui.text.labels import Tone, age
 from phoenix_tui.widgets.bases import first_visible, move_choice
 from tools.clean import clean_line
 from tools.contract import DiffDisplay
-from tools.wording import counted
+from tools.wording import pluralize
 
 WHEN_WIDTH: Final = 6
 COUNT_WIDTH: Final = 10
@@ -56,11 +56,11 @@ def point_row(point: RewindPoint, width: int, now: float, *, chosen: bool, plain
     """One prompt: time, its first words, the files of its turn."""
     files = files_of(point.files)
     lines = lines_of(sum(one.added for one in files), sum(one.removed for one in files))
-    right = Content.assemble((counted(len(files), "file") if files else "", Tone.QUIET.value))
+    right = Content.assemble((pluralize(len(files), "file") if files else "", Tone.QUIET.value))
     if files:
         right = Content.assemble(right, "  ", pad_left(lines, COUNT_WIDTH))
     words = clean_line(point.text) or "(only an image)"
-    images = f"  [{counted(point.images, 'image')}]" if point.images else ""
+    images = f"  [{pluralize(point.images, 'image')}]" if point.images else ""
     mark = _mark(plain) if chosen else " "
     left = Content.assemble(f"{mark} ", (f"{when(point.at, now):<{WHEN_WIDTH}}  ", Tone.QUIET.value), words, images)
     return join_row(left, right, width, chosen=chosen)
@@ -80,7 +80,7 @@ def sum_row(files: Sequence[ShownFile]) -> Content:
     if not files:
         return Content("")
     counts = lines_of(sum(one.added for one in files), sum(one.removed for one in files))
-    return Content.assemble((counted(len(files), "file"), Tone.QUIET.value), "  ", counts)
+    return Content.assemble((pluralize(len(files), "file"), Tone.QUIET.value), "  ", counts)
 
 
 def stay_row(width: int, *, chosen: bool, plain: bool = False) -> Content:
@@ -126,7 +126,7 @@ def sum_of(preview: Preview, taken: frozenset[bytes]) -> str:
     stays = len(files) - len(goes)
     if not files:
         return "all files are already in that state"
-    words = f"restores {counted(len(goes), 'file')}"
+    words = f"restores {pluralize(len(goes), 'file')}"
     return f"{words}, keeps {stays} as {'it is' if stays == 1 else 'they are'}" if stays else words
 
 
@@ -248,7 +248,7 @@ class RewindSheet(Sheet[RewindTarget]):
         if not self._found.unfinished:
             return []
         ways = hint(("rewind_finish", "finishes it"), ("rewind_take_back", "undoes it"))
-        words = f"A restore of {counted(self._found.unfinished, 'file')} was interrupted; {ways}."
+        words = f"A restore of {pluralize(self._found.unfinished, 'file')} was interrupted; {ways}."
         return [Content.styled(words, Tone.NEEDS_YOU.value).truncate(width, ellipsis=True)]
 
     def _list(self, width: int, room: int) -> list[Content]:
@@ -486,6 +486,6 @@ def _choice(row: TreeRow, current: str, now: float, plain: bool) -> PickerRow:
     )
     here = "you are here" if branch.id == current else "in the trash" if branch.deleted else ""
     remark = " · ".join(
-        part for part in (here, counted(branch.message_count, "message"), age(now - branch.updated_at)) if part
+        part for part in (here, pluralize(branch.message_count, "message"), age(now - branch.updated_at)) if part
     )
     return PickerRow(branch.id, f"{lines}{place}{words}", remark)

@@ -27,7 +27,7 @@ from phoenix_tui.widgets.bases import move_choice
 from phoenix_tui.widgets.line_input import LineInput
 from tools.clean import clean_line
 from tools.clock import SYSTEM_CLOCK, Clock
-from tools.wording import counted
+from tools.wording import pluralize
 
 if TYPE_CHECKING:
     from engine.rule_store import RuleStore
@@ -45,7 +45,7 @@ def rows_of(
 ) -> list[Content]:
     """Heading, faults, and as many rules as there is room for, the chosen one among them."""
     head = Content.assemble(
-        ("What runs without asking", "bold"), (f"   {counted(len(rules), 'rule')}", Tone.QUIET.value)
+        ("What runs without asking", "bold"), (f"   {pluralize(len(rules), 'rule')}", Tone.QUIET.value)
     )
     lines = [head.truncate(width, ellipsis=True)]
     if trouble:

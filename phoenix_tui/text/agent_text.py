@@ -20,7 +20,7 @@ from phoenix_tui.text.labels import clock, money
 from tools import wording
 from tools.clean import clean_line
 from tools.contract import AgentEnd, JobInfo, JsonObject, JsonValue
-from tools.wording import counted, one_line
+from tools.wording import one_line, pluralize
 
 SUBMISSIONS: Final = {"submit_result": "result", "submit_error": "error"}
 """The calls that end a sub-agent, and the argument with its result."""
@@ -102,7 +102,7 @@ def end_words(reason: str, text: str) -> str:
 
 
 def count_agents(number: int) -> str:
-    return wording.counted(number, "sub-agent")
+    return wording.pluralize(number, "sub-agent")
 
 
 def began_line(views: Sequence[AgentView]) -> str:
@@ -154,8 +154,8 @@ def leaving_question(runs: int, jobs: int) -> str:
     """Question to a user who quits during runs or jobs; empty without any."""
     if not runs and not jobs:
         return ""
-    active = [counted(runs, "run")] if runs else []
-    active += [counted(jobs, "background command")] if jobs else []
+    active = [pluralize(runs, "run")] if runs else []
+    active += [pluralize(jobs, "background command")] if jobs else []
     one = runs + jobs == 1
     which = "all" if runs and jobs else "it" if one else "them"
     return f"{' and '.join(active)} {'is' if one else 'are'} still active. Quit and stop {which}?"

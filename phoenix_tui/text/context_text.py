@@ -10,7 +10,7 @@ from engine.machine.views import CompactionCause, CompactionFacts, CompactionKin
 from engine.records import Attachment, StoredCompaction
 from phoenix_tui.text.labels import tokens
 from tools.clean import clean_line
-from tools.wording import counted
+from tools.wording import pluralize
 
 if TYPE_CHECKING:
     from engine.ports.files import CheckpointUse, Coverage
@@ -38,7 +38,7 @@ def describe_unrestored(coverage: Coverage) -> str:
     words += [f"Not restored, even if deleted: {left}."] if left else []
     parts = [f"{_names(coverage.too_large)} (too large)"] if coverage.too_large else []
     parts += [f"{_names(coverage.secret)} (may hold keys)"] if coverage.secret else []
-    parts += [f"{counted(coverage.over, 'file')} over this folder's share of the limit"] if coverage.over else []
+    parts += [f"{pluralize(coverage.over, 'file')} over this folder's share of the limit"] if coverage.over else []
     words += [f"Not saved: {', '.join(parts)}."] if parts else []
     if any(name in VERSION_CONTROL for name in coverage.left_out):
         words.append("Git commits are kept.")
@@ -78,11 +78,11 @@ def compaction_line(one: StoredCompaction) -> str:
 def _describe_outcome(facts: CompactionFacts) -> str:
     match facts.kind:
         case CompactionKind.SUMMARY:
-            return f"summarized {counted(facts.messages, 'message')}"
+            return f"summarized {pluralize(facts.messages, 'message')}"
         case CompactionKind.SHORTENED:
-            return f"shortened {counted(facts.messages, 'tool result')}"
+            return f"shortened {pluralize(facts.messages, 'tool result')}"
         case CompactionKind.RESTORED:
-            return f"restored {counted(facts.messages, 'message')}"
+            return f"restored {pluralize(facts.messages, 'message')}"
         case CompactionKind.NONE:
             return f"not summarized: {clean_line(facts.problem).rstrip('.')}"
 

@@ -15,7 +15,7 @@ from engine.run_options import PermissionMode
 from tools.call_titles import tool_label
 from tools.call_values import SandboxMode
 from tools.clean import clean_line, reveal_name
-from tools.wording import counted, one_line
+from tools.wording import one_line, pluralize
 
 if TYPE_CHECKING:
     from engine.executor.requests import ApprovalAnswer
@@ -162,7 +162,7 @@ TROUBLES: Final[dict[str, str]] = {
 
 def _idle(details: StatusDetails) -> Label:
     agents = f" · {details.agents} running" if details.agents else ""
-    waiting = f" · {counted(details.results, 'result')} waiting" if details.results else ""
+    waiting = f" · {pluralize(details.results, 'result')} waiting" if details.results else ""
     if details.stopped_after is not None:
         return Label(STOPPED, f"ready · stopped after {clock(details.stopped_after)}{agents}{waiting}")
     if details.resumable:
@@ -182,7 +182,7 @@ def _awaiting_llm(state: states.AwaitingLlm, details: StatusDetails) -> Label:
                 return Label(THINKING, _label_wait(details) or f"routing… {clock(details.elapsed)}")
             left = max(int(details.starts_at - details.now) + 1, 0)
             when = f"starts in {left} s" if details.starts_at else "waits for you"
-            return Label(THINKING, f"routing: {counted(details.planned, 'agent')}, {when}")
+            return Label(THINKING, f"routing: {pluralize(details.planned, 'agent')}, {when}")
         case states.CompactingContext():
             return _label_compaction(details)
         case states.Ending():

@@ -14,7 +14,7 @@ from tools.call_values import SandboxMode
 from tools.clean import clean, clean_line, reveal_name
 from tools.lsp.contract import LanguageServerState, LanguageServerView
 from tools.redaction import without_keys
-from tools.wording import counted
+from tools.wording import pluralize
 
 NO_SERVERS: Final = (
     "No MCP servers here. Define them in .mcp.json of the project, or with `phoenix mcp add NAME -- COMMAND`."
@@ -56,7 +56,7 @@ def facts(view: ServerView) -> str:
     """Tools, tokens and last call of a server; the cause instead where it does not work."""
     if view.state in NOT_WORKING:
         return cause_of(view)
-    parts = [counted(len(view.tools), "tool")]
+    parts = [pluralize(len(view.tools), "tool")]
     if view.tokens:
         parts.append(f"{view.tokens:,} tokens")
     if view.last_ms >= 0:
@@ -71,7 +71,7 @@ def share_words(views: Sequence[ServerView]) -> str:
         return ""
     parts = [
         f"{clean_line(view.name)} ~{view.tokens:,}"
-        + (f" ({counted(view.deferred, 'tool')} named only)" if view.deferred else "")
+        + (f" ({pluralize(view.deferred, 'tool')} named only)" if view.deferred else "")
         for view in having[:MOST_SHARES]
     ]
     more = [f"and {len(having) - MOST_SHARES} more"] if len(having) > MOST_SHARES else []
@@ -188,7 +188,7 @@ def summary(views: Sequence[LanguageServerView]) -> str:
         clean_line(view.name) + (" (needs your yes: /lsp)" if view.state is LanguageServerState.NEEDS_YES else "")
         for view in there
     )
-    return f"{counted(len(there), 'server')} installed: {names}"
+    return f"{pluralize(len(there), 'server')} installed: {names}"
 
 
 WAITING: Final = "Waiting for the database, which another program is using."

@@ -17,7 +17,7 @@ from engine.records.statistics import CallGroup, StatisticsGroup, ToolGroup
 from phoenix_tui.text.agent_text import strategy_words
 from phoenix_tui.text.labels import clock, money, short_path, tokens
 from tools.clean import clean_line
-from tools.wording import counted
+from tools.wording import pluralize
 
 PURPOSES: Final = {
     CallPurpose.REPLY: "replies",
@@ -44,7 +44,7 @@ def call_lines(sums: Sequence[CallSum]) -> list[str]:
         told = (
             "was stopped or failed before the server reported" if estimated == 1 else "ended before the server reported"
         )
-        lines.append(f"{counted(estimated, 'call')} {told} all tokens; the known part is counted.")
+        lines.append(f"{pluralize(estimated, 'call')} {told} all tokens; the known part is counted.")
     return lines
 
 
@@ -55,7 +55,7 @@ def _line(one: CallSum) -> str:
         f"{tokens(used.input_tokens)} in",
         f"{tokens(used.output_tokens)} out",
         *([f"{tokens(cached)} cached"] if cached else []),
-        *([counted(one.web_searches, "search", "searches")] if one.web_searches else []),
+        *([pluralize(one.web_searches, "search", "searches")] if one.web_searches else []),
         "price unknown" if used.cost_usd is None else money(used.cost_usd) or "$0.00",
     ]
     if one.purpose is CallPurpose.EARLIER:
@@ -67,7 +67,7 @@ def _count_calls(one: CallSum | CallGroup) -> str:
     """Number of calls, and of those that ended otherwise than with an answer, or were retried."""
     apart = {"failed": one.failed, "stopped": one.cancelled, "retried": one.retries}
     words = ", ".join(f"{count:,} {kind}" for kind, count in apart.items() if count)
-    return counted(one.calls, "call") + (f" ({words})" if words else "")
+    return pluralize(one.calls, "call") + (f" ({words})" if words else "")
 
 
 KILOBYTE: Final = 1_000
@@ -144,7 +144,7 @@ def token_count(group: CallGroup, count: int) -> str:
 
 
 def headline(total: CallGroup, days: int) -> str:
-    where, words = counted(total.conversations, "conversation"), range_words(days)
+    where, words = pluralize(total.conversations, "conversation"), range_words(days)
     used = f"{cost(total)}, {token_count(total, total.totals.tokens)} tokens"
     return f"{words[0].upper()}{words[1:]}: {used}, {_count_calls(total)} in {where}"
 
@@ -170,7 +170,9 @@ def remarks(total: CallGroup) -> list[str]:
     said: list[str] = []
     if total.unpriced:
         known = money(total.known_cost_usd) or "$0.00"
-        said.append(f"$?: the price of {counted(total.unpriced, 'call')} is unknown; the others cost {known} together.")
+        said.append(
+            f"$?: the price of {pluralize(total.unpriced, 'call')} is unknown; the others cost {known} together."
+        )
     if total.estimated:
         ended = "call that" if total.estimated == 1 else "calls that"
         said.append(f"~: includes {total.estimated:,} {ended} ended before the server reported all tokens.")
@@ -240,7 +242,7 @@ def run_lines(run: RunRecord) -> list[str]:
     cached = f", {tokens(used.cache_read_tokens)} from cache" if used.cache_read_tokens else ""
     lines = [
         format_run_heading(run),
-        f"{began}, {took}, {counted(run.iterations, 'model call')}, kind {kind}",
+        f"{began}, {took}, {pluralize(run.iterations, 'model call')}, kind {kind}",
         f"answered by: {who}",
         *_decision_lines(run),
         f"{tokens(used.input_tokens)} tokens in, {tokens(used.output_tokens)} out{cached}, {_price(run.cost_usd)}",
@@ -251,11 +253,11 @@ def run_lines(run: RunRecord) -> list[str]:
         lines.append(f"model: {clean_line(run.by_model[0].model)}")
     if agents is not None:
         lines.append(
-            f"its {counted(agents.count, 'sub-agent')}, in addition: {agents.succeeded} succeeded, "
+            f"its {pluralize(agents.count, 'sub-agent')}, in addition: {agents.succeeded} succeeded, "
             f"{tokens(agents.tokens)} tokens, {_price(agents.cost_usd)}"
         )
     written = dict.fromkeys((*run.artifacts, *(agents.artifacts if agents is not None else ())))
-    lines.append(f"files written: {counted(len(written), 'file') if written else 'none'}")
+    lines.append(f"files written: {pluralize(len(written), 'file') if written else 'none'}")
     lines += [f"  {clean_line(path)}" for path in list(written)[:MOST_FILES]]
     if len(written) > MOST_FILES:
         lines.append(f"  and {len(written) - MOST_FILES} more")
@@ -284,7 +286,7 @@ def _decision_lines(run: RunRecord) -> list[str]:
 
 def _of_model(one: ModelUsage) -> str:
     used = one.usage
-    calls = counted(one.requests, "call")
+    calls = pluralize(one.requests, "call")
     return f"{calls}, {tokens(used.input_tokens)} in, {tokens(used.output_tokens)} out, {_price(one.cost_usd)}"
 
 

@@ -14,7 +14,7 @@ from engine.records.tracked_tasks import TaskBoardView, TaskStatus, TrackedTask,
 from phoenix_tui.text.labels import DONE, FAILED, RUNNING, Glyph, Tone, age
 from tools.clean import clean_line
 from tools.displays import TodoList, lines_of
-from tools.wording import counted, one_line
+from tools.wording import one_line, pluralize
 
 LONGEST: Final = 600
 """Characters of a description, a milestone or a preference that are shown."""
@@ -71,9 +71,9 @@ def describe_untracked(status: TrackingStatus) -> str:
     """Sentences about messages that tracking never saw; empty without any."""
     words: list[str] = []
     if count := status.untracked:
-        words.append(f"{counted(count, 'message')} {'is' if count == 1 else 'are'} from before tracking.")
+        words.append(f"{pluralize(count, 'message')} {'is' if count == 1 else 'are'} from before tracking.")
     if count := status.disabled:
-        words.append(f"{counted(count, 'message')} {'was' if count == 1 else 'were'} stored while tracking was off.")
+        words.append(f"{pluralize(count, 'message')} {'was' if count == 1 else 'were'} stored while tracking was off.")
     return " ".join(words)
 
 
@@ -90,8 +90,8 @@ def empty_board(status: TrackingStatus) -> tuple[str, ...]:
 def title(task: TrackedTask) -> str:
     if not task.is_planning:
         return shorten(task.description) or "(no description)"
-    facts = [counted(len(task.message_seqs), "message")] if task.message_seqs else []
-    facts += [counted(len(task.preferences), "preference")] if task.preferences else []
+    facts = [pluralize(len(task.message_seqs), "message")] if task.message_seqs else []
+    facts += [pluralize(len(task.preferences), "preference")] if task.preferences else []
     return f"{PLANNING}: {', '.join(facts) or 'nothing yet'}"
 
 
@@ -100,7 +100,7 @@ def facts(task: TrackedTask, now: float) -> str:
     words.append(f"{age(now - task.created_at)} old")
     if task.updated_at > task.created_at:
         words.append(f"changed {age(now - task.updated_at)} ago")
-    words += [counted(len(task.message_seqs), "message")] if task.message_seqs else []
+    words += [pluralize(len(task.message_seqs), "message")] if task.message_seqs else []
     return " · ".join(words)
 
 
@@ -122,9 +122,9 @@ def words_of(message: StoredMessage) -> str:
     if calls:
         return one_line(f"calls {', '.join(dict.fromkeys(calls))}", LONGEST_WORDS)
     if results := _results(message):
-        return counted(results, "result")
+        return pluralize(results, "result")
     images = sum(isinstance(block, ImageBlock) for block in message.blocks)
-    return counted(images, "image") if images else "no text"
+    return pluralize(images, "image") if images else "no text"
 
 
 def _results(message: StoredMessage) -> int:

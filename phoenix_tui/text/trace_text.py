@@ -9,7 +9,7 @@ from typing import Final
 from engine.records.traces import SpanContent, SpanKind, Trace, TraceSpan, TraceSummary
 from phoenix_tui.text.labels import clock, money, tokens
 from tools.clean import clean_line
-from tools.wording import counted
+from tools.wording import pluralize
 
 MOST_INDENT: Final = 6
 """Levels that are indented; deeper ones stay below each other."""
@@ -32,13 +32,13 @@ def heading(trace: Trace) -> str:
     root = trace.root
     own = [one for one in trace.spans if one.run_id == root.run_id]
     llm, tool = (sum(one.kind is kind for one in own) for kind in (SpanKind.LLM, SpanKind.TOOL))
-    calls = f"{counted(llm, 'model call')}, {counted(tool, 'tool call')}"
+    calls = f"{pluralize(llm, 'model call')}, {pluralize(tool, 'tool call')}"
     facts = [outcome(root), span_time(root.seconds), f"{calls} shown" if trace.left_out else calls]
     if root.usage is not None:
         sign = "~" if root.estimated else ""
         facts.append(f"{sign}{tokens(input_tokens(root))} in, {sign}{tokens(root.usage.output_tokens)} out")
     agents = sum(one.kind is SpanKind.AGENT for one in trace.spans) - 1
-    return " · ".join(filter(None, [*facts, span_cost(root), counted(agents, "sub-agent run") if agents else ""]))
+    return " · ".join(filter(None, [*facts, span_cost(root), pluralize(agents, "sub-agent run") if agents else ""]))
 
 
 def summary_words(one: TraceSummary) -> str:
@@ -48,7 +48,7 @@ def summary_words(one: TraceSummary) -> str:
 def summary_facts(one: TraceSummary) -> tuple[str, ...]:
     began = time.strftime("%m-%d %H:%M", time.localtime(one.started_at))
     failed = f"{one.errors} failed" if one.errors else ""
-    calls = counted(one.llm_calls + one.tool_calls, "call")
+    calls = pluralize(one.llm_calls + one.tool_calls, "call")
     return tuple(filter(None, (began, span_time(one.seconds), calls, failed, money(one.cost_usd))))
 
 
@@ -80,7 +80,7 @@ def matches(span: TraceSpan, words: Sequence[str]) -> bool:
 
 def note_left_out(trace: Trace) -> list[str]:
     """A line about spans above the limit; none without any."""
-    return [f"{counted(trace.left_out, 'more span')} not shown."] if trace.left_out else []
+    return [f"{pluralize(trace.left_out, 'more span')} not shown."] if trace.left_out else []
 
 
 def span_words(span: TraceSpan) -> str:

@@ -9,7 +9,7 @@ from phoenix_tui.config.sources.kinds import SourceGroup, SourceKind
 from phoenix_tui.config.sources.report import GROUP_ORDER, SourceEntry, SourceReport, SourceState
 from tools.clean import reveal_name
 from tools.redaction import without_keys
-from tools.wording import counted
+from tools.wording import pluralize
 
 LONGEST_NAME: Final = 60
 """Characters of a path in a sentence."""
@@ -55,11 +55,11 @@ def counts(entries: Sequence[SourceEntry]) -> tuple[str, ...]:
         commands = sum(len(entry.commands) for entry in files)
         units = len({entry.unit for entry in files})
         if commands:
-            found.append(counted(commands, thing))
+            found.append(pluralize(commands, thing))
         elif units:
-            found.append(counted(units, empty))
+            found.append(pluralize(units, empty))
     if not found and entries:
-        found.append(counted(len(entries), "file"))
+        found.append(pluralize(len(entries), "file"))
     return tuple(found)
 
 
@@ -82,7 +82,7 @@ def group_lines(report: SourceReport) -> tuple[str, ...]:
             lines.append(f"    {reveal_name(entry.name)}")
             lines += [f"      {reveal_name(command)}" for command in entry.commands]
         if len(entries) > len(named):
-            lines.append(f"    and {counted(len(entries) - len(named), 'more file')}")
+            lines.append(f"    and {pluralize(len(entries) - len(named), 'more file')}")
     return tuple(lines)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from phoenix_tui.text.labels import short_path
 from tools.clean import clean_line
 from tools.git.repository import FOLDER, PREFIX
-from tools.wording import counted
+from tools.wording import pluralize
 
 if TYPE_CHECKING:
     from tools.git.ending import Standing
@@ -66,6 +66,6 @@ def facts_of(found: Standing) -> tuple[str, ...]:
 
 
 def count_uncommitted(found: Standing) -> str:
-    changed = f"{counted(found.changed, 'changed file')}" if found.changed else ""
-    new = f"{counted(len(found.untracked), 'untracked file')}" if found.untracked else ""
+    changed = f"{pluralize(found.changed, 'changed file')}" if found.changed else ""
+    new = f"{pluralize(len(found.untracked), 'untracked file')}" if found.untracked else ""
     return " and ".join(filter(None, (changed, new)))

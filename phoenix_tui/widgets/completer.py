@@ -133,7 +133,7 @@ class Completer:
         if self._composer.text != self._looked_at:
             self.look()
 
-    async def settled(self) -> bool:
+    async def settle(self) -> bool:
         """Wait until the newest completions are offered; False where none match the text after `SETTLES`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(SETTLES):
@@ -262,7 +262,7 @@ class Completing(WidgetPart):
         The composer awaits it: keys typed behind Tab or Enter are read when it is done, never overwritten by it.
         """
         text = self.composer.text
-        settled = await self.completer.settled()
+        settled = await self.completer.settle()
         if self.composer.text != text:
             return  # another draft came into view meanwhile
         if not settled:

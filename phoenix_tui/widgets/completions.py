@@ -52,7 +52,7 @@ def custom_completions(token: Token, line: str, custom: CustomCommands | None) -
     if custom is None:
         return command_completions(token)
     if token.start != 0:
-        one = custom.named(line[1:].partition(" ")[0])
+        one = custom.find_command(line[1:].partition(" ")[0])
         return [Completion(one.usage, one.meaning, hint=True)] if one is not None and one.hint else []
     own = command_completions(token)
     begins = [one for one in own if one.text.startswith(token.text.lower())]

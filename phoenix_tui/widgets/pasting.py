@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from phoenix_tui.keys.active_keys import hint
 from tools.clean import clean
-from tools.wording import counted
+from tools.wording import pluralize
 
 FOLD_ABOVE: Final = 4_000
 """Characters a paste may have before it is folded; wrapping megabytes in the composer would freeze it."""
@@ -129,10 +129,10 @@ class PasteStore:
 
 
 def _size(text: str) -> str:
-    lines = counted(text.count("\n") + (not text.endswith("\n")), "line")
+    lines = pluralize(text.count("\n") + (not text.endswith("\n")), "line")
     if len(text) >= MEGABYTE:
         return f"{lines}, {len(text) / MEGABYTE:.1f} M characters"
-    return f"{lines}, {counted(len(text), 'character')}"
+    return f"{lines}, {pluralize(len(text), 'character')}"
 
 
 async def paste_of(text: str, *, into_empty: bool) -> Paste:

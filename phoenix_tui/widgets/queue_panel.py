@@ -19,7 +19,7 @@ from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.bases import Opened, Still
 from tools.clean import clean_line
-from tools.wording import counted
+from tools.wording import pluralize
 
 MOST_ROWS: Final = 5
 ROOMY: Final = 24
@@ -147,7 +147,7 @@ class QueuePanel(Still, Widget):
         lines, images = message.text.strip().count("\n") + 1, len(message.image_ids)
         parts = ["shell" if not message.text.startswith("!!") else "shell, only you"] if message.is_shell else []
         parts += [f"{lines} lines"] if lines > 1 else []
-        parts += [counted(images, "image")] if images else []
+        parts += [pluralize(images, "image")] if images else []
         parts += [WHEN[message.delivery]] if mixed else []
         remark = Content.styled(" · ".join(parts), Tone.QUIET.value)
         first_line = next((line for line in message.text[:LONGEST_LINE].splitlines() if line.strip()), "")

@@ -17,7 +17,7 @@ from phoenix_tui.widgets.answer_gate import AnswerGate, RowRange
 from phoenix_tui.widgets.bases import Flowing, wrap_hanging
 from phoenix_tui.widgets.question_text import Paint, RequestRows, first_change, lay_out
 from tools.contract import DiffDisplay
-from tools.wording import counted
+from tools.wording import pluralize
 
 TAIL: Final = 2
 """Rows of a long command that stay in sight: its end."""
@@ -109,7 +109,7 @@ class RequestView:
     def tail(self, width: int) -> Sequence[Content]:
         if not self.pinned:
             return ()
-        words = f"⋯ {counted(self.between, 'row')} between, not shown" if self.between else ""
+        words = f"⋯ {pluralize(self.between, 'row')} between, not shown" if self.between else ""
         return [Content.styled(words, Tone.NEEDS_YOU.value), *self.whole(width).rows[-TAIL:]]
 
     def first_change(self, width: int) -> int:

@@ -17,7 +17,7 @@ from phoenix_tui.text.worktree_text import place_words
 from phoenix_tui.widgets.status_line import NEAR
 from tools.clean import clean_line
 from tools.clock import SYSTEM_CLOCK, Clock
-from tools.wording import counted
+from tools.wording import pluralize
 
 if TYPE_CHECKING:
     from engine.records import ConversationSummary
@@ -378,7 +378,7 @@ class ListModel(Struct, eq=False):
 
     def count(self) -> str:
         costs = [one.totals.cost_usd for one in self._summaries.values()]
-        parts = (counted(len(self._summaries), "conversation"), labels.money(sum(cost for cost in costs if cost)))
+        parts = (pluralize(len(self._summaries), "conversation"), labels.money(sum(cost for cost in costs if cost)))
         return " · ".join(part for part in parts if part) if self._summaries else ""
 
     def count_found(self) -> str:

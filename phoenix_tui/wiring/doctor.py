@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.permissions.denials import denials_in
-from engine.permissions.unreadable import closed_to_models
+from engine.permissions.unreadable import build_closed_test
 from engine.ports import DatabaseBusy, StorageError
 from engine.rewind.snapshots.disabled import SWITCHED_OFF
 from engine.rewind.snapshots.folders import use_of
@@ -45,7 +45,7 @@ from tools.git.repository import GitFailure
 from tools.mcp_host.link import missing
 from tools.process.programs import find_program
 from tools.process.supervision import NO_PROC, lacks_proc
-from tools.wording import counted
+from tools.wording import pluralize
 
 OWN_TERMINAL = "a line after ! runs in a terminal of its own"
 NO_TERMINAL = "the system gives no terminal ({why}); a line after ! runs without one, and gets no keys"
@@ -77,7 +77,7 @@ def worktree_finding(folder: Path) -> Finding:
     if left:
         text = f"{join_words(left)} left by a crash; /worktree NAME makes it anew, /worktree remove NAME removes it"
         return Finding(TOPIC, Health.NOTE, text)
-    return Finding(TOPIC, Health.OK, f"{counted(len(found), 'worktree')} of this repository")
+    return Finding(TOPIC, Health.OK, f"{pluralize(len(found), 'worktree')} of this repository")
 
 
 OTHERS: Final = " MCP servers and hooks of yours are not limited by host."
@@ -150,7 +150,7 @@ def _checkpoints(setup: Setup) -> Finding:
 def _extensions(setup: Setup) -> list[Finding]:
     sources = project_sources(setup, may_give=False)
     found = [*source_findings(sources, setup.cwd), *hook_findings(sources, setup.cwd)]
-    is_closed = closed_to_models(denials_in(rules_of(setup, sources), setup.cwd), setup.cwd)
+    is_closed = build_closed_test(denials_in(rules_of(setup, sources), setup.cwd), setup.cwd)
     faults = instruction_faults(setup.paths.config, setup.cwd, sources.trust, is_closed)
     return [*found, *(Finding("instructions", Health.NOTE, reveal_line(fault)) for fault in faults)]
 
@@ -180,7 +180,7 @@ def _database(path: Path) -> Finding:
     except (sqlite3.Error, OSError, StorageError) as error:
         fault = error if isinstance(error, StorageError) else sentence(error, path)
         return Finding("database", Health.NOTE if isinstance(fault, DatabaseBusy) else Health.BAD, str(fault))
-    return Finding("database", Health.OK, f"{path}, {size / 1e6:.1f} MB, {counted(count, 'conversation')}, intact")
+    return Finding("database", Health.OK, f"{path}, {size / 1e6:.1f} MB, {pluralize(count, 'conversation')}, intact")
 
 
 def _put_away(path: Path, days: float) -> list[Finding]:
@@ -192,7 +192,7 @@ def _put_away(path: Path, days: float) -> list[Finding]:
         return []  # reported with the database itself
     if not found.count:
         return []
-    size = f"{counted(found.count, 'conversation')} in archive and trash, {found.bytes / 1e6:.1f} MB"
+    size = f"{pluralize(found.count, 'conversation')} in archive and trash, {found.bytes / 1e6:.1f} MB"
     if not days:
         return [Finding("archive", Health.OK, f"{size}, kept forever; retention_days in config.toml changes that")]
     due = (

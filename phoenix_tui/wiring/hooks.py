@@ -29,7 +29,7 @@ from tools.clean import reveal_name
 from tools.clock import SYSTEM_CLOCK
 from tools.contract import AS_IN_A_SHELL, JsonObject, JsonValue, Sandbox, SandboxMode
 from tools.files.own_files import make_folder, open_file, write_file
-from tools.wording import counted
+from tools.wording import pluralize
 
 if TYPE_CHECKING:
     from engine.store.store import Store
@@ -214,7 +214,7 @@ def hook_findings(sources: ProjectSources, cwd: Path, off: str = "") -> Iterator
     elif found.hooks:
         own = sum(hook.is_users for hook in found.hooks)
         place = f", started in {reveal_name(cwd) if sources.is_trusted(cwd) else APART}" if own else ""
-        yield Finding("hooks", Health.OK, f"{counted(len(found.hooks), 'hook')}, {own} of them yours{place}")
+        yield Finding("hooks", Health.OK, f"{pluralize(len(found.hooks), 'hook')}, {own} of them yours{place}")
     for problem in found.problems[:MOST_NAMED]:
         yield Finding("hooks", Health.NOTE, problem.sentence)
     if len(found.problems) > MOST_NAMED:

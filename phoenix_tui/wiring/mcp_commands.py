@@ -28,7 +28,7 @@ from tools.clean import clean_line, reveal_name
 from tools.contract import Enforcement, SandboxMode
 from tools.images.decoder import ImageDecoder
 from tools.process.start import start_processes
-from tools.wording import counted
+from tools.wording import pluralize
 
 
 async def mcp(setup: Setup, arguments: CommandArguments) -> Exit:
@@ -91,11 +91,11 @@ def _tokens_finding(setup: Setup) -> Iterator[Finding]:
 
 def _findings(found: FolderServers) -> list[Finding]:
     usable = [one for one in found.servers if one.is_enabled and not one.trouble]
-    defined = f"{counted(len(usable), 'server')} defined; `phoenix mcp test` connects to them"
+    defined = f"{pluralize(len(usable), 'server')} defined; `phoenix mcp test` connects to them"
     rows = [Finding("mcp", Health.OK, defined if usable else "none defined")]
     rows += [Finding("mcp", Health.NOTE, clean_line(one.trouble)) for one in found.servers if one.trouble]
     own = [one for one in usable if one.transport == "stdio" and one.origin is not ServerOrigin.PROJECT and not one.cwd]
     if own:
         place = reveal_name(found.root) if found.trusted else APART
-        rows.append(Finding("mcp", Health.OK, f"{counted(len(own), 'server')} of your own: started in {place}"))
+        rows.append(Finding("mcp", Health.OK, f"{pluralize(len(own), 'server')} of your own: started in {place}"))
     return [*rows, *(Finding("mcp", Health.NOTE, clean_line(notice)) for notice in found.notices)]

@@ -34,7 +34,7 @@ from phoenix_tui.wiring.start_facts import caps_with, choose_sandbox
 from phoenix_tui.wiring.trust_board import project_sources
 from tools.clean import clean_line
 from tools.contract import SandboxMode, Tool
-from tools.wording import counted, one_line
+from tools.wording import one_line, pluralize
 
 if TYPE_CHECKING:
     from phoenix_tui.config.sources.agents import AgentReader, AgentTrouble, FolderAgents
@@ -314,6 +314,6 @@ def profile_findings(profiles: AgentProfiles, cwd: Path) -> Iterator[Finding]:
             yield Finding("profiles", Health.OK, f"{one.name}, {one.source}")
     if agents:
         names = one_line(", ".join(one.name for one in agents), MOST_NAMES)
-        yield Finding("agents", Health.OK, f"{counted(len(agents), 'agent')} of .claude/agents: {names}")
+        yield Finding("agents", Health.OK, f"{pluralize(len(agents), 'agent')} of .claude/agents: {names}")
     for trouble in profiles.troubles(cwd):
         yield Finding("profiles", Health.BAD if trouble.path.parent == profiles.folder else Health.NOTE, trouble.text)

@@ -28,7 +28,7 @@ from phoenix_tui.telemetry.exporter import (
     TraceExporter,
     collector_of,
 )
-from tools.wording import counted
+from tools.wording import pluralize
 
 if TYPE_CHECKING:
     from engine.store.trace_export import TraceQueue
@@ -72,7 +72,7 @@ def export_findings(settings: Settings, environment: Mapping[str, str], database
         count = 0
     where = urlsplit(collector.url)  # the rest of an address may hold a key
     address = f"{where.scheme}://{where.hostname}{f':{where.port}' if where.port else ''}"
-    waiting = f"{counted(count, 'run')} waiting" if count else "nothing waiting"
+    waiting = f"{pluralize(count, 'run')} waiting" if count else "nothing waiting"
     found = Finding("traces", Health.OK, f"exported to {address}, {waiting}")
     return [found, *_find_rejected(database)]
 
@@ -87,7 +87,7 @@ def _find_rejected(database: Path) -> list[Finding]:
     if row is None:
         return []
     why = str(row["rejected_why"]) or "it named no reason"
-    text = f"the collector rejected {counted(row['rejected'], 'span')}, which are not sent again; last: {why}"
+    text = f"the collector rejected {pluralize(row['rejected'], 'span')}, which are not sent again; last: {why}"
     return [Finding("traces", Health.NOTE, text)]
 
 

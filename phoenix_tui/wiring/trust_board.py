@@ -19,7 +19,7 @@ from phoenix_tui.config.sources.report import SourceEntry, SourceReport, SourceS
 from phoenix_tui.config.trust import Trust, TrustFile
 from phoenix_tui.text.trust_text import counts, join_words, short_name, warn_untrusted
 from tools.clean import reveal_name
-from tools.wording import counted
+from tools.wording import pluralize
 
 MOST_FAULTS: Final = 20
 """Files that the doctor names."""
@@ -156,7 +156,7 @@ def source_findings(sources: ProjectSources, cwd: Path) -> Iterator[Finding]:
     for entry in out[:3]:
         yield Finding("extensions", Health.NOTE, f"{short_name(entry.name)} is not used: {entry.why}.")
     if len(out) > 3:
-        yield Finding("extensions", Health.NOTE, f"{counted(len(out) - 3, 'more file')} not used.")
+        yield Finding("extensions", Health.NOTE, f"{pluralize(len(out) - 3, 'more file')} not used.")
     for fault in shorten_faults(faults, MOST_FAULTS, "the sheet of each kind"):
         yield Finding("extensions", Health.NOTE, fault)
     if not report.entries:

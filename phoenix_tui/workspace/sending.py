@@ -24,7 +24,7 @@ from phoenix_tui.features.image_files import attach_image
 from phoenix_tui.features.jobs import send_to_background
 from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.features.run_limits import caps_for
-from phoenix_tui.features.sub_agents import Hinting, asked_by, runs_in_view, stop_in_view
+from phoenix_tui.features.sub_agents import Hinting, find_asker, runs_in_view, stop_in_view
 from phoenix_tui.keys.key_order import keys_wait, let_keys_in
 from phoenix_tui.markdown.lines import MARGIN
 from phoenix_tui.text.refusals import in_keys
@@ -307,7 +307,9 @@ class Sending:
         A reason that came too late goes into the composer: it is no message before it is sent.
         """
         active, conversation = self._active, self._active.conversation
-        taken = await active.accepts(lambda one: asked_by(active.services.engine, one, call_id).answer(call_id, answer))
+        taken = await active.accepts(
+            lambda one: find_asker(active.services.engine, one, call_id).answer(call_id, answer)
+        )
         if not taken and answer.reason:
             await give_back(active, conversation, answer.reason)
 

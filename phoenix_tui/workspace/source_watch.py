@@ -29,7 +29,7 @@ class ScreenSourceWatch:
         screen, active = self._ctx.screen, self._ctx.active
         if active.services.trust is None:
             return
-        active.services.engine.watch(self._watch.noticed)
+        active.services.engine.watch(self._watch.note_activity)
         self._folder = active.folder
         self._watch.look(active.folder, AFTER_A_PROMPT)
         screen.watch(screen.app, "app_focus", self._follow_focus, init=False)
@@ -57,5 +57,5 @@ class ScreenSourceWatch:
         """Look at the folder of another conversation."""
         if self._ctx.active.folder != self._folder:
             self._folder = self._ctx.active.folder
-            self._ctx.active.parts.welcome.tell(self._watch.shown(self._folder))
+            self._ctx.active.parts.welcome.tell(self._watch.notice_of(self._folder))
             self._watch.look(self._folder)

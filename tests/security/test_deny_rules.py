@@ -17,7 +17,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from engine.permissions.command_denials import Match, denied
+from engine.permissions.command_denials import Match, match_denial
 from engine.permissions.shell_parts import shell_parts
 from engine.permissions.shell_programs import LONGEST
 
@@ -105,19 +105,19 @@ HARMLESS = (
 
 @pytest.mark.parametrize("command", DENIED)
 def test_a_denied_command_is_found_in_every_part_of_a_line(command: str) -> None:
-    assert denied(PUSH, command) == (Match.YES, "")
+    assert match_denial(PUSH, command) == (Match.YES, "")
 
 
 @pytest.mark.parametrize("command", DOUBTFUL)
 def test_a_command_that_cannot_be_told_is_a_doubt_with_a_reason(command: str) -> None:
-    match, reason = denied(PUSH, command)
+    match, reason = match_denial(PUSH, command)
     assert match is Match.MAYBE
     assert reason
 
 
 @pytest.mark.parametrize("command", HARMLESS)
 def test_everyday_commands_are_neither_denied_nor_doubted(command: str) -> None:
-    assert denied(PUSH, command) == (Match.NO, "")
+    assert match_denial(PUSH, command) == (Match.NO, "")
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_everyday_commands_are_neither_denied_nor_doubted(command: str) -> None:
     ],
 )
 def test_a_pattern_means_what_the_documents_say(pattern: str, command: str, expected: Match) -> None:
-    assert denied(pattern, command)[0] is expected
+    assert match_denial(pattern, command)[0] is expected
 
 
 WRAPPERS: tuple[Callable[[str], str], ...] = (
@@ -223,7 +223,7 @@ def test_no_nesting_of_the_shell_hides_a_denied_command(
 ) -> None:
     command = reduce(lambda inner, wrap: wrap(inner), wrappers, base)
     assume(pushes(recorder, command))  # a here-document in another of the same name ends it
-    assert denied(PUSH, command)[0] is not Match.NO
+    assert match_denial(PUSH, command)[0] is not Match.NO
 
 
 PIECES = ("git", "push", " ", " ", "\n", ";", "&&", "|", "(", ")", "{ ", "}", "'", '"', "\\", "$(", "`", "#", "<<E\n",
@@ -234,14 +234,14 @@ PIECES = ("git", "push", " ", " ", "\n", ";", "&&", "|", "(", ")", "{ ", "}", "'
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 def test_no_soup_of_shell_signs_hides_a_denied_command(recorder: Path, command: str) -> None:
     if pushes(recorder, command):
-        assert denied(PUSH, command)[0] is not Match.NO
+        assert match_denial(PUSH, command)[0] is not Match.NO
 
 
 @given(st.text(max_size=300))
 def test_any_text_is_taken_apart_without_an_error(text: str) -> None:
     shell_parts(text)
-    assert denied(PUSH, text)[0] in Match
-    assert denied(text, text)[0] in {Match.YES, Match.MAYBE} or not text.strip()
+    assert match_denial(PUSH, text)[0] in Match
+    assert match_denial(text, text)[0] in {Match.YES, Match.MAYBE} or not text.strip()
 
 
 @pytest.mark.parametrize(
@@ -254,4 +254,4 @@ def test_any_text_is_taken_apart_without_an_error(text: str) -> None:
 def test_a_line_of_any_length_costs_time_in_proportion(unit: str) -> None:
     line = unit * (LONGEST // len(unit))
     assert len(shell_parts(line).commands) <= len(line)
-    assert denied(PUSH, line)[0] in Match
+    assert match_denial(PUSH, line)[0] in Match

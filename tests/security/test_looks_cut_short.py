@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.permissions.command_denials import MOST_OPTIONS, Match, denied
+from engine.permissions.command_denials import MOST_OPTIONS, Match, match_denial
 from engine.permissions.denials import denials_in_force
 from engine.permissions.hosts import HostRules, hosts_in
 from engine.permissions.rules import KeptRule
@@ -21,8 +21,8 @@ from tools.process.private_home import key_places
 
 
 def test_options_beyond_the_bound_may_hide_the_words_of_a_rule() -> None:
-    assert denied("docker push*", f"docker {'-a ' * MOST_OPTIONS} push x")[0] is Match.MAYBE
-    assert denied("docker push*", f"docker {'-a ' * 5} pull x")[0] is Match.NO
+    assert match_denial("docker push*", f"docker {'-a ' * MOST_OPTIONS} push x")[0] is Match.MAYBE
+    assert match_denial("docker push*", f"docker {'-a ' * 5} pull x")[0] is Match.NO
 
 
 def test_words_of_code_beyond_the_bound_are_a_doubt() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from engine.permissions.command_parts import reads_freely
 from engine.permissions.command_rules import command_matches
-from engine.permissions.known_options import known_options
+from engine.permissions.known_options import read_options
 from engine.permissions.place import PathPlace
 from engine.permissions.policy import Allow, Ask, Decision, Limits, decide
 from engine.permissions.rules import Rule
@@ -125,7 +125,7 @@ def test_every_command_allowed_on_the_command_line_leaves_no_sandbox(folder: Pat
 
 @pytest.mark.parametrize("words", GIT, ids=" ".join)
 def test_what_the_table_calls_harmless_is_harmless_in_the_installed_git(words: tuple[str, ...]) -> None:
-    known = known_options()["git", *words]
+    known = read_options()["git", *words]
     options = [option for option in git_options(words) if option.value[:1] in {"", "<", "[", "("}]
     assert [name for one in options for name in one.names if name in known and not is_harmless(one)] == []
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from tools.wording import both_ends, counted, number_within, one_line
+from tools.wording import both_ends, number_within, one_line, pluralize
 
 
 @pytest.mark.parametrize(
     ("number", "words"), [(0, "0 lines"), (1, "1 line"), (2, "2 lines"), (1204, "1,204 lines"), (-1, "-1 lines")]
 )
 def test_a_number_stands_with_its_noun(number: int, words: str) -> None:
-    assert counted(number, "line") == words
+    assert pluralize(number, "line") == words
 
 
 def test_a_plural_of_its_own_is_given() -> None:
-    assert [counted(number, "process", "processes") for number in (1, 2)] == ["1 process", "2 processes"]
+    assert [pluralize(number, "process", "processes") for number in (1, 2)] == ["1 process", "2 processes"]
 
 
 def test_a_text_becomes_one_line_and_is_cut_to_its_length() -> None:

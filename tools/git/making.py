@@ -50,7 +50,7 @@ from tools.git.commands import (
 )
 from tools.git.ending import remove_worktree, standing_at
 from tools.git.repository import PREFIX, GitFailure, Repository, first_line, read_small
-from tools.wording import counted
+from tools.wording import pluralize
 
 FILE: Final = ".worktreeinclude"
 MOST_PATTERNS: Final = 64 * 1024
@@ -85,7 +85,7 @@ def _copy_all(top: Path, target: Path, names: list[str]) -> str:
         else:
             room, copied = room - size, copied + 1
     left += names[MOST_FILES:]
-    said = f"{counted(copied, 'ignored file')} copied by {FILE}."
+    said = f"{pluralize(copied, 'ignored file')} copied by {FILE}."
     if left:
         said += (
             f" Not copied: {reveal_name(left[0])}{f' and {len(left) - 1:,} more' if len(left) > 1 else ''} "

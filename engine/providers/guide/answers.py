@@ -41,7 +41,7 @@ from engine.providers.guide.understand import (
     ThinkRequest,
     WriteRequest,
 )
-from tools.wording import counted
+from tools.wording import pluralize
 
 LONGEST_LINE = 300
 """Characters of a shown line."""
@@ -286,7 +286,7 @@ def _describe_done(request: Replace | WriteRequest | ThinkRequest) -> str:
         case Replace(path, old, new):
             return f"Replaced {code(old)} with {code(new) if new else 'nothing'} in {code(path)}."
         case WriteRequest(path, content):
-            return f"Wrote {code(path)}: {counted(len(content.splitlines()), 'line')}."
+            return f"Wrote {code(path)}: {pluralize(len(content.splitlines()), 'line')}."
         case ThinkRequest(topic):
             return f"Noted a thought about {code(topic)}. Rules cannot take it further than that; a model could."
         case _:
@@ -297,7 +297,7 @@ def _line_count(path: str, call: Answered) -> str:
     number = re.match(r"\s*(\d+)", call.text)
     if call.is_error or number is None:
         return _failure(call)
-    return f"{code(path)} has {counted(int(number.group(1)), 'line')}."
+    return f"{code(path)} has {pluralize(int(number.group(1)), 'line')}."
 
 
 def _failure(call: Answered) -> str:
@@ -314,7 +314,7 @@ def _output(call: Answered) -> str:
 
 def _tail(lines: list[str]) -> list[str]:
     hidden = len(lines) - SHOWN_LINES
-    return lines if hidden <= 0 else [f"… {counted(hidden, 'earlier line')} …", *lines[-SHOWN_LINES:]]
+    return lines if hidden <= 0 else [f"… {pluralize(hidden, 'earlier line')} …", *lines[-SHOWN_LINES:]]
 
 
 def _file(path: str, call: Answered) -> str:
@@ -322,7 +322,7 @@ def _file(path: str, call: Answered) -> str:
         return _failure(call)
     lines = plain_lines(call.text)
     more = "more than " if goes_on(call.text) else ""
-    head = f"{code(path)}, {more}{counted(len(lines), 'line')}"
+    head = f"{code(path)}, {more}{pluralize(len(lines), 'line')}"
     if not lines:
         return f"{code(path)} is empty."
     if len(lines) > SHOWN_LINES:
@@ -339,9 +339,9 @@ def _describe_matches(text: str, glob: str, answer: str) -> str:
         return f"Nothing contains {code(text)}{where}." if empty else fence_code(_tail(lines))
     files = len({hit.path for hit in hits})
     rows = [f"- {code(f'{hit.path}:{hit.line}')} {code(hit.text)}" for hit in hits[:SHOWN_MATCHES]]
-    more = [f"- … and {counted(len(hits) - SHOWN_MATCHES, 'more line')}"] if len(hits) > SHOWN_MATCHES else []
+    more = [f"- … and {pluralize(len(hits) - SHOWN_MATCHES, 'more line')}"] if len(hits) > SHOWN_MATCHES else []
     least = "at least " if goes_on(answer) else ""
-    return f"{code(text)}{where}: {least}{counted(len(hits), 'line')} in {counted(files, 'file')}.\n\n" + "\n".join(
+    return f"{code(text)}{where}: {least}{pluralize(len(hits), 'line')} in {pluralize(files, 'file')}.\n\n" + "\n".join(
         rows + more
     )
 
@@ -361,5 +361,5 @@ def _summary(dialogue: Dialogue) -> str:
         return "Nothing has been asked yet."
     shown = [f"- {code(text.strip().splitlines()[0])}" for text in asked[-SHOWN_REQUESTS:]]
     earlier = len(asked) - len(shown)
-    head = f"{counted(len(asked), 'request')} so far"
+    head = f"{pluralize(len(asked), 'request')} so far"
     return f"{head}{f', the last {len(shown)}' if earlier else ''}:\n\n" + "\n".join(shown)

@@ -29,7 +29,7 @@ from engine.providers.guide.understand import (
     ThinkRequest,
     WriteRequest,
 )
-from tools.wording import counted
+from tools.wording import pluralize
 
 _TRANSIENT = re.compile(r"^\s*\[.*\]\s*$", re.DOTALL)
 """Pattern of a text that Phoenix itself added to the user's text or tool results (SPEC UNI-33)."""
@@ -131,7 +131,7 @@ class FileCount(Struct, frozen=True):
     @property
     def words(self) -> str:
         """`1,485 files`, `more than 50,000 files`."""
-        return f"{'more than ' if self.at_least else ''}{counted(self.number, 'file')}"
+        return f"{'more than ' if self.at_least else ''}{pluralize(self.number, 'file')}"
 
 
 def file_count(text: str) -> FileCount:

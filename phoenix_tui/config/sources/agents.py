@@ -23,7 +23,7 @@ from tools.aliases import native_names
 from tools.clean import clean, clean_line, reveal_name
 from tools.contract import JsonObject, JsonValue
 from tools.files.content import is_binary
-from tools.wording import counted
+from tools.wording import pluralize
 
 SUFFIX: Final = ".md"
 MOST_BYTES: Final = 256 * 1024
@@ -249,7 +249,7 @@ def _waiting(sources: TrustedSources) -> Iterator[AgentTrouble]:
         names = ", ".join(reveal_name(path.name.removesuffix(SUFFIX)) for path in waiting[:MOST_WAITING_NAMED])
         more = "" if len(waiting) <= MOST_WAITING_NAMED else f" and {len(waiting) - MOST_WAITING_NAMED:,} more"
         why = "changed since it was trusted" if sources.trusted else "is not trusted"
-        agents = counted(len(waiting), "agent")
+        agents = pluralize(len(waiting), "agent")
         yield AgentTrouble(waiting[0], f"the project {why}: {agents} left out ({names}{more}); /trust shows them")
 
 

@@ -13,7 +13,7 @@ from phoenix_tui.config.sources.catalogues import CatalogueReader
 from phoenix_tui.config.sources.kinds import SourceKind
 from phoenix_tui.config.sources.project_sources import TrustedSources
 from tools.clean import clean_line, reveal_name
-from tools.wording import counted
+from tools.wording import pluralize
 
 
 def source_faults(found: TrustedSources, folder: Path) -> list[str]:
@@ -50,5 +50,6 @@ def _sentence(path: Path, line: int, reason: str) -> str:
 def shorten_faults(faults: list[str], most: int, where: str) -> list[str]:
     """The first faults, and a sentence that counts the others and says `where` they are named."""
     more = len(faults) - most
-    rest = f"{counted(more, 'more fault')} of files that extend Phoenix; {where} names {'them' if more > 1 else 'it'}."
+    others = "them" if more > 1 else "it"
+    rest = f"{pluralize(more, 'more fault')} of files that extend Phoenix; {where} names {others}."
     return [*faults[:most], *([rest] if more > 0 else [])]

@@ -41,7 +41,7 @@ from phoenix_tui.widgets.blocks.rows import bar_lines, bar_whole, column, draw_r
 from tools.clean import clean, clean_line
 from tools.contract import DiffDisplay
 from tools.displays import EditCheck, check_row, problem_text
-from tools.wording import counted
+from tools.wording import pluralize
 
 SPLIT_FROM: Final = 138
 """Columns from which before and after are side by side: a pane of 140 without its margin at the right."""
@@ -373,7 +373,7 @@ def _problems(check: EditCheck, width: int, *, is_open: bool) -> Iterator[Styled
         text = clean_line(problem_text(problem))
         yield from bar_whole(text, width) if is_open else bar_lines((text,), width, PLAIN)
     if (hidden := check.errors - len(shown)) > 0:
-        yield StyledLine((Span(" " * MARGIN), Span(f"  … +{counted(hidden, 'error')}", QUIET)))
+        yield StyledLine((Span(" " * MARGIN), Span(f"  … +{pluralize(hidden, 'error')}", QUIET)))
 
 
 def _together(checks: Sequence[EditCheck]) -> str:
@@ -382,7 +382,7 @@ def _together(checks: Sequence[EditCheck]) -> str:
         return clean_line(check_row(checks[0]))
     names = ", ".join(dict.fromkeys(clean_line(check.server) for check in checks))
     warnings = sum(check.warnings for check in checks)
-    return f"{names}: no new errors" + (f", {counted(warnings, 'new warning')}" if warnings else "")
+    return f"{names}: no new errors" + (f", {pluralize(warnings, 'new warning')}" if warnings else "")
 
 
 OPEN_ROWS: Final = 12
@@ -410,7 +410,7 @@ def diff_block(display: DiffDisplay, width: int, *, is_open: bool, action: str =
     for pair in pairs:
         lines.extend(layout.lines(pair))
     if hidden := _lines_in(rows) - _lines_in(shown):
-        text = f"{' ' * layout.digits} … +{counted(hidden, 'line')}"
+        text = f"{' ' * layout.digits} … +{pluralize(hidden, 'line')}"
         lines.append(StyledLine((_INDENT, Span(text, QUIET, "" if is_open else action))))
     lines.extend(check_rows(display.checks, width, is_open=is_open, action=action))
     return DiffBlock(lines, colours)

@@ -31,7 +31,7 @@ from tools.call_titles import SERVER_TOOL, arguments_of, tool_label
 from tools.clean import clean, clean_line, reveal_line
 from tools.contract import AgentsDisplay, DiffDisplay, Display, JsonValue, TerminalDisplay
 from tools.terminal.values import TextRun
-from tools.wording import counted
+from tools.wording import pluralize
 
 BAR = Span("│ ", QUIET)
 INDENT = Span(" " * MARGIN)
@@ -203,7 +203,7 @@ def summary_of(input_json: str, name: str = "") -> str:
 
 def _tasks_of(tasks: list[JsonValue]) -> str:
     names = [name for one in tasks if isinstance(one, dict) and isinstance(name := one.get("task"), str)]
-    count = counted(len(tasks), "sub-agent")
+    count = pluralize(len(tasks), "sub-agent")
     return reveal_line(f"{count}: {' · '.join(names)}") if names else count
 
 

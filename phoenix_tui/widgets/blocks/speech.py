@@ -17,7 +17,7 @@ from phoenix_tui.markdown.code import plain_rows
 from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, Span, StyledLine, TextStyle, TextTone, ellipsize, wrap
 from phoenix_tui.widgets.blocks.rows import column, draw_row, duration_text, quiet_note, shorten
 from tools.clean import LONGEST_LINE, clean, clean_line
-from tools.wording import counted
+from tools.wording import pluralize
 
 BAR: Final = Span("┃ ", TextStyle(TextTone.YOU))
 LONG_PROMPT: Final = 40
@@ -99,7 +99,7 @@ def _prompt_text(text: str, room: int, *, is_open: bool, action: str) -> Iterato
     yield from (_prompt_row(*row) for row in head[:SHOWN_OF_LONG])
     end = deque(plain_rows(text[-LOOKED_AT_END:], room), maxlen=END_OF_LONG)
     hidden = len(head) - SHOWN_OF_LONG + text.count("\n") - head[-1][0] - len(end)
-    yield StyledLine((BAR, Span(f"… +{counted(max(hidden, 1), 'line')}", QUIET, action)))
+    yield StyledLine((BAR, Span(f"… +{pluralize(max(hidden, 1), 'line')}", QUIET, action)))
     for number, (_, shown, joint) in enumerate(end):
         yield _prompt_row(1, shown, joint if number else None)
 
@@ -128,7 +128,7 @@ def thinking_rows(text: str, width: int) -> Iterator[StyledLine]:
 
 def length_of(text: str) -> str:
     """Length of a text, in words; of a huge one in characters, since counting its words would take too long."""
-    return counted(len(text), "character") if len(text) > MOST_COUNTED else counted(len(text.split()), "word")
+    return pluralize(len(text), "character") if len(text) > MOST_COUNTED else pluralize(len(text.split()), "word")
 
 
 def notice_rows(text: str, width: int) -> Iterator[StyledLine]:
@@ -141,7 +141,7 @@ def summary_rows(text: str, width: int, *, is_open: bool, action: str) -> Iterat
     """A compaction: one row about it, and the summary itself below it, folded."""
     first, _, rest = text.strip().partition("\n")
     summary = rest.strip()
-    right = "" if is_open else f"+{counted(summary.count(chr(10)) + 1, 'line')}"
+    right = "" if is_open else f"+{pluralize(summary.count(chr(10)) + 1, 'line')}"
     yield draw_row(Span("·", QUIET), "", clean_line(first[:LONGEST_LINE]), right, width, action=action, look=QUIET)
     if is_open:
         yield from quiet_note(" ", summary, width)
@@ -182,7 +182,7 @@ def report_rows(
     stripped = text.strip()
     first, _, rest = stripped.partition("\n")
     first = clean_line(words) or clean_line(first[:LONGEST_LINE])
-    right = f"+{counted(rest.count(chr(10)) + 1, 'line')}" if rest and not is_open else ""
+    right = f"+{pluralize(rest.count(chr(10)) + 1, 'line')}" if rest and not is_open else ""
     yield draw_row(Span("↳", QUIET), title, first, right, width, action=action, look=QUIET)
     if is_open:
         yield from quiet_note(" ", stripped, width)
@@ -192,7 +192,7 @@ def draw_stop(stopped: StopNotice, width: int, stored: str = "") -> list[StyledL
     """End of a turn that the user stopped: the stored words if there are any, and the outcome for its text."""
     parts = [_as_remark(clean_line(stored))] if stored else [f"stopped by you after {duration_text(stopped.seconds)}"]
     if stopped.processes and not stored:
-        parts.append(f"{counted(stopped.processes, 'process', 'processes')} ended")
+        parts.append(f"{pluralize(stopped.processes, 'process', 'processes')} ended")
     if stopped.unsaved_text:
         parts.append("text not saved (/copy copies it)")
     return list(quiet_note("■", " · ".join(parts), width))

@@ -42,7 +42,7 @@ from phoenix_tui.widgets.blocks.rows import (
 from tools.clean import clean, clean_line
 from tools.contract import AgentEnd, AgentsDisplay, DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
 from tools.terminal.values import TextRun
-from tools.wording import counted
+from tools.wording import pluralize
 
 SPAWN_TASK: Final = "spawn_task"
 _STARTED: Final = r"^(\S+) started$"
@@ -101,7 +101,7 @@ def _row(one: AgentEnd, used: str, name_room: int, width: int, right: int) -> St
 
 
 def _count_use(one: AgentEnd) -> str:
-    parts = [counted(one.turns, "turn")] if one.turns else []
+    parts = [pluralize(one.turns, "turn")] if one.turns else []
     parts += [duration_text(one.seconds)] if one.seconds > 0 else []
     return " · ".join(parts)
 
@@ -359,7 +359,7 @@ def _right(view: ToolView, lines: int, is_open: bool, now: float) -> str:
         return " · ".join([*place, duration_text(max(now - view.since, 0.0)) if view.since else "runs"])
     words = [*place, *_status_words(view, lines, is_open)]
     if view.ended_processes:
-        words.append(f"{counted(view.ended_processes, 'process', 'processes')} ended")
+        words.append(f"{pluralize(view.ended_processes, 'process', 'processes')} ended")
     if view.duration > 0:
         words.append(duration_text(view.duration))
     return " · ".join(words)
@@ -421,7 +421,7 @@ def _failure_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
 def _count_hidden(view: ToolView, lines: int, is_open: bool) -> list[str]:
     head = _head(view)
     hidden = lines - (head + 1 if head else 0)
-    return [f"+{counted(hidden, 'line')}"] if hidden > 0 and not is_open else []
+    return [f"+{pluralize(hidden, 'line')}"] if hidden > 0 and not is_open else []
 
 
 def _excerpt(output: Sequence[str], head: int) -> Sequence[str]:

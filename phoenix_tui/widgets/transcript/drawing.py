@@ -30,7 +30,7 @@ from phoenix_tui.widgets.blocks import speech
 from phoenix_tui.widgets.blocks.rows import ToolView
 from phoenix_tui.widgets.blocks.tool_row import completion_words, reads_line, tool_block
 from phoenix_tui.widgets.transcript.model import LiveReply, TranscriptModel, reads_of, run_of, shows_nothing, text_of
-from tools.wording import counted
+from tools.wording import pluralize
 
 if TYPE_CHECKING:
     from phoenix_tui.images.source import Box
@@ -330,7 +330,7 @@ class Drawing(Struct, frozen=True):
         if not live.thinking.pieces:
             return None
         goes_on = not live.pieces and live.stopped is None
-        words, newest = counted(live.thinking.words, "word"), live.thinking.newest_line if goes_on else ""
+        words, newest = pluralize(live.thinking.words, "word"), live.thinking.newest_line if goes_on else ""
         lines = [speech.thinking_row(words, self.width, fold_action(key), newest=newest, live=goes_on)]
         if self.stack.is_open(key):
             lines += speech.thinking_rows(live.thinking.newest, self.width)

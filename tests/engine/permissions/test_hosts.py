@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.permissions.denials import NO_DENIALS, Denials, DenyRule
-from engine.permissions.hosts import HostRules, covered, host_matches, hosts_effect, why_no_hosts
+from engine.permissions.hosts import HostRules, host_matches, hosts_effect, is_covered, why_no_hosts
 from engine.permissions.place import PathPlace
 from engine.permissions.policy import Allow, Ask, Decision, Limits, decide
 from engine.permissions.rules import Rule, RuledCall, effect, refusal
@@ -169,4 +169,4 @@ def test_a_denial_comes_before_what_allows_and_means_every_port() -> None:
     assert rules.denies("evil.example.com", 8443)
     assert rules.admits("good.example.com", 443)
     assert not rules.allows_any
-    assert not covered("evil.example.com", rules)
+    assert not is_covered("evil.example.com", rules)
