@@ -31,7 +31,7 @@ class Open(msgspec.Struct):
     """The sheet or question that has the keys."""
 
     sheet: str
-    """Class of the sheet on top; empty for the workspace."""
+    """Class of the sheet on top, and the title of a page; empty for the workspace."""
     number: int
     """Another one for each sheet, and for each question."""
     keys: list[str]
@@ -97,7 +97,9 @@ class Teller:
 
     def _open(self) -> Open:
         top, question = self._app.screen, self._app._workspace.parts.dock.question
-        name = type(top).__name__ if len(self._app.screen_stack) > 1 else ""
+        page = getattr(top, "page", None)
+        name = type(top).__name__ if page is None else f"{type(top).__name__} {page.title}"
+        name = name if len(self._app.screen_stack) > 1 else ""
         bound = [key for key, one in top.active_bindings.items() if not isinstance(one.node, TextArea)]
         keys = [*bound, *(key for key, _ in question._bindings if question.display and not name)]
         return Open(name, id(top if name else question._question), keys, asks=bool(question.display))
