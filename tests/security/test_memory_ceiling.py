@@ -134,7 +134,7 @@ class Link:
     def __init__(self) -> None:
         self.told = 0
 
-    def bound(self, most: int) -> None:
+    def limit_memory(self, most: int) -> None:
         self.told = most
 
 

@@ -333,6 +333,6 @@ async def test_a_matcher_is_held_against_the_reason_and_a_block_changes_nothing(
         conversation = await hooked.harness.conversation()
         await conversation.say("go")
         await conversation.wait_idle()
-        await until(seen.exists)
+        await until(lambda: seen.exists() and seen.read_text() != "")
         assert "Mine." in repr(hooked.harness.provider.requests[0])
     assert seen.read_text() == "right\n"
