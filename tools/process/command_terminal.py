@@ -17,7 +17,7 @@ from tools.contract import Captured, Command, Progress
 from tools.process.output import DRAIN_LIMIT, REPORT_INTERVAL, HeadAndTail, Spill
 from tools.process.service import set_size
 from tools.process.zygote.wire import Streams
-from tools.terminal.text import WHOLE_SCREEN, ScreenSplitter, TerminalText
+from tools.terminal.text import ScreenSplitter, TerminalText, append_whole_screen
 from tools.terminal.values import TerminalFacts, TerminalModes, TerminalRows, TerminalSize
 
 MOST_WAITING: Final = 256 * 1024
@@ -209,7 +209,7 @@ class CommandTerminal:
         """Lend it the user's terminal; from now on all output is for that one, lines also for the text."""
         if self._lent is not None:
             self._lent.end()
-        self._lent = TerminalLoan(self, self.sequences + b"".join(self._drawn) + WHOLE_SCREEN)
+        self._lent = TerminalLoan(self, self.sequences + append_whole_screen(b"".join(self._drawn)))
         self._drawn.clear()
         self.set_size(TerminalSize(size.rows, max(size.columns - 1, 1)))  # SIGWINCH, whatever size it had
         self.set_size(size)

@@ -319,6 +319,17 @@ ENTERS: Final = b"\x1b[?1049h\x1b[H\x1b[2J"
 WHOLE_SCREEN: Final = b"\x1b7\x1b[r\x1b8"
 """Lets all rows scroll, which a terminal does that has another size: programs rely on it (vim)."""
 
+_OPEN: Final = re.compile(rb"(?:\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)|[\xc2-\xf4][\x80-\xbf]{0,2})\Z")
+"""A sequence or a character at the end that may go on with the next bytes."""
+LONGEST_OPEN: Final = 4_096
+
+
+def append_whole_screen(drawn: bytes) -> bytes:
+    """Add `WHOLE_SCREEN` to what a program has drawn, before a sequence whose rest is still to come."""
+    unfinished = _OPEN.search(drawn, max(len(drawn) - LONGEST_OPEN, 0))
+    edge = unfinished.start() if unfinished is not None else len(drawn)
+    return drawn[:edge] + WHOLE_SCREEN + drawn[edge:]
+
 
 class OutputPiece(NamedTuple):
     """Bytes for one of the screens; the sequences that switch are drawn."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.terminal.text import MOST_MODES, ScreenSplitter
+from tools.terminal.text import MOST_MODES, WHOLE_SCREEN, ScreenSplitter, append_whole_screen
 
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 
@@ -56,3 +56,22 @@ def test_modes_and_unfinished_sequences_are_bounded() -> None:
     list(splitter.feed(b"".join(b"\x1b[?%dh" % number for number in range(5000))))
     assert splitter.sequences().count(b"?") == 1 + MOST_MODES
     assert sum(len(piece.content) for piece in splitter.feed(b"\x1b[?" + b"1;" * 10_000)) == 20_003
+
+
+@pytest.mark.parametrize(
+    ("whole", "unfinished"),
+    [
+        (b"drawn", b""),
+        (b"a\x1b[31m", b""),
+        (b"a\x1b]0;title\x07", b""),
+        (b"a", b"\x1b"),
+        (b"a", b"\x1b[38;5;2"),
+        (b"a", b"\x1b[?25"),
+        (b"a", b"\x1b("),
+        (b"a", b"\x1b]8;;https://a.example"),
+        (b"a", b"\x1b]0;title\x1b"),
+        (b"a", b"\xe2\x94"),
+    ],
+)
+def test_the_rows_are_freed_before_a_sequence_that_goes_on(whole: bytes, unfinished: bytes) -> None:
+    assert append_whole_screen(whole + unfinished) == whole + WHOLE_SCREEN + unfinished
