@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from tools.clean import clean, clean_line, reveal_name
 from tools.contract import UNCONFINED, Captured, Finished, HostUse, Sandbox, SandboxMode
-from tools.files.location import real_path
+from tools.files.links import real_path
 from tools.process.zygote import mount_places
 from tools.process.zygote.mount_places import MountPlace
 from tools.terminal.values import TextRun

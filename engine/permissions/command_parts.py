@@ -14,7 +14,7 @@ from engine.permissions.command_rules import reader_in
 from engine.permissions.launchers import EXACT, INTERPRETERS, skip_launchers, stem, why_no_prefix
 from engine.permissions.readers import file_names, leaves
 from engine.permissions.shell_words import PIPES, PlainPart, plain_parts
-from tools.files.location import real_path
+from tools.files.links import real_path
 from tools.files.own_files import read_regular
 from tools.files.protected import looks_secret
 from tools.process.git_control import submodules

@@ -34,7 +34,7 @@ from engine.permissions.rules import (
 )
 from engine.permissions.tool_names import covers, why_no_name
 from tools.contract import ToolClass
-from tools.files.location import real_path
+from tools.files.links import real_path
 
 DENY: Final = "deny "
 """Beginning of the text of a rule that denies."""

@@ -39,7 +39,7 @@ from engine.permissions.shell_programs import (
     programs_in_code,
 )
 from tools.contract import PathOrder
-from tools.files.location import real_path
+from tools.files.links import real_path
 from tools.files.own_files import read_regular
 from tools.process.environment import users_path
 from tools.process.programs import AgentFolders, agent_folders, is_agents

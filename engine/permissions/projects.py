@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tools.files.location import real_path
+from tools.files.links import real_path
 from tools.git.repository import first_line, has_repository, read_git_pointer
 
 

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.permissions.known_options import read_options
-from tools.files.location import real_path
+from tools.files.links import real_path
 from tools.files.protected import has_secrets
 
 WRITES: Final = "writes a file"

@@ -13,7 +13,7 @@ from msgspec import Struct
 from engine.permissions.denials import Denials, DenyRule, path_patterns
 from engine.permissions.globs import LONGEST, WILDCARDS, glob_matches
 from engine.permissions.tool_names import covers
-from tools.files.location import real_path
+from tools.files.links import real_path
 
 READING: Final = ("read_file", "search")
 """Tools whose rules that deny are about the content of files, whichever tool or command would read it."""

@@ -34,7 +34,7 @@ from phoenix_tui.config.trust import Trust, TrustFile
 from tools.clean import reveal_name
 from tools.contract import ToolInputError
 from tools.files.content import is_binary
-from tools.files.location import follow_links
+from tools.files.links import follow_links
 from tools.files.own_files import open_own, read_regular
 from tools.files.walking import compile_glob
 from tools.git.repository import has_repository

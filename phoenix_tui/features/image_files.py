@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 from engine.executor.requests import EngineError
 from tools.clean import clean_line
 from tools.contract import ImageRejected
-from tools.files.location import real_path
+from tools.files.links import real_path
 from tools.files.own_files import read_start
 from tools.files.protected import is_secret
 from tools.images.contract import IMAGE_SUFFIXES

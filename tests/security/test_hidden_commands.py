@@ -23,7 +23,7 @@ from engine.permissions.rules import KeptRule
 from engine.records import PermissionMode
 from tests.support.everyday import COMMANDS, Everyday
 from tools.contract import Access, Enforcement, SandboxMode, ToolClass, ToolRequest, ToolSpec
-from tools.files.location import real_path
+from tools.files.links import real_path
 
 BASH = ToolSpec("bash", "", {}, ToolClass.RUN)
 RUNNING = (PermissionMode.ASK, PermissionMode.ACCEPT_EDITS, PermissionMode.AUTO)

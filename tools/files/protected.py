@@ -16,7 +16,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tools.files.location import real_path
+from tools.files.links import real_path
 from tools.files.self_starting import INSTALLED, VERSION_CONTROL, is_self_starting
 
 MOST_ENTRIES: Final = 40_000

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tools.files.location import follow_links
+from tools.files.links import follow_links
 from tools.files.own_files import read_regular
 
 LONGEST: Final = 4_096 + 16

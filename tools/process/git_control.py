@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tools.files.location import follow_links
+from tools.files.links import follow_links
 from tools.files.own_files import read_regular
 from tools.git.repository import first_line, is_git_folder, links_towards, read_git_pointer
 

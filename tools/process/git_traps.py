@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from tools.clean import reveal_name
-from tools.files.location import Location, follow_links, open_folder
+from tools.files.links import follow_links
+from tools.files.location import Location, open_folder
 from tools.files.own_files import read_regular
 from tools.git.repository import is_head, links_towards, may_be_git_folder, read_git_pointer
 from tools.process.scratch import PREFIX

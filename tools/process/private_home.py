@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from tools.files.location import real_path
+from tools.files.links import real_path
 from tools.files.protected import looks_secret, secret_paths
 from tools.process.environment import SEARCH_PATHS
 

@@ -20,7 +20,7 @@ from typing import Final
 from msgspec import Struct
 
 from tools.contract import PathOrder, ProgramFact
-from tools.files.location import real_path
+from tools.files.links import real_path
 from tools.git.repository import has_repository
 from tools.known_secrets import SECRETS
 from tools.process.environment import (

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tools.contract import KeptPlaces, SandboxMode
-from tools.files.location import follow_links, real_path
+from tools.files.links import follow_links, real_path
 from tools.files.protected import PHOENIX_FOLDERS, SHELL_FILES, find_home_links
 from tools.git.repository import has_repository
 from tools.process import private_home

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tools.clean import reveal_name
-from tools.files.location import Location, open_folder, real_path
+from tools.files.links import real_path
+from tools.files.location import Location, open_folder
 from tools.files.own_files import make_folder, new_file
 from tools.files.self_starting import FolderKind, starts_in
 from tools.process.folder_index import FolderIndex, MissingError, Stamp, is_file, names_in, stamp_at, stamp_of

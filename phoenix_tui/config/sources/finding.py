@@ -21,7 +21,7 @@ from phoenix_tui.config.project import places_of
 from phoenix_tui.config.sources.digests import Digests, Fingerprint
 from phoenix_tui.config.sources.kinds import LeftOutFile, Plugin, SourceFile, SourceKind, Sources
 from tools.files.content import is_binary
-from tools.files.location import follow_links
+from tools.files.links import follow_links
 from tools.files.own_files import read_regular
 
 MOST_DECLARING_BYTES: Final = 1024 * 1024
