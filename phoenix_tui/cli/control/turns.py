@@ -220,6 +220,8 @@ class Turns:
     _start: TurnStart = field(default_factory=TurnStart)
     _waiting: deque[HostMessage] = field(default_factory=deque[HostMessage])
     _bytes: int = 0
+    _offering: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while a message goes over to the run, when it is in neither queue or may still come into both."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _over: asyncio.Event = field(default_factory=asyncio.Event)
     _is_closed: bool = False
@@ -276,12 +278,13 @@ class Turns:
 
     async def drop(self, uuid: str) -> bool:
         """Forget a message that waits; False where none of this id does."""
-        found = next((message for message in self._waiting if message.uuid == uuid), None)
-        if found is None:
-            return await self.steered.drop(uuid)
-        self._waiting.remove(found)
-        self._bytes -= found.size
-        return True
+        async with self._offering:
+            found = next((message for message in self._waiting if message.uuid == uuid), None)
+            if found is None:
+                return await self.steered.drop(uuid)
+            self._waiting.remove(found)
+            self._bytes -= found.size
+            return True
 
     @property
     def state(self) -> str:
@@ -397,11 +400,14 @@ class Turns:
     async def _steer(self, caps: RunCaps) -> None:
         """Offer the messages that wait to the run, until one has to wait for a turn of its own."""
         while self._waiting and not self._over.is_set():
-            message = self._waiting[0]
-            if not await self.steered.offer(message, *await self._attach_images(message), caps):
-                return
-            if self._waiting and self._waiting[0] is message:  # else everything is being stopped
-                self._bytes -= self._waiting.popleft().size
+            async with self._offering:
+                if not self._waiting:
+                    return
+                message = self._waiting[0]
+                if not await self.steered.offer(message, *await self._attach_images(message), caps):
+                    return
+                if self._waiting and self._waiting[0] is message:  # else everything is being stopped
+                    self._bytes -= self._waiting.popleft().size
 
     async def _fall_back(self, caps: RunCaps) -> bool:
         """Run again with the other model where the turn failed for want of this one."""

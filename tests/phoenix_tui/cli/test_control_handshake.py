@@ -340,6 +340,20 @@ async def test_title_and_reasoning_are_set(tmp_path: Path) -> None:
     assert other["error"] == "This connection has another session than the one to be renamed."
 
 
+async def test_a_message_that_is_withdrawn_at_once_is_never_sent(tmp_path: Path) -> None:
+    async with serve(never_ends) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix) as host:
+            host.say("Go", uuid="u-1")
+            await server.wait_asked()
+            for n in range(20):
+                host.say(f"message {n}", uuid=f"m-{n}")
+                answer = await host.ask("cancel_async_message", message_uuid=f"m-{n}")
+                assert answer["response"]["cancelled"] is True
+            assert (await host.ask("interrupt", cancel_queued=True))["response"] == {"still_queued": []}
+            await host.close()
+
+
 async def test_messages_that_wait_are_withdrawn(tmp_path: Path) -> None:
     async with serve(never_ends, says("Third.")) as server:
         phoenix = with_claude(tmp_path, server.url)
