@@ -108,6 +108,28 @@ async def test_while_a_large_home_folder_is_looked_at_edits_ask_and_commands_wri
     assert not (work / "sub").exists()
 
 
+async def test_no_link_on_the_way_of_a_link_of_the_home_folder_can_be_led_elsewhere(tmp_path: Path) -> None:
+    place, work = tmp_path / "home", tmp_path / "work"
+    for folder in (place, work / "sub"):
+        folder.mkdir(parents=True)
+    for name in ("real", "sub/run"):
+        (work / name).write_text("x\n")
+    for link, target in ((work / "zshrc", "real"), (work / "folder", "sub"), (work / "later", "missing")):
+        link.symlink_to(target)
+    for name, target in ((".zshrc", "zshrc"), (".bashrc", "folder/run"), (".later", "later")):
+        (place / name).symlink_to(work / target)
+    with home(place):
+        async with sandbox(work) as box:
+            await box.sh("for f in zshrc folder later; do rm $f; mv $f x; echo bad > $f; ln -sfn x $f; done; ls > done")
+    assert {name: str((work / name).readlink()) for name in ("zshrc", "folder", "later")} == {
+        "zshrc": "real",
+        "folder": "sub",
+        "later": "missing",
+    }
+    assert [(place / name).read_text() for name in (".zshrc", ".bashrc")] == ["x\n", "x\n"]
+    assert (work / "done").exists()
+
+
 @pytest.mark.parametrize("name", ["zshrc", "nvim/init.lua", "nvim/new.lua", "run", "later"])
 def test_an_edit_of_what_a_link_leads_to_asks_in_every_mode(dotfiles: tuple[Path, Path], name: str) -> None:
     place, work = dotfiles

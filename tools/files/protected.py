@@ -16,7 +16,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tools.files.links import real_path
+from tools.files.links import real_path, walk_links
 from tools.files.self_starting import INSTALLED, VERSION_CONTROL, is_self_starting
 
 MOST_ENTRIES: Final = 40_000
@@ -51,7 +51,7 @@ _known: Final[dict[str, _Folder]] = {}
 
 
 def find_home_links(workspace: Path, home: Path, patience: float = 0.0) -> dict[Path, Path] | None:
-    """The links of a home folder that lead into a resolved `workspace`, by their resolved targets.
+    """The links of a home folder that lead into or through a resolved `workspace`, by their places there.
 
     Every link counts that begins with a dot at the home folder's top, or lies below a hidden folder or `bin`, whatever
     its name: what reads it is not known. A link to the workspace itself makes nothing in it start. None where the first
@@ -59,17 +59,24 @@ def find_home_links(workspace: Path, home: Path, patience: float = 0.0) -> dict[
     """
     top, root = real_path(home), f"{workspace}/"
     links, is_whole = _upper_links(top, str(workspace))
+    leading = [(link, _places_behind(link)) for link in links]
     if not is_whole:
         deeper = _whole_looks.setdefault(top, _WholeLook(top)).links(patience)
         if deeper is None:
             return None
-        links += (link for link in deeper if not link.startswith(root))
+        leading += (one for one in deeper if not one[0].startswith(root))
     found: dict[Path, Path] = {}
-    for link in links:
-        target = real_path(link)
-        if target.startswith(root):
-            found.setdefault(Path(target), Path(link))
+    for link, places in leading:
+        for place in places:
+            if place.startswith(root):
+                found.setdefault(Path(place), Path(link))
     return found
+
+
+def _places_behind(link: str) -> tuple[str, ...]:
+    """The place that a link leads to, and the links between, each of which could lead it elsewhere."""
+    target, links = walk_links(link)
+    return target, *(one for one in links if one != link)
 
 
 def _upper_links(home: str, workspace: str) -> tuple[list[str], bool]:
@@ -120,10 +127,10 @@ class _WholeLook:
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._next = 0.0
-        self._links: tuple[str, ...] = ()
+        self._links: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
-    def links(self, patience: float) -> tuple[str, ...] | None:
-        """The links, as of the newest look; None where the first one takes longer than `patience` seconds."""
+    def links(self, patience: float) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
+        """The links and their places as of the newest look; None while the first one takes more than `patience` s."""
         with self._lock:
             if time.monotonic() > self._next:
                 self._next = math.inf
@@ -139,7 +146,8 @@ class _WholeLook:
                         links.append(entry.path)
                     elif entry.is_dir(follow_symlinks=False) and not _is_passed(entry.name):
                         waiting.append(entry.path)
-        self._links, self._next = tuple(links), time.monotonic() + STALE
+        self._links = tuple((link, _places_behind(link)) for link in links)
+        self._next = time.monotonic() + STALE
         self._ended.set()
 
 

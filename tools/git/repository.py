@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -16,8 +15,6 @@ from tools.files.own_files import read_regular
 
 LONGEST: Final = 4_096 + 16
 """Bytes: the longest path that Linux takes, and the word before it."""
-MOST_PARENTS: Final = 200
-"""Parts of a path that are followed, those behind links included."""
 WORD: Final = b"gitdir: "
 
 
@@ -37,26 +34,6 @@ def read_git_pointer(pointer: Path, *, follow: bool = False) -> str:
     if len(content) > LONGEST or not content.startswith(WORD):
         return ""
     return os.fsdecode((content if null else content.rstrip(b"\r\n")).removeprefix(WORD))
-
-
-def links_towards(path: Path) -> Iterator[Path]:
-    """Links that lead to the absolute `path`, which need not exist, each by its resolved place."""
-    waiting, here = list(reversed(path.parts[1:])), Path(path.anchor)
-    for _ in range(MOST_PARENTS):
-        if not waiting:
-            return
-        part = waiting.pop()
-        if part == "..":
-            here = here.parent
-            continue
-        try:
-            target = Path(os.readlink(here / part))
-        except (OSError, ValueError):
-            here /= part
-            continue
-        yield here / part
-        waiting += reversed(target.parts[1:] if target.is_absolute() else target.parts)
-        here = Path(target.anchor) if target.is_absolute() else here
 
 
 HEAD: Final = "HEAD"

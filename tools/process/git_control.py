@@ -12,9 +12,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from tools.files.links import follow_links
+from tools.files.links import follow_links, links_towards
 from tools.files.own_files import read_regular
-from tools.git.repository import first_line, is_git_folder, links_towards, read_git_pointer
+from tools.git.repository import first_line, is_git_folder, read_git_pointer
 
 FILES: Final = (
     "config",

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Final
 
 from tools.clean import reveal_name
-from tools.files.links import follow_links
+from tools.files.links import follow_links, links_towards
 from tools.files.location import Location, open_folder
 from tools.files.own_files import read_regular
-from tools.git.repository import is_head, links_towards, may_be_git_folder, read_git_pointer
+from tools.git.repository import is_head, may_be_git_folder, read_git_pointer
 from tools.process.scratch import PREFIX
 
 MOST_CONFIG: Final = 256 * 1024

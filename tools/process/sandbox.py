@@ -309,8 +309,8 @@ class SandboxLayout:
             linked = find_home_links(self._workspace, self._home, HOME_PATIENCE)
             if linked is None:
                 linked = {self._workspace: self._home}
-            yield from (Guarded(path, is_file=True) for path in linked if os.path.exists(path))
-            self.watched.awaited = frozenset(str(path) for path in linked if not os.path.exists(path))
+            yield from (Guarded(path, is_file=True) for path in linked if _stands(path))
+            self.watched.awaited = frozenset(str(path) for path in linked if not _stands(path))
         if any(root == self._home or _inside(self._home, root) for root in self._roots):
             paths = (self._home / name for name in (*SHELL_FILES, *PHOENIX_FOLDERS))
             yield from (Guarded(follow_links(path), is_file=True) for path in paths if os.path.exists(path))

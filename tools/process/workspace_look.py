@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from tools.clean import reveal_name
-from tools.files.links import follow_links
+from tools.files.links import follow_links, links_towards
 from tools.files.own_files import read_regular
-from tools.git.repository import HEAD, first_line, git_folder_at, is_head, links_towards, read_git_pointer
+from tools.git.repository import HEAD, first_line, git_folder_at, is_head, read_git_pointer
 from tools.process.folder_index import FolderIndex, MissingError, Stamp, UnfinishedError, names_in, stamp_at, wall_mark
 from tools.process.git_traps import (
     AT_WORK,
