@@ -216,7 +216,7 @@ def test_zsh_proposes(phoenix: Phoenix, line: str, proposed: str) -> None:
 
 def test_zsh_can_read_every_word_of_the_tables(phoenix: Phoenix) -> None:
     (phoenix.cwd / "script").write_text(zsh_script(odd_table()))
-    in_shell(phoenix, [need("zsh"), "-f", "-n", "script"])
+    assert in_shell(phoenix, [need("zsh"), "-f", "-n", "script"]) == []
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_fish_proposes(phoenix: Phoenix, line: str, proposed: list[str]) -> None
 
 def test_fish_can_read_every_word_of_the_tables(phoenix: Phoenix) -> None:
     (phoenix.cwd / "script").write_text(fish_script(odd_table()))
-    in_shell(phoenix, [need("fish"), "--no-execute", "script"])
+    assert in_shell(phoenix, [need("fish"), "--no-execute", "script"]) == []
 
 
 def test_an_unknown_shell_is_a_sentence(tmp_path: Path) -> None:
