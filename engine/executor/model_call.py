@@ -7,6 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing, suppress
+from pathlib import Path
 from typing import Final, assert_never
 
 from msgspec import Struct
@@ -65,6 +66,7 @@ from engine.records.runs import CallPurpose
 from engine.rewind.rewind import describe_restored_files
 from engine.updates import LiveTextDropped, Noticed, TextArrived, ThinkingArrived, ToolDrafted
 from tools.contract import SandboxMode, ToolClass
+from tools.files.protected import find_home_links
 
 log = logging.getLogger(__name__)
 
@@ -233,8 +235,10 @@ def _show(
 
 
 def _look_ahead(session: Session, name: str) -> None:
-    """A command is being written that may change files: how they are is found out meanwhile."""
+    """A call is being written that may change files: what is known of them by then saves its decision a wait."""
     tool, rewinding = tools_of(session).get(name), session.rewinding
+    if tool is not None and tool.spec.tool_class is ToolClass.EDIT:
+        asyncio.get_running_loop().run_in_executor(None, find_home_links, session.record.cwd, Path.home())
     refused = session.record.permission_mode in {PermissionMode.PLAN, PermissionMode.DENY}
     read_only = session.record.sandbox is SandboxMode.READ_ONLY
     if rewinding is None or tool is None or tool.spec.tool_class is not ToolClass.RUN or refused or read_only:

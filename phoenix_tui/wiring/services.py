@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec import Struct
@@ -37,7 +36,6 @@ from phoenix_tui.wiring.settings_board import SettingsBoard
 from phoenix_tui.wiring.start_facts import choose_sandbox
 from phoenix_tui.wiring.trust_board import TrustBoard, settings_notices
 from tools.contract import Enforcement, SandboxMode
-from tools.files.protected import find_home_links
 from tools.known_secrets import SecretFields
 from tools.process.link import ZygoteLink
 from tools.process.zygote.tree import send, start_ticks
@@ -162,7 +160,7 @@ class ServiceOpener(SecretFields, Struct, eq=False):
             warning=await self._warning(backend),
             kept=not (setup.ephemeral or backend.engine.warning),
         )
-        self._warming = asyncio.create_task(_settle(backend, setup.cwd))
+        self._warming = asyncio.create_task(_settle(backend))
         self._indexing = asyncio.create_task(index_older(backend.library))
         days = setup.settings.number("retention_days")
         self._expiring = asyncio.create_task(remove_expired(backend.library, days))
@@ -239,12 +237,11 @@ async def _watch_for_update(setup: Setup, environment: Mapping[str, str], engine
     await watch_for_update(setup, environment, engine)
 
 
-async def _settle(backend: Backend, folder: Path) -> None:
+async def _settle(backend: Backend) -> None:
     """Load the code for a first turn, a thread at a time; that for an early prompt comes first."""
     await load("engine.providers.http")
     await asyncio.sleep(LET_PASS)
     await asyncio.to_thread(_warm)
-    await asyncio.to_thread(find_home_links, folder, Path.home())  # the first edit would wait for it
     await asyncio.sleep(LET_PASS)
     gc.collect()
     gc.freeze()

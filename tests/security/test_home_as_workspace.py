@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.permissions.place import PathPlace
-from engine.permissions.policy import Ask, Limits, decide
+from engine.permissions.policy import Allow, Ask, Limits, decide
 from engine.records import PermissionMode
 from phoenix_tui.cli.setup import wide_folder
 from tests.support.sandboxes import home, sandbox
@@ -96,6 +96,7 @@ async def test_while_a_large_home_folder_is_looked_at_edits_ask_and_commands_wri
     monkeypatch.setattr(protected, "_whole_looks", dict[str, object]())
     monkeypatch.setattr(protected._WholeLook, "_look", lambda _: None)
     monkeypatch.setattr(sandbox_layout, "HOME_PATIENCE", 0.01)
+    monkeypatch.setattr(protected, "LONGEST_LOOK", 0.01)
     limits = Limits(PermissionMode.AUTO, SandboxMode.WORKSPACE, enforcement=Enforcement.FULL)
     decision = decide(EDIT, ToolRequest("notes", (work / "notes",)), limits, PathPlace(work, home=place), {})
     assert isinstance(decision, Ask)
@@ -106,6 +107,18 @@ async def test_while_a_large_home_folder_is_looked_at_edits_ask_and_commands_wri
     assert (work / "notes").read_text() == "x\n"
     assert not (work / "new").exists()
     assert not (work / "sub").exists()
+
+
+def test_the_first_edit_waits_for_the_look_at_a_home_folder_and_needs_no_question(
+    dotfiles: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, work = dotfiles
+    monkeypatch.setattr(protected, "DEEPEST", 1)
+    monkeypatch.setattr(protected, "LONGEST_LOOK", PATIENCE)
+    monkeypatch.setattr(protected, "_whole_looks", dict[str, object]())
+    limits = Limits(PermissionMode.AUTO, SandboxMode.WORKSPACE, enforcement=Enforcement.FULL)
+    decision = decide(EDIT, ToolRequest("notes", (work / "notes",)), limits, PathPlace(work, home=place), {})
+    assert isinstance(decision, Allow)
 
 
 async def test_no_link_on_the_way_of_a_link_of_the_home_folder_can_be_led_elsewhere(tmp_path: Path) -> None:

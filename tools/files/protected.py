@@ -477,7 +477,7 @@ def describe_protection_within(path: Path, working_dir: Path, home: Path) -> str
 
 def _find_link_around(path: Path, working_dir: Path, home: Path) -> str:
     """The link of the home folder that leads to a path of the working directory, or around it; empty for none."""
-    links = find_home_links(working_dir, home)
+    links = find_home_links(working_dir, home, LONGEST_LOOK)
     if links is None:
         return "what links of your home folder, which is still being looked at, may lead to"
     return next((str(links[one]) for one in (path, *path.parents) if one in links), "")
