@@ -21,6 +21,7 @@ from engine.executor.event_hooks import end_session, stop_idle_timer
 from engine.executor.expanding import stop_expanding
 from engine.executor.loop import CLOSED, MoveLoop
 from engine.executor.message_queue import MessageQueue
+from engine.executor.model_limits import SpendingCaps
 from engine.executor.question_answers import (
     Reconsidering,
     answer_left_open,
@@ -34,7 +35,6 @@ from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, R
 from engine.executor.routing import RoutingControl
 from engine.executor.session import MessageRange, Session
 from engine.executor.side_questions import SideQuestions
-from engine.executor.spending_caps import SpendingCaps
 from engine.executor.todo_lists import TodoEdits, build_plan_event, check_plan_answer
 from engine.executor.tool_call import UserTerminal
 from engine.executor.user_requests import AgentMailbox, ask, run_shell, send

@@ -14,11 +14,11 @@ from engine.activities import Watcher
 from engine.agents.manager import SubAgents
 from engine.agents.spawn_tools import all_tools
 from engine.conversation import Conversation
+from engine.executor.call_questions import ServerSampling
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Activity as Activity
 from engine.executor.requests import ConversationOptions as ConversationOptions
 from engine.executor.requests import EngineError as EngineError
-from engine.executor.sampling import ServerSampling
 from engine.executor.session import Ports
 from engine.following import CancelWatcher
 from engine.machine.stop_cause import StopCause

@@ -14,10 +14,9 @@ from engine.context.estimate import Calibration
 from engine.conversation import Conversation
 from engine.executor.effect_runner import EffectRunner
 from engine.executor.engine_settings import EngineSettings
-from engine.executor.governor import Governor
+from engine.executor.model_limits import Governor, build_caps
 from engine.executor.requests import EngineError, MemoryShort
 from engine.executor.session import AgentStopper, Equipment, ModelUse, Ports, Session
-from engine.executor.spending_caps import build_caps
 from engine.executor.window import window_of
 from engine.following import CancelWatcher, Following, why_read_only
 from engine.machine.stop_cause import StopCause

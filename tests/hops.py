@@ -50,7 +50,7 @@ W: Final = "phoenix_tui/workspace"
 V: Final = "phoenix_tui/widgets"
 P: Final = "tools/process"
 LOOP: Final = (
-    Step("engine/executor/inbox.py", "Inbox.put", "entry"),
+    Step("engine/executor/requests.py", "Inbox.put", "entry"),
     Step("engine/executor/loop.py", "MoveLoop._move", "step("),
     Step("engine/machine/step.py", "step", ""),
 )

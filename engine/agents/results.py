@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from engine.conversation import Conversation
-from engine.executor.inbox import UNWANTED
-from engine.executor.requests import Receipt
+from engine.executor.requests import UNWANTED, Receipt
 from engine.machine import agent_texts
 from engine.machine.states import (
     AgentOutcome,

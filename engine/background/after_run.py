@@ -10,10 +10,8 @@ from msgspec.structs import replace
 
 from engine.conversation import Conversation
 from engine.executor.asking import keep, summary_model
-from engine.executor.compacting import NotCompacted, draft_summary, select_older, summarize
-from engine.executor.inbox import InboxEntry, Priority
-from engine.executor.memory_flush import flush_memory
-from engine.executor.requests import Receipt
+from engine.executor.compacting import NotCompacted, draft_summary, flush_memory, select_older, summarize
+from engine.executor.requests import InboxEntry, Priority, Receipt
 from engine.executor.session import Session
 from engine.executor.side_questions import ask_small, may_ask
 from engine.machine.events import OlderSummarized

@@ -8,8 +8,8 @@ from typing import Final
 from engine.executor.equipment import extension_folders
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.executor.session import Session
+from engine.executor.session_parts import differences
 from engine.machine.states import is_busy
-from engine.permissions.asked import differences
 from engine.permissions.denials import Denials, denials_in
 from engine.permissions.hosts import NET, hosts_in
 from engine.permissions.place import PathPlace

@@ -11,10 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.context.estimate import message_tokens, rough_tokens, tools_tokens
-from engine.executor.call_log import UNPRICED, OpenCall
-from engine.executor.governor import PacedCall
+from engine.executor.model_limits import PacedCall, dollars
 from engine.executor.session import Session
-from engine.executor.spending_caps import dollars
+from engine.executor.session_parts import UNPRICED, OpenCall
 from engine.machine.effects import RequestLlm
 from engine.machine.messages import Role, TextBlock, Usage, text_in
 from engine.machine.states import run_of

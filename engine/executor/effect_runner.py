@@ -15,9 +15,8 @@ from engine.executor.call_questions import settle
 from engine.executor.compacting import cause_of, compact
 from engine.executor.event_hooks import decide_stop, notify, stop_hooks, stop_idle_timer, tell_agent_started
 from engine.executor.guarding import inspect_result
-from engine.executor.inbox import InboxEntry, Priority, RunFacts
 from engine.executor.model_call import call_model
-from engine.executor.requests import Accepted, Receipt, Refused, RunCaps
+from engine.executor.requests import Accepted, InboxEntry, Priority, Receipt, Refused, RunCaps, RunFacts
 from engine.executor.routing import route
 from engine.executor.session import Session
 from engine.executor.tool_call import CallFacts, run_tool

@@ -14,9 +14,8 @@ from engine.executor.asking import OF_RUNS, count
 from engine.executor.call_questions import end_question
 from engine.executor.effect_runner import FAILED_INSIDE, EffectRunner
 from engine.executor.event_hooks import start_idle_timer, tell_agent_ended
-from engine.executor.inbox import UNWANTED, InboxEntry
 from engine.executor.question_answers import ends_question
-from engine.executor.requests import Accepted, Refused
+from engine.executor.requests import UNWANTED, Accepted, InboxEntry, Refused
 from engine.executor.session import Session
 from engine.executor.todo_lists import take_plan, with_finished_list
 from engine.executor.writes import saves_of, writes_of

@@ -34,11 +34,11 @@ from engine.executor.asking import (
     run_model,
 )
 from engine.executor.batch_hooks import run_batch_hooks
-from engine.executor.call_log import OpenCall
 from engine.executor.equipment import prepare_extensions, tools_of
 from engine.executor.event_hooks import ensure_hooks, tell_prompt_files, wants_hooks
 from engine.executor.ready_calls import find_offered_name, translate_calls
 from engine.executor.session import Session
+from engine.executor.session_parts import OpenCall
 from engine.executor.todo_lists import describe_list
 from engine.executor.window import estimate_tokens, prompt_facts, prune_results, window_of
 from engine.machine.broken import merge

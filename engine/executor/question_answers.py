@@ -10,17 +10,25 @@ from msgspec.structs import replace
 
 from engine.executor.approving import limits_of, name_call
 from engine.executor.guarding import check_message
-from engine.executor.inbox import InboxEntry, Priority
 from engine.executor.ready_calls import decide_call, prepare, rewrite
-from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Receipt, Refused, RunCaps
+from engine.executor.requests import (
+    Accepted,
+    ApprovalAnswer,
+    ApprovalChoice,
+    InboxEntry,
+    Priority,
+    Receipt,
+    Refused,
+    RunCaps,
+)
 from engine.executor.session import LAST_MESSAGES, Session
+from engine.executor.session_parts import differences
 from engine.executor.user_requests import send
 from engine.machine import texts
 from engine.machine.effects import ExecTool
 from engine.machine.events import ApprovalAnswered, ApprovalLapsed, ApprovalNeeded, Verdict
 from engine.machine.messages import LastMessage, Role, ToolCall, ToolResultBlock, ToolStatus
 from engine.machine.states import AwaitingApproval, Errored, Idle, State
-from engine.permissions.asked import differences
 from engine.permissions.policy import Allow, Ask, Decision, Limits
 from engine.ports.profiles import ASK_TOOL
 from engine.updates import ApprovalAsked, Question

@@ -11,12 +11,10 @@ from msgspec.structs import replace
 
 from engine.context.compaction import FEWEST
 from engine.context.estimate import Calibration
-from engine.executor.call_log import CallLog
 from engine.executor.engine_settings import EngineSettings
-from engine.executor.governor import Governor
-from engine.executor.inbox import Inbox, InboxEntry, Priority, RunFacts, TimeLimit
-from engine.executor.session_parts import BackgroundWork, HookFacts, Questions, Window
-from engine.executor.spending_caps import SpendingCaps
+from engine.executor.model_limits import Governor, SpendingCaps
+from engine.executor.requests import Inbox, InboxEntry, Priority, RunFacts, TimeLimit
+from engine.executor.session_parts import BackgroundWork, CallLog, HookFacts, Questions, Window
 from engine.machine.effects import Save
 from engine.machine.events import Event
 from engine.machine.messages import UNANSWERED, LastMessage, Role, TextBlock, ToolResultBlock, ToolUseBlock, Usage

@@ -40,13 +40,13 @@ from engine.executor.ready_calls import (
     start_agent,
 )
 from engine.executor.session import Session
+from engine.executor.session_parts import AskedCall
 from engine.executor.todo_lists import take_list
 from engine.machine.agent_texts import heading_of
 from engine.machine.effects import ExecTool
 from engine.machine.events import AgentsStarted, ApprovalNeeded, ToolFinished
 from engine.machine.messages import ImageBlock, ToolCall, ToolResult, ToolStatus
 from engine.machine.states import AgentTask, ToolExecuting, round_of, run_of
-from engine.permissions.asked import AskedCall
 from engine.permissions.command_rules import only_reads
 from engine.permissions.hosts import NET
 from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits

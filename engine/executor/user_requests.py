@@ -15,8 +15,7 @@ from engine.executor.attaching import UnknownMention, read_attachments, read_dig
 from engine.executor.event_hooks import ask_prompt_hooks
 from engine.executor.expanding import expand_call, fetch_server_prompt
 from engine.executor.guarding import check_message, inspect_message
-from engine.executor.inbox import InboxEntry, Priority
-from engine.executor.requests import Receipt, Refused, RunCaps
+from engine.executor.requests import InboxEntry, Priority, Receipt, Refused, RunCaps
 from engine.executor.session import Session
 from engine.machine import texts
 from engine.machine.events import (

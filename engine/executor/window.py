@@ -16,8 +16,8 @@ from engine.context.measure import measure
 from engine.context.prompt import BOTH, PromptFacts, PromptMode, PromptSection, section, wrap_in_tags
 from engine.executor.asking import run_model
 from engine.executor.equipment import extension_prompts, tools_of
+from engine.executor.model_limits import dollars
 from engine.executor.session import Session
-from engine.executor.spending_caps import dollars
 from engine.machine.effects import RequestLlm
 from engine.machine.states import is_busy
 from engine.machine.views import (

@@ -14,7 +14,7 @@ from msgspec import Struct
 from engine.context.compaction import transcribe
 from engine.conversation import Conversation
 from engine.executor.asking import ask_aside, count
-from engine.executor.memory_flush import run_whole
+from engine.executor.compacting import run_whole
 from engine.executor.ready_calls import parse_arguments
 from engine.executor.session import Session
 from engine.machine.messages import Role, StopReason, TextBlock, ToolResultBlock, ToolUseBlock

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions, Engine
-from engine.executor.call_log import CallLog, OpenCall
 from engine.executor.engine_settings import EngineSettings
+from engine.executor.session_parts import CallLog, OpenCall
 from engine.machine.messages import Usage
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.records import PermissionMode

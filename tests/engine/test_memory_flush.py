@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.conversation import Conversation
-from engine.executor import memory_flush
+from engine.executor import compacting
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted
 from engine.machine.messages import TextBlock, ToolResultBlock
@@ -162,7 +162,7 @@ async def test_a_write_elsewhere_is_an_error_of_the_tool_and_writes_nothing(tmp_
         await compact(conversation)
         ((is_error, text),) = results(flushes(harness)[1])
         assert is_error
-        assert text == f"write_file: {memory_flush.ONLY_NOTES.format(date=TODAY)}"
+        assert text == f"write_file: {compacting.ONLY_NOTES.format(date=TODAY)}"
         assert (conversation.record.summary != "", notes(tmp_path)) == (True, {})
         assert list(harness.cwd.iterdir()) == []
 
@@ -222,7 +222,7 @@ async def test_a_flush_that_fails_prevents_no_summary(tmp_path: Path, trouble: F
 
 
 async def test_a_slow_flush_ends_at_its_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_flush, "TIME_LIMIT", 0.05)
+    monkeypatch.setattr(compacting, "TIME_LIMIT", 0.05)
     async with engine_harness(
         tmp_path, SUMMARY, flush(write()), flush(Hang()), *talk(), settings=FLUSHING, memory=True
     ) as harness:

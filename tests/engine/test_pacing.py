@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from engine.engine import ConversationOptions
-from engine.executor import asking, governor
+from engine.executor import asking, model_limits
 from engine.machine.messages import Role, TextBlock
 from engine.machine.states import Idle
 from engine.ports import LimitsTold, ModelMessage, ModelReply, ModelRequest, Provider, ProviderError, Unit
@@ -35,10 +35,10 @@ MINUTE = 0.6
 @pytest.fixture(autouse=True)
 def short_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits of 0.6 seconds instead of a minute."""
-    monkeypatch.setattr(governor, "WINDOW", MINUTE)
-    monkeypatch.setattr(governor, "SLACK", 0.15)
+    monkeypatch.setattr(model_limits, "WINDOW", MINUTE)
+    monkeypatch.setattr(model_limits, "SLACK", 0.15)
     monkeypatch.setattr(asking, "LEAST_TOLD", 0.05)
-    monkeypatch.setattr(governor, "DELAY_PER_STEP", 0.1)
+    monkeypatch.setattr(model_limits, "DELAY_PER_STEP", 0.1)
 
 
 def compatible(url: str, **more: Any) -> Provider:
@@ -152,7 +152,7 @@ async def test_conversations_at_once_share_the_limit_of_their_model(tmp_path: Pa
 async def test_escape_ends_the_wait_at_once_and_nothing_is_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(governor, "WINDOW", 250.0)
+    monkeypatch.setattr(model_limits, "WINDOW", 250.0)
     server = LimitedServer(window=250.0, headers=limit_alone)
     async with serve(server) as loopback:
         providers = Providers(compatible(loopback.url), "limited")

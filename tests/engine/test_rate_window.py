@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.executor import asking, governor
-from engine.executor.governor import LONGEST, SLACK, WINDOW, Governor, PacedCall
+from engine.executor import asking, model_limits
+from engine.executor.model_limits import LONGEST, SLACK, WINDOW, Governor, PacedCall
 from engine.machine.messages import Usage
 from engine.machine.states import Idle
 from engine.ports import RateLimit, Unit
@@ -276,7 +276,7 @@ def test_one_model_does_not_slow_another() -> None:
 async def test_a_call_after_a_rate_limit_waits_and_says_so_where_it_is_felt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: float, told: list[float]
 ) -> None:
-    monkeypatch.setattr(governor, "DELAY_PER_STEP", 0.1)
+    monkeypatch.setattr(model_limits, "DELAY_PER_STEP", 0.1)
     monkeypatch.setattr(asking, "LEAST_TOLD", least)
     async with engine_harness(tmp_path, LIMITED, HELLO) as harness:
         conversation = await harness.conversation()
@@ -290,7 +290,7 @@ async def test_a_call_after_a_rate_limit_waits_and_says_so_where_it_is_felt(
 
 
 async def test_escape_ends_the_wait_before_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(governor, "DELAY_PER_STEP", 1_000.0)
+    monkeypatch.setattr(model_limits, "DELAY_PER_STEP", 1_000.0)
     async with engine_harness(tmp_path, LIMITED, HELLO) as harness:
         conversation = await harness.conversation()
         await conversation.say("one")

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from engine.conversation import Conversation
-from engine.executor import spending_caps
+from engine.executor import model_limits
 from engine.executor.engine_settings import EngineSettings
+from engine.executor.model_limits import SpendingCaps
 from engine.executor.requests import Accepted, Refused
-from engine.executor.spending_caps import SpendingCaps
 from engine.machine.messages import Usage
 from engine.machine.states import Errored
 from engine.ports import Provider, ProviderError
@@ -39,7 +39,7 @@ DAY_USED_UP = "The budget of $0.02 a day is used up ($0.02 spent today); raise b
 @pytest.fixture(autouse=True)
 def checks_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a check hold for its first request however slow the machine is."""
-    monkeypatch.setattr(spending_caps, "JUST", PATIENCE)
+    monkeypatch.setattr(model_limits, "JUST", PATIENCE)
 
 
 @dataclass

@@ -10,7 +10,7 @@ from typing import cast
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions
 from engine.executor.engine_settings import EngineSettings
-from engine.executor.spending_caps import SpendingCaps
+from engine.executor.model_limits import SpendingCaps
 from engine.machine.messages import Usage
 from engine.ports import ImportTerms
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings

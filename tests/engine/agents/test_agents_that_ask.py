@@ -7,8 +7,7 @@ from pathlib import Path
 
 from engine.conversation import Conversation
 from engine.executor.engine_settings import EngineSettings
-from engine.executor.inbox import TimeLimit
-from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, RunCaps
+from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, RunCaps, TimeLimit
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, Failed, Idle
 from engine.permissions.rules import Rule
 from engine.ports import ConversationChanges

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine.agents.builtin_profiles import BUILT_IN_PROFILES
 from engine.agents.manager import read_spawn_request
 from engine.agents.spawn_tools import SpawnAgents
-from engine.context.supervisor import SupervisorUsage, parse_decision, question, record_of, spawn_arguments
+from engine.executor.routing import SupervisorUsage, parse_decision, question, record_of, spawn_arguments
 from engine.machine.effects import Strategy
 from engine.machine.messages import Origin, Role, TextBlock
 from engine.records import RunPriority, StoredMessage
