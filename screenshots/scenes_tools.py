@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from phoenix_tui.config.allowed_folders import FILE, AllowedFolders
 from phoenix_tui.models.offers import FILE_NAME
+from phoenix_tui.wiring.edit_services import FILE, AllowedFolders
 from screenshots.dialogue import READS, does, offers, says
 from screenshots.scenes_extending import Scene, in_sizes
 from screenshots.studio import Studio, screen

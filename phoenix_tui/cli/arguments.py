@@ -193,7 +193,7 @@ def _check_tools(arguments: RunArguments) -> None:
 def _check_servers(arguments: RunArguments) -> None:
     if not arguments.mcp_config:
         return
-    from phoenix_tui.config.servers.server_files import BadServers, read_given_servers  # noqa: PLC0415 - as above
+    from phoenix_tui.config.sources.server_files import BadServers, read_given_servers  # noqa: PLC0415 - as above
 
     try:
         for value in arguments.mcp_config:

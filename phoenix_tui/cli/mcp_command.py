@@ -16,9 +16,9 @@ from engine.records import ConversationRecord
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.output import write_json, write_line, write_progress, write_table
-from phoenix_tui.config.servers.definition import DefinitionPlace, parse_definition
-from phoenix_tui.config.servers.server_files import PROJECT_FILE, BadServers, add_server, remove_server
 from phoenix_tui.config.settings import ConfigError
+from phoenix_tui.config.sources.server_definitions import DefinitionPlace, parse_definition
+from phoenix_tui.config.sources.server_files import PROJECT_FILE, BadServers, add_server, remove_server
 from phoenix_tui.features.mcp import sign_in_lines
 from phoenix_tui.text.server_text import NO_SERVERS, command_words, details, facts, origin_words, sandbox_words
 from tools.clean import clean_line, reveal_name

@@ -15,18 +15,37 @@ from msgspec.structs import replace
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.config.credentials import Credentials, load_credentials
-from phoenix_tui.config.load import Layer, environment_layer, flag_layer, merge, parse_layer, user_layer
+from phoenix_tui.config.load import (
+    Agents,
+    Layer,
+    add_instructions,
+    choose_profile,
+    environment_layer,
+    flag_layer,
+    merge,
+    open_profiles,
+    parse_layer,
+    user_layer,
+    with_profile,
+)
 from phoenix_tui.config.paths import Paths, find_paths
-from phoenix_tui.config.profile_layer import Agents, add_instructions, choose_profile, open_profiles, with_profile
-from phoenix_tui.config.project import FileSources, Project, file_sources, find_project, places_of
 from phoenix_tui.config.settings import ConfigError, Settings, SettingValue, narrows
-from phoenix_tui.config.trust import Trust, TrustFile, TrustStatus
+from phoenix_tui.config.trust import (
+    FileSources,
+    Project,
+    Trust,
+    TrustFile,
+    TrustStatus,
+    file_sources,
+    find_project,
+    places_of,
+)
 from tools.call_values import SandboxMode
 from tools.clean import clean_line, reveal_name
 
 if TYPE_CHECKING:
     from engine.ports.profiles import Profile
-    from phoenix_tui.config.sources.kinds import Plugin
+    from phoenix_tui.config.sources.extension_files import Plugin
     from phoenix_tui.config.sources.project_sources import ProjectSources
 
 

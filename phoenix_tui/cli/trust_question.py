@@ -8,10 +8,9 @@ import termios
 from collections.abc import Sequence
 
 from phoenix_tui.cli.exits import CommandError, Exit
-from phoenix_tui.config.project import Project
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.sources.report import SourceReport, report_of
-from phoenix_tui.config.trust import Trust, TrustFile, TrustStatus
+from phoenix_tui.config.trust import Project, Trust, TrustFile, TrustStatus
 from phoenix_tui.text.trust_text import group_lines
 from tools.clean import reveal, reveal_name
 

@@ -22,12 +22,12 @@ from engine.permissions.projects import project_of
 from engine.permissions.rules import FILE_CLASSES, KeptRule, Rule, RuleBook, parse_rule, why_nothing_matches
 from engine.permissions.tool_names import class_named, why_no_name
 from engine.ports.profiles import KNOWN_TOOLS
-from phoenix_tui.config.project import places_of
+from phoenix_tui.config.paths import FileStamp, stamp
 from phoenix_tui.config.rules import RuleLayer, folder_rules
 from phoenix_tui.config.settings import MODE_FREEDOM
-from phoenix_tui.config.shared_files import FileStamp, stamp
-from phoenix_tui.config.sources.digests import digest_of
+from phoenix_tui.config.sources.extension_files import digest_of
 from phoenix_tui.config.sources.project_sources import ProjectSources
+from phoenix_tui.config.trust import places_of
 from tools.aliases import WITHOUT
 from tools.clean import clean_line, reveal_name
 from tools.contract import ToolClass

@@ -18,19 +18,20 @@ from msgspec import Struct
 from engine.ports.extensions import FileOwner, PromptFile, PromptFileKind
 from phoenix_tui.config.front_matter import FrontMatterError, FrontMatterValue, read_front_matter
 from phoenix_tui.config.imports import DEPTH, MOST_IMPORTS, import_names, import_path, read_import
-from phoenix_tui.config.project import (
+from phoenix_tui.config.sources.extension_files import SourceFile
+from phoenix_tui.config.sources.project_sources import read_source
+from phoenix_tui.config.trust import (
     FILE_LIMIT,
     INSTRUCTIONS,
     Project,
     ProjectFile,
+    Trust,
+    TrustFile,
     find_project,
     instructions_path,
     place_of,
     places_of,
 )
-from phoenix_tui.config.sources.kinds import SourceFile
-from phoenix_tui.config.sources.project_sources import read_source
-from phoenix_tui.config.trust import Trust, TrustFile
 from tools.clean import reveal_name
 from tools.contract import ToolInputError
 from tools.files.content import is_binary
@@ -116,7 +117,7 @@ class Instructions(Struct, frozen=True):
         """Rules and CLAUDE.local.md as they were accepted, of a folder whose other files wait for no answer."""
         if self.sources is None:
             return ()
-        from phoenix_tui.config.sources.kinds import SourceKind  # noqa: PLC0415 - loaded with the services
+        from phoenix_tui.config.sources.extension_files import SourceKind  # noqa: PLC0415 - loaded with the services
 
         found = [file for file in self.sources.current(folder).of(SourceKind.INSTRUCTIONS) if not file.is_users]
         if not found or self.trust.status(find_project(folder)).trust not in {Trust.GIVEN, Trust.NOT_NEEDED}:

@@ -26,9 +26,8 @@ from engine.ports.profiles import GENERAL, KNOWN_TOOLS, Profile, ProfileError
 from engine.records import PermissionMode
 from phoenix_tui.config.choices import EFFORTS, PERMISSION_MODES, SANDBOXES
 from phoenix_tui.config.front_matter import FENCE, FrontMatter, FrontMatterError, FrontMatterValue, read_front_matter
-from phoenix_tui.config.project import FOLDER, Project, ProjectFile, find_project
-from phoenix_tui.config.shared_files import FileStamp, stamp
-from phoenix_tui.config.trust import Trust, TrustFile
+from phoenix_tui.config.paths import FileStamp, stamp
+from phoenix_tui.config.trust import FOLDER, Project, ProjectFile, Trust, TrustFile, find_project
 from tools.aliases import native_names
 from tools.clean import clean_line
 from tools.files.own_files import read_regular, write_file

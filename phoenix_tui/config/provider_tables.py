@@ -9,8 +9,7 @@ from functools import lru_cache
 from typing import Final, cast
 
 from phoenix_tui.config.presets import KEY_VARIABLES
-from phoenix_tui.config.settings import ConfigError, ProviderSettings
-from phoenix_tui.config.settings_tables import WebSettings
+from phoenix_tui.config.settings import ConfigError, ProviderSettings, WebSettings
 from tools.known_secrets import SECRETS
 from tools.process.environment import ALLOWED, SECRET
 

@@ -1,12 +1,16 @@
-"""Settings: every key, its type and its allowed values."""
+"""Settings: every key, its type and its allowed values; the tables `[status_line]` and `[web]` of
+the user's config.toml.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, TypeAlias
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias, cast
+from urllib.parse import urlsplit
 
 from msgspec import Struct, field
 
-from phoenix_tui.config import settings_tables
 from phoenix_tui.config.choices import (
     BUSY_ENTER,
     DIAGNOSTICS,
@@ -19,7 +23,138 @@ from phoenix_tui.config.choices import (
     TRACKING,
 )
 from phoenix_tui.config.presets import PRESETS, Preset
-from phoenix_tui.config.settings_tables import StatusLineSettings, WebSettings
+
+
+class TableError(ValueError):
+    """Raised for an invalid table; `key` is the wrong one, empty for the table itself."""
+
+    def __init__(self, key: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.key = key
+
+
+AUTO: Final = "auto"
+LEAST_MEGABYTES: Final = 256
+"""Phoenix itself takes 60 to 80."""
+SIZE_FORMS: Final = f"auto, 0 for no limit, or at least {LEAST_MEGABYTES} (MB), such as 2048 or 4 GB"
+_SIZE: Final = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*(MB|GB|M|G|)", re.IGNORECASE | re.ASCII)
+
+
+def megabytes(text: str) -> int | None:
+    """`4 GB` or `2048` in MB, 0 for no limit; None for an invalid or too small size."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        return None
+    number = int(float(found[1]) * (1024 if found[2][:1] in {"G", "g"} else 1))
+    return number if number >= LEAST_MEGABYTES or float(found[1]) == 0 else None
+
+
+STATUS_LINE_BOUNDS: Final = {"timeout_ms": (50, 10_000), "min_interval_ms": (100, 3_600_000), "padding": (0, 20)}
+"""Least and most of each number."""
+LONGEST_COMMAND: Final = 4096
+
+
+class StatusLineSettings(Struct, frozen=True):
+    """The program, and its limits."""
+
+    command: str
+    """Command line for `/bin/sh -c`."""
+    timeout_ms: int = 1000
+    min_interval_ms: int = 300
+    """Least time between the starts of two runs."""
+    padding: int = 0
+    """Blank cells at the left."""
+
+
+def status_line_of(table: object) -> StatusLineSettings:
+    """The settings of a table.
+
+    Raises:
+        TableError: a key or a value is not allowed.
+    """
+    if not isinstance(table, dict):
+        raise TableError("", "'status_line' must be a table [status_line].")
+    found = dict(cast("dict[str, object]", table))
+    command = found.pop("command", None)
+    if not isinstance(command, str) or not command.strip() or len(command) > LONGEST_COMMAND or "\0" in command:
+        raise TableError("command", "[status_line] needs 'command', a command line for /bin/sh.")
+    numbers = {key: _number(key, value) for key, value in found.items()}
+    return StatusLineSettings(command, **numbers)
+
+
+def _number(key: str, value: object) -> int:
+    if key not in STATUS_LINE_BOUNDS:
+        raise TableError(
+            key, f"unknown key '{key}' in [status_line]. Valid keys are command, {', '.join(STATUS_LINE_BOUNDS)}."
+        )
+    least, most = STATUS_LINE_BOUNDS[key]
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise TableError(key, f"'{key}' must be a whole number from {least} to {most}, not {value!r}.")
+    return value
+
+
+SEARCH_SERVICES: Final[Mapping[str, str]] = {
+    "brave": "https://api.search.brave.com/res/v1/web/search",
+    "searxng": "",
+    "tavily": "https://api.tavily.com/search",
+}
+"""Address of each service (their API documentation, November 2026); empty for one that the user runs."""
+SEARCH_KEY_VARIABLES: Final[Mapping[str, str]] = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY"}
+LONGEST_VALUE: Final = 1_000
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_KEYS: Final = ("search", "url", "key_env")
+
+
+class WebSettings(Struct, frozen=True):
+    """The service, its address, and the variable of its key."""
+
+    search: str
+    url: str
+    key_env: str = ""
+
+
+def web_settings_of(table: object) -> WebSettings:
+    """The settings of a table.
+
+    Raises:
+        TableError: a key or a value is not allowed.
+    """
+    if not isinstance(table, dict):
+        raise TableError("", "'web' must be a table [web].")
+    found = cast("dict[str, object]", table)
+    for key, value in found.items():
+        if key not in _KEYS:
+            raise TableError(key, f"unknown key '{key[:100]}' in [web]. Valid keys are {', '.join(_KEYS)}.")
+        if not isinstance(value, str) or len(value) > LONGEST_VALUE or not value.isprintable():
+            raise TableError(key, f"'{key}' in [web] must be text on one line.")
+    texts = cast("dict[str, str]", found)
+    service = texts.get("search", "")
+    if service not in SEARCH_SERVICES:
+        raise TableError("search", f"[web] needs 'search', one of {', '.join(SEARCH_SERVICES)}.")
+    url = texts.get("url", "") or SEARCH_SERVICES[service]
+    _check_url(service, url)
+    if service == "searxng" and not urlsplit(url).path.strip("/"):
+        url = f"{url.rstrip('/')}/search"
+    variable = texts.get("key_env", "") or SEARCH_KEY_VARIABLES.get(service, "")
+    if variable and service not in SEARCH_KEY_VARIABLES:
+        raise TableError("key_env", f"{service} takes no key; leave 'key_env' out.")
+    return WebSettings(service, url, variable)
+
+
+def _check_url(service: str, url: str) -> None:
+    """Raise where the address is none, or a key would cross the network in plain text."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host, port, parts = "", None, urlsplit("")
+    if parts.scheme not in {"http", "https"} or not host or port == 0 or parts.fragment or " " in url:
+        raise TableError("url", f"'url' in [web] must be the http:// or https:// address of {service}.")
+    if parts.username is not None or parts.password is not None:
+        raise TableError("url", "'url' in [web] cannot hold a user name or a password.")
+    if parts.scheme == "http" and service in SEARCH_KEY_VARIABLES and host not in _LOOPBACK:
+        raise TableError("url", f"the key of {service} is not sent without encryption; use an https:// address.")
+
 
 SettingValue: TypeAlias = str | int | float | bool
 
@@ -73,7 +208,7 @@ class SettingKey(Struct, frozen=True):
     falls_back: bool = False
     """True when an unknown value becomes the default and is reported, instead of ending the program."""
     is_size: bool = False
-    """True for a size of memory (`settings_tables.py`); a whole number counts as text."""
+    """True for a size of memory; a whole number counts as text."""
     is_hosts: bool = False
     """True for a list of hosts; a list in TOML counts as text with commas, an empty one as `NO_HOSTS`."""
 
@@ -81,7 +216,7 @@ class SettingKey(Struct, frozen=True):
     def allowed(self) -> str:
         """The allowed values in words."""
         if self.is_size:
-            return settings_tables.ALLOWED
+            return SIZE_FORMS
         if self.is_hosts:
             return HOSTS_ALLOWED
         if self.choices:
@@ -213,7 +348,7 @@ KEYS = {
         SettingKey(
             "memory_limit",
             str,
-            settings_tables.AUTO,
+            AUTO,
             meaning="memory limit of Phoenix, without its commands",
             is_size=True,
         ),
@@ -304,8 +439,8 @@ def in_words(name: str, value: SettingValue) -> str:
         return "on" if value else "off"
     if KEYS[name].is_size:
         text = str(value)
-        number = settings_tables.megabytes(text)
-        if text == settings_tables.AUTO:
+        number = megabytes(text)
+        if text == AUTO:
             return "a quarter of the machine's"
         return text if number is None else f"{number:,} MB" if number else "no limit"
     if not value:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from engine.ports.extensions import HookReply
     from engine.records import ConversationRecord
     from phoenix_tui.config.profile_files import ProfileTrouble
-    from phoenix_tui.config.project import Project
     from phoenix_tui.config.sources.report import SourceEntry, SourceReport
+    from phoenix_tui.config.trust import Project
 
 
 class HooksApi(Protocol):

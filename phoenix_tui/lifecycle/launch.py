@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from engine.run_caps import RunCaps
 from engine.run_options import Effort, PermissionMode
 from phoenix_tui.cli.exits import CommandError
-from phoenix_tui.config.settings_tables import StatusLineSettings
+from phoenix_tui.config.settings import StatusLineSettings
 from tools.call_values import SandboxMode
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from phoenix_tui.config.settings_tables import AUTO, megabytes
+from phoenix_tui.config.settings import AUTO, megabytes
 from phoenix_tui.lifecycle.stop_signals import SIGNAL_EXIT
 from phoenix_tui.terminal import foreground_programs, state
 from phoenix_tui.terminal.state import within

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct, field
 
 from engine.ports import ModelInfo
-from phoenix_tui.config.shared_files import lock_file
+from phoenix_tui.config.paths import lock_file
 from tools.files.own_files import read_regular, write_file
 
 CACHE_SECONDS: Final = 24 * 3600.0

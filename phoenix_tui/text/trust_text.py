@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from phoenix_tui.config.sources.kinds import SourceGroup, SourceKind
+from phoenix_tui.config.sources.extension_files import SourceGroup, SourceKind
 from phoenix_tui.config.sources.report import GROUP_ORDER, SourceEntry, SourceReport, SourceState
 from tools.clean import reveal_name
 from tools.redaction import without_keys

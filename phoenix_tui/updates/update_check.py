@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from phoenix_tui.cli.names import VERSION
-from phoenix_tui.config.shared_files import lock_file
+from phoenix_tui.config.paths import lock_file
 from tools.arguments import ToolFailure
 from tools.files.own_files import MOST_SETTINGS, read_text, write_file
 from tools.web.fetching import ChosenReach, HttpAnswer, HttpAsk, Reach, ask, read_chosen_address

@@ -30,9 +30,9 @@ from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.cli.setup import Setup, prepare, prepare_command
 from phoenix_tui.config.rules import SessionFolders, session_rules
-from phoenix_tui.config.servers.definition import DefinitionPlace, parse_definition
-from phoenix_tui.config.servers.server_files import MOST_SERVERS
 from phoenix_tui.config.sources.report import report_of
+from phoenix_tui.config.sources.server_definitions import DefinitionPlace, parse_definition
+from phoenix_tui.config.sources.server_files import MOST_SERVERS
 from phoenix_tui.features.custom_commands import CustomCommand, CustomCommands
 from phoenix_tui.lifecycle.threads import run_loop
 from phoenix_tui.text.labels import money, tokens

@@ -30,26 +30,29 @@ from engine.rewind.turn_recorder import TurnRecorder
 from engine.store import Store
 from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.config.allowed_folders import FILE as ALLOWED
-from phoenix_tui.config.allowed_folders import AllowedFolders
 from phoenix_tui.config.claude_settings import ClaudeRules
 from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.config.instructions import Instructions
 from phoenix_tui.config.paths import Paths
 from phoenix_tui.config.profile_files import ProfileFiles
 from phoenix_tui.config.rules import OnlyDenials, RuleFile, with_flags
-from phoenix_tui.config.settings import Settings
-from phoenix_tui.config.settings_tables import WebSettings
+from phoenix_tui.config.settings import Settings, WebSettings
 from phoenix_tui.config.sources.project_sources import ProjectSources
-from phoenix_tui.config.sources.skill_states import STATES, SkillStates
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.lifecycle.watchdogs import MemoryLimit
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.known import own_file
 from phoenix_tui.models.offers import LISTS_FILE, KeptLists
-from phoenix_tui.wiring.edit_services import LanguageServerBoard, UserFormatters, open_checks, read_allowed_folders
+from phoenix_tui.wiring.edit_services import FILE as ALLOWED
+from phoenix_tui.wiring.edit_services import (
+    AllowedFolders,
+    LanguageServerBoard,
+    UserFormatters,
+    open_checks,
+    read_allowed_folders,
+)
 from phoenix_tui.wiring.hooks import OpenedHooks, file_hooks
-from phoenix_tui.wiring.invocable_source import InvocableSource
+from phoenix_tui.wiring.invocable_source import STATES, InvocableSource, SkillStates
 from phoenix_tui.wiring.mcp import CACHE, CHOICES, FOLDER, TOKENS, keeps_in, open_hub
 from phoenix_tui.wiring.profiles import AgentProfiles
 from phoenix_tui.wiring.providers import ProviderRegistry, make_embedded_factory

@@ -29,7 +29,7 @@ from phoenix_tui.cli.output import write_json_line, write_progress
 from phoenix_tui.cli.reporters import JsonReporter, Partials, Reporter, StreamReporter, TextReporter, server_frame
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.rules import without_effect
-from phoenix_tui.config.sources.kinds import SourceKind
+from phoenix_tui.config.sources.extension_files import SourceKind
 from phoenix_tui.config.sources.project_sources import TrustedSources
 from phoenix_tui.config.sources.report import report_of
 from phoenix_tui.lifecycle.watchdogs import MemoryLimit
@@ -57,7 +57,7 @@ _ALWAYS_NAMED: Final = frozenset({SourceKind.PROGRAM, SourceKind.SERVERS})
 
 
 def _faults(found: TrustedSources, folder: Path) -> list[str]:
-    from phoenix_tui.config.sources.source_faults import shorten_faults, source_faults  # noqa: PLC0415 - only with files
+    from phoenix_tui.config.sources.catalogues import shorten_faults, source_faults  # noqa: PLC0415 - only with files
 
     return shorten_faults(source_faults(found, folder), MOST_NAMED, "`phoenix doctor`")
 

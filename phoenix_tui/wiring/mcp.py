@@ -1,23 +1,32 @@
-"""The hub of MCP servers with the files, folders and limits of this installation."""
+"""The hub of MCP servers with the files, folders and limits of this installation, and tokens in the
+system's keyring.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from importlib import import_module
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from msgspec import Raw, Struct
 
 from engine.engine import ConversationAsker, Engine
 from engine.extensions.mcp.connection import McpLimits
-from engine.extensions.mcp.credentials_file import CredentialsFile
+from engine.extensions.mcp.credentials_file import LONGEST, CredentialsFile, check_content
 from engine.extensions.mcp.hub import HubFolders, HubSettings, Keep, McpHub
 from engine.ports import ConversationChanges, StorageError
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.config.credentials import KEYRING
-from phoenix_tui.config.servers.server_files import ServerChoices, ServerFiles
+from phoenix_tui.config.credentials import KEYRING, SERVICE
 from phoenix_tui.config.sources.project_sources import ProjectSources
+from phoenix_tui.config.sources.server_files import ServerChoices, ServerFiles
 from phoenix_tui.wiring.hooks import NEUTRAL
+from tools.clean import clean_line
 from tools.clock import SYSTEM_CLOCK
 from tools.contract import ImageReader
+from tools.mcp_host.protocol import NOTHING
 from tools.process.start import Processes
 
 if TYPE_CHECKING:
@@ -80,8 +89,6 @@ def open_hub(
         keep,
     )
     if setup.credentials.mcp_tokens == KEYRING:
-        from phoenix_tui.config.keyring_tokens import KeyringTokens  # noqa: PLC0415 - only where it is chosen
-
         hub.credentials = KeyringTokens(CredentialsFile(paths.config / TOKENS))
     return hub
 
@@ -132,3 +139,75 @@ def _number(environment: Mapping[str, str], name: str, least: int, most: int) ->
     text = environment.get(name, "")
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0
     return number if least <= number <= most else 0
+
+
+KEYRING_PATIENCE: Final = 20.0
+"""Seconds that the keyring may take: it may ask the user for its password, on a screen that is not ours."""
+MISSING: Final = "the keyring is not installed; install `phoenix-tui[keyring]`, or take it out of credentials.toml"
+SILENT: Final = f"the keyring did not answer within {KEYRING_PATIENCE:.0f} s; unlock it"
+LONGEST_CAUSE: Final = 200
+T = TypeVar("T")
+
+
+class KeyringTokens(Struct, frozen=True):
+    """Implements `engine.extensions.mcp.credentials_file.TokenStore`; its methods belong in a thread."""
+
+    file: CredentialsFile
+    """Place of tokens from before the choice."""
+
+    def get(self, key: str) -> Raw:
+        """Tokens stored under a key; null without any. Raises OSError where the keyring cannot be read."""
+        found: Any = _ask_keyring(lambda keyring: keyring.get_password(SERVICE, key))
+        if not found:
+            return self.file.get(key)
+        try:
+            return check_content(str(found).encode("utf-8", "replace"))
+        except ValueError:
+            return NOTHING
+
+    def put(self, key: str, content: Raw) -> None:
+        """Store tokens, or delete them for null. Raises OSError where the keyring cannot be written."""
+        if len(bytes(content)) > LONGEST:
+            raise OSError(0, "the tokens are too long")
+        if bytes(content) == bytes(NOTHING):
+            _ask_keyring(lambda keyring: _delete(keyring, key))
+        else:
+            text = bytes(content).decode("utf-8", "replace")
+            _ask_keyring(lambda keyring: keyring.set_password(SERVICE, key, text))
+        if bytes(self.file.get(key)) != bytes(NOTHING):
+            self.file.put(key, NOTHING)
+
+
+def _delete(keyring: Any, key: str) -> None:
+    if keyring.get_password(SERVICE, key) is not None:
+        keyring.delete_password(SERVICE, key)
+
+
+def _ask_keyring(work: Callable[[Any], T]) -> T:
+    """The answer of the keyring, which has a thread of its own: one that hangs must not hold up the end of Phoenix.
+
+    Raises:
+        OSError: there is no keyring, it is locked, or does not answer.
+    """
+    done: SimpleQueue[tuple[T | None, str]] = SimpleQueue()
+    threading.Thread(target=_work, args=(work, done), name="keyring", daemon=True).start()
+    try:
+        answer, trouble = done.get(timeout=KEYRING_PATIENCE)
+    except Empty:
+        raise OSError(0, SILENT) from None
+    if trouble:
+        raise OSError(0, trouble)
+    return cast("T", answer)  # None only where the keyring itself gives it
+
+
+def _work(work: Callable[[Any], T], done: SimpleQueue[tuple[T | None, str]]) -> None:
+    try:
+        keyring: Any = import_module("keyring")  # 157 ms, and an extra that need not be installed
+    except ImportError:
+        done.put((None, MISSING))
+        return
+    try:
+        done.put((work(keyring), ""))
+    except Exception as error:  # noqa: BLE001 - each keyring has errors of its own: locked, no session bus
+        cause = clean_line(str(error))[:LONGEST_CAUSE] or type(error).__name__
+        done.put((None, f"the keyring refuses: {cause.rstrip('.')}"))

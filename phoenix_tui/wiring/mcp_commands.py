@@ -82,7 +82,7 @@ def _sandbox_findings(found: FolderServers, mode: SandboxMode, enforcement: Enfo
 def _tokens_finding(setup: Setup) -> Iterator[Finding]:
     """Finding about the keyring, where tokens of servers are to be there."""
     if setup.credentials.mcp_tokens == KEYRING:
-        from phoenix_tui.config.keyring_tokens import MISSING  # noqa: PLC0415 - only where it is chosen
+        from phoenix_tui.wiring.mcp import MISSING  # noqa: PLC0415 - only where it is chosen
 
         is_there = find_spec(KEYRING) is not None
         words = "tokens of servers are in the keyring" if is_there else f"tokens of servers: {MISSING}"

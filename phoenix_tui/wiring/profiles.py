@@ -23,10 +23,10 @@ from engine.records import ConversationRecord, PermissionMode
 from engine.run_options import Effort
 from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.setup import Setup
+from phoenix_tui.config.load import add_instructions
 from phoenix_tui.config.profile_files import ProfileFiles, ProfileTrouble
-from phoenix_tui.config.profile_layer import add_instructions
 from phoenix_tui.config.settings import ConfigError
-from phoenix_tui.config.sources.kinds import SourceKind
+from phoenix_tui.config.sources.extension_files import SourceKind
 from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.features.service_interfaces import ProfileChoice

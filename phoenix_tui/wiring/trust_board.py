@@ -13,10 +13,9 @@ from msgspec import Struct, field
 from engine.executor.requests import EngineError
 from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.config.project import Project, find_project
 from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources
 from phoenix_tui.config.sources.report import SourceEntry, SourceReport, SourceState, report_of, text_of
-from phoenix_tui.config.trust import Trust, TrustFile
+from phoenix_tui.config.trust import Project, Trust, TrustFile, find_project
 from phoenix_tui.text.trust_text import counts, join_words, short_name, warn_untrusted
 from tools.clean import reveal_name
 from tools.wording import pluralize
@@ -121,7 +120,7 @@ def _digests(project: Project) -> dict[str, str]:
 def settings_notices(sources: ProjectSources, cwd: Path) -> list[str]:
     """Sentences about what has no effect in the settings files of another program in a folder; reads the disk."""
     from phoenix_tui.config.claude_settings import settings_faults  # noqa: PLC0415 - behind the first frame
-    from phoenix_tui.config.sources.source_faults import settings_files, shorten_faults  # noqa: PLC0415 - as above
+    from phoenix_tui.config.sources.catalogues import settings_files, shorten_faults  # noqa: PLC0415 - as above
 
     try:
         paths = settings_files(sources.look(cwd))
@@ -133,7 +132,7 @@ def settings_notices(sources: ProjectSources, cwd: Path) -> list[str]:
 def source_findings(sources: ProjectSources, cwd: Path) -> Iterator[Finding]:
     """Findings about the files that extend Phoenix in a folder, and whether they are used."""
     from phoenix_tui.config.claude_settings import FOLDER, NAMES, settings_rules  # noqa: PLC0415 - for the doctor alone
-    from phoenix_tui.config.sources.source_faults import file_faults, shorten_faults  # noqa: PLC0415 - as above
+    from phoenix_tui.config.sources.catalogues import file_faults, shorten_faults  # noqa: PLC0415 - as above
 
     try:
         found = sources.look(cwd)

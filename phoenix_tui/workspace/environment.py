@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from engine.executor.requests import EngineError
 from engine.machine.states import Idle, is_busy
 from engine.ports import ProviderError, StorageError
-from phoenix_tui.config.shared_files import LOOK_EVERY, LiveFiles
+from phoenix_tui.config.paths import LOOK_EVERY, LiveFiles
 from phoenix_tui.keys.keymap import to_textual
 from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
 from phoenix_tui.lifecycle.crash import OpenMark

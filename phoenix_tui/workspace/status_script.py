@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from textual.content import Content
 
 from phoenix_tui.cli.blocks import encode
-from phoenix_tui.config.settings_tables import StatusLineSettings
+from phoenix_tui.config.settings import StatusLineSettings
 from phoenix_tui.features.status_facts import status_facts
 from phoenix_tui.widgets.script_row import ScriptRow, first_line
 from tools.clock import SYSTEM_CLOCK, Clock

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.config.allowed_folders import AllowedFolders
 from phoenix_tui.config.language_servers import read_tables
 from phoenix_tui.config.load import parse_layer
 from phoenix_tui.config.settings import ConfigError
+from phoenix_tui.wiring.edit_services import AllowedFolders
 from tools.lsp.definitions import KNOWN_SERVERS
 
 

@@ -32,10 +32,9 @@ from phoenix_tui.cli.logs import start_log
 from phoenix_tui.commands.palette import Recent
 from phoenix_tui.config.credentials import save_key
 from phoenix_tui.config.load import set_value
-from phoenix_tui.config.project import find_project
 from phoenix_tui.config.rules import RuleFile
 from phoenix_tui.config.settings import ConfigError
-from phoenix_tui.config.trust import TrustFile
+from phoenix_tui.config.trust import TrustFile, find_project
 from phoenix_tui.features.prompt_history import HISTORY_LIMIT, SLACK, PromptHistory
 from phoenix_tui.lifecycle.crash import OpenMark
 from phoenix_tui.models.accepted import AcceptedServers

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from phoenix_tui.config.instructions import MOST_CHARACTERS, TOTAL_CHARACTERS, Instructions
-from phoenix_tui.config.project import find_project
-from phoenix_tui.config.trust import Trust, TrustFile
+from phoenix_tui.config.trust import Trust, TrustFile, find_project
 from tests.support.git_repositories import empty_repository
 
 SECRET = "SECRET-OF-ANOTHER-PLACE"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.config.allowed_folders import FILE, AllowedFolders
+from phoenix_tui.wiring.edit_services import FILE, AllowedFolders
 from tests.support.cli import Phoenix, with_claude
 from tests.support.git_repositories import empty_repository
 from tests.support.loopback import serve

@@ -12,7 +12,7 @@ from engine.ports.mcp import ServerOrigin
 from phoenix_tui.cli import logs
 from phoenix_tui.config.credentials import Credentials, save_key
 from phoenix_tui.config.load import user_layer
-from phoenix_tui.config.servers.definition import DefinitionPlace, parse_definition
+from phoenix_tui.config.sources.server_definitions import DefinitionPlace, parse_definition
 from tests.support.cli import with_claude
 from tests.support.journeys import calls, says
 from tests.support.loopback import serve

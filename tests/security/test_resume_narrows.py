@@ -18,8 +18,7 @@ from engine.records import NewConversation, PermissionMode
 from phoenix_tui.cli.arguments import run_arguments
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.cli.setup import Setup, prepare
-from phoenix_tui.config.load import Layer, merge
-from phoenix_tui.config.profile_layer import with_profile
+from phoenix_tui.config.load import Layer, merge, with_profile
 from phoenix_tui.config.settings import SettingValue
 from phoenix_tui.wiring.resume import find_resumed
 from phoenix_tui.wiring.start_facts import choose_sandbox

@@ -10,8 +10,8 @@ import pytest
 
 from engine.ports import ConversationChanges
 from engine.records import PermissionMode
+from phoenix_tui.config.sources.extension_files import SourceKind
 from phoenix_tui.config.sources.finding import STEPS, TOO_FAR
-from phoenix_tui.config.sources.kinds import SourceKind
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
 from tests.support.engine import StubTool, until

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.config import project as projects
+from phoenix_tui.config import trust as projects
 from phoenix_tui.config.instructions import Instructions
-from phoenix_tui.config.project import find_project
-from phoenix_tui.config.trust import Trust, TrustFile
+from phoenix_tui.config.trust import Trust, TrustFile, find_project
 from tests.support.cli import phoenix_in
 from tests.support.git_repositories import empty_repository
 from tests.support.program import program

@@ -27,10 +27,9 @@ from phoenix_tui.commands.palette import Recent
 from phoenix_tui.config.credentials import load_credentials
 from phoenix_tui.config.instructions import Instructions
 from phoenix_tui.config.load import set_value, user_layer
-from phoenix_tui.config.project import find_project
 from phoenix_tui.config.rules import RuleFile
 from phoenix_tui.config.settings import ConfigError
-from phoenix_tui.config.trust import TrustFile
+from phoenix_tui.config.trust import TrustFile, find_project
 from phoenix_tui.features.image_files import parse_dropped_images, read_image
 from phoenix_tui.features.prompt_history import PromptHistory
 from phoenix_tui.keys.keymap_file import KeymapError, read_keymap

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from phoenix_tui.config.project import find_project
+from phoenix_tui.config.trust import find_project
 from screenshots.scenes_profiles import MINE, PROJECTS, written
 from tests.snapshots.booth import SMALL, Booth
 from tests.support.fake_profiles import FakeProfiles

@@ -14,9 +14,9 @@ from engine.extensions.hooks.file_hooks import FileHooks
 from engine.machine.messages import TextBlock
 from engine.ports.extensions import HookEvent, HookReply
 from engine.updates import MessageSaved, Noticed, ToolEnded
-from phoenix_tui.config.hook_files import HookFiles
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
+from phoenix_tui.wiring.hooks import HookFiles
 from tests.support.engine import EngineHarness, StubTool, engine_harness
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.clock import SYSTEM_CLOCK

@@ -21,7 +21,7 @@ from phoenix_tui.cli.blocks import encode
 from phoenix_tui.cli.control.requests import ControlRequestError, HostChannel, HostError
 from phoenix_tui.cli.headless import StructuredAnswer
 from phoenix_tui.config.sources.agents import MOST_BYTES, SUFFIX, AgentError, agent_in, agent_profile
-from phoenix_tui.config.sources.kinds import Plugin, fill_root, find_plugin
+from phoenix_tui.config.sources.extension_files import Plugin, fill_root, find_plugin
 from tools.clean import clean_line
 from tools.contract import JsonObject, JsonValue
 from tools.files.own_files import read_regular

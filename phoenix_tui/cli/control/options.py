@@ -28,9 +28,9 @@ from phoenix_tui.config.claude_settings import (
     faults_of,
     parse_settings,
 )
-from phoenix_tui.config.project import check_sources
 from phoenix_tui.config.rules import split_list
 from phoenix_tui.config.settings import Settings
+from phoenix_tui.config.trust import check_sources
 from tools.clean import clean_line
 from tools.contract import JsonObject, JsonValue
 

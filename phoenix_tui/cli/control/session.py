@@ -33,7 +33,7 @@ from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.outcome import COMPATIBLE_VERSION, MODES, HostCommands
 from phoenix_tui.cli.reporters import STATUS, server_frame
 from phoenix_tui.config.claude_settings import FOREIGN_MODES, LINES, NOBODY, translate_model
-from phoenix_tui.config.servers.definition import DefinitionPlace, parse_definition
+from phoenix_tui.config.sources.server_definitions import DefinitionPlace, parse_definition
 from tools.clean import clean, clean_line, reveal_name
 from tools.contract import JsonObject, JsonValue
 

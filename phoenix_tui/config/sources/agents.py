@@ -16,7 +16,7 @@ from engine.records import PermissionMode
 from engine.run_options import Effort
 from phoenix_tui.config.claude_settings import FOREIGN_EFFORTS, FOREIGN_MODES, translate_model
 from phoenix_tui.config.front_matter import FrontMatter, FrontMatterError, FrontMatterValue, read_front_matter
-from phoenix_tui.config.sources.kinds import SourceFile, SourceKind
+from phoenix_tui.config.sources.extension_files import SourceFile, SourceKind
 from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources, read_source, sort_sources
 from phoenix_tui.config.trust import TrustFile
 from tools.aliases import native_names

@@ -1,4 +1,6 @@
-"""Skills and commands of a folder: read from their files, with the name that means each, hidden or faulty."""
+"""Skills and commands of a folder: read from their files, with the name that means each, hidden or faulty; and the
+faults of all files that extend Phoenix, as sentences.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,17 @@ from engine.ports.extensions import (
     WaitingInvocable,
 )
 from engine.run_options import Effort
-from phoenix_tui.config.claude_settings import LINES
+from phoenix_tui.config.claude_settings import LINES, NAMES, settings_faults
 from phoenix_tui.config.front_matter import FrontMatter, FrontMatterError, FrontMatterValue, read_front_matter
+from phoenix_tui.config.instructions import rule_faults
 from phoenix_tui.config.rules import split_list
-from phoenix_tui.config.sources.digests import digest_of
-from phoenix_tui.config.sources.kinds import SourceFile, SourceKind
+from phoenix_tui.config.sources.agents import AgentReader
+from phoenix_tui.config.sources.extension_files import SourceFile, SourceKind, digest_of
 from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources, read_source
-from tools.clean import clean, clean_line
+from phoenix_tui.config.trust import places_of
+from tools.clean import clean, clean_line, reveal_name
 from tools.files.content import is_binary
-from tools.wording import one_line
+from tools.wording import one_line, pluralize
 
 MOST_BYTES: Final = {InvocableKind.SKILL: 1024 * 1024, InvocableKind.COMMAND: 256 * 1024}
 """Bytes of one file; a larger one is not used."""
@@ -425,3 +429,42 @@ def accept_nested(sources: ProjectSources, folder: Path, shown: Iterable[SourceF
 def _is_own(file: SourceFile, folder: Path) -> bool:
     below = any(file.unit.parent == folder / place for place in PLACES)
     return file.kind is SourceKind.SKILL and not file.is_users and below
+
+
+def source_faults(found: TrustedSources, folder: Path) -> list[str]:
+    """Every fault; each begins with the file, and its line where it has one."""
+    return [*_agents(found), *file_faults(found, folder)]
+
+
+def file_faults(found: TrustedSources, folder: Path) -> list[str]:
+    """Faults of skills, commands and rules."""
+    problems = CatalogueReader(frozenset()).read(found, frozenset(), {}).problems
+    told = [_sentence(one.path, one.line, one.reason) for one in problems]
+    told += settings_faults(settings_files(found))
+    return [*told, *rule_faults(found.of(SourceKind.INSTRUCTIONS), places_of(folder.resolve()))]
+
+
+def settings_files(found: TrustedSources) -> list[Path]:
+    """The settings files of another program that are used."""
+    return [file.path for file in found.of(SourceKind.HOOKS) if file.path.name in NAMES and file.plugin is None]
+
+
+def _agents(found: TrustedSources) -> Iterator[str]:
+    if not found.of(SourceKind.AGENT):
+        return
+    for one in AgentReader().read(found).troubles:
+        if one.is_fault:
+            yield _sentence(one.path, one.line, one.clause)
+
+
+def _sentence(path: Path, line: int, reason: str) -> str:
+    place = f"{reveal_name(path)}:{line}" if line else reveal_name(path)
+    return f"{place}: {clean_line(reason).rstrip('.')}."
+
+
+def shorten_faults(faults: list[str], most: int, where: str) -> list[str]:
+    """The first faults, and a sentence that counts the others and says `where` they are named."""
+    more = len(faults) - most
+    others = "them" if more > 1 else "it"
+    rest = f"{pluralize(more, 'more fault')} of files that extend Phoenix; {where} names {others}."
+    return [*faults[:most], *([rest] if more > 0 else [])]

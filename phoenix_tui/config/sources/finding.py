@@ -17,9 +17,16 @@ from typing import Final, cast
 
 from msgspec import Struct, field
 
-from phoenix_tui.config.project import places_of
-from phoenix_tui.config.sources.digests import Digests, Fingerprint
-from phoenix_tui.config.sources.kinds import LeftOutFile, Plugin, SourceFile, SourceKind, Sources
+from phoenix_tui.config.sources.extension_files import (
+    Digests,
+    Fingerprint,
+    LeftOutFile,
+    Plugin,
+    SourceFile,
+    SourceKind,
+    Sources,
+)
+from phoenix_tui.config.trust import places_of
 from tools.files.content import is_binary
 from tools.files.links import follow_links
 from tools.files.own_files import read_regular

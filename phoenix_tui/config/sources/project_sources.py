@@ -12,9 +12,18 @@ from typing import Final, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from phoenix_tui.config.project import places_of
-from phoenix_tui.config.shared_files import FileStamp, stamp
-from phoenix_tui.config.sources.digests import Digests, Fingerprint, digest_of
+from phoenix_tui.config.paths import FileStamp, stamp
+from phoenix_tui.config.sources.extension_files import (
+    Digests,
+    Fingerprint,
+    LeftOutFile,
+    Plugin,
+    SourceFile,
+    SourceGroup,
+    SourceKind,
+    Sources,
+    digest_of,
+)
 from phoenix_tui.config.sources.finding import (
     SKILL_FILE,
     ProgramSearch,
@@ -23,8 +32,7 @@ from phoenix_tui.config.sources.finding import (
     find_users_sources,
     with_programs,
 )
-from phoenix_tui.config.sources.kinds import LeftOutFile, Plugin, SourceFile, SourceGroup, SourceKind, Sources
-from phoenix_tui.config.trust import TEXT_LIMIT, SourcesAnswer, TrustFile
+from phoenix_tui.config.trust import TEXT_LIMIT, SourcesAnswer, TrustFile, places_of
 from tools.clean import reveal_name
 from tools.files.content import diff_lines, is_binary
 from tools.files.own_files import read_regular

@@ -11,10 +11,10 @@ from typing import Final, cast
 
 from msgspec import Struct
 
-from phoenix_tui.config.project import places_of
+from phoenix_tui.config.sources.extension_files import SourceFile, SourceGroup, SourceKind
 from phoenix_tui.config.sources.finding import MOST_DECLARING_BYTES, PROGRAM_DEPTH
-from phoenix_tui.config.sources.kinds import SourceFile, SourceGroup, SourceKind
 from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources, read_source
+from phoenix_tui.config.trust import places_of
 from tools.clean import reveal_name
 from tools.files.content import diff_lines, is_binary
 

@@ -12,7 +12,7 @@ from engine.permissions.place import PathPlace
 from engine.permissions.policy import Allow, Deny, Limits, decide
 from engine.ports.mcp import ServerDefinition, ServerOrigin
 from engine.records import PermissionMode
-from phoenix_tui.config.servers.definition import DefinitionPlace, parse_definition
+from phoenix_tui.config.sources.server_definitions import DefinitionPlace, parse_definition
 from tools.contract import Access, ToolClass, ToolRequest
 from tools.mcp_host.protocol import Annotations, Item
 

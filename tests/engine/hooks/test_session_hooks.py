@@ -18,8 +18,7 @@ from engine.machine.messages import Origin, TextBlock
 from engine.records import Delivery, PermissionMode
 from engine.updates import HookStarted, MessageSaved, RunEnded
 from phoenix_tui.config.instructions import Instructions
-from phoenix_tui.config.project import find_project
-from phoenix_tui.config.trust import TrustFile
+from phoenix_tui.config.trust import TrustFile, find_project
 from tests.support.engine import StubTool, until
 from tests.support.git_repositories import empty_repository
 from tests.support.hooked import PYTHON, Hooked, bash, group, hooked_engine, says, script, write_hooks

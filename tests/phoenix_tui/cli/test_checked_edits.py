@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.config.allowed_folders import FILE, AllowedFolders
+from phoenix_tui.wiring.edit_services import FILE, AllowedFolders
 from tests.support.cli import Phoenix, with_claude
 from tests.support.language_servers import PYTHON, SCRIPT
 from tests.support.loopback import Loopback, serve

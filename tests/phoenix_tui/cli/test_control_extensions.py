@@ -13,7 +13,7 @@ import pytest
 
 from engine.records import PermissionMode
 from phoenix_tui.cli.control.extensions import MOST_IN_PLUGIN, read_agents
-from phoenix_tui.config.sources.kinds import Plugin, find_plugin
+from phoenix_tui.config.sources.extension_files import Plugin, find_plugin
 from tests.phoenix_tui.cli.test_control_servers import bodies
 from tests.support.cli import with_claude
 from tests.support.control_host import ControlHost, Frame, hosted

@@ -12,8 +12,15 @@ from phoenix_tui.cli.findings import Health
 from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.config.load import Layer, environment_layer, flag_layer, merge, parse_layer, user_layer
 from phoenix_tui.config.provider_tables import admits
-from phoenix_tui.config.settings import KEYS, ConfigError, ProviderSettings, in_words
-from phoenix_tui.config.settings_tables import LEAST_MEGABYTES, WebSettings, megabytes
+from phoenix_tui.config.settings import (
+    KEYS,
+    LEAST_MEGABYTES,
+    ConfigError,
+    ProviderSettings,
+    WebSettings,
+    in_words,
+    megabytes,
+)
 from phoenix_tui.wiring.backend import search_findings, search_service
 from tools.web.search_services import ConfiguredSearch
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phoenix_tui.config.sources import report as declaring
-from phoenix_tui.config.sources.digests import digest_of
-from phoenix_tui.config.sources.kinds import SourceFile, SourceKind
+from phoenix_tui.config.sources.extension_files import SourceFile, SourceKind, digest_of
 from phoenix_tui.config.sources.report import list_declared
 from phoenix_tui.text.trust_text import command_line
 

@@ -10,8 +10,7 @@ import pytest
 
 from phoenix_tui.config.imports import import_names
 from phoenix_tui.config.instructions import instruction_faults
-from phoenix_tui.config.project import find_project
-from phoenix_tui.config.trust import TrustFile
+from phoenix_tui.config.trust import TrustFile, find_project
 from tests.support.cli import phoenix_in
 
 

@@ -15,10 +15,10 @@ from msgspec import Raw
 
 from engine.extensions.mcp.credentials_file import LONGEST, CredentialsFile
 from engine.ports.mcp import ServerState
-from phoenix_tui.config import keyring_tokens
 from phoenix_tui.config.credentials import load_credentials, save_key
-from phoenix_tui.config.keyring_tokens import KeyringTokens
 from phoenix_tui.config.settings import ConfigError
+from phoenix_tui.wiring import mcp
+from phoenix_tui.wiring.mcp import KeyringTokens
 from tests.engine.extensions.test_sign_ins import address, over_http, wait_until_connected
 from tests.support.mcp_hubs import hub_in
 from tests.support.mcp_web import SignInServer, serving
@@ -90,7 +90,7 @@ def test_a_keyring_that_does_not_work_is_a_sentence_and_keeps_nobody(
     keyring: object, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "keyring", keyring)
-    monkeypatch.setattr(keyring_tokens, "PATIENCE", 0.05)
+    monkeypatch.setattr(mcp, "KEYRING_PATIENCE", 0.05)
     tokens = KeyringTokens(CredentialsFile(tmp_path / "mcp_tokens.json"))
     for ask in (lambda: tokens.get("a"), lambda: tokens.put("a", Raw(b"1"))):
         with pytest.raises(OSError, match=why):

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.config.sources import digests, finding, project_sources
-from phoenix_tui.config.sources.digests import Digests
+from phoenix_tui.config.sources import extension_files, finding, project_sources
+from phoenix_tui.config.sources.extension_files import Digests
 from phoenix_tui.config.sources.finding import find_sources
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
@@ -44,7 +44,7 @@ def sources(tmp_path: Path) -> ProjectSources:
 @pytest.fixture
 def _settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file counts as one that did not change just before the look."""
-    monkeypatch.setattr(digests, "SETTLED", -(10**12))
+    monkeypatch.setattr(extension_files, "SETTLED", -(10**12))
 
 
 def write(path: Path, text: str) -> Path:
@@ -164,7 +164,7 @@ def test_a_file_that_just_changed_is_read_again(
         next(count)
         return read(descriptor, size)
 
-    monkeypatch.setattr(digests, "SETTLED", settled)
+    monkeypatch.setattr(extension_files, "SETTLED", settled)
     monkeypatch.setattr(os, "read", counted)
     found = Digests()
     assert found.digest(path, 10) == found.digest(path, 10)
@@ -194,14 +194,14 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """One entry for each comparison of a digests."""
-    made, holds = list[object](), digests.Fingerprint.holds
+    """One entry for each comparison of a extension_files."""
+    made, holds = list[object](), extension_files.Fingerprint.holds
 
-    def counted(self: digests.Fingerprint) -> bool:
+    def counted(self: extension_files.Fingerprint) -> bool:
         made.append(self)
         return holds(self)
 
-    monkeypatch.setattr(digests.Fingerprint, "holds", counted)
+    monkeypatch.setattr(extension_files.Fingerprint, "holds", counted)
     return made
 
 
@@ -255,17 +255,17 @@ async def test_what_became_ready_during_a_look_looks_anew(
     root: Path, sources: ProjectSources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sources.look(root)
-    loop, quick, holds = asyncio.get_running_loop(), list[bool](), digests.Fingerprint.holds
+    loop, quick, holds = asyncio.get_running_loop(), list[bool](), extension_files.Fingerprint.holds
     changes = [write]
 
-    def overtaken(self: digests.Fingerprint) -> bool:
+    def overtaken(self: extension_files.Fingerprint) -> bool:
         found = holds(self)
         if changes:
             changes.pop()(root / ".claude/commands/commit.md", "Other")
             loop.call_soon(lambda: quick.append(sources.is_quick(root)))
         return found
 
-    monkeypatch.setattr(digests.Fingerprint, "holds", overtaken)
+    monkeypatch.setattr(extension_files.Fingerprint, "holds", overtaken)
     assert sources.is_quick(root)
     await asyncio.sleep(0)
     await asyncio.sleep(0)

@@ -8,12 +8,10 @@ from pathlib import Path
 import pytest
 
 from engine.ports import ProfileError
-from phoenix_tui.config.load import Layer, merge
+from phoenix_tui.config.load import Layer, add_instructions, choose_profile, merge, profile_layer, with_profile
 from phoenix_tui.config.profile_files import FILE_LIMIT, ProfileFiles
-from phoenix_tui.config.profile_layer import add_instructions, choose_profile, profile_layer, with_profile
-from phoenix_tui.config.project import find_project
 from phoenix_tui.config.settings import ConfigError, Settings
-from phoenix_tui.config.trust import TrustFile
+from phoenix_tui.config.trust import TrustFile, find_project
 from tests.support.git_repositories import empty_repository
 
 BUILT_IN = ["general", "explore", "code", "review", "research"]

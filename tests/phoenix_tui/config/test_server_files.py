@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from engine.ports.mcp import FolderServers, ServerDefinition, ServerOrigin, Unchosen
-from phoenix_tui.config.project import find_project
-from phoenix_tui.config.servers.definition import DefinitionPlace, parse_definition
-from phoenix_tui.config.servers.server_files import BadServers, ServerChoices, ServerFiles, json_servers
 from phoenix_tui.config.sources.project_sources import ProjectSources
-from phoenix_tui.config.trust import TrustFile
+from phoenix_tui.config.sources.server_definitions import DefinitionPlace, parse_definition
+from phoenix_tui.config.sources.server_files import BadServers, ServerChoices, ServerFiles, json_servers
+from phoenix_tui.config.trust import TrustFile, find_project
 from tests.support.git_repositories import empty_repository
 from tests.support.mcp_phoenix import servers_json, write_servers
 from tools.call_values import SandboxMode

@@ -12,13 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phoenix_tui.config.project import find_project
 from phoenix_tui.config.sources import finding
-from phoenix_tui.config.sources.digests import Digests, digest_of
+from phoenix_tui.config.sources.extension_files import Digests, SourceGroup, SourceKind, digest_of
 from phoenix_tui.config.sources.finding import find_sources, find_users_sources
-from phoenix_tui.config.sources.kinds import SourceGroup, SourceKind
 from phoenix_tui.config.sources.project_sources import ProjectSources, read_source
-from phoenix_tui.config.trust import Trust, TrustFile
+from phoenix_tui.config.trust import Trust, TrustFile, find_project
 from tests.support.git_repositories import empty_repository
 from tests.support.waiting import PATIENCE
 

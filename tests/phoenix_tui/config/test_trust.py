@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.config import shared_files
-from phoenix_tui.config.project import find_project
-from phoenix_tui.config.shared_files import lock_file
-from phoenix_tui.config.trust import SourcesAnswer, Trust, TrustFile
+from phoenix_tui.config import paths
+from phoenix_tui.config.paths import lock_file
+from phoenix_tui.config.trust import SourcesAnswer, Trust, TrustFile, find_project
 from tests.support.git_repositories import empty_repository
 from tests.support.waiting import PATIENCE
 
@@ -139,7 +138,7 @@ PROCESSES = 4
 ANSWER = """
 import sys
 from pathlib import Path
-from phoenix_tui.config.project import find_project
+from phoenix_tui.config.trust import find_project
 from phoenix_tui.config.trust import SourcesAnswer, TrustFile
 trust, folders, own = TrustFile(Path(sys.argv[1])), Path(sys.argv[2]), sys.argv[3]
 print("ready", flush=True)
@@ -186,7 +185,7 @@ def test_no_answer_of_several_processes_is_lost(tmp_path: Path) -> None:
 def test_a_lock_that_is_never_given_up_is_an_error_and_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_files, "PATIENCE", 0.0)
+    monkeypatch.setattr(paths, "PATIENCE", 0.0)
     trust = TrustFile(tmp_path / "trust.json")
     with lock_file(trust.path), pytest.raises(OSError, match="another Phoenix keeps it locked"):
         trust.answer_sources(tmp_path, SourcesAnswer(trusted=True, digests={"a": "b"}, texts={}))

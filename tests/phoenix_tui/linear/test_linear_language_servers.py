@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from phoenix_tui.config.allowed_folders import FILE
+from phoenix_tui.wiring.edit_services import FILE
 from tests.support.cli import phoenix_in, with_claude
 from tests.support.journeys import calls, says
 from tests.support.language_servers import PYTHON, SCRIPT

@@ -15,8 +15,7 @@ import pytest
 from textual.content import Content
 
 from phoenix_tui.config.load import parse_layer
-from phoenix_tui.config.settings import ConfigError
-from phoenix_tui.config.settings_tables import StatusLineSettings
+from phoenix_tui.config.settings import ConfigError, StatusLineSettings
 from phoenix_tui.features.status_facts import status_facts
 from phoenix_tui.widgets.script_row import first_line
 from phoenix_tui.workspace import status_script

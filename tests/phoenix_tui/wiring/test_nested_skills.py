@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from engine.records import ConversationRecord
 from phoenix_tui.config.sources.catalogues import MOST_MET, list_met_folders
-from phoenix_tui.config.sources.skill_states import SkillStates
-from phoenix_tui.wiring.invocable_source import InvocableSource
+from phoenix_tui.wiring.invocable_source import InvocableSource, SkillStates
 from tests.support.extended_folder import write
 from tests.support.git_repositories import empty_repository
 from tests.support.plain_runner import PlainRunner

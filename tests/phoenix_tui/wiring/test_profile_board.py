@@ -12,8 +12,7 @@ from phoenix_tui.cli.arguments import run_arguments
 from phoenix_tui.cli.findings import Health
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.cli.setup import prepare
-from phoenix_tui.config.project import find_project
-from phoenix_tui.config.trust import TrustFile
+from phoenix_tui.config.trust import TrustFile, find_project
 from phoenix_tui.wiring.profiles import ProfileBoard, profile_files, profile_findings
 from tools.contract import SandboxMode
 

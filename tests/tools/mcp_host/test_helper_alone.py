@@ -59,7 +59,7 @@ def test_nothing_before_the_first_frame_loads_the_hub_of_servers() -> None:
         "engine.extensions.mcp",
         "engine.ports.mcp",
         "tools.mcp_",
-        "phoenix_tui.config.servers",
+        "phoenix_tui.config.sources.server_files",
         "phoenix_tui.wiring.mcp",
     )
     assert [name for name in done.stdout.split() if name.startswith(hub)] == []

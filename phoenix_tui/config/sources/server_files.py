@@ -1,4 +1,5 @@
-"""Files of server definitions: by precedence, with their changes and the choices of the user about servers.
+"""Files of server definitions: by precedence, with their changes and the choices of the user about
+servers.
 
 Precedence: command line, `.phoenix/config.toml`, `.mcp.json`, the files of the user.
 """
@@ -19,12 +20,11 @@ from msgspec.structs import replace
 
 from engine.ports.mcp import FolderServers, ServerDefinition, ServerOrigin, Unchosen
 from phoenix_tui.config.load import user_layer
-from phoenix_tui.config.project import find_project, places_of
-from phoenix_tui.config.servers.definition import DefinitionPlace, parse_definition
-from phoenix_tui.config.shared_files import FileStamp, stamp
-from phoenix_tui.config.sources.kinds import SourceKind, fill_root
+from phoenix_tui.config.paths import FileStamp, stamp
+from phoenix_tui.config.sources.extension_files import SourceKind, fill_root
 from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources, read_source
-from phoenix_tui.config.trust import Trust
+from phoenix_tui.config.sources.server_definitions import DefinitionPlace, parse_definition
+from phoenix_tui.config.trust import Trust, find_project, places_of
 from tools.call_values import SandboxMode
 from tools.clean import clean_line, reveal_name
 from tools.files.location import Location

@@ -1,1 +1,0 @@
-"""Definitions of MCP servers: files, formats, variables and precedence (docs/decisions/mcp.md)."""
