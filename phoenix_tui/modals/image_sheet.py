@@ -28,7 +28,7 @@ from tools.contract import ImageRejected
 if TYPE_CHECKING:
     from phoenix_tui.images.source import Box
     from phoenix_tui.widgets.dock import ImageChips
-    from phoenix_tui.widgets.transcript.gallery import Pictures
+    from phoenix_tui.widgets.transcript.view import Pictures
 
 MARGIN: Final = 4
 

@@ -22,7 +22,7 @@ from phoenix_tui.widgets.readline import DraftText, PasteMarks, Readline, ShellK
 if TYPE_CHECKING:
     from textual.app import App
 
-    from phoenix_tui.widgets.vim_keys import VimKeys
+    from phoenix_tui.widgets.vim import VimKeys
 
 
 def is_prose(text: str) -> bool:

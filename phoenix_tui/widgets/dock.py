@@ -348,7 +348,7 @@ class Dock(completer.Completing, LatePanels, ComposerHost, StillColumn):
         if wanted is (composer.vim.keys is not None):
             return
         if wanted:
-            from phoenix_tui.widgets.vim_keys import VimKeys  # noqa: PLC0415 - for those who want it
+            from phoenix_tui.widgets.vim import VimKeys  # noqa: PLC0415 - for those who want it
 
             keys = VimKeys(composer, composer.bulk, composer.draft)
         composer.vim.use(keys)

@@ -30,7 +30,7 @@ from phoenix_tui.markdown.lines import MARGIN
 from phoenix_tui.text.refusals import in_keys
 from phoenix_tui.widgets.blocks.rows import BAR, column
 from phoenix_tui.widgets.notices import Notifier
-from phoenix_tui.widgets.transcript.canvas import RIGHT_MARGIN
+from phoenix_tui.widgets.transcript.scroller import RIGHT_MARGIN
 from phoenix_tui.workspace.active_conversation import ActiveConversation
 from phoenix_tui.workspace.draft_store import waiting_words
 from tools.clean import clean_line

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from engine.api.engine import EngineApi
     from phoenix_tui.modals.base import PhoenixScreen
-    from phoenix_tui.widgets.transcript.gallery import Pictures
-    from phoenix_tui.widgets.transcript.view import TranscriptView
+    from phoenix_tui.widgets.transcript.view import Pictures, TranscriptView
     from phoenix_tui.workspace.onboarding import Welcoming
 
 

@@ -11,9 +11,9 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 
 from engine.records import StoredMessage, ToolCallRecord
-from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.painter import Colours, Painter
+from phoenix_tui.widgets.transcript.scroller import Canvas
 from phoenix_tui.widgets.transcript.view import follow
 from tests.support.screens import snapshot
 

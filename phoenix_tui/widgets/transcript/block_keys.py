@@ -11,12 +11,11 @@ from textual.widget import Widget
 from phoenix_tui.widgets.blocks.tool_row import agents_of
 from phoenix_tui.widgets.transcript import signals
 from phoenix_tui.widgets.transcript.block_cursor import is_human
-from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.model import find_opened_runs
-from phoenix_tui.widgets.transcript.scroller import Scroller
+from phoenix_tui.widgets.transcript.scroller import Canvas, Scroller
 
 if TYPE_CHECKING:
-    from phoenix_tui.widgets.transcript.targets import Target
+    from phoenix_tui.widgets.transcript.block_cursor import Target
 
 
 class BlockKeys:
@@ -79,7 +78,7 @@ class BlockKeys:
             self._scroller.end(1)
 
     def target(self) -> Target | None:
-        from phoenix_tui.widgets.transcript.targets import target_of  # noqa: PLC0415 - not needed for the first frame
+        from phoenix_tui.widgets.transcript.block_cursor import target_of  # noqa: PLC0415 - not needed for the first frame
 
         chosen = self._cursor.find_chosen()
         return None if chosen is None else target_of(self._canvas.model, chosen)
@@ -132,7 +131,7 @@ class BlockKeys:
             self._fold(key)
 
     def _ask(self, name: str) -> None:
-        from phoenix_tui.widgets.transcript.targets import REFUSALS, BlockAction  # noqa: PLC0415 - after first frame
+        from phoenix_tui.widgets.transcript.block_cursor import REFUSALS, BlockAction  # noqa: PLC0415 - after first frame
 
         target, action = self.target(), BlockAction[name]
         if target is None:

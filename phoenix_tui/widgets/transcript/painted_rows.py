@@ -20,15 +20,14 @@ from engine.records import StoredMessage, ToolCallRecord
 from phoenix_tui.markdown.lines import MARGIN, QUIET, Span, Surface, TextStyle, TextTone, cells
 from phoenix_tui.widgets.blocks.speech import sticky_prompt
 from phoenix_tui.widgets.transcript.block_cursor import is_human
-from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.drawing import Drawn, DrawnPart, locate_rows
 from phoenix_tui.widgets.transcript.marks import paint_selection, row_number
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.painter import Painter, colours_of
-from phoenix_tui.widgets.transcript.scroller import Scroller
+from phoenix_tui.widgets.transcript.scroller import Canvas, Scroller
 
 if TYPE_CHECKING:
-    from phoenix_tui.widgets.transcript.targets import KeyRow
+    from phoenix_tui.widgets.transcript.block_cursor import KeyRow
 
 
 BAR: Final = "▌"
@@ -182,7 +181,7 @@ class VisibleRows:
     def _keys(self) -> KeyRow:
         """Made when the block cursor is first taken: its modules are not needed for the first frame."""
         if self._key_row is None:
-            from phoenix_tui.widgets.transcript.targets import KeyRow  # noqa: PLC0415 - as said
+            from phoenix_tui.widgets.transcript.block_cursor import KeyRow  # noqa: PLC0415 - as said
 
             self._key_row = KeyRow()
         return self._key_row

@@ -9,7 +9,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 if TYPE_CHECKING:
-    from phoenix_tui.widgets.transcript.targets import BlockAction, Target
+    from phoenix_tui.widgets.transcript.block_cursor import BlockAction, Target
 
 
 class TranscriptMessage(Message):

@@ -10,7 +10,7 @@ import pytest
 from engine.ports import ConversationChanges, StorageError
 from phoenix_tui.commands.messages import edit_again
 from phoenix_tui.widgets.completer import Chosen
-from phoenix_tui.widgets.transcript.targets import Target
+from phoenix_tui.widgets.transcript.block_cursor import Target
 from phoenix_tui.workspace.actions import LOST_DRAFT, Actions
 from phoenix_tui.workspace.external_editor import with_changes
 from phoenix_tui.workspace.sending import give_back

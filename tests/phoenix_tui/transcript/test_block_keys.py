@@ -10,9 +10,9 @@ import pytest
 from engine.codec import encode_display
 from engine.machine.messages import ToolStatus, ToolUseBlock
 from phoenix_tui.keys.keymap import KEYS, Scope
+from phoenix_tui.widgets.transcript.block_cursor import REFUSALS, BlockAction
 from phoenix_tui.widgets.transcript.block_keys import BlockKeys
-from phoenix_tui.widgets.transcript.canvas import Canvas
-from phoenix_tui.widgets.transcript.scroller import Scroller, TranscriptBar
+from phoenix_tui.widgets.transcript.scroller import Canvas, Scroller, TranscriptBar
 from phoenix_tui.widgets.transcript.signals import (
     BlockRequest,
     BlockSignal,
@@ -21,7 +21,6 @@ from phoenix_tui.widgets.transcript.signals import (
     Remark,
     SelectionCopied,
 )
-from phoenix_tui.widgets.transcript.targets import REFUSALS, BlockAction
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from tests.support.bare_transcript import RecordedBar, RecordedView, canvas_of
 from tests.support.screens import answered, call_record, said

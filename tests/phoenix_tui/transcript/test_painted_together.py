@@ -12,9 +12,9 @@ from textual.app import App, ComposeResult
 from engine.machine.states import AwaitingLlm, Requesting, Run
 from phoenix_tui.text.labels import StatusDetails
 from phoenix_tui.widgets.status_line import StatusLine, StatusValues
-from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.drawing import DrawnPart, locate_rows
 from phoenix_tui.widgets.transcript.model import TranscriptModel
+from phoenix_tui.widgets.transcript.scroller import Canvas
 from phoenix_tui.widgets.transcript.view import Frames
 from tests.support.clocks import SteppedClock
 from tests.support.screens import answered, said, snapshot

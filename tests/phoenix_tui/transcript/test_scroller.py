@@ -15,8 +15,7 @@ from textual.geometry import Region
 from textual.scrollbar import ScrollBarRender
 
 from engine.updates import MessageSaved, TextArrived
-from phoenix_tui.widgets.transcript.canvas import Canvas
-from phoenix_tui.widgets.transcript.scroller import Scroller, TranscriptBar, kinds_of, segment_of, thumb
+from phoenix_tui.widgets.transcript.scroller import Canvas, Scroller, TranscriptBar, kinds_of, segment_of, thumb
 from phoenix_tui.widgets.transcript.view import follow
 from tests.support.bare_transcript import RecordedBar, RecordedView, canvas_of
 from tests.support.screens import TranscriptApp, answered, said, snapshot

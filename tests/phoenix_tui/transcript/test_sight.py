@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from engine.updates import MessageSaved, TextArrived
-from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.drawing import DrawnKind, DrawnPart, with_gaps
 from phoenix_tui.widgets.transcript.painted_rows import VisibleRows
 from phoenix_tui.widgets.transcript.painter import Painter
+from phoenix_tui.widgets.transcript.scroller import Canvas
 from phoenix_tui.widgets.transcript.view import follow
 from tests.support.bare_transcript import canvas_of, plain_painter
 from tests.support.screens import answered, said

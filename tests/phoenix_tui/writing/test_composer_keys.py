@@ -22,8 +22,7 @@ from phoenix_tui.widgets.answer_keys import TYPING_PAUSE, Answering, ComposerHos
 from phoenix_tui.widgets.composer import ComposerKeys, VimMode
 from phoenix_tui.widgets.pasting import Pasted, PastedImages, PastedKey, PasteStore, paste_of
 from phoenix_tui.widgets.readline import DraftText, PasteMarks
-from phoenix_tui.widgets.vim import Mode
-from phoenix_tui.widgets.vim_keys import VimKeys
+from phoenix_tui.widgets.vim import Mode, VimKeys
 from tests.support.clocks import SteppedClock
 
 LONG = "\n".join(f"line {number}" for number in range(100))
