@@ -40,8 +40,7 @@ from engine.executor.tool_call import UserTerminal
 from engine.executor.user_requests import AgentMailbox, ask, run_shell, send
 from engine.executor.window import window_of
 from engine.machine.events import ApprovalAnswered, RetryAsked, Verdict
-from engine.machine.states import Idle, State, is_busy
-from engine.machine.stop_cause import StopCause
+from engine.machine.states import Idle, State, StopCause, is_busy
 from engine.permissions.unreadable import build_closed_test
 from engine.ports import ConversationChanges, Provider, ProviderError, StorageError
 from engine.records import Attachment, ConversationRecord

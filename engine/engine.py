@@ -10,7 +10,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from engine.activities import Watcher
 from engine.agents.manager import SubAgents
 from engine.agents.spawn_tools import all_tools
 from engine.conversation import Conversation
@@ -21,9 +20,9 @@ from engine.executor.requests import ConversationOptions as ConversationOptions
 from engine.executor.requests import EngineError as EngineError
 from engine.executor.session import Ports
 from engine.following import CancelWatcher
-from engine.machine.stop_cause import StopCause
+from engine.machine.states import StopCause
 from engine.memory.memory_tools import memory_tools
-from engine.open_conversations import AgentFollower, OpenConversations
+from engine.open_conversations import AgentFollower, OpenConversations, Watcher
 from engine.ports import ConversationChanges, NoConversation, OwnedElsewhere
 from engine.ports.files import FilesError
 from engine.ports.storage import DatabaseWaits

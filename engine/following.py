@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from engine.conversation import Conversation
 from engine.executor.session import AgentStopper, Session
 from engine.machine.messages import Role, ToolCall, ToolResult, ToolStatus, ToolUseBlock
-from engine.machine.states import is_busy
-from engine.machine.stop_cause import StopCause
+from engine.machine.states import StopCause, is_busy
 from engine.ports import NoConversation, OwnedElsewhere, StorageError
 from engine.ports.storage import CancelRequest
 from engine.records import StoredConversation, StoredMessage, ToolCallRecord

@@ -20,8 +20,7 @@ from engine.executor.guarding import check_hint
 from engine.executor.requests import EngineError
 from engine.executor.session import Ports
 from engine.executor.user_requests import log_read_on
-from engine.machine.states import AwaitingSubagents, run_of
-from engine.machine.stop_cause import StopCause
+from engine.machine.states import AwaitingSubagents, StopCause, run_of
 from engine.open_conversations import OpenConversations
 from engine.ports import ProviderError, StorageError
 from engine.ports.profiles import Profile, ProfileError

@@ -15,8 +15,17 @@ from engine.context.agent_prompt import previous_results
 from engine.conversation import Conversation
 from engine.executor.requests import EngineError, Receipt, Refused
 from engine.machine import agent_texts
-from engine.machine.states import AgentOutcome, AgentTask, AwaitingApproval, Completed, Errored, Failed, State, is_busy
-from engine.machine.stop_cause import StopCause
+from engine.machine.states import (
+    AgentOutcome,
+    AgentTask,
+    AwaitingApproval,
+    Completed,
+    Errored,
+    Failed,
+    State,
+    StopCause,
+    is_busy,
+)
 from engine.open_conversations import OpenConversations
 from engine.ports.storage import USER
 from engine.records import AgentFacts, RunPriority

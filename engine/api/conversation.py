@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from engine.executor.requests import Receipt, RunCaps
-from engine.machine.stop_cause import StopCause
+from engine.machine.states import StopCause
 from engine.records import Delivery, QueuedMessage, SideExchange
 
 if TYPE_CHECKING:

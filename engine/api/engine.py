@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from engine.executor.requests import ConversationOptions
-from engine.machine.stop_cause import StopCause
-from engine.records.statistics import Statistics, StatisticsQuery
+from engine.machine.states import StopCause
+from engine.records.runs import Statistics, StatisticsQuery
 
 if TYPE_CHECKING:
     from engine.api.conversation import ConversationApi, Unsubscribe
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from engine.records.runs import CallSum, RunRecord, TurnSummary
     from engine.records.tracked_tasks import TaskBoardView, TaskPage, TaskStatus, TrackedTask, TrackingStatus
-    from engine.rewind.values import Changed, Done, Preview, RewindList, RewindScope
+    from engine.rewind.rewind import Changed, Done, Preview, RewindList, RewindScope
     from engine.rule_store import RuleStore
     from engine.search import SearchQuery
     from engine.updates import AgentView

@@ -54,8 +54,7 @@ from engine.machine.events import (
     UserCancelled,
 )
 from engine.machine.messages import ToolResult, ToolStatus
-from engine.machine.states import Cancelling, ToolExecuting, ToolOrigin
-from engine.machine.stop_cause import StopCause
+from engine.machine.states import Cancelling, StopCause, ToolExecuting, ToolOrigin
 from engine.ports import SuppressWakes, Write
 from engine.updates import AnswerEnded, ApprovalAsked, JobsChanged, Noticed, RetryScheduled, RunningCall
 from tools.call_titles import tool_label

@@ -12,8 +12,7 @@ from engine.executor.session import Ports, Session
 from engine.machine.messages import Block, TextBlock, ToolCall, ToolResult
 from engine.machine.states import round_of, run_of
 from engine.ports import ConversationChanges, OwnedElsewhere, RecordEvent, StorageError, Write
-from engine.records.event_payloads import encode_payload
-from engine.records.events import EventKind
+from engine.records.events import EventKind, encode_payload
 from tools.contract import PlainDisplay
 
 log = logging.getLogger(SECURITY_LOG)

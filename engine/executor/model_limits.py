@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from engine.machine.messages import Usage
 from engine.permissions.projects import project_of
 from engine.ports import Clock, RateLimit, Unit
-from engine.records.statistics import CallMark, Spending, Spent
+from engine.records.runs import CallMark, Spending, Spent
 from tools.wording import pluralize
 
 if TYPE_CHECKING:

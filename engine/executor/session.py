@@ -18,8 +18,7 @@ from engine.executor.session_parts import BackgroundWork, CallLog, HookFacts, Qu
 from engine.machine.effects import Save
 from engine.machine.events import Event
 from engine.machine.messages import UNANSWERED, LastMessage, Role, TextBlock, ToolResultBlock, ToolUseBlock, Usage
-from engine.machine.states import State
-from engine.machine.stop_cause import StopCause
+from engine.machine.states import State, StopCause
 from engine.machine.views import ContextView
 from engine.memory.memory import Memory
 from engine.permissions.rules import Rule, RuleBook

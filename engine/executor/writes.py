@@ -66,7 +66,7 @@ from engine.ports import (
     Write,
 )
 from engine.records import ConversationRecord
-from engine.records import event_payloads as payloads
+from engine.records import events as payloads
 from engine.records.events import EventKind
 from engine.records.runs import INPUT_PREVIEW, PREVIEW, ModelCall
 from tools.contract import JsonObject

@@ -8,8 +8,7 @@ from engine.machine import texts
 from engine.machine.effects import Save, SaveMessage, SaveNotice
 from engine.machine.events import LlmFailed, UserCancelled
 from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock, ThinkingBlock
-from engine.machine.states import AwaitingLlm, BrokenText, RetryWait
-from engine.machine.stop_cause import StopCause
+from engine.machine.states import AwaitingLlm, BrokenText, RetryWait, StopCause
 
 
 def has_content(blocks: tuple[Block, ...]) -> bool:

@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from engine.machine.effects import Strategy
 from engine.machine.messages import Block, LastMessage, NewMessage, StopReason, ToolCall, ToolResult, Usage
-from engine.machine.states import AgentOutcome, AgentTask
-from engine.machine.stop_cause import StopCause
+from engine.machine.states import AgentOutcome, AgentTask, StopCause
 from engine.machine.views import CompactionDraft, CompactionFacts
 from tools.displays import TodoList
 

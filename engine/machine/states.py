@@ -10,7 +10,21 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.machine.messages import Block, ToolCall, ToolResult
-from engine.machine.stop_cause import StopCause
+
+
+class StopCause(StrEnum):
+    """Origin of a cancel."""
+
+    USER = "user"
+    """Esc, in the process that has the conversation."""
+    OUTSIDE = "outside"
+    """A request of another process (SPEC SDK-11)."""
+    TIME_LIMIT = "time_limit"
+    ENDING = "ending"
+    """Phoenix ends: by a signal, with its terminal or client, or while it worked. No one stopped the run, so it reads
+    as after a crash and can be resumed (SPEC STM-10).
+    """
+
 
 RETRIES = 3
 """Retries after the first call (SPEC DEC-10)."""

@@ -27,10 +27,10 @@ from engine.machine.states import (
     Failed,
     Idle,
     State,
+    StopCause,
     ToolExecuting,
     ToolOrigin,
 )
-from engine.machine.stop_cause import StopCause
 from engine.machine.transition import Step, end_run, stop_line, stop_round
 
 CANCEL_DEADLINE = 0.1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.machine.stop_cause import StopCause
+from engine.machine.states import StopCause
 from tools.wording import pluralize
 
 CANCELLED = "Cancelled by user"

@@ -47,11 +47,11 @@ from engine.machine.states import (
     Requesting,
     Run,
     State,
+    StopCause,
     ToolExecuting,
     ToolOrigin,
     ToolRound,
 )
-from engine.machine.stop_cause import StopCause
 from engine.machine.views import CHARACTERS_PER_TOKEN, CompactionDraft
 
 _AGENT_ENDS: Final = {

@@ -1,10 +1,24 @@
-"""Events of runs as they are stored: one ordered stream for all conversations (SPEC SDK-20)."""
+"""Events of runs as they are stored: one ordered stream for all conversations (SPEC SDK-20), and their payloads.
+
+Payloads have the field names of SPEC SDK-21; previews are 500 characters (SPEC CLAW-81).
+"""
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
+from typing import Final
 
+import msgspec
 from msgspec import Struct
+
+from engine.codec import storable
+from engine.machine.messages import Usage
+from engine.machine.states import AgentStatus, Completed, Failed
+from engine.records import AgentFacts
+from engine.records.runs import PREVIEW
+from engine.records.tracked_tasks import TrackedTask
+from tools.contract import JsonObject
 
 
 class EventKind(StrEnum):
@@ -66,3 +80,68 @@ class EventSnapshot(Struct, frozen=True):
 
     seq: int
     conversations: tuple[StandingRun, ...]
+
+
+NO_PROMPT: Final = '{"prompt":"",'
+"""Beginning of the payload of a run whose prompt is stored already."""
+
+
+def encode_payload(payload: JsonObject) -> str:
+    """A payload as the table holds it."""
+    try:
+        return msgspec.json.encode(payload).decode()
+    except UnicodeEncodeError:  # lone surrogates, from a broken server or a file name
+        return msgspec.json.encode(msgspec.json.decode(storable(json.dumps(payload, ensure_ascii=False)))).decode()
+
+
+def usage(used: Usage) -> JsonObject:
+    """Tokens of calls."""
+    return {
+        "inputTokens": used.input_tokens,
+        "outputTokens": used.output_tokens,
+        "cacheCreationTokens": used.cache_creation_tokens,
+        "cacheReadTokens": used.cache_read_tokens,
+    }
+
+
+def tool_result(name: str, call_id: str, output: str, *, success: bool) -> JsonObject:
+    """The end of a call."""
+    return {"tool": name, "output": output[:PREVIEW], "success": success, "toolUseId": call_id}
+
+
+def build_failed(error: str, code: str, status: str, *, recoverable: bool) -> JsonObject:
+    """The end of a run that did not succeed; `status` as in `runs.status`."""
+    return {"error": error[:PREVIEW], "recoverable": recoverable, "code": code, "status": status}
+
+
+def state_changed(before: str, after: str) -> JsonObject:
+    """Another state, by the names of the column `conversations.state`."""
+    return {"from": before, "to": after}
+
+
+def build_tracked_task(task: TrackedTask, *, removed: bool = False) -> JsonObject:
+    """A task of the board as it is now."""
+    return {
+        "taskId": task.id,
+        "order": task.order,
+        "status": task.status.value,
+        "description": task.description[:PREVIEW],
+        "isPlanning": task.is_planning,
+        "removed": removed,
+    }
+
+
+def agent_start(agent_id: str, facts: AgentFacts, profile: str, run_id: str) -> JsonObject:
+    """A sub-agent leaves the queue."""
+    task: JsonObject = {"message": facts.task[:PREVIEW], "background": facts.mode.value == "background"}
+    return task | {"agentId": agent_id, "agentName": profile, "taskId": run_id, "toolUseId": facts.call_id}
+
+
+def agent_stop(agent_id: str, facts: AgentFacts, profile: str, run_id: str, state: Completed | Failed) -> JsonObject:
+    """A sub-agent has ended; `taskId` is empty for one that never began."""
+    stop: JsonObject = {"agentId": agent_id, "agentName": profile, "taskId": run_id, "toolUseId": facts.call_id}
+    if isinstance(state, Completed):
+        return stop | {"status": AgentStatus.SUCCESS.value, "result": state.result[:PREVIEW]}
+    known = {"cancelled": AgentStatus.CANCELLED, "timeout": AgentStatus.TIMEOUT}
+    status = known.get(state.kind, AgentStatus.FAILURE)
+    return stop | {"status": status.value, "error": state.error[:PREVIEW], "result": state.partial[:PREVIEW]}

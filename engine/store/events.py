@@ -11,7 +11,7 @@ import msgspec
 
 from engine.codec import storable
 from engine.ports import AppendMessage, ConversationChanges, RecordEvent
-from engine.records import event_payloads as payloads
+from engine.records import events as payloads
 from engine.records.events import EventKind, EventSnapshot, StandingRun, StoredEvent
 from engine.records.runs import PREVIEW
 from engine.store.connection import TableGroup, reads, writes

@@ -32,7 +32,7 @@ from engine.machine.states import (
 from engine.ports import AppendMessage, RecordEvent
 from engine.ports.task_store import MessageTracking
 from engine.records import Recovery
-from engine.records import event_payloads as payloads
+from engine.records import events as payloads
 from engine.records.events import EventKind
 from engine.store.agents import make_result_after_crash, tell_parent
 from engine.store.conversations import read_agent, set_state

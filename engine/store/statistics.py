@@ -8,8 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.machine.messages import Usage
-from engine.records.runs import Totals
-from engine.records.statistics import (
+from engine.records.runs import (
     CallGroup,
     CallMark,
     Spending,
@@ -18,6 +17,7 @@ from engine.records.statistics import (
     StatisticsGroup,
     StatisticsQuery,
     ToolGroup,
+    Totals,
 )
 from engine.store.connection import TableGroup, reads_long
 from engine.store.copying import CALL_IS_COPY, TOOL_CALL_IS_COPY

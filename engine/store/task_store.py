@@ -9,7 +9,7 @@ from typing import Final
 from engine.machine.messages import Role
 from engine.ports import OwnedElsewhere, RecordEvent, StorageError
 from engine.ports.task_store import AppliedChanges, BoardChange, MessageTracking, TakenMessages
-from engine.records import event_payloads as payloads
+from engine.records import events as payloads
 from engine.records.events import EventKind
 from engine.records.runs import CallPurpose, ModelCall
 from engine.records.tracked_tasks import TaskBoardView, TaskPage, TaskStatus, TrackedTask, TrackingStatus

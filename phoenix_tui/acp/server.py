@@ -33,7 +33,7 @@ from msgspec import Struct
 
 from engine.api.conversation import ConversationApi
 from engine.executor.requests import EngineError
-from engine.machine.stop_cause import StopCause
+from engine.machine.states import StopCause
 from engine.ports import ConversationChanges, NoConversation, StorageError
 from engine.records import AgentFacts, ConversationQuery, ConversationRecord, build_fork_place
 from engine.updates import Update

@@ -17,8 +17,7 @@ from engine.agents.manager import SubAgents
 from engine.conversation import Conversation
 from engine.engine import Engine
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice, PlanChoice, Receipt, Refused, RunCaps
-from engine.machine.states import is_busy
-from engine.machine.stop_cause import StopCause
+from engine.machine.states import StopCause, is_busy
 from engine.ports.extensions import ExtensionPrompt
 from engine.records import ConversationRecord, PermissionMode
 from engine.updates import ApprovalAsked, CallEnded, Question, RunEnded, Update

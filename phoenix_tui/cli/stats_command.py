@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from engine.records.statistics import CallGroup, ToolGroup
+from engine.records.runs import CallGroup, ToolGroup
 from engine.records.tracked_tasks import TaskBoardView, TrackedTask
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import CommandError, Exit

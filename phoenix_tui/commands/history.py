@@ -13,7 +13,7 @@ from engine.api.conversation import ConversationApi
 from engine.api.engine import RewindApi
 from engine.ports.files import BranchRow
 from engine.records import SearchHit
-from engine.rewind.values import Preview, RewindList, RewindPoint, RewindScope
+from engine.rewind.rewind import Preview, RewindList, RewindPoint, RewindScope
 from phoenix_tui.commands.context import run_compact
 from phoenix_tui.commands.run import CommandContext, CommandFunction
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd

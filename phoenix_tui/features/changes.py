@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from engine.ports import StorageError
 from engine.ports.files import Coverage, FileChange, FileKind, FilesError, FileState
-from engine.rewind.values import Changed, RewindPoint
+from engine.rewind.rewind import Changed, RewindPoint
 from tools.clean import clean_line
 from tools.contract import DiffDisplay, ProcessRunner
 from tools.files.content import TextContent, diff_display, is_binary

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from engine.api.conversation import ConversationApi
 from engine.executor.requests import EngineError
 from engine.permissions.projects import project_of
-from engine.records.runs import RunRecord
-from engine.records.statistics import CallGroup, Statistics, StatisticsGroup, StatisticsQuery, ToolGroup
+from engine.records.runs import CallGroup, RunRecord, Statistics, StatisticsGroup, StatisticsQuery, ToolGroup
 from engine.records.traces import Trace, TraceSummary
 from phoenix_tui.features.front_end import FrontEnd, FrontEndSession, Option
 from phoenix_tui.features.sub_agents import views_of

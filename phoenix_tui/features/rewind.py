@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from engine.ports import ConversationChanges
 from engine.ports.files import FilesError
-from engine.rewind.rewind import CannotRewind
-from engine.rewind.values import Done, Preview, RewindList, RewindPoint, RewindScope
+from engine.rewind.rewind import CannotRewind, Done, Preview, RewindList, RewindPoint, RewindScope
 from phoenix_tui.features.catalogue import as_message
 from phoenix_tui.features.drafts import join_draft
 from tools.clean import clean_line

@@ -8,7 +8,7 @@ from typing import Final
 
 from engine.api.conversation import ConversationApi
 from engine.ports.files import BranchRow, FileChange
-from engine.rewind.values import Preview, PreviewFile, RewindList, RewindPoint, RewindScope
+from engine.rewind.rewind import Preview, PreviewFile, RewindList, RewindPoint, RewindScope
 from engine.search import SearchSyntaxError, parse_search
 from phoenix_tui.features.changes import ChangeSet, ShownFile, changes_in_view, without_lines
 from phoenix_tui.features.rewind import HowFar, Instead, OtherWay, RewindCommands, RewindTarget, Way, others_of

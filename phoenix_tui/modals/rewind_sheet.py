@@ -16,7 +16,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.ports.files import BranchRow, FileChange
-from engine.rewind.values import Preview, PreviewFile, RewindList, RewindPoint, RewindScope
+from engine.rewind.rewind import Preview, PreviewFile, RewindList, RewindPoint, RewindScope
 from phoenix_tui.features.changes import ShownFile, files_of, sign_of, when, words_of
 from phoenix_tui.features.rewind import HowFar, Instead, OtherWay, RewindTarget
 from phoenix_tui.keys import keymap

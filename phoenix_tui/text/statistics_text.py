@@ -12,8 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from engine.machine.effects import Strategy
-from engine.records.runs import CallPurpose, CallSum, ModelUsage, RunRecord
-from engine.records.statistics import CallGroup, StatisticsGroup, ToolGroup
+from engine.records.runs import CallGroup, CallPurpose, CallSum, ModelUsage, RunRecord, StatisticsGroup, ToolGroup
 from phoenix_tui.text.agent_text import strategy_words
 from phoenix_tui.text.labels import clock, money, short_path, tokens
 from tools.clean import clean_line

@@ -9,7 +9,7 @@ from typing import Final
 
 from textual.content import Content
 
-from engine.records.statistics import CallGroup
+from engine.records.runs import CallGroup
 from phoenix_tui.features.cost import MOST_DAYS, StatisticsBy, StatisticsReport, report_lines, report_table
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.statistics_text import EMPTY, StatisticsRow, shows_cost

@@ -24,8 +24,7 @@ from engine.ports.files import CheckpointLimits, Folders
 from engine.ports.profiles import Profiles
 from engine.ports.storage import DatabaseWaits
 from engine.rewind.rewind import Rewinding
-from engine.rewind.snapshots.disabled import SWITCHED_OFF, NoFolders
-from engine.rewind.snapshots.folders import CheckpointFolders
+from engine.rewind.snapshots.folders import SWITCHED_OFF, CheckpointFolders, NoFolders
 from engine.rewind.turn_recorder import TurnRecorder
 from engine.store import Store
 from phoenix_tui.cli.findings import Finding, Health

@@ -13,8 +13,7 @@ from typing import Final
 from engine.permissions.denials import denials_in
 from engine.permissions.unreadable import build_closed_test
 from engine.ports import DatabaseBusy, StorageError
-from engine.rewind.snapshots.disabled import SWITCHED_OFF
-from engine.rewind.snapshots.folders import use_of
+from engine.rewind.snapshots.folders import SWITCHED_OFF, use_of
 from engine.store.faults import sentence
 from engine.store.opening import BUSY_AT_OPENING, check_file, check_kind, check_pages, journal_mode, open_for_reading
 from engine.store.slices import count_put_away

@@ -11,7 +11,7 @@ from msgspec import Struct
 from engine.engine import EngineError
 from engine.ports import ModelInfo
 from engine.providers import catalogue
-from engine.providers.local.resources import LEAST_FREE, measure
+from engine.providers.local.server import LEAST_FREE, measure
 from phoenix_tui.config.credentials import load_credentials, save_key
 from phoenix_tui.config.paths import Paths
 from phoenix_tui.config.settings import ConfigError

@@ -11,11 +11,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from engine.activities import summary_of
 from engine.api.conversation import Unsubscribe
 from engine.api.engine import EngineApi
 from engine.executor.requests import Activity
 from engine.machine.states import AwaitingApproval, Errored, Idle, State, is_busy
+from engine.open_conversations import summary_of
 from engine.ports import ConversationChanges, StorageError
 from engine.records import ConversationQuery, ConversationSummary
 from phoenix_tui.widgets.conversation_list import ConversationList

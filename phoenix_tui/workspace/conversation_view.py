@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from engine.api.conversation import ConversationApi, Unsubscribe
 from engine.machine.messages import Role
-from engine.machine.states import AwaitingApproval, is_busy
-from engine.machine.stop_cause import StopCause
+from engine.machine.states import AwaitingApproval, StopCause, is_busy
 from engine.machine.texts import STOPPED
 from engine.ports import StorageError
 from engine.records import ConversationRecord, QueuedMessage, StoredMessage, ToolCallRecord

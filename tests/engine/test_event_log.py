@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from engine.activities import ActivityReporter
 from engine.context.input_guard import GuardAction
 from engine.conversation import Conversation
 from engine.executor.engine_settings import EngineSettings
@@ -29,6 +28,7 @@ from engine.machine.states import (
     State,
     ToolExecuting,
 )
+from engine.open_conversations import ActivityReporter
 from engine.records import PermissionMode
 from engine.records.events import EventKind
 from engine.updates import LiveTextDropped, Noticed, StateChanged, TextArrived, ToolDrafted

@@ -17,7 +17,7 @@ from engine.executor.requests import Accepted, Refused
 from engine.machine.messages import Usage
 from engine.machine.states import Errored
 from engine.ports import Provider, ProviderError
-from engine.records.statistics import CallMark, Spending, Spent
+from engine.records.runs import CallMark, Spending, Spent
 from engine.store import StorePaths, open_store
 from engine.store.connection import stamp_files
 from engine.store.statistics import StatisticsStore

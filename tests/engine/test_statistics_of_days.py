@@ -17,7 +17,7 @@ from engine.machine.messages import Usage
 from engine.ports import ConversationChanges
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.records import PermissionMode
-from engine.records.statistics import CallGroup, StatisticsGroup, StatisticsQuery
+from engine.records.runs import CallGroup, StatisticsGroup, StatisticsQuery
 from phoenix_tui.features.cost import StatisticsBy, statistics_report
 from tests.engine.test_accounting import run
 from tests.support.counting_server import MODEL, CountingServer

@@ -15,7 +15,7 @@ from engine.machine.messages import Usage
 from engine.ports import ImportTerms
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.records import PermissionMode
-from engine.records.statistics import StatisticsGroup, StatisticsQuery
+from engine.records.runs import StatisticsGroup, StatisticsQuery
 from engine.store import Store, StorePaths, open_store
 from tests.engine.test_accounting import run
 from tests.engine.test_statistics_of_days import rests

@@ -14,8 +14,7 @@ from engine.context.input_guard import GuardAction
 from engine.conversation import Conversation
 from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import Role, TextBlock, ToolResult, ToolStatus
-from engine.machine.states import Idle
-from engine.machine.stop_cause import StopCause
+from engine.machine.states import Idle, StopCause
 from engine.updates import ToolEnded, ToolProgressed
 from tests.engine.test_background_commands import calls, endless, real_commands, results, runs
 from tests.support.engine import EngineHarness, StubTool, engine_harness

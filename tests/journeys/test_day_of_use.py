@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.executor.engine_settings import EngineSettings
-from engine.records.statistics import CallGroup, Statistics, StatisticsGroup, StatisticsQuery
+from engine.records.runs import CallGroup, Statistics, StatisticsGroup, StatisticsQuery
 from engine.records.traces import SpanKind, SpanStatus, Trace
 from phoenix_tui.telemetry.exporter import Collector, TraceExporter
 from phoenix_tui.telemetry.otlp import encode_spans

@@ -6,7 +6,7 @@ import pytest
 from textual.content import Content
 
 from engine.ports.files import FileChange, FileKind, FileState
-from engine.rewind.values import PreviewFile
+from engine.rewind.rewind import PreviewFile
 from phoenix_tui.features.changes import ShownFile
 from phoenix_tui.modals.rewind_sheet import change_row, file_row, preview_row
 

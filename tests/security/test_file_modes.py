@@ -24,7 +24,7 @@ from engine.diagnostics import Diagnostics
 from engine.machine.messages import Role, StopReason, TextBlock, Usage
 from engine.permissions.rules import KeptRule
 from engine.ports import ModelMessage, ModelReply, ModelRequest
-from engine.rewind.snapshots.contents import Contents
+from engine.rewind.snapshots.snapshot_store import Contents
 from engine.store.ownership import InstanceLock
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.export import write_new
@@ -328,8 +328,8 @@ ELSEWHERE = {
     "tools/files/own_files.py": "the one place",
     "tools/files/location.py": "folders of the user's project, made by a tool",
     "tools/files/writing.py": "files of the user's project, written by a tool",
-    "engine/rewind/snapshots/safe_files.py": "files of the user's project, put back",
-    "engine/rewind/snapshots/restoring.py": "as above",
+    "engine/rewind/snapshots/walk.py": "files of the user's project, put back",
+    "engine/rewind/snapshots/capture.py": "as above",
     "tools/git/making.py": "a worktree and git's own files about it, in the user's repository",
     "tools/git/checkouts.py": "as above",
     "tools/git/commands.py": "as above",

@@ -9,8 +9,7 @@ from threading import Event
 import pytest
 
 from engine.rewind.snapshots.capture import Capture
-from engine.rewind.snapshots.contents import Contents
-from engine.rewind.snapshots.folder_snapshots import LookAt
+from engine.rewind.snapshots.snapshot_store import Contents, LookAt
 from engine.rewind.snapshots.walk import Walker
 from tools.files.protected import begins_as_key, looks_secret
 

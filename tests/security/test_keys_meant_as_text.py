@@ -29,7 +29,7 @@ from engine.machine.effects import Strategy
 from engine.machine.states import AwaitingLlm, Compacting, Errored, Routing
 from engine.ports import ConversationChanges
 from engine.records import Attachment, RunPriority
-from engine.rewind.values import PreviewFile
+from engine.rewind.rewind import PreviewFile
 from engine.updates import ApprovalAsked, Route, RouteAgent, RouteCard
 from phoenix_tui.features.service_interfaces import LocalOffer
 from phoenix_tui.keys.key_order import HARMLESS

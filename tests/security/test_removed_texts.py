@@ -13,8 +13,7 @@ import pytest
 from PIL import Image
 
 from engine.rewind.snapshots.capture import Capture
-from engine.rewind.snapshots.contents import SPARED_SECONDS, Contents
-from engine.rewind.snapshots.snapshot_store import LookBook
+from engine.rewind.snapshots.snapshot_store import SPARED_SECONDS, Contents, LookBook
 from engine.rewind.snapshots.walk import Walker
 from engine.store import StorePaths, open_store
 from engine.store.opening import connect

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from engine.ports.files import FileChange, FileKind, FileState
 from engine.records import ConversationQuery
-from engine.rewind.snapshots.contents import Contents
-from engine.rewind.snapshots.restoring import Restoring
-from engine.rewind.snapshots.safe_files import set_mode
+from engine.rewind.snapshots.capture import Restoring
+from engine.rewind.snapshots.snapshot_store import Contents
+from engine.rewind.snapshots.walk import set_mode
 from engine.store import StorePaths, open_store
 from engine.store.ownership import is_lock_held, remove_lock
 from phoenix_tui.config.profile_files import ProfileFiles

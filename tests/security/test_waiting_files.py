@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 
 from engine.ports import StorageError
-from engine.providers.local.resources import Resources
-from engine.providers.local.server import objection_to
-from engine.rewind.snapshots.contents import Contents
+from engine.providers.local.server import Resources, objection_to
+from engine.rewind.snapshots.snapshot_store import Contents
 from engine.store import StorePaths, open_store
 from engine.store.ownership import is_lock_held, remove_lock
 from phoenix_tui.cli.conversations import read_document

@@ -11,7 +11,7 @@ from engine.machine.messages import Usage
 from engine.machine.views import EarlierView, OmissionKind
 from engine.ports.files import BranchRow
 from engine.records import SearchAnswer, SearchHit
-from engine.rewind.values import PreviewFile, Takeback
+from engine.rewind.rewind import PreviewFile, Takeback
 from engine.search import SearchQuery, Speaker
 from phoenix_tui.modals.context_sheet import ContextSheet
 from phoenix_tui.modals.find_sheet import FindSheet

@@ -9,8 +9,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from engine.machine.messages import Origin, Role, TextBlock
-from engine.machine.states import AwaitingLlm, Errored, Idle, RetryWait, Run
-from engine.machine.stop_cause import StopCause
+from engine.machine.states import AwaitingLlm, Errored, Idle, RetryWait, Run, StopCause
 from engine.machine.texts import describe_stop
 from engine.updates import LiveTextDropped, RunEnded, TextArrived, ToolDrafted, ToolProgressed
 from phoenix_tui.styles.themes import HIGH_CONTRAST, LIGHT

@@ -22,10 +22,10 @@ from engine.machine.states import (
     Requesting,
     Run,
     State,
+    StopCause,
     ToolExecuting,
     ToolRound,
 )
-from engine.machine.stop_cause import StopCause
 from engine.records import AgentFacts, SpawnMode
 from engine.updates import AgentsChanged, AgentView, ApprovalAsked, Question
 

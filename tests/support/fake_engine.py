@@ -11,7 +11,6 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from engine.activities import ActivityReporter, summary_of
 from engine.engine import Activity, ConversationOptions, EngineError
 from engine.executor.requests import Accepted, ApprovalAnswer, Receipt, Refused, RunCaps
 from engine.executor.session import MessageRange
@@ -25,11 +24,12 @@ from engine.machine.states import (
     Requesting,
     Run,
     State,
+    StopCause,
     ToolExecuting,
     ToolRound,
     is_busy,
 )
-from engine.machine.stop_cause import StopCause
+from engine.open_conversations import ActivityReporter, summary_of
 from engine.permissions.rules import Rule
 from engine.ports import ConversationChanges, ModelInfo
 from engine.ports.storage import DatabaseWaits

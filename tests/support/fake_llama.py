@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.providers.local.resources import GIBIBYTE, Resources
-from engine.providers.local.server import ServerEnded
+from engine.providers.local.server import GIBIBYTE, Resources, ServerEnded
 
 PLENTY = Resources(8 * GIBIBYTE, 4, 0.5)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from engine.machine.states import State, is_busy
 from engine.ports.files import BranchRow, Coverage, FileChange, FileKind, FileState, Restored
 from engine.records import ConversationRecord
-from engine.rewind.rewind import BUSY
-from engine.rewind.values import (
+from engine.rewind.rewind import (
+    BUSY,
     Changed,
     ChangedFile,
     Done,

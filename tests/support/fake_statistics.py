@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from engine.machine.messages import Usage
 from engine.ports import StorageError
-from engine.records.runs import Totals
-from engine.records.statistics import CallGroup, Statistics, StatisticsGroup, StatisticsQuery, ToolGroup
+from engine.records.runs import CallGroup, Statistics, StatisticsGroup, StatisticsQuery, ToolGroup, Totals
 
 
 @dataclass

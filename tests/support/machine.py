@@ -82,11 +82,11 @@ from engine.machine.states import (
     Idle,
     Requesting,
     State,
+    StopCause,
     is_busy,
     run_of,
 )
 from engine.machine.step import step
-from engine.machine.stop_cause import StopCause
 from engine.machine.views import CompactionCause, CompactionDraft, CompactionFacts, CompactionKind, ContextView
 from tools.displays import TodoItem, TodoList
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from engine.rewind.values import RewindScope
+from engine.rewind.rewind import RewindScope
 from tests.support.rewinding import scene
 
 COUNTED = ("rename", "unlink", "rmdir", "mkdir", "symlink", "fchmod", "chmod")

@@ -18,8 +18,14 @@ from engine.ports import LimitsTold, ModelInfo, ModelReply, ModelRequest, Provid
 from engine.providers import catalogue
 from engine.providers.anthropic.anthropic_settings import DEFAULT_BASE_URL, AnthropicSettings
 from engine.providers.anthropic.from_wire import AnthropicReplyBuilder
-from engine.providers.anthropic.server_search import refuses_search, without_force
-from engine.providers.anthropic.to_wire import count_body, efforts_of, encode_request, settle
+from engine.providers.anthropic.to_wire import (
+    count_body,
+    efforts_of,
+    encode_request,
+    refuses_search,
+    settle,
+    without_force,
+)
 from engine.providers.catalogue import bare_name, is_closed
 from engine.providers.events import WireModel, drain, post_events, read_models
 from engine.providers.failures import build_broken, missing_key
@@ -256,7 +262,7 @@ class AnthropicProvider:
         is_own = settings.backend != "direct" or settings.base_url == DEFAULT_BASE_URL
         if is_own or is_closed(request.model) or request.model in self._callers:
             return reply
-        from engine.providers.anthropic.left_in_text import sort_out_text  # noqa: PLC0415 - 10 ms that no start needs
+        from engine.providers.anthropic.from_wire import sort_out_text  # noqa: PLC0415 - 10 ms that no start needs
 
         return await asyncio.to_thread(sort_out_text, reply, request.tools, tool_ids(request.messages))
 

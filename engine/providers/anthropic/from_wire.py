@@ -1,6 +1,8 @@
-"""The events of a Messages API stream as stream items and, at the end, one reply. Pure."""
+"""The events of a Messages API stream as stream items and, at the end, one reply, with calls left in its text. Pure."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import msgspec
 from msgspec import Struct, field
@@ -8,11 +10,13 @@ from msgspec.structs import replace
 
 from engine.machine.messages import Block, StopReason, TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta, UsageTold
-from engine.providers.anthropic.server_search import ServerSearchResults
+from engine.providers.anthropic.to_wire import ServerSearchResults
 from engine.providers.failures import ServerRefusal, Service, build_refused, unreadable
 from engine.providers.http import ErrorBody, ErrorDetail, error_in
 from engine.providers.http_transport import MOST_NAME, ByteTally, tokens
+from engine.providers.openai_compatible.answer_text import AnswerText, CallSpotter
 from engine.providers.wire import decode_event, parse_object, unique_tool_id
+from tools.contract import ToolSpec
 
 
 class ServerToolUse(msgspec.Struct, gc=False):
@@ -282,3 +286,24 @@ def _is_cut_call(block: _OpenBlock) -> bool:
     if block.start.type != "tool_use":
         return False
     return not block.closed or not block.parts or parse_object(_input(block)) is None
+
+
+def sort_out_text(reply: ModelReply, tools: Sequence[ToolSpec], used_ids: set[str]) -> ModelReply:
+    """The reply with the calls in its last text as calls, and the reasoning ahead of it as reasoning."""
+    last = reply.blocks[-1] if reply.blocks else None
+    if not tools or reply.stop is not StopReason.END_TURN or not isinstance(last, TextBlock):
+        return reply
+    reader = AnswerText(CallSpotter(tools))
+    for _ in reader.feed(last.text):
+        pass
+    found, blocks = reader.finish(cut=False), list[Block](reply.blocks[:-1])
+    if not found.calls and not found.thinking:
+        return reply
+    if found.thinking:
+        blocks.append(ThinkingBlock(found.thinking, ""))
+    if found.text.strip():
+        blocks.append(TextBlock(found.text))
+    used = set(used_ids)
+    for given, name, arguments in found.calls:
+        blocks.append(ToolUseBlock(unique_tool_id(given, used, f"call_{len(used)}"), name, arguments))
+    return replace(reply, blocks=tuple(blocks), stop=StopReason.TOOL_USE if found.calls else reply.stop)

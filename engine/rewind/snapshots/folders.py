@@ -1,4 +1,7 @@
-"""`engine.ports.files.Folders`: one thread that looks, compares and restores, so that the loop stays free."""
+"""`engine.ports.files.Folders`: looks, compares and restores in one thread, off the loop, or keeps nothing.
+
+No exit waits for the thread: a network folder may never answer.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,92 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import Event
-from typing import TYPE_CHECKING, TypeVar
+from queue import SimpleQueue
+from threading import Event, Thread
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from engine.ports.files import (
     CheckpointLimits,
     CheckpointUse,
+    Coverage,
     FileChange,
     FilesError,
     FileState,
     FolderSnapshot,
     Restored,
 )
-from engine.rewind.snapshots.worker import Worker
 from tools.contract import DiffDisplay
 
 if TYPE_CHECKING:
     from engine.rewind.snapshots.work import FolderWork
+
+
+Job = Callable[[], object]
+Ended = Callable[[object, BaseException | None], None]
+
+
+class Worker:
+    """Does jobs in order, on a daemon thread that begins with the first one.
+
+    Not a ThreadPoolExecutor: the interpreter waits for the threads of those, however long they hang.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._jobs: SimpleQueue[tuple[Job, Ended] | None] = SimpleQueue()
+        self._thread: Thread | None = None
+
+    @property
+    def began(self) -> bool:
+        """True once a job was submitted."""
+        return self._thread is not None
+
+    async def run(self, job: Callable[[], T]) -> T:
+        """Run `job` in the thread and return its result or raise its error; cancelling the caller does not stop it."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[object] = loop.create_future()
+        answer.add_done_callback(_retrieve_exception)
+
+        def end(result: object, error: BaseException | None) -> None:
+            with suppress(RuntimeError):  # the loop may be gone by then, with all callers
+                loop.call_soon_threadsafe(_settle, answer, result, error)
+
+        if self._thread is None:
+            self._thread = Thread(target=self._serve, name=self._name, daemon=True)
+            self._thread.start()
+        self._jobs.put((job, end))
+        return cast("T", await asyncio.shield(answer))
+
+    def end(self) -> None:
+        """Let the thread go when everything before this is done."""
+        self._jobs.put(None)
+
+    def _serve(self) -> None:
+        while (item := self._jobs.get()) is not None:
+            job, ended = item
+            try:
+                result = job()
+            except BaseException as error:  # noqa: BLE001 - it is raised where the job is waited for
+                ended(None, error)
+            else:
+                ended(result, None)
+            del item, job, ended  # the objects of a job must not stay until the next one
+
+
+def _retrieve_exception(answer: asyncio.Future[object]) -> None:
+    """Retrieve the exception of an abandoned job, so that asyncio does not report it."""
+    if not answer.cancelled():
+        answer.exception()
+
+
+def _settle(answer: asyncio.Future[object], result: object, error: BaseException | None) -> None:
+    if answer.done():
+        return
+    if error is None:
+        answer.set_result(result)
+    else:
+        answer.set_exception(error)
+
 
 T = TypeVar("T")
 CLOSES = "Phoenix closes."
@@ -135,3 +207,69 @@ def use_of(file: Path, limits: CheckpointLimits) -> CheckpointUse:
         return CheckpointUse(file.stat().st_size, limits)
     except OSError:
         return CheckpointUse(0, limits)
+
+
+SWITCHED_OFF = "Checkpoints are off (checkpoint_total_mb = 0); only the conversation can be rewound."
+REFUSAL = "This session saves nothing on disk; only the conversation can be rewound."
+
+
+class NoFolders:
+    """Covers nothing and says so."""
+
+    def __init__(self, refusal: str = REFUSAL) -> None:
+        self._refusal = refusal
+
+    async def look(self, folder: Path, since: str = "") -> FolderSnapshot:
+        """A look that covers nothing."""
+        return FolderSnapshot("", Coverage(refusal=self._refusal))
+
+    async def knows(self, folder: Path) -> bool:
+        """Return False: no folder is known."""
+        return False
+
+    async def before_edit(self, folder: Path, paths: Sequence[bytes], look: str = "") -> dict[bytes, FileState | None]:
+        """Return no states: nothing is kept."""
+        return {}
+
+    async def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
+        """Return no changes: none are known."""
+        return ()
+
+    async def states(self, folder: Path, paths: Sequence[bytes]) -> dict[bytes, FileState | None]:
+        """Raises FilesError."""
+        raise FilesError(self._refusal)
+
+    async def diff(self, change: FileChange) -> DiffDisplay | None:
+        """Return None: there is nothing to compare."""
+        return None
+
+    async def find_lost(self, states: Sequence[FileState]) -> frozenset[bytes]:
+        """Return no contents: nothing was kept."""
+        return frozenset()
+
+    async def count(self, changes: Sequence[FileChange]) -> tuple[FileChange, ...]:
+        """The same changes."""
+        return tuple(changes)
+
+    async def restore(
+        self, folder: Path, changes: Sequence[FileChange], made: Callable[[int], None] | None = None
+    ) -> tuple[Restored, ...]:
+        """Raises FilesError."""
+        raise FilesError(self._refusal)
+
+    async def keep_only(self, changes: Sequence[FileChange], looks: Sequence[str]) -> int:
+        """Return 0: there is nothing to drop."""
+        return 0
+
+    def use(self) -> None:
+        """Return None: nothing is ever kept."""
+
+    async def tidy(self) -> bool:
+        """Return False: there is nothing to do."""
+        return False
+
+    async def rest(self) -> None:
+        """Do nothing: nothing is in memory."""
+
+    async def close(self) -> None:
+        """Do nothing: nothing is open."""

@@ -20,8 +20,7 @@ from engine.ports.files import FilesError
 from engine.ports.mcp import ServerDefinition, ServerOrigin, ServerState, ServerView
 from engine.ports.profiles import BUILT_IN, Profile
 from engine.records import PermissionMode
-from engine.rewind.rewind import CannotRewind
-from engine.rewind.values import Preview, RewindScope
+from engine.rewind.rewind import CannotRewind, Preview, RewindScope
 from engine.run_options import Effort
 from phoenix_tui.cli.control.extensions import HostAgents
 from phoenix_tui.cli.control.options import LONGEST_TITLE, SERVED, choose_effort, confirm_fields

@@ -16,8 +16,7 @@ from engine.conversation import Conversation
 from engine.engine import Engine
 from engine.executor.requests import Refused, RunCaps
 from engine.machine.messages import Origin
-from engine.machine.states import Errored, is_busy
-from engine.machine.stop_cause import StopCause
+from engine.machine.states import Errored, StopCause, is_busy
 from engine.ports import ConversationChanges, DatabaseBusy, ProviderError, StorageError
 from engine.records import Delivery
 from engine.updates import ApprovalAsked, CallEnded, MessageSaved, RunEnded, Snapshot, StateChanged, Update

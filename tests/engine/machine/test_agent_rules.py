@@ -41,8 +41,8 @@ from engine.machine.states import (
     Completed,
     Failed,
     Idle,
+    StopCause,
 )
-from engine.machine.stop_cause import StopCause
 from tests.support.machine import nothing_compacted
 from tests.support.moves import Driver, calls, done, reply, user
 

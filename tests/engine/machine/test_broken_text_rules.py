@@ -8,8 +8,7 @@ from engine.machine import texts
 from engine.machine.effects import FinishRun, RequestLlm, RunStatus, SaveNotice
 from engine.machine.events import CompactionEnded, LlmFailed, RetryAsked, RetryDue, UserCancelled
 from engine.machine.messages import LastMessage, StopReason, TextBlock
-from engine.machine.states import AgentRun, AwaitingLlm, BrokenText, Errored, Failed, Idle, Requesting, Run
-from engine.machine.stop_cause import StopCause
+from engine.machine.states import AgentRun, AwaitingLlm, BrokenText, Errored, Failed, Idle, Requesting, Run, StopCause
 from engine.machine.transition import opens_turn
 from tests.support.machine import nothing_compacted
 from tests.support.moves import Driver, reply, user

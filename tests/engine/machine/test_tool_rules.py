@@ -37,8 +37,7 @@ from engine.machine.events import (
     Verdict,
 )
 from engine.machine.messages import StopReason, ToolStatus
-from engine.machine.states import AwaitingApproval, Cancelling, Idle, ToolExecuting
-from engine.machine.stop_cause import StopCause
+from engine.machine.states import AwaitingApproval, Cancelling, Idle, StopCause, ToolExecuting
 from tests.support.moves import Driver, calls, done, reply, user
 
 

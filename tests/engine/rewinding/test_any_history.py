@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.records import ConversationRecord
-from engine.rewind.values import RewindScope
+from engine.rewind.rewind import RewindScope
 from tests.support.rewinding import Deed, Scene, scene, tree
 
 NAMES = st.sampled_from(["a", "b", "d/c", "d/e/f"])

@@ -13,18 +13,16 @@ import pytest
 import engine.rewind.snapshots.folders
 import engine.rewind.snapshots.work
 from engine.ports.files import Coverage, FilesError, FolderSnapshot
-from engine.rewind.rewind import NOT_FOUND_OUT
-from engine.rewind.snapshots.disabled import NoFolders
-from engine.rewind.snapshots.folders import CheckpointFolders
+from engine.rewind.rewind import NOT_FOUND_OUT, RewindScope
+from engine.rewind.snapshots.folders import CheckpointFolders, NoFolders
 from engine.rewind.snapshots.walk import FolderWalk
 from engine.rewind.turn_recorder import TurnRecorder
-from engine.rewind.values import RewindScope
 from tests.support.rewinding import scene
 from tests.support.waiting import PATIENCE
 
 EXIT_WHILE_A_JOB_HANGS = """
 import asyncio, os, sys
-from engine.rewind.snapshots.worker import Worker
+from engine.rewind.snapshots.folders import Worker
 
 async def main():
     worker, opened = Worker("test"), asyncio.Event()

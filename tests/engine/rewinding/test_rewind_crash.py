@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.rewind.rewind import UNFINISHED, CannotRewind
-from engine.rewind.values import RewindScope
+from engine.rewind.rewind import UNFINISHED, CannotRewind, RewindScope
 from tests.support.rewinding import scene, tree
 
 ROOT = Path(__file__).parents[3]

@@ -11,8 +11,7 @@ import pytest
 from engine.machine.states import Idle
 from engine.ports.files import StepKind
 from engine.records import ConversationQuery
-from engine.rewind.rewind import BUSY, NOT_FOUND_OUT, CannotRewind
-from engine.rewind.values import RewindScope
+from engine.rewind.rewind import BUSY, NOT_FOUND_OUT, CannotRewind, RewindScope
 from tests.support.rewinding import Deed, scene, tree
 
 

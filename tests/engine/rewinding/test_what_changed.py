@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from engine.ports import ConversationChanges
 from engine.ports.files import StepState
-from engine.rewind.snapshots import contents
-from engine.rewind.values import Changed, RewindScope
+from engine.rewind.rewind import Changed, RewindScope
+from engine.rewind.snapshots import snapshot_store
 from tests.support.rewinding import Deed, Scene, scene
 from tests.support.waiting import PATIENCE
 
@@ -84,7 +84,7 @@ def versions(folder: Path) -> None:
 async def test_contents_go_with_the_last_conversation_that_needs_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(contents, "SPARED_SECONDS", -1.0)
+    monkeypatch.setattr(snapshot_store, "SPARED_SECONDS", -1.0)
     async with scene(tmp_path, 1) as it:
         (it.cwd / "a.txt").write_text("the first version")
         conversation = await it.conversation()

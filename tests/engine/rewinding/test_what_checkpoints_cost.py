@@ -15,8 +15,7 @@ from engine.conversation import Conversation
 from engine.ports import ConversationChanges
 from engine.ports.files import CheckpointLimits, StepKind
 from engine.records import PermissionMode
-from engine.rewind.rewind import NOT_KEPT
-from engine.rewind.values import RewindScope
+from engine.rewind.rewind import NOT_KEPT, RewindScope
 from tests.support.rewinding import Scene, scene, tree
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from engine.machine.messages import TextBlock
 from engine.ports.files import FileChange, FileKind, FileState, FileStep, StepKind, StepState
-from engine.rewind.rewind import find_changed_paths, format_note
-from engine.rewind.values import RewindScope
+from engine.rewind.rewind import RewindScope, find_changed_paths, format_note
 from tests.support.rewinding import Scene, scene
 
 

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from engine.machine.effects import MarkToolCall, SaveToolResult
 from engine.machine.messages import ToolCall, ToolResult, ToolStatus, Usage
 from engine.ports import ConversationChanges, RecordCall
-from engine.records.runs import CallPurpose, CallStatus
-from engine.records.statistics import CallGroup, Statistics, StatisticsGroup, StatisticsQuery
+from engine.records.runs import CallGroup, CallPurpose, CallStatus, Statistics, StatisticsGroup, StatisticsQuery
 from engine.store import Store
 from engine.store.statistics import TOOLS_SQL, list_statements
 from tests.support.storage import asks_for_tools, move, new_conversation, new_id, query, start_run, used

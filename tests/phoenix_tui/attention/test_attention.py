@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.activities import summary_of
 from engine.engine import Activity
 from engine.machine.messages import ToolCall
 from engine.machine.states import AwaitingApproval, AwaitingLlm, Errored, Idle, Requesting, State, ToolRound
+from engine.open_conversations import summary_of
 from phoenix_tui.terminal.attention import (
     Attention,
     AttentionSettings,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from engine.ports.files import Coverage
-from engine.rewind.values import Preview, PreviewFile, RewindList, RewindScope
+from engine.rewind.rewind import Preview, PreviewFile, RewindList, RewindScope
 from phoenix_tui.features.rewind import HowFar, Instead, OtherWay
 from phoenix_tui.linear.history import LineRewindAsker
 from tests.support.fake_rewinding import change, point

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from msgspec.structs import replace
 
 from engine.ports.files import FileChange
-from engine.rewind.values import ChangedFile
+from engine.rewind.rewind import ChangedFile
 from phoenix_tui.widgets.diff_view import DiffView
 from tests.support.fake_rewinding import FILE, FakeRewinding, change, point
 from tests.support.plain_runner import PlainRunner

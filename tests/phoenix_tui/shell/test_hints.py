@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import phoenix_tui
-from engine.activities import summary_of
+from engine.open_conversations import summary_of
 from engine.records import Attachment, QueuedMessage
 from phoenix_tui.keys import active_keys
 from phoenix_tui.keys.active_keys import BACK, CLOSES

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from textual import events
 
 from engine.records import ConversationQuery, ConversationSummary
-from engine.rewind.values import PreviewFile
+from engine.rewind.rewind import PreviewFile
 from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.keys.key_order import LONGEST_WAIT, NAPS
 from phoenix_tui.modals.rows_sheet import HelpSheet

@@ -12,7 +12,7 @@ from textual.binding import Binding
 from textual.dom import DOMNode
 
 import phoenix_tui
-from engine.activities import summary_of
+from engine.open_conversations import summary_of
 from phoenix_tui.keys.keymap import KEYS, Scope, bindings, help_rows
 from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
 from phoenix_tui.modals.context_sheet import ContextSheet

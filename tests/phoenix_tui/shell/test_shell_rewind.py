@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from engine.machine.states import AwaitingLlm, Requesting, Run
 from engine.ports.files import BranchRow, Coverage, Restored
-from engine.rewind.rewind import BUSY
-from engine.rewind.values import PreviewFile, RewindScope, Takeback
+from engine.rewind.rewind import BUSY, PreviewFile, RewindScope, Takeback
 from tests.support.fake_rewinding import FakeRewinding, change, point
 from tests.support.shell import Shell
 

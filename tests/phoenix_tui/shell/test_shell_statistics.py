@@ -6,7 +6,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from engine.records.statistics import Statistics, StatisticsGroup
+from engine.records.runs import Statistics, StatisticsGroup
 from phoenix_tui.modals.statistics_sheet import PAGES, StatisticsSheet
 from phoenix_tui.text.statistics_text import EMPTY
 from tests.phoenix_tui.shell.conftest import OpenShell

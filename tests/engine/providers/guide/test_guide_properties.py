@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from engine.machine.messages import Role, StopReason, TextBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage, ModelReply, ModelRequest
-from engine.providers.guide.answers import SIGNATURE
 from engine.providers.guide.plan import ROUNDS
-from engine.providers.guide.provider import GuideProvider
+from engine.providers.guide.provider import SIGNATURE, GuideProvider
 from tools.contract import ToolClass, ToolSpec
 
 TOOLS = tuple(

@@ -9,9 +9,8 @@ import pytest
 
 from engine.machine.messages import Role, StopReason, TextBlock, ToolResultBlock, ToolUseBlock, Usage
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, TextDelta
-from engine.providers.guide.answers import SIGNATURE
 from engine.providers.guide.plan import file_count, goes_on
-from engine.providers.guide.provider import GuideProvider
+from engine.providers.guide.provider import SIGNATURE, GuideProvider
 from tests.support.tool_bench import Turn, real_tools, take_turn
 
 

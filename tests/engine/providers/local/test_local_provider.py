@@ -15,8 +15,7 @@ from engine.machine.messages import Role, StopReason, TextBlock, ToolUseBlock, U
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, StreamItem, TextDelta
 from engine.providers.local import serve as serve_script
 from engine.providers.local.provider import NOTE, LocalProvider
-from engine.providers.local.resources import GIBIBYTE, Resources
-from engine.providers.local.server import ServerEnded
+from engine.providers.local.server import GIBIBYTE, Resources, ServerEnded
 from tests.support.fake_llama import PLENTY, FakeHost
 from tests.support.loopback import Loopback, Talk, serve
 from tests.support.loopback_openai import DONE, chunk, refuses, usage

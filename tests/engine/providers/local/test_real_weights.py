@@ -11,8 +11,7 @@ import pytest
 
 from engine.ports import TextDelta
 from engine.providers.local.provider import LocalProvider
-from engine.providers.local.resources import measure
-from engine.providers.local.server import RunnerHost
+from engine.providers.local.server import RunnerHost, measure
 from tests.support.plain_runner import PlainRunner
 from tests.support.tool_bench import real_tools, take_turn
 
