@@ -12,8 +12,7 @@ from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.approvals import NOTHING_WAITS, list_asked_elsewhere, pending
 from phoenix_tui.features.jobs import jobs_in_view
 from phoenix_tui.features.sub_agents import NONE_AT_WORK, agent_named, at_work, family_of, stop_agents, views_in_view
-from phoenix_tui.modals.agents_sheet import BESIDE, AgentsSheet
-from phoenix_tui.modals.approvals_sheet import ApprovalsSheet
+from phoenix_tui.modals.agents_sheet import BESIDE, AgentsSheet, ApprovalsSheet
 from phoenix_tui.modals.jobs_sheet import JobsSheet
 
 USAGE: Final = "Give next, previous, parent, stop, fold, or an id or the start of a task."

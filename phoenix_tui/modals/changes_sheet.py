@@ -16,9 +16,8 @@ from engine.records.runs import TurnSummary
 from phoenix_tui.features.changes import ChangeSet, FolderChanges, ShownFile, without_lines
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import KEYS, Scope, bindings
-from phoenix_tui.modals.headings import heading
 from phoenix_tui.modals.rewind_sheet import file_row, join_row, sum_row
-from phoenix_tui.modals.rows_sheet import PickerRow, PickerSheet
+from phoenix_tui.modals.rows_sheet import PickerRow, PickerSheet, heading
 from phoenix_tui.modals.text_sheet import READING, DiffSheet
 from phoenix_tui.text.labels import Tone, age, money
 from phoenix_tui.text.shell_words import quote_change

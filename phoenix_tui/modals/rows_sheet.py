@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from msgspec import Struct
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -20,13 +21,37 @@ from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings, help_rows
 from phoenix_tui.markdown.lines import cut_middle
 from phoenix_tui.modals.base import Sheet
-from phoenix_tui.modals.headings import heading, whole_facts
 from phoenix_tui.text.fuzzy import BASE_SCATTERED, places, rank
 from phoenix_tui.text.labels import Tone, short_path
 from phoenix_tui.widgets.bases import first_visible, move_choice
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.workspace.theme_control import ThemeControl
 from tools.clean import clean_line
+
+BETWEEN: Final = " · "
+"""Separator of two keys of a hint, or of two facts."""
+LEAST_FACT: Final = 12
+"""Cells of a fact that tell something; fewer are left out."""
+
+
+def heading(name: str, keys: str, width: int, place: str = "") -> Content:
+    """Name, place in the list and keys; the last keys go where they do not fit, none is cut."""
+    facts = f"   {place}" if place else ""
+    room = width - Content(f"{name}{facts}").cell_length - 3
+    parts = keys.split(BETWEEN) if keys else []
+    while parts and Content(BETWEEN.join(parts)).cell_length > room:
+        parts.pop()
+    shown = f"{facts}   {BETWEEN.join(parts)}" if parts else facts
+    return Content.assemble((name, "bold"), (shown, Tone.QUIET.value)).truncate(max(width, 1), ellipsis=True)
+
+
+def whole_facts(text: str, room: int) -> str:
+    """Facts without the last one where hardly any of it could be seen."""
+    if cell_len(text) <= room:
+        return text
+    kept = text[:room].rfind(BETWEEN)
+    return text[:kept] if kept > 0 and room - cell_len(text[:kept]) < LEAST_FACT + len(BETWEEN) else text
+
 
 SIGN: Final = 2
 """Cells of the sign before a row."""
@@ -240,7 +265,7 @@ FRAME_ROWS: Final = 3
 """Border, heading and the line to narrow."""
 WORDS_PERCENT: Final = 60
 """Per cent of a row that words take at most, where remarks need the rest."""
-BETWEEN: Final = 2
+REMARK_GAP: Final = 2
 """Blanks between words and remark."""
 
 
@@ -362,14 +387,14 @@ class PickerSheet(Sheet[str]):
         width = self.measure
         room = width - SIGN
         if self._remarks:
-            room = min(self._longest, max(width * WORDS_PERCENT // 100, room - BETWEEN - self._remarks))
+            room = min(self._longest, max(width * WORDS_PERCENT // 100, room - REMARK_GAP - self._remarks))
         shown = clean_line(choice.words)
         shown = shown if " " in shown else cut_middle(shown, room)  # names differ at their ends, sentences do not
         words = Content(shown).truncate(room, ellipsis=True, pad=True)
         line = Content.assemble("› " if chosen else "  ", words)
         if self._remarks:
-            remark = whole_facts(clean_line(choice.remark), width - line.cell_length - BETWEEN)
-            line = Content.assemble(line, " " * BETWEEN, (remark, Tone.QUIET.value))
+            remark = whole_facts(clean_line(choice.remark), width - line.cell_length - REMARK_GAP)
+            line = Content.assemble(line, " " * REMARK_GAP, (remark, Tone.QUIET.value))
         line = line.truncate(width, ellipsis=True, pad=True)
         return Content.styled(line.plain, "reverse") if chosen else line
 

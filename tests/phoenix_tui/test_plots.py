@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phoenix_tui.widgets.statistics_page import WEEKS, days_until, draw_bar, draw_heat_map, draw_sparkline, squeeze
+from phoenix_tui.modals.statistics_sheet import WEEKS, days_until, draw_bar, draw_heat_map, draw_sparkline, squeeze
 
 SIZES = st.floats(min_value=0, max_value=1e15, allow_nan=False)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from phoenix_tui.modals.headings import heading, whole_facts
+from phoenix_tui.modals.rows_sheet import heading, whole_facts
 
 KEYS = "y uses all · n none · Enter opens"
 

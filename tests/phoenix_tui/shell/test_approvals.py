@@ -11,7 +11,7 @@ from textual.content import Content
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice, Receipt
 from engine.machine.messages import ToolCall
 from engine.machine.states import AwaitingApproval, ToolRound
-from phoenix_tui.modals.approvals_sheet import ApprovalsSheet
+from phoenix_tui.modals.agents_sheet import ApprovalsSheet
 from phoenix_tui.widgets.answer_gate import GRACE
 from tests.support.clocks import SteppedClock
 from tests.support.fake_engine import RUN, FakeConversation, question

@@ -13,8 +13,7 @@ from engine.executor.requests import Refused
 from engine.machine.messages import Usage
 from engine.machine.views import EarlierView, OmissionKind
 from engine.updates import ContextChanged
-from phoenix_tui.modals.context_sheet import ContextSheet
-from phoenix_tui.widgets.context_bar import bar, headline, legend, ruler, share_of, share_rows
+from phoenix_tui.modals.context_sheet import ContextSheet, bar, headline, legend, ruler, share_of, share_rows
 from phoenix_tui.widgets.status_line import covers
 from tests.support.fake_context import PARTS, REPORT
 

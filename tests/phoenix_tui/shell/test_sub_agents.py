@@ -16,8 +16,7 @@ from engine.machine import agent_texts
 from engine.machine.messages import ToolCall
 from engine.machine.states import AgentOutcome, AgentStatus, AgentTask, AwaitingLlm, Idle, Requesting
 from engine.updates import AgentView
-from phoenix_tui.modals.agents_sheet import AgentsSheet
-from phoenix_tui.modals.approvals_sheet import ApprovalsSheet
+from phoenix_tui.modals.agents_sheet import AgentsSheet, ApprovalsSheet
 from phoenix_tui.widgets.answer_gate import GRACE
 from phoenix_tui.widgets.question_panel import QuestionPanel
 from phoenix_tui.widgets.status_line import Heading
