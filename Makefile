@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test quick one check pyright mypy lint collect structure index schema bench fuzz screenshots snapshots tour sdk-parsers sdk-hosts mcp-servers acp-clients trial litellm llama clean
+.PHONY: run test quick one check pyrefly mypy lint collect structure index schema bench fuzz screenshots snapshots tour sdk-parsers sdk-hosts mcp-servers acp-clients trial litellm llama clean
 BESIDE := $(MAKE) --no-print-directory -j 2 -O
 
 $(VENV)/.installed: pyproject.toml
@@ -29,7 +29,7 @@ run: $(VENV)/.installed
 	@$(BIN)/phoenix $(ARGS)
 
 test: $(VENV)/.tested
-	@$(BESIDE) pyright mypy lint collect
+	@$(BESIDE) pyrefly mypy lint collect
 	@$(BIN)/pytest -q -n 3 --dist worksteal $(ARGS)
 
 # Between two edits: the files and folders of tests/quick.txt, chosen for what they prove in 25 s on two cores; `make
@@ -43,10 +43,13 @@ one: $(VENV)/.tested
 	@$(BIN)/pytest -q $(or $(T),$(error which? make one T=tests/engine/test_codec.py)) $(ARGS)
 
 check: $(VENV)/.tested
-	@$(BESIDE) pyright mypy lint
+	@$(BESIDE) pyrefly mypy lint
 
-pyright mypy: $(VENV)/.tested
-	@$(BIN)/$@
+pyrefly: $(VENV)/.tested
+	@$(BIN)/pyrefly check --summary=none
+
+mypy: $(VENV)/.tested
+	@$(BIN)/mypy
 
 lint: $(VENV)/.tested
 	@$(BIN)/ruff check .

@@ -150,7 +150,7 @@ class PhoenixApp(App[None]):
         if shadow is not None and isinstance(renderable, LayoutUpdate | ChopsUpdate):
             shadow.fit(self.size)
             renderable = Shortened(renderable, shadow)
-        super()._display(screen, renderable)  # pyright: ignore[reportUnknownMemberType] - as above
+        super()._display(screen, renderable)
 
     @property
     def _shadow(self) -> ShadowScreen | None:
@@ -223,7 +223,7 @@ class PhoenixApp(App[None]):
             return
         if crashed:
             self._exception = error
-            self._exception_event.set()  # pyright: ignore[reportUnknownMemberType] - Textual left it untyped
+            self._exception_event.set()
         self._return_code = 1
         self._close_messages_no_wait()
 
@@ -237,7 +237,7 @@ class PhoenixApp(App[None]):
     @property
     def keys_waiting(self) -> int:
         """Number of keys and messages that wait here; may be read in any thread."""
-        return self.key_order.waiting + self._message_queue.qsize()  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType] - Textual leaves it open
+        return self.key_order.waiting + self._message_queue.qsize()
 
     def warn(self, words: str) -> None:
         """Say that a part of the screen is slowed down (`message_limit.py`), memory is short (`memory.py`), or input

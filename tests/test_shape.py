@@ -71,7 +71,7 @@ def test_no_test_waits_for_a_fixed_time() -> None:
     assert found == []
 
 
-SUPPRESSION = re.compile(r"#\s*(?:noqa|type:\s*ignore|pyright:\s*ignore)")
+SUPPRESSION = re.compile(r"#\s*(?:noqa|type:\s*ignore|pyrefly:\s*ignore)")
 REASON = re.compile(r"(?:noqa|ignore)[^#]*(?:#|\s-\s|--).{4,}")
 
 

@@ -177,7 +177,8 @@ def _display(shown: str, images: list[PreparedImage], tool: str) -> Display:
     if not shown and len(images) == 1:
         return ImageDisplay(tool, images[0].width, images[0].height)
     if images:
-        shown = "\n".join(filter(None, [shown, *(f"[image {one.width}x{one.height}]" for one in images)]))
+        lines = [shown] if shown else []
+        shown = "\n".join([*lines, *(f"[image {one.width}x{one.height}]" for one in images)])
     return PlainDisplay(shown if len(shown) <= SHOWN else shown[:SHOWN] + "…")
 
 

@@ -197,7 +197,7 @@ class DirectResponse:
         """See `Answer.pieces`."""
         unpacker = Unpacker(self.headers.get("content-encoding", ""))
         while isinstance(event := await self._line.event(self._patience), h11.Data):
-            for piece in unpacker.pieces(bytes(event.data)):
+            for piece in unpacker.pieces(event.data):
                 yield piece
 
 

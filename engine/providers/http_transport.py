@@ -13,7 +13,7 @@ import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from time import monotonic
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -214,7 +214,7 @@ class Unpacker:
         self._received = self._given = 0
         match encoding.strip().lower():
             case "identity" | "":
-                self._inflate = None
+                self._inflate: Any = None
             case "gzip" | "x-gzip" | "deflate":
                 self._inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)
             case _:

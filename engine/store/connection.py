@@ -106,7 +106,7 @@ class StoreConnection(aiosqlite.Connection):
             raise StorageError("The database is closed; restart Phoenix.")
         execute = cast(
             "Callable[[Callable[[], T]], Awaitable[T]]",
-            self._execute,  # pyright: ignore[reportUnknownMemberType] - aiosqlite's own signature
+            self._execute,
         )
         return await execute(partial(job, self._conn))
 

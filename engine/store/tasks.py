@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import sqlite3
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, assert_never
@@ -189,7 +188,7 @@ def _decode_cursor(cursor: str) -> tuple[float, str]:
         text = base64.urlsafe_b64decode(cursor[:_LONGEST_CURSOR].encode()).decode()
         created, _, task_id = text.partition("|")
         return float(created), task_id
-    except (ValueError, binascii.Error) as error:
+    except ValueError as error:
         raise TaskRefused(_BAD_CURSOR) from error
 
 
@@ -296,7 +295,7 @@ def shift_tasks(connection: sqlite3.Connection, conversation_id: str, behind: in
     """Move the tasks behind an order; by way of negative orders, since no two may be equal meanwhile."""
     moved = "UPDATE tracked_tasks SET ord = {} WHERE conversation_id = ? AND {}"
     connection.execute(moved.format("-ord", "ord > ?"), (conversation_id, behind))
-    connection.execute(moved.format(f"-ord + {int(by)}", "ord < 0"), (conversation_id,))
+    connection.execute(moved.format(f"-ord + {by}", "ord < 0"), (conversation_id,))
 
 
 def shorten_line(text: str, most: int) -> str:

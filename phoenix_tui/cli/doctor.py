@@ -134,7 +134,7 @@ async def _listens(host: str, port: int) -> bool:
     try:
         async with asyncio.timeout(SERVER_PATIENCE):
             _, writer = await asyncio.open_connection(host, port)
-    except (OSError, TimeoutError):
+    except OSError:
         return False
     writer.close()
     return True

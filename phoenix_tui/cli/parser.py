@@ -11,7 +11,7 @@ TYPE_CHECKING = False  # importing typing would cost `--help` a third of its tim
 if TYPE_CHECKING:
     from typing import NoReturn, TypeAlias
 
-    Commands: TypeAlias = argparse._SubParsersAction["Parser"]  # pyright: ignore[reportPrivateUsage] - no public name
+    Commands: TypeAlias = argparse._SubParsersAction["Parser"]  # noqa: SLF001 - no public name
 
 
 class Parser(argparse.ArgumentParser):

@@ -317,10 +317,10 @@ def _rewrite(path: Path, name: str, value: SettingValue | None) -> None:
 
     document = tomlkit.parse(read_text(path, MOST_SETTINGS) if path.exists() else "")
     if value is None:
-        document.pop(name, None)  # pyright: ignore[reportUnknownMemberType] - tomlkit's stub
+        document.pop(name, None)
     else:
         document[name] = value
-    write_file(path, tomlkit.dumps(document))  # pyright: ignore[reportUnknownMemberType] - tomlkit's stub
+    write_file(path, tomlkit.dumps(document))
 
 
 def toml_text(text: str) -> str:

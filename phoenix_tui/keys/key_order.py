@@ -421,7 +421,7 @@ class KeyOrder:
 
     async def _continue_after(self, event: TypedEvent, node: DOMNode) -> None:
         """Continue after the key has been through this widget, postponed priority bindings included."""
-        is_text = event._stop_propagation  # pyright: ignore[reportPrivateUsage] - not told otherwise
+        is_text = event._stop_propagation  # noqa: SLF001 - not told otherwise
         # A letter in a sheet also filters its rows, and a paste may be the path of an image.
         if not is_text or isinstance(event, events.Paste) or isinstance(self._app.screen, ModalScreen):
             self._follow(event, node.parent)

@@ -31,7 +31,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.worker import (
     WorkerFailed,
-    active_worker,  # pyright: ignore[reportUnknownVariableType] - Textual leaves a worker's result open
+    active_worker,
 )
 
 from phoenix_tui.lifecycle.crash import CrashReports
@@ -53,8 +53,8 @@ TICKS: Final = 3
 """Ticks of one timer that may fail within `WINDOW`: with the last of them it is stopped."""
 PAINTERS: Final = ("_refresh_layout", "_compositor_refresh", "_arrange_root", "_display")
 """Methods of Textual's screens, compositor and app that all frames and places of widgets pass."""
-TICKING: Final = Timer._tick.__code__  # pyright: ignore[reportPrivateUsage] - calls what was set to repeat
-COMPOSING: Final = Widget._compose.__code__  # pyright: ignore[reportPrivateUsage] - makes the parts of a widget, once
+TICKING: Final = Timer._tick.__code__
+COMPOSING: Final = Widget._compose.__code__
 FRAME_TIMER: Final = "screen_update"
 """Textual's name of the timer without which a screen draws nothing more."""
 SENTENCE: Final = "Something went wrong here and was stopped; nothing was lost (report: {report})."
@@ -142,7 +142,7 @@ class Containment:
         codes = {frame.f_code for frame in frames}
         if TICKING in codes or any(code.co_name in PAINTERS for code in codes):
             return False
-        worker = cast("Any", active_worker.get(None))  # pyright: ignore[reportUnknownMemberType] - as above
+        worker = cast("Any", active_worker.get(None))
         of_frames: list[object] = [frame.f_locals.get("self") for frame in frames]
         nodes = [active_message_pump.get(None), getattr(worker, "node", None), *of_frames]
         sheet = next((found for node in reversed(nodes) if (found := self._sheet_of(node)) is not None), None)
@@ -156,7 +156,7 @@ class Containment:
         nodes = [node for frame in frames if isinstance(node := frame.f_locals.get("self"), DOMNode)]
         failed: object = nodes[-1] if nodes else None  # one screen paints those behind it
         if not isinstance(failed, Widget) or isinstance(failed, Screen):
-            sheet = self._sheet_of(failed)  # pyright: ignore[reportUnknownArgumentType] - a screen of any result
+            sheet = self._sheet_of(failed)
             if sheet is not None:
                 sheet.dismiss()
             return sheet
@@ -183,7 +183,7 @@ class Containment:
         """The open sheet that a part is in."""
         for above in node.ancestors_with_self if isinstance(node, DOMNode) else ():
             if isinstance(above, ModalScreen) and above in self._app.screen_stack:
-                return above  # pyright: ignore[reportUnknownVariableType] - any result
+                return above
         return None
 
 
@@ -212,7 +212,7 @@ def goes_on_after(pump: Any, error: Exception, *, is_left_out: bool = False) -> 
 def contain_faults() -> None:
     """Have every pump of Textual, its own widgets too, ask the app before it ends for a fault of a handler."""
     # A pump that lets a fault out takes no further message; Textual offers no place before that.
-    dispatch: Callable[..., Awaitable[None]] = MessagePump._dispatch_message  # pyright: ignore[reportPrivateUsage] - as said
+    dispatch: Callable[..., Awaitable[None]] = MessagePump._dispatch_message
     original = getattr(dispatch, "__wrapped__", dispatch)
 
     @wraps(original)
@@ -248,7 +248,7 @@ MISSED: Final = NoMatches, NoScreen
 def is_being_removed(node: object) -> bool:
     """True while a widget or screen is being removed or has been: its children go before it does."""
     # Textual offers no other sign before the node is detached, which is after its children.
-    return isinstance(node, DOMNode) and (node._pruning or not node.is_attached)  # pyright: ignore[reportPrivateUsage] - as said
+    return isinstance(node, DOMNode) and (node._pruning or not node.is_attached)
 
 
 def is_fault_of_removal(error: BaseException) -> bool:
@@ -257,7 +257,7 @@ def is_fault_of_removal(error: BaseException) -> bool:
     The same fault of a widget that stays is real: its messages end with it, and it would ignore all keys.
     """
     if isinstance(error, WorkerFailed):
-        node: Any = active_worker.get().node  # pyright: ignore[reportUnknownMemberType] - as above
+        node: Any = active_worker.get().node
         return isinstance(error.error, MISSED) and is_being_removed(node)
     return isinstance(error, MISSED) and is_being_removed(active_message_pump.get(None))
 
@@ -373,7 +373,7 @@ class MessageBound:
 def limit_messages(bound: MessageBound) -> None:
     """Have every pump of Textual, its own widgets too, ask this bound before it handles a message."""
     # All messages of all pumps pass here; Textual offers no place that can wait.
-    take: Take = MessagePump._get_message  # pyright: ignore[reportPrivateUsage] - as said
+    take: Take = MessagePump._get_message
     original: Take = getattr(take, "__wrapped__", take)
 
     @wraps(original)
@@ -395,7 +395,7 @@ def _report(pump: Any, message: Message, count: int) -> None:
     if logging.getLogger().handlers:  # without any it would go to the terminal
         call: Any = getattr(message, "callback", None)
         while isinstance(call, partial):
-            call = call.func  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - of any callable
+            call = call.func
         log.error(
             "%s got %d of %s (%s) without a pause: from now on %d a second",
             type(pump).__name__, count, type(message).__name__, getattr(call, "__qualname__", "no callback"), 1 / HOLD,

@@ -322,6 +322,6 @@ class LoopWatch:
 def stack_of(thread: int) -> str:
     """Stack of a thread, in one line: the innermost call last."""
     # The only way to another thread's stack; the documentation names it.
-    frame = sys._current_frames().get(thread)  # pyright: ignore[reportPrivateUsage] - as said
+    frame = sys._current_frames().get(thread)  # noqa: SLF001 - as said
     calls = traceback.extract_stack(frame)[-DEEPEST:] if frame is not None else ()
     return " > ".join(f"{Path(call.filename).name}:{call.lineno} {call.name}" for call in calls) or "no frame"

@@ -34,7 +34,7 @@ class PhoenixScreen(Screen[Result], Generic[Result]):
     @property
     def app(self) -> App[object]:  # type: ignore[override]  # read here, never set
         """The app this screen belongs to."""
-        return cast("App[object]", super().app)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
+        return cast("App[object]", super().app)
 
     def _screen_resized(self, size: Size) -> None:
         """Lay out again; when the size is unchanged, another came and went unseen and the terminal lost its rows.

@@ -91,7 +91,7 @@ class RowsSheet(Sheet[str]):
         self._empty = empty
         self._heading = heading
         self._hint = hint
-        self._entries = entries
+        self._entries: Sequence[PageRow] = entries
         names = [Content(clean_line(one.words)).cell_length for one in entries if one.argument]
         self._argument_from = max(names, default=0) + GAP
         self._query: str = ""

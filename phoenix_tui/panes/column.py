@@ -35,7 +35,7 @@ class ConversationColumn(StillColumn):
         return self.arranged or super().layout
 
     def at_once(self) -> AbstractContextManager[None]:
-        return self.app.batch_update()  # pyright: ignore[reportUnknownMemberType] - Textual leaves the type of `app` open
+        return self.app.batch_update()
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.panes.follow_resize)

@@ -45,7 +45,7 @@ def code_of(style: Style | None, colours: ColorSystem) -> str:
     """The SGR parameters of a style without its link, always the same text for the same look."""
     if style is None:
         return ""
-    return look_of(style._make_ansi_codes(colours)).code  # pyright: ignore[reportPrivateUsage] - render() adds the link
+    return look_of(style._make_ansi_codes(colours)).code  # noqa: SLF001 - render() adds the link
 
 
 @lru_cache(KEPT)

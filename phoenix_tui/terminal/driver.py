@@ -89,7 +89,7 @@ def _raise(error: Exception) -> None:
 class QuietDriver(LinuxDriver):
     """Sleeps until a byte comes; honours ESCDELAY to the millisecond; restores the terminal Phoenix was started in."""
 
-    _size_read = (0, 0)
+    _size_read: tuple[int, int] = (0, 0)
     """Columns and rows as they were read last; Textual's own start reads them, too."""
     overlays: dict[str, str] | None = None
     """Characters of a private plane, and the sixels of Phoenix's own that are drawn in their place."""
@@ -98,7 +98,7 @@ class QuietDriver(LinuxDriver):
         self, app: App[object], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
     ) -> None:
         # Textual's own signature says App without its parameter.
-        super().__init__(app, debug=debug, mouse=mouse, size=size)  # pyright: ignore[reportUnknownMemberType] - as said
+        super().__init__(app, debug=debug, mouse=mouse, size=size)
         self._size = size or self._get_terminal_size()
         self._size_told = float("-inf")
         """Time of the newest report of a size."""
@@ -240,7 +240,7 @@ class QuietDriver(LinuxDriver):
         if (borrower := foreground_programs.borrower()) is not None:
             borrower.go_on()
         elif not self._listening:
-            self._sigcont_application()  # pyright: ignore[reportUnknownMemberType] - as above
+            self._sigcont_application()
 
     def close(self) -> None:
         """End the writing thread, at a stop and at the end; not for longer than a terminal may take nothing."""
@@ -312,7 +312,7 @@ class QuietDriver(LinuxDriver):
                     came = [*source.feed(decode(received))]
                 except Exception as error:  # noqa: BLE001 - Textual would end the app, and print its variables
                     came, source = [], TerminalInput(tell=self._tell_reply)
-                    self._app.call_later(_raise, error)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
+                    self._app.call_later(_raise, error)
                 for event in flood.admit(came, self.exit_event.is_set):
                     self.process_message(event)
             for event in source.tick():

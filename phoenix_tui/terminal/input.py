@@ -18,7 +18,7 @@ from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 from textual._keyboard_protocol import FUNCTIONAL_KEYS
 from textual._xterm_parser import XTermParser
 from textual.constants import ESCAPE_DELAY, SMOOTH_SCROLL
-from textual.keys import Keys, _character_to_key  # pyright: ignore[reportPrivateUsage] - the names that Textual gives
+from textual.keys import Keys, _character_to_key
 from textual.message import Message
 
 from tools.clock import SYSTEM_CLOCK, Clock

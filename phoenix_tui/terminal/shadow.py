@@ -303,7 +303,7 @@ class Shortened(CompositorUpdate):
 
     def render_segments(self, console: Console) -> str:
         """The sequences for the terminal: Textual asks for them once, when it writes."""
-        return self._shadow.draw(self._update, console._color_system or ColorSystem.TRUECOLOR)  # pyright: ignore[reportPrivateUsage] - as Textual's strips
+        return self._shadow.draw(self._update, console._color_system or ColorSystem.TRUECOLOR)  # noqa: SLF001 - as Textual's strips
 
 
 def _cost(old: list[CellLine], new: list[CellLine]) -> int:

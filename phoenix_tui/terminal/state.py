@@ -10,7 +10,7 @@ import os
 import sys
 import termios
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
     from threading import Thread
@@ -39,7 +39,7 @@ before `RESTORE`, while the alternate screen may still be shown.
 class _Saved:
     """The one record of this process; a terminal belongs to the process, not to an object in it."""
 
-    attributes: Attributes | None = None
+    attributes: ClassVar[Attributes | None] = None
     entered = False
     parting = ""
     """Written with `RESTORE`: the title back, progress cleared."""

@@ -158,7 +158,7 @@ class Corpus:
 
     def _rank_all(self, wanted: str, most: int) -> list[str]:
         corpus = self._narrow(wanted)
-        return corpus._best(wanted, range(len(corpus.names)), most)
+        return corpus._best(wanted, range(len(corpus.names)), most)  # noqa: SLF001 - of its own class
 
     def _narrow(self, wanted: str) -> Corpus:
         """Names that contain the letters in order; searched among the matches of a shorter query."""

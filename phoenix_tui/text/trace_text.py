@@ -38,7 +38,8 @@ def heading(trace: Trace) -> str:
         sign = "~" if root.estimated else ""
         facts.append(f"{sign}{tokens(input_tokens(root))} in, {sign}{tokens(root.usage.output_tokens)} out")
     agents = sum(one.kind is SpanKind.AGENT for one in trace.spans) - 1
-    return " · ".join(filter(None, [*facts, span_cost(root), pluralize(agents, "sub-agent run") if agents else ""]))
+    facts += [span_cost(root), pluralize(agents, "sub-agent run") if agents else ""]
+    return " · ".join(fact for fact in facts if fact)
 
 
 def summary_words(one: TraceSummary) -> str:

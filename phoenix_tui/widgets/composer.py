@@ -372,7 +372,7 @@ class Composer(Still, ShellKeys, TextArea):
     def get_line(self, line_index: int) -> Text:
         line = super().get_line(line_index)
         if self.bulk.marks(line.plain):
-            app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
+            app = cast("App[object]", self.app)
             self.marks.show_in(line, app.theme_variables.get("accent"))
         return line
 

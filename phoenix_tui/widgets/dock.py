@@ -203,7 +203,7 @@ class Dock(completer.Completing, LatePanels, ComposerHost, StillColumn):
         if self.styles.margin.bottom != below:
             self.styles.margin = (0, 0, below, 0)
             # The area behind a sheet is painted where it changes, and all of it moved.
-            sheet = self.app.screen  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
+            sheet = self.app.screen
             self.call_after_refresh(sheet.refresh)
 
     def load(self, draft: str, folds: Sequence[tuple[int, int]] = ()) -> None:

@@ -68,7 +68,7 @@ class LineInput(TextArea):
 
     def on_unmount(self) -> None:
         """Remove watchers of the theme: Textual itself removes them only with the next change of theme."""
-        watchers: dict[str, list[tuple[object, object]]] = getattr(self.app, "__watchers", {})  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType] - Textual leaves the app's type open
+        watchers: dict[str, list[tuple[object, object]]] = getattr(self.app, "__watchers", {})
         for watching in watchers.values():
             watching[:] = [one for one in watching if one[0] is not self]
 

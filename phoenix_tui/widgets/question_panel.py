@@ -295,7 +295,7 @@ class QuestionPanel(RequestReading):
             return
 
         def colours() -> tuple[Hashable, Paint]:
-            styles = code_styles(self.app.theme_variables)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
+            styles = code_styles(self.app.theme_variables)
 
             def paint(place: int, text: Content) -> Content:
                 coloured = in_colours(text, lines[place], styles) if lines else text

@@ -157,7 +157,7 @@ class RequestReading(Vertical):
 
         None counts while the terminal is too small to show anything.
         """
-        if getattr(self.app, "is_too_small", False):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType] - Textual leaves the app's type open
+        if getattr(self.app, "is_too_small", False):
             return True
         self._look()
         asked = self.query_one("#asked", VerticalScroll)

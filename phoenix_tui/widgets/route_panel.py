@@ -293,7 +293,7 @@ class RoutePanel(Still, Widget):
         from phoenix_tui.modals.text_sheet import EditSheet  # noqa: PLC0415 - behind the first frame, seldom wanted
 
         sheet = EditSheet(HEADING, self._edited_text or as_text(self._agents))
-        self.app.push_screen(sheet, self._apply_edit)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
+        self.app.push_screen(sheet, self._apply_edit)
 
     def _apply_edit(self, text: str | None) -> None:
         if text is None:

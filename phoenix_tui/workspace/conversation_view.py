@@ -148,7 +148,7 @@ class ConversationView:
         self._why_plain, transcript.canvas.model.plain = HUNG, not fully
         transcript.draw_fully = self._draw_fully
         self._unsubscribe = await self.conversation.subscribe(self._follow)
-        app = transcript.app  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - of any result
+        app = transcript.app
         transcript.call_after_refresh(app.set_timer, FRAMES, partial(openings.end, here, drawn=fully))
 
     def _draw_fully(self) -> None:

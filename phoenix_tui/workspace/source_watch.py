@@ -34,7 +34,7 @@ class ScreenSourceWatch:
         self._watch.look(active.folder, AFTER_A_PROMPT)
         screen.watch(screen.app, "app_focus", self._follow_focus, init=False)
         screen.watch(active.parts.title, "heading", self._in_view, init=False)
-        changes = cast("Signal[object]", screen.app.screen_change_signal)  # pyright: ignore[reportUnknownMemberType] - open
+        changes = cast("Signal[object]", screen.app.screen_change_signal)
         changes.subscribe(screen, self._look_again)
 
     def _show(self, words: str) -> None:

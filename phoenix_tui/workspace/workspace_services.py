@@ -54,7 +54,7 @@ class WorkspaceServices:
         terminal = ImageTerminal(driver) if driver else None
         previewer, display = Previewer(services.runner), screen.launch.image_display
         pictures = ImageSource(terminal, previewer, services.engine, display, os.environ)
-        resumed = cast("Signal[object]", screen.app.app_resume_signal)  # pyright: ignore[reportUnknownMemberType] - open
+        resumed = cast("Signal[object]", screen.app.app_resume_signal)
         resumed.subscribe(screen, lambda _: _picture_anew(screen, pictures))
         parts.pictures, parts.engine = pictures, services.engine
         parts.openings = OpeningNotes(launch.state_folder / "opening")

@@ -57,7 +57,7 @@ def make_pieces(raw: bytes, kind: str, width: int, height: int, rows: int, backg
         # Lanczos rings around hard edges, which shows where a pixel is half a cell.
         how = Image.Resampling.HAMMING if kind == "pixels" else Image.Resampling.LANCZOS
         whole = image.convert("RGBA")
-        picture = whole.resize((width, height), how, reducing_gap=3.0)  # pyright: ignore[reportUnknownMemberType] - numpy
+        picture = whole.resize((width, height), how, reducing_gap=3.0)
     except (OSError, ValueError, SyntaxError, EOFError, ArithmeticError) as error:
         raise worker.Rejected("This image is damaged or cut off.") from error
     if kind == "pixels":

@@ -161,7 +161,7 @@ def _eight_bit(image: Image.Image) -> Image.Image:
         low, high = (0.0, 65535.0) if mode.startswith("I;16") else _extrema(image)
         scale = 255.0 / ((high - low) or 1.0)
         deep = image.convert("F")
-        grey = deep.point(lambda v: v * scale - low * scale)  # pyright: ignore[reportUnknownMemberType] - names numpy
+        grey = deep.point(lambda v: v * scale - low * scale)
         return grey.convert("L")
     if mode in {"1", "L"} and "transparency" not in image.info:
         return image.convert("L")

@@ -256,7 +256,7 @@ class LanguageClient:
         result = table_of(await self.request("initialize", initialize_params(self.server, self.root)))
         able = table_of(result.get("capabilities"))
         encoding = able.get("positionEncoding")
-        self.encoding = str(encoding) if encoding in _POSITION_ENCODINGS else "utf-16"
+        self.encoding = encoding if encoding in _POSITION_ENCODINGS else "utf-16"
         self._pulls = self.server.pulls and bool(able.get("diagnosticProvider"))
         self._saves = bool(table_of(able.get("textDocumentSync")).get("save"))
         self.notify("initialized", {})

@@ -229,7 +229,7 @@ def _resource(resource: Resource) -> Item:
         name=clean_line(resource.name[:LONGEST_NAME]),
         title=_title(resource.title),
         description=_description(resource.description),
-        uri=str(resource.uri),
+        uri=resource.uri,
         mime=_title(resource.mime_type),
         size=-1 if resource.size is None else resource.size,
     )
@@ -240,7 +240,7 @@ def _template(template: ResourceTemplate) -> Item:
         name=clean_line(template.name[:LONGEST_NAME]),
         title=_title(template.title),
         description=_description(template.description),
-        uri=str(template.uri_template),
+        uri=template.uri_template,
         mime=_title(template.mime_type),
     )
 
@@ -321,7 +321,7 @@ class OutputSchemas:
             validator = kind(schema, registry=Registry())  # empty: no reference is fetched
             self._validators[tool] = validator
         errors: Iterable[exceptions.ValidationError] = validator.iter_errors(content)
-        best = cast("Callable[[object], exceptions.ValidationError | None]", exceptions.best_match)  # pyright: ignore[reportUnknownMemberType] - stubs give part of its type
+        best = cast("Callable[[object], exceptions.ValidationError | None]", exceptions.best_match)
         error = best(errors)
         return f"{error.json_path}: {error.message[:LONGEST_REASON]}" if error else ""
 
@@ -394,7 +394,7 @@ class ResultMapper:
         parts = [self._block(block) for block in blocks[:MOST_PARTS]]
         if len(blocks) > MOST_PARTS:
             parts.append(TextPart(text=f"({len(blocks) - MOST_PARTS} more parts of this result were left out)"))
-        links = [str(block.uri)[:LONGEST_URI] for block in blocks[:MOST_PARTS] if isinstance(block, ResourceLink)]
+        links = [block.uri[:LONGEST_URI] for block in blocks[:MOST_PARTS] if isinstance(block, ResourceLink)]
         return parts, links
 
     def _block(self, block: object) -> ContentPart:
@@ -408,7 +408,7 @@ class ResultMapper:
             case EmbeddedResource(resource=resource):
                 part = self._resource(resource)
             case ResourceLink():
-                uri, name = str(block.uri)[:LONGEST_URI], block.name[:LONGEST_URI]
+                uri, name = block.uri[:LONGEST_URI], block.name[:LONGEST_URI]
                 description = (block.description or "")[:LONGEST_DESCRIPTION]
                 part = TextPart(
                     text=clean_line(f"Resource link: {name} {uri}" + (f" ({description})" if description else ""))
@@ -419,7 +419,7 @@ class ResultMapper:
         return msgspec.structs.replace(part, for_model=False) if audience == ["user"] else part
 
     def _resource(self, resource: TextResourceContents | BlobResourceContents) -> ContentPart:
-        uri = clean_line(str(resource.uri)[:LONGEST_URI])
+        uri = clean_line(resource.uri[:LONGEST_URI])
         if isinstance(resource, TextResourceContents):
             return TextPart(text=f"Resource {uri} of MCP server '{self._server}':\n{resource.text}")
         mime = resource.mime_type or UNTITLED

@@ -92,7 +92,7 @@ def _mend_list(key: str, kind: TypeAdapter[Any], result: Json) -> Json:
         fitting, why = _fit(kind, one)
         if why:
             name = cast("Json", one).get("name") if isinstance(one, dict) else None
-            left_out.append((str(name if isinstance(name, str) else "?")[:LONGEST_NAME], why))
+            left_out.append(((name if isinstance(name, str) else "?")[:LONGEST_NAME], why))
         else:
             items.append(fitting)
     cursor = result.get("nextCursor")
@@ -203,7 +203,7 @@ def _show(value: Any) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (ValueError, RecursionError):
-        text = str(type(value).__name__)
+        text = type(value).__name__
     return text if len(text) <= LONGEST_DESCRIPTION else f"{text[:LONGEST_DESCRIPTION]}…"
 
 
@@ -334,7 +334,7 @@ class Traffic:
                 await self._drop()
                 return False
             case JSONRPCResponse(id=number) | JSONRPCError(id=int() | str() as number):
-                method = self._asked.pop(number, "")
+                method = self._asked.pop(number, "")  # pyrefly: ignore[no-matching-overload] - no None gets here
                 if isinstance(item.message, JSONRPCResponse):
                     item.message.result = mend(method, item.message.result) if method else item.message.result
                 elif item.message.error.code in {CONNECTION_CLOSED, REQUEST_TIMEOUT}:

@@ -198,7 +198,7 @@ class McpSession:
         """Take other folders; a server of the handshake era gets a notification."""
         self.roots = roots
         if self.client.protocol_version not in MODERN_PROTOCOL_VERSIONS and self.spec.roots is not None:
-            await self.client.send_roots_list_changed()  # pyright: ignore[reportDeprecated] - of the handshake era
+            await self.client.send_roots_list_changed()  # pyrefly: ignore[deprecated] - of the handshake era
 
     def _withdraw(self) -> None:
         self._ended = True

@@ -225,5 +225,5 @@ async def _readable(loop: asyncio.AbstractEventLoop, control: socket.socket) -> 
 def _encode_request(request: SupervisorRequest) -> bytes:
     try:
         return request.encode()
-    except (ValueError, UnicodeError) as error:
+    except ValueError as error:
         raise OSError(errno.EINVAL, "the command holds a character no program can be given") from error

@@ -348,7 +348,7 @@ def _paths_in(value: str) -> Iterator[str]:
             yield word.lstrip("-")[1:]
 
 
-_BREAKS: Final = str.maketrans(dict.fromkeys(":;,='\"()|&<>`@[]{}", " "))
+_BREAKS: Final = {ord(each): " " for each in ":;,='\"()|&<>`@[]{}"}
 
 
 def _leads_in(word: str, folders: AgentFolders) -> bool:

@@ -126,7 +126,7 @@ async def admit_address(address: WebAddress, reach: Reach, *, proxied: bool = Fa
     try:
         async with asyncio.timeout(LOOKUP_SECONDS):
             found = await reach.resolve(address.host, address.port)
-    except (OSError, UnicodeError, TimeoutError):
+    except (OSError, UnicodeError):
         found = []
     if not found and proxied:
         return ""

@@ -333,7 +333,7 @@ class ControlSession(Struct, eq=False):
         given = request.get("model")
         if given is not None and not isinstance(given, str):
             raise ControlRequestError("The request needs model, a text or null.")
-        wanted = self.default_model if given in {None, "", "default"} else translate_model(str(given))
+        wanted = self.default_model if given in {None, "", "default"} else translate_model(given)
         try:
             reference = await self.find_model(wanted)
         except ProviderError as error:

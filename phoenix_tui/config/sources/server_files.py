@@ -435,4 +435,4 @@ def _write(path: Path, document: Any) -> None:
         return
     import tomlkit  # noqa: PLC0415 - as above
 
-    write_file(path, tomlkit.dumps(document))  # pyright: ignore[reportUnknownMemberType] - tomlkit's stub
+    write_file(path, tomlkit.dumps(document))

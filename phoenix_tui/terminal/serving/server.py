@@ -169,9 +169,7 @@ class TokenServer(Server):
     def __init__(
         self, arguments: Sequence[str], address: PageAddress, started: Callable[[], None], link: ZygoteLink
     ) -> None:
-        super().__init__(  # pyright: ignore[reportUnknownMemberType] - a PathLike without its type
-            "phoenix", host=address.host, port=address.port, title="Phoenix", public_url=address.url
-        )
+        super().__init__("phoenix", host=address.host, port=address.port, title="Phoenix", public_url=address.url)
         self._arguments = arguments
         self._address = address
         self._started = started
@@ -242,7 +240,7 @@ class TokenServer(Server):
             return web.Response(status=403, text=UNINVITED)
         return await handler(request)
 
-    async def handle_index(self, request: web.Request) -> web.Response:  # pyright: ignore[reportIncompatibleMethodOverride] - textual-serve's type is that before its decorator
+    async def handle_index(self, request: web.Request) -> web.Response:
         """The page of textual-serve, which takes the key of a tab from the browser's own storage."""
         page: Any = await super().handle_index(request)
         answer = page if isinstance(page, web.Response) else web.Response(status=500)

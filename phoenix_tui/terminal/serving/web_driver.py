@@ -16,7 +16,7 @@ from textual.app import App
 from textual.drivers._byte_stream import ByteStream
 from textual.drivers.web_driver import (
     WebDriver,
-    _ExitInput,  # pyright: ignore[reportPrivateUsage] - raised by the end that the server asks for
+    _ExitInput,
 )
 from textual.events import AppBlur, Resize
 from textual.geometry import Size

@@ -267,5 +267,5 @@ def colours_of(widget: Widget) -> Colours:
         good=foreground("good"),
         bad=foreground("bad"),
         selection=background("selection"),
-        few=has_palette(cast("App[object]", widget.app)),  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
+        few=has_palette(cast("App[object]", widget.app)),
     )

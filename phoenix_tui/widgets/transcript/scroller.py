@@ -242,9 +242,9 @@ class TranscriptBar(Still, ScrollBar):
 
     def stand(self, total: int, window: int, y: float) -> None:
         """Show a window of a longer text; nothing is painted where the thumb looks the same."""
-        self.set_reactive(ScrollBar.window_virtual_size, total)  # pyright: ignore[reportArgumentType] - a descriptor
-        self.set_reactive(ScrollBar.window_size, window)  # pyright: ignore[reportArgumentType] - a descriptor
-        self.set_reactive(ScrollBar.position, y)  # pyright: ignore[reportArgumentType] - a descriptor
+        self.set_reactive(ScrollBar.window_virtual_size, total)
+        self.set_reactive(ScrollBar.window_size, window)
+        self.set_reactive(ScrollBar.position, y)
         moved = thumb(self.size.height, total, window, y)
         if moved != self._thumb:
             self._thumb = moved
@@ -373,9 +373,9 @@ class Scroller:
         """Move scroll position and bar without a layout."""
         view, y, whole = self._view, float(placed.y), Size(size.width, placed.total)
         # pyright takes a descriptor read on the class for its value.
-        view.set_reactive(Widget.virtual_size, whole)  # pyright: ignore[reportArgumentType] - as said
+        view.set_reactive(Widget.virtual_size, whole)
         view.set_reactive(Widget.scroll_y, y)
-        view.set_reactive(Widget.scroll_target_y, y)  # pyright: ignore[reportArgumentType] - as said
+        view.set_reactive(Widget.scroll_target_y, y)
         now = self._canvas.model.clock.monotonic()
         if bar or now - self._bar_at >= BAR_SECONDS:
             self._bar_at = now

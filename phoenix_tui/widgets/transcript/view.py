@@ -439,7 +439,7 @@ class TranscriptView(ScrollView, can_focus=True):
         if self._bar is None:
             self._vertical_scrollbar = self._bar = bar = TranscriptBar(thickness=self.scrollbar_size_vertical)
             bar.display = False
-            self.app._start_widget(self, bar)  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType] - no public way
+            self.app._start_widget(self, bar)  # noqa: SLF001 - no public way
         return self._bar
 
     def _set_dirty(self, *regions: Region) -> None:
@@ -475,7 +475,7 @@ class TranscriptView(ScrollView, can_focus=True):
 
     def on_blur(self) -> None:
         """Leave the blocks when the focus goes to writing; a sheet or another window keeps them."""
-        here = self.app.app_focus  # pyright: ignore[reportUnknownMemberType] - Textual leaves the app's type open
+        here = self.app.app_focus
         if here and self.screen.is_current:
             self.blocks.leave()
 

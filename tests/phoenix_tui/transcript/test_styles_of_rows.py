@@ -40,7 +40,7 @@ async def test_a_click_beside_the_words_of_a_line_does_nothing() -> None:
 def written(app: TranscriptApp, slot: int) -> None:
     """Write every row of a message as it goes to the terminal."""
     app.view.render_lines(app.view.size.region)
-    painter = app.view._rows._painter  # pyright: ignore[reportPrivateUsage] - the one in use
+    painter = app.view._rows._painter
     drawn = app.view.canvas.stack.draw(slot)
     assert painter is not None and drawn is not None
     for part in drawn.parts:

@@ -33,7 +33,7 @@ async def awaited(processes: Processes, command: Command, seen: list[Progress] |
 
 def awaited_by(processes: Processes) -> dict[tuple[str, str], Awaited]:
     """Awaited commands; there is no other sign of the moment from which a command can be sent."""
-    return processes.jobs._awaited  # pyright: ignore[reportPrivateUsage] - as above
+    return processes.jobs._awaited
 
 
 async def waits(processes: Processes, watch: Watch, count: int = 1) -> None:

@@ -133,7 +133,7 @@ class Listener:
             finally:
                 self._connections.discard(task)
                 self._proxy.connections -= 1
-        except (OSError, TimeoutError, BadHead, asyncio.IncompleteReadError, asyncio.CancelledError):
+        except (OSError, BadHead, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass  # the client, the host or the command is gone, or waited too long: an answer would reach no one
         finally:
             writer.close()
@@ -215,7 +215,7 @@ class ProxyConversation:
         try:
             async with asyncio.timeout(LOOKUP_SECONDS):
                 found = await self._proxy.names.resolve(request.host, request.port)
-        except (OSError, UnicodeError, TimeoutError):
+        except (OSError, UnicodeError):
             found = []
         if not found and not proxied:
             raise RequestRefused(UNKNOWN.format(host=request.host), 502, 4)
@@ -246,7 +246,7 @@ class ProxyConversation:
                 except BaseException:
                     peer[1].close()
                     raise
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
             raise RequestRefused("your proxy does not answer", 502, 5) from error
         return peer
 

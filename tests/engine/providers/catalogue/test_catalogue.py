@@ -154,7 +154,7 @@ async def test_other_prices_come_from_genai_prices_and_unknown_stays_unknown() -
 async def test_the_own_table_agrees_with_genai_prices() -> None:
     await load("gpt-4.1-nano")
     usage = Usage(1_000, 1_000, 0, 1_000)
-    own = catalogue._PRICES  # pyright: ignore[reportPrivateUsage] - the table itself is under test
+    own = catalogue._PRICES
     wrong = {
         name: (cost("x", name, usage), looked)
         for name in own
