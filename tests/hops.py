@@ -124,7 +124,7 @@ STOP: Final = Chain(
         Step(f"{W}/escape.py", "EscapeHandler.escape", "actions[action]"),
         Step(f"{W}/startup.py", "Startup.stop", "sending.stop"),
         Step(f"{W}/sending.py", "Sending.stop", "stop_in_view"),
-        Step("phoenix_tui/features/sub_agents.py", "stop_in_view", "cancel"),
+        Step("phoenix_tui/features/agents.py", "stop_in_view", "cancel"),
         Step("engine/conversation.py", "Conversation.cancel", "_runner.cancel"),
         Step("engine/executor/effect_runner.py", "EffectRunner.cancel", "interrupt"),
         Step("engine/executor/effect_runner.py", "EffectRunner.interrupt", "_tool"),

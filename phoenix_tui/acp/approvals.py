@@ -29,8 +29,8 @@ from phoenix_tui.acp.tool_calls import (
     title_of,
 )
 from phoenix_tui.acp.translator import UpdatePump, progress
+from phoenix_tui.features.agents import run_behind
 from phoenix_tui.features.custom_commands import question as question_of
-from phoenix_tui.features.sub_agents import run_behind
 from phoenix_tui.text.labels import plan_answer
 from tools.clean import clean, clean_line, reveal
 from tools.contract import DiffDisplay

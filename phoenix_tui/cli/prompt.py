@@ -10,7 +10,7 @@ from pathlib import Path
 
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.output import write_progress
-from phoenix_tui.features.image_files import SECRET
+from phoenix_tui.features.composing import SECRET
 from tools.files.links import real_path
 from tools.files.own_files import read_given
 from tools.files.protected import is_secret

@@ -13,7 +13,7 @@ from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.finding import find_one
 from phoenix_tui.cli.output import utc_time, write_json, write_line, write_table
-from phoenix_tui.features.cost import (
+from phoenix_tui.features.context_window import (
     MOST_DAYS,
     StatisticsBy,
     StatisticsReport,

@@ -20,7 +20,7 @@ from engine.records import (
 from engine.run_options import LEVELS, Effort
 from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.features.custom_commands import CustomCommands, InvocablesApi, question
-from phoenix_tui.features.effort import MEANINGS
+from phoenix_tui.features.model import MEANINGS
 from phoenix_tui.models.offers import ProviderState
 from phoenix_tui.text.labels import MODE_MEANINGS, SANDBOX_MEANINGS, age
 from phoenix_tui.widgets.completion_popup import Completion

@@ -13,13 +13,17 @@ from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.context_window import (
     FORKED,
+    NOTHING_COUNTED,
     SummaryReview,
+    choose_run,
     compact,
+    cost_report,
     read_prompt,
     require_conversation,
+    statistics_of,
+    traces_in_view,
     why_not,
 )
-from phoenix_tui.features.cost import NOTHING_SENT, choose_run, cost_report, statistics_of, traces_in_view
 from phoenix_tui.features.front_end import Option
 from phoenix_tui.features.mcp import server_shares
 from phoenix_tui.modals.context_sheet import COMPACT, ContextSheet, SummarySheet
@@ -119,7 +123,7 @@ async def run_cost(ctx: CommandContext, what: str) -> None:
     """Tokens and cost, and the last run; `runs`: any of them."""
     front, conversation = ScreenFrontEnd(ctx), ctx.active.conversation
     if conversation is None:
-        ctx.tell(NOTHING_SENT)
+        ctx.tell(NOTHING_COUNTED)
     elif what == "runs":
         await choose_run(front, conversation)
     else:

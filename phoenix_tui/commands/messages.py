@@ -17,8 +17,7 @@ from engine.records import StoredMessage
 from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.catalogue import as_message
-from phoenix_tui.features.drafts import NOT_KEPT, NOTHING, DraftStash, StashedDraft
-from phoenix_tui.features.image_files import ask_images, image_at
+from phoenix_tui.features.composing import NOT_KEPT, NOTHING, DraftStash, StashedDraft, ask_images, image_at
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.modals.changes_sheet import TurnsSheet
 from phoenix_tui.modals.image_sheet import ImageSheet

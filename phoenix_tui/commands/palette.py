@@ -16,7 +16,7 @@ from engine.records import ConversationQuery, ConversationSummary
 from phoenix_tui.commands.run import CommandContext, run_command
 from phoenix_tui.commands.settings import change_setting
 from phoenix_tui.features.catalogue import BY_NAME, COMMANDS
-from phoenix_tui.features.page import PageRow
+from phoenix_tui.features.front_end import PageRow
 from phoenix_tui.features.service_interfaces import Setting
 from phoenix_tui.keys.keymap import KEYS, KEYS_BY_ID, Scope, key_names
 from phoenix_tui.modals.rows_sheet import RowsSheet

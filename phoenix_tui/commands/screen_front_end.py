@@ -12,8 +12,7 @@ from engine.executor.requests import EngineError
 from engine.ports.mcp import SignInAddress
 from engine.records import PermissionMode
 from phoenix_tui.commands.run import CommandContext, CommandFunction
-from phoenix_tui.features.front_end import FrontEnd, Option
-from phoenix_tui.features.page import PageReader
+from phoenix_tui.features.front_end import FrontEnd, Option, PageReader
 from phoenix_tui.keys import active_keys
 from phoenix_tui.lifecycle.launch import Launch
 from phoenix_tui.modals.page_sheet import PageSheet

@@ -67,27 +67,31 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         at_once=True,
     ),
     SlashCommand(
-        "split", "open another conversation in a second pane", "panes", "TITLE|ID", only="screen", at_once=True
+        "split", "open another conversation in a second pane", "conversations", "TITLE|ID", only="screen", at_once=True
     ),
-    SlashCommand("pane", "go to another pane: next, previous, 1 to 4", "panes", "WHERE", only="screen", at_once=True),
-    SlashCommand("close", "close this pane; its conversation keeps running", "panes", only="screen", at_once=True),
+    SlashCommand(
+        "pane", "go to another pane: next, previous, 1 to 4", "conversations", "WHERE", only="screen", at_once=True
+    ),
+    SlashCommand(
+        "close", "close this pane; its conversation keeps running", "conversations", only="screen", at_once=True
+    ),
     SlashCommand(
         "rename", "give this conversation a title", "conversations", "TITLE", aliases=("title",), in_agents=False
     ),
-    SlashCommand("model", "choose the model: search, favourites, prices", "models", "WORD", aliases=("models",)),
+    SlashCommand("model", "choose the model: search, favourites, prices", "settings", "WORD", aliases=("models",)),
     SlashCommand(
         "effort",
         "choose how much the model reasons before it answers",
-        "models",
+        "settings",
         "LEVEL",
         aliases=("think", "thinking"),
-        run="effort.choose_effort",
+        run="model.choose_effort",
     ),
-    SlashCommand("key", "paste an API key", "models", "PROVIDER", aliases=("login",), only="screen"),
+    SlashCommand("key", "paste an API key", "settings", "PROVIDER", aliases=("login",), only="screen"),
     SlashCommand(
         "profile",
         "agent profiles: use, read, edit, create",
-        "models",
+        "settings",
         "NAME",
         run="profiles.show_profiles",
         in_lines="choose the profile of new conversations",
@@ -95,23 +99,23 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
     SlashCommand(
         "route",
         "let a supervisor choose who answers: on, off; start or alone: answer its question",
-        "models",
+        "settings",
         "on|off",
-        run="sub_agents.route",
+        run="agents.route",
         in_agents=False,
     ),
-    SlashCommand("sandbox", "choose what commands and edits can reach", "models", "off|workspace|read-only"),
+    SlashCommand("sandbox", "choose what commands and edits can reach", "settings", "off|workspace|read-only"),
     SlashCommand(
         "permissions",
         "choose what runs without asking; rules: list the rules",
-        "models",
+        "settings",
         "MODE|rules",
         aliases=("mode",),
     ),
     SlashCommand(
         "rules",
         "permission rules: list, edit, remove",
-        "models",
+        "settings",
         in_lines="permission rules: remove, move; /rules TOOL(PATTERN) adds one, /rules undo undoes the last change",
     ),
     SlashCommand(
@@ -146,11 +150,11 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         run="memory.show_notes",
         in_lines="notes of this project and yours: read, delete; /memory new adds one, /memory undo restores one",
     ),
-    SlashCommand("plan", "show the approved plan, or begin plan mode; on, off", "tasks", "on|off"),
+    SlashCommand("plan", "show the approved plan, or begin plan mode; on, off", "work", "on|off"),
     SlashCommand(
         "todo",
         "todo list: add TEXT, done N, drop N, edit N TEXT, clear",
-        "tasks",
+        "work",
         "WHAT",
         aliases=("todos",),
         run="tasks.todo",
@@ -158,23 +162,23 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
     SlashCommand(
         "tasks",
         "task board: what you asked for, and how far it is",
-        "tasks",
+        "work",
         "N",
         in_lines="task board; /tasks 2 reads task 2; "
         "behind the number done, pending, running, failed, edit TEXT, delete",
     ),
-    SlashCommand("track", "tracking for the task board: on, off, now", "tasks", "on|off|now", run="tasks.track"),
+    SlashCommand("track", "tracking for the task board: on, off, now", "work", "on|off|now", run="tasks.track"),
     SlashCommand(
         "agents",
         "sub-agents: open, stop, send a hint; next, previous, parent",
-        "agents",
+        "work",
         "WHICH",
         in_lines="sub-agents of this conversation: read, send a hint, stop; /agents stop stops all",
     ),
     SlashCommand(
         "approvals",
         "pending approvals of all conversations",
-        "agents",
+        "work",
         in_lines="pending approvals of all conversations, to answer here",
     ),
     SlashCommand(
@@ -293,12 +297,12 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
     SlashCommand(
         "background",
         "send the running command to the background (see /jobs)",
-        "agents",
+        "work",
         aliases=("bg",),
-        run="jobs.background",
+        run="agents.background",
         at_once=True,
     ),
-    SlashCommand("jobs", "background commands: show output, stop", "agents", aliases=("bashes", "ps")),
+    SlashCommand("jobs", "background commands: show output, stop", "work", aliases=("bashes", "ps")),
     SlashCommand("stop", "stop this conversation's run", "conversations", run="conversations.stop", at_once=True),
     SlashCommand(
         "stopall", "stop every run of every conversation", "conversations", run="conversations.stop_all", at_once=True

@@ -19,9 +19,9 @@ from engine.records import ConversationQuery, ConversationSummary, build_fork_pl
 from phoenix_tui.cli.blocks import encode
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.export import agent_markdown, markdown, write_new
+from phoenix_tui.features.agents import family_of, views_of
 from phoenix_tui.features.front_end import FrontEnd, Option, require_accepted
 from phoenix_tui.features.run_limits import caps_for
-from phoenix_tui.features.sub_agents import family_of, views_of
 from phoenix_tui.lifecycle.launch import Services
 from phoenix_tui.text.labels import age, short_path
 from tools.clean import reveal_name

@@ -12,8 +12,7 @@ from engine.ports import ConversationChanges
 from engine.ports.mcp import ServerState, ServerView, SignInAddress, Unchosen
 from engine.records import ConversationRecord
 from phoenix_tui.config.sources.extension_files import SourceKind
-from phoenix_tui.features.front_end import FrontEnd
-from phoenix_tui.features.page import TAKE, Confirmation, ListPage, PageAction, PageRow
+from phoenix_tui.features.front_end import TAKE, Confirmation, FrontEnd, ListPage, PageAction, PageRow
 from phoenix_tui.features.trust import trust_in_view
 from phoenix_tui.text.server_text import (
     NO_SANDBOX,

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from engine.executor.requests import EngineError
 from engine.memory.memory import USER, NoteRefused, NoteRow
 from engine.records.runs import CallPurpose
-from phoenix_tui.features.front_end import FrontEnd
-from phoenix_tui.features.page import TAKE, ListPage, PageAction, PageRow
+from phoenix_tui.features.front_end import TAKE, FrontEnd, ListPage, PageAction, PageRow
 from phoenix_tui.features.trust import folder_in_view
 from phoenix_tui.text.labels import tokens
 from phoenix_tui.text.statistics_text import call_lines

@@ -15,8 +15,7 @@ from engine.ports.profiles import BUILT_IN, GENERAL, narrower_mode, narrower_san
 from engine.records import PermissionMode
 from phoenix_tui.config.profile_files import ProfileTrouble, profile_text
 from phoenix_tui.config.sources.agents import is_agent_file
-from phoenix_tui.features.front_end import FrontEnd, Option
-from phoenix_tui.features.page import TAKE, ListPage, PageAction, PageRow
+from phoenix_tui.features.front_end import TAKE, FrontEnd, ListPage, Option, PageAction, PageRow
 from phoenix_tui.features.service_interfaces import ProfileChoice, ProfilesApi
 from phoenix_tui.lifecycle.launch import Launch
 from phoenix_tui.text.labels import age, short_path

@@ -12,7 +12,7 @@ from engine.ports import ConversationChanges
 from engine.ports.files import FilesError
 from engine.rewind.rewind import CannotRewind, Done, Preview, RewindList, RewindPoint, RewindScope
 from phoenix_tui.features.catalogue import as_message
-from phoenix_tui.features.drafts import join_draft
+from phoenix_tui.features.composing import join_draft
 from tools.clean import clean_line
 from tools.wording import pluralize
 

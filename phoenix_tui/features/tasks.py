@@ -170,7 +170,7 @@ HIGHEST: Final = 1_000_000
 """Number of a task that can be typed."""
 SHORT: Final = 60
 """Characters of a description in a question or a notice."""
-EDIT, DELETE, NO_TASK, NEWEST, UNDO = "edit", "delete", "none", "newest", "undo"
+EDIT, DELETE, NO_TASK, NEWEST_FIRST, UNDO = "edit", "delete", "none", "newest", "undo"
 WRONG: Final = (
     "Give the number of a task, and behind it nothing, done, pending, running, failed, delete or edit TEXT; "
     "none lists messages without a task, newest the newest tasks first, undo restores the task deleted last."
@@ -189,7 +189,7 @@ class TaskOrder(Struct, frozen=True):
     number: int = 0
     """Number of a task; 0 for the board."""
     action: str = ""
-    """EDIT, DELETE or, for the board, NO_TASK, NEWEST, UNDO; empty to show, or to set `status`."""
+    """EDIT, DELETE or, for the board, NO_TASK, NEWEST_FIRST, UNDO; empty to show, or to set `status`."""
     status: TaskStatus | None = None
     text: str = ""
     """New description."""
@@ -206,7 +206,7 @@ def task_order(argument: str) -> TaskOrder:
     word, _, text = rest.strip().partition(" ")
     if not first:
         return TaskOrder()
-    if first.lower() in {NO_TASK, NEWEST, UNDO} and not rest.strip():
+    if first.lower() in {NO_TASK, NEWEST_FIRST, UNDO} and not rest.strip():
         return TaskOrder(action=first.lower())
     number = number_within(first, HIGHEST)
     action = word.lower()

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from engine.executor.requests import Activity, EngineError
 from engine.machine.states import is_busy
 from phoenix_tui.config.sources.report import SourceEntry, SourceReport, SourceState
-from phoenix_tui.features.front_end import FrontEnd, Option
-from phoenix_tui.features.page import TAKE, ListPage, PageAction, PageRow
+from phoenix_tui.features.front_end import TAKE, FrontEnd, ListPage, Option, PageAction, PageRow
 from phoenix_tui.features.service_interfaces import TrustApi
 from phoenix_tui.text.trust_text import REACH, command_line, counts, join_words, notice, short_name
 from tools.clean import reveal, reveal_name

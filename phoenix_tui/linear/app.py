@@ -1,4 +1,6 @@
-"""Dispatch of typed lines: a message, a command, an answer or a stop."""
+"""Dispatch of typed lines: a message, a command, an answer or a stop. A command's module is loaded
+with its first use.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +16,38 @@ from engine.machine.states import Errored
 from engine.run_options import Effort
 from engine.updates import Question
 from phoenix_tui.features.catalogue import LINE_COMMANDS, is_command, split_command
+from phoenix_tui.features.composing import remember
 from phoenix_tui.features.custom_commands import is_custom, question
-from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.features.trust import AFTER_A_PROMPT, SourceWatch
 from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.lifecycle.stop_signals import END_SIGNALS, SIGNAL_EXIT, handle, listen
+from phoenix_tui.lifecycle.threads import load
 from phoenix_tui.lifecycle.watchdogs import NO_LIMIT, LoopWatch, MemoryLimit
-from phoenix_tui.linear.agents import ApprovalNotifier, answer_of
 from phoenix_tui.linear.line_buffer import LeaveTyped, LineTyped, StopWanted
-from phoenix_tui.linear.line_context import LinearContext
+from phoenix_tui.linear.line_context import LinearContext, LineCommand
 from phoenix_tui.linear.messages import attach_all, attach_dropped, queue_up
 from phoenix_tui.linear.question_lines import takes_line
-from phoenix_tui.linear.run import run_linear
-from phoenix_tui.linear.tasks import edit_wanted
 from phoenix_tui.linear.terminal import LineTerminal
 from phoenix_tui.linear.transcript import YOU, message_lines
+from phoenix_tui.linear.work import ApprovalNotifier, answer_of, edit_wanted
 from phoenix_tui.text.server_text import WAITING, on_this_loop, say_once
 from tools.clean import clean_line
+from tools.comparing import near_names
 from tools.process.link import ZygoteLink
+
+
+async def run_command(ctx: LinearContext, name: str, argument: str) -> None:
+    """Do it; an unknown name is answered with the nearest one. Raises EngineError."""
+    command = LINE_COMMANDS.get(name)
+    if command is None:
+        near = near_names(name, LINE_COMMANDS, 1, 0.5)
+        ctx.say(f"There is no /{name}.{f' Did you mean /{near[0]}?' if near else ' /help lists all.'}")
+        return
+    module, function = command.locate("linear")
+    run: LineCommand = getattr(await load(module), function)
+    await run(ctx, argument)
+
 
 AGAIN: Final = 3.0
 """Seconds within which a second Ctrl+C leaves."""
@@ -128,7 +143,7 @@ class LinearApp:
         if launch.conversation_id:
             await self.ctx.active.attempt(self.ctx.open(launch.conversation_id))
         if launch.pick:
-            await self.ctx.active.attempt(run_linear(self.ctx, "resume", ""))
+            await self.ctx.active.attempt(run_command(self.ctx, "resume", ""))
         if launch.images:
             await attach_all(self.ctx, launch.images)
         if launch.prompt:
@@ -153,7 +168,7 @@ class LinearApp:
         try:
             if is_command(text) and not await self._is_custom(text):
                 name, argument = split_command(text)
-                await run_linear(self.ctx, name, argument)
+                await run_command(self.ctx, name, argument)
             elif question is not None and text.strip() and takes_line(question, text.strip()):
                 await self._answer(question, text.strip())
             elif text.startswith("!") and text.strip("! \n"):

@@ -10,27 +10,25 @@ from typing import Final
 from engine.api.conversation import ContextApi, ConversationApi
 from engine.executor.context_manager import HIGHEST, LOWEST, ContextReport, Edited
 from engine.executor.requests import DropSummary, Proposal, Refused, SummarizeAgain, SummaryDecision, TakeSummary
+from phoenix_tui.features.composing import remember
 from phoenix_tui.features.context_window import (
     FORKED,
-    SummaryReview,
-    compact,
-    read_prompt,
-    require_conversation,
-    why_not,
-)
-from phoenix_tui.features.cost import (
     MOST_DAYS,
     StatisticsBy,
+    SummaryReview,
     choose_run,
+    compact,
     cost_report,
     newest_trace,
+    read_prompt,
     report_lines,
     report_table,
+    require_conversation,
     statistics_of,
     statistics_report,
+    why_not,
 )
 from phoenix_tui.features.mcp import server_shares
-from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.linear.line_buffer import LeaveTyped, LineTyped, StopWanted
 from phoenix_tui.linear.line_context import LinearContext
 from phoenix_tui.models.choice import GUIDE

@@ -28,9 +28,9 @@ from engine.updates import (
     StateChanged,
     Update,
 )
-from phoenix_tui.features.drafts import join_draft, parse_draft
+from phoenix_tui.features.agents import asking, find_asker, stop_in_view
+from phoenix_tui.features.composing import join_draft, parse_draft
 from phoenix_tui.features.run_limits import caps_for
-from phoenix_tui.features.sub_agents import asking, find_asker, stop_in_view
 from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.linear.question_lines import ChangedPlans, question_lines
 from phoenix_tui.linear.terminal import LineTerminal

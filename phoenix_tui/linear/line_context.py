@@ -12,11 +12,10 @@ from engine.api.conversation import ConversationApi
 from engine.executor.requests import Receipt, Refused
 from engine.ports.mcp import SignInAddress
 from engine.records import SideExchange
+from phoenix_tui.features.composing import PromptHistory
 from phoenix_tui.features.context_window import SideAnswer, answer_of, in_one_line
-from phoenix_tui.features.front_end import FrontEnd, InView, Option
-from phoenix_tui.features.page import ListPage, PageAction, PageReader
+from phoenix_tui.features.front_end import FrontEnd, InView, ListPage, Option, PageAction, PageReader
 from phoenix_tui.features.permissions import RuleChanges
-from phoenix_tui.features.prompt_history import PromptHistory
 from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.linear.conversation import LinearConversation
 from phoenix_tui.linear.line_buffer import LeaveTyped, LineTyped

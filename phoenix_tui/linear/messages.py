@@ -13,8 +13,15 @@ from engine.api.errors import ENGINE_ERRORS
 from engine.executor.requests import Receipt, Refused
 from engine.machine.states import is_busy
 from engine.records import Delivery, QueuedMessage
-from phoenix_tui.features.drafts import NOT_KEPT, NOTHING, DraftStash
-from phoenix_tui.features.image_files import ask_images, attach_image, image_at, parse_dropped_images
+from phoenix_tui.features.composing import (
+    NOT_KEPT,
+    NOTHING,
+    DraftStash,
+    ask_images,
+    attach_image,
+    image_at,
+    parse_dropped_images,
+)
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.linear.line_context import LinearContext
 from phoenix_tui.terminal.clipboard import Clipboard, ClipboardImage, ClipboardText, ClipboardTrouble

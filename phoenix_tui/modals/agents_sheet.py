@@ -22,8 +22,7 @@ from engine.executor.requests import ApprovalAnswer, ApprovalChoice, EngineError
 from engine.machine.states import AwaitingApproval
 from engine.ports import StorageError
 from engine.updates import AgentView
-from phoenix_tui.features.approvals import Pending, as_asked, pending, pending_of
-from phoenix_tui.features.sub_agents import at_work
+from phoenix_tui.features.agents import Pending, as_asked, at_work, pending, pending_of
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import ANSWER_KEYS, Scope, bindings
 from phoenix_tui.modals.base import Sheet

@@ -17,7 +17,7 @@ from textual.widgets import Static, TextArea
 from engine.api.engine import LibraryApi
 from engine.ports import StorageError
 from engine.records import FoundText
-from phoenix_tui.features.prompt_history import PromptHistory
+from phoenix_tui.features.composing import PromptHistory
 from phoenix_tui.keys.active_keys import fitting, hint
 from phoenix_tui.keys.active_keys import keys as keys_of
 from phoenix_tui.keys.keymap import Scope, bindings

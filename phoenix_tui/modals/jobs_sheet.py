@@ -12,8 +12,8 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.api.conversation import JobsApi
+from phoenix_tui.features.agents import end_job, output_lines, output_of
 from phoenix_tui.features.front_end import FrontEnd
-from phoenix_tui.features.jobs import end_job, output_lines, output_of
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet

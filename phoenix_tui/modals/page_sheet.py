@@ -9,8 +9,7 @@ from textual.binding import BindingsMap, BindingType
 from textual.content import Content
 
 from engine.api.errors import ENGINE_ERRORS
-from phoenix_tui.features.front_end import FrontEnd
-from phoenix_tui.features.page import ListPage, PageAction, PageReader, PageRow
+from phoenix_tui.features.front_end import FrontEnd, ListPage, PageAction, PageReader, PageRow
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import KEYS_BY_ID, Scope, bindings
 from phoenix_tui.modals.rows_sheet import LEAST_WORDS, SIGN, RowsSheet

@@ -22,7 +22,7 @@ from engine.machine.states import Errored, Idle, is_busy
 from engine.ports import ConversationChanges
 from engine.records import ConversationSummary, StoredMessage
 from engine.updates import LiveTextDropped, MessageSaved, Question, Snapshot, StateChanged, TextArrived, Update
-from phoenix_tui.features.drafts import Unsent, ahead_of
+from phoenix_tui.features.composing import Unsent, ahead_of
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.lifecycle.crash import FRAMES, PLAIN_FROM, OpeningNotes

@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.widgets import Static, TextArea
 
 from phoenix_tui.features.catalogue import COMMANDS
-from phoenix_tui.features.page import PageRow
+from phoenix_tui.features.front_end import PageRow
 from phoenix_tui.features.service_interfaces import Setting
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings, help_rows

@@ -16,7 +16,7 @@ from textual.widgets import Static, TextArea
 
 from engine.executor.requests import EngineError
 from engine.rule_store import OF_FILE, ActiveRule
-from phoenix_tui.features.approvals import UNTITLED
+from phoenix_tui.features.agents import UNTITLED
 from phoenix_tui.features.permissions import RuleChanges, RulePlaces
 from phoenix_tui.keys.active_keys import BACK, CLOSES, hint
 from phoenix_tui.keys.keymap import Scope, bindings

@@ -19,7 +19,7 @@ from engine.ports import StorageError
 from engine.ports.storage import Traces
 from engine.records.runs import CallGroup
 from engine.records.traces import SpanStatus, Trace, TraceSpan
-from phoenix_tui.features.cost import (
+from phoenix_tui.features.context_window import (
     MOST_DAYS,
     RANGES,
     StatisticsBy,

@@ -18,7 +18,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from engine.api.conversation import ConversationApi
-from phoenix_tui.features.drafts import parse_draft
+from phoenix_tui.features.composing import parse_draft
 from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.text.labels import Glyph, Tone, label
 from phoenix_tui.text.request_text import one_line

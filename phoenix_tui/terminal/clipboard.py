@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from phoenix_tui.features.image_files import LARGEST_IMAGE
+from phoenix_tui.features.composing import LARGEST_IMAGE
 from tools.contract import Command, Finished, ProcessRunner, Sandbox
 
 MAC_IMAGE: Final = (

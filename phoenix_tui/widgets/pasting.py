@@ -137,7 +137,7 @@ def _size(text: str) -> str:
 
 async def paste_of(text: str, *, into_empty: bool) -> Paste:
     """Classify a paste: images, a key in an empty composer, else text."""
-    from phoenix_tui.features.image_files import parse_dropped_images  # noqa: PLC0415 - not for the first frame
+    from phoenix_tui.features.composing import parse_dropped_images  # noqa: PLC0415 - not for the first frame
 
     if paths := parse_dropped_images(text):
         return PastedImages(paths)

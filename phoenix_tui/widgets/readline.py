@@ -19,7 +19,7 @@ from phoenix_tui.widgets.answer_keys import Answering
 from phoenix_tui.widgets.pasting import PasteStore
 
 if TYPE_CHECKING:
-    from phoenix_tui.features.prompt_history import PromptHistory
+    from phoenix_tui.features.composing import PromptHistory
 
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from engine.executor.requests import Refused
 from engine.records import Delivery
-from phoenix_tui.commands import conversations, messages, models, tasks
+from phoenix_tui.commands import conversations, messages, settings, work
 from phoenix_tui.commands.palette import palette
 from phoenix_tui.commands.run import run_line
-from phoenix_tui.features.prompt_history import remember
+from phoenix_tui.features.composing import remember
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.key_order import keys_wait
@@ -46,8 +46,8 @@ class Actions:
         self._ctx = ctx
         self.by_key: Mapping[str, Callable[[], Awaitable[None]]] = {
             "palette": lambda: palette(ctx),
-            "next_mode": lambda: models.next_mode(ctx),
-            "todos": lambda: tasks.toggle_todos(ctx),
+            "next_mode": lambda: settings.next_mode(ctx),
+            "todos": lambda: work.toggle_todos(ctx),
             "paste": self._paste,
             "editor": self._edit,
         }
@@ -73,13 +73,13 @@ class Actions:
         await ctx.sending.resume(interrupted=interrupted)
 
     async def keep_key(self, secret: str) -> None:
-        await models.keep_key(self._ctx, secret)
+        await settings.keep_key(self._ctx, secret)
 
     async def use_installed(self, reference: str) -> None:
         """Use a model that was just installed, but not in a conversation that has a real one."""
         ctx, conversation = self._ctx, self._ctx.active.conversation
         if conversation is None or conversation.record.model == GUIDE:
-            await models.use_model(ctx, reference)
+            await settings.use_model(ctx, reference)
             ctx.tell(f"{reference} is installed and now in use.")
         else:
             ctx.active.prefer(model=reference)

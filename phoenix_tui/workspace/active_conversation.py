@@ -19,8 +19,8 @@ from engine.machine.states import Idle
 from engine.ports import ConversationChanges, StorageError
 from engine.ports.profiles import narrower_mode
 from engine.records import Attachment, PermissionMode
-from phoenix_tui.features.prompt_history import PromptHistory
-from phoenix_tui.features.sub_agents import family_of
+from phoenix_tui.features.agents import family_of
+from phoenix_tui.features.composing import PromptHistory
 from phoenix_tui.lifecycle.crash import OpenMark
 from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.text.labels import short_path

@@ -118,7 +118,7 @@ class ComposerEvents:
             )
 
     def clear(self) -> None:
-        from phoenix_tui.features.prompt_history import ENTRY_LIMIT  # noqa: PLC0415 - not for the first frame
+        from phoenix_tui.features.composing import ENTRY_LIMIT  # noqa: PLC0415 - not for the first frame
 
         text = self._composer.take()
         if len(text) > ENTRY_LIMIT:
@@ -127,7 +127,7 @@ class ComposerEvents:
             self._remember(text)
 
     def _remember(self, text: str) -> None:
-        from phoenix_tui.features.prompt_history import remember  # noqa: PLC0415 - as above
+        from phoenix_tui.features.composing import remember  # noqa: PLC0415 - as above
 
         if trouble := remember(self._composer.draft.prompts, text):
             self._words.tell(trouble, bad=True)

@@ -41,7 +41,7 @@ from engine.updates import (
     ToolDrafted,
     Update,
 )
-from phoenix_tui.features.approvals import as_asked, titles_of_others
+from phoenix_tui.features.agents import as_asked, titles_of_others
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.lifecycle.containment import goes_on_after
 from phoenix_tui.lifecycle.crash import FRAMES, PLAIN_FROM

@@ -8,7 +8,7 @@ from engine.api.conversation import ConversationApi
 from engine.api.engine import EngineApi
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, State, is_busy
 from engine.updates import AgentView, RouteCard
-from phoenix_tui.features.sub_agents import asking, at_work, family_of, parent_title, place_of, views_of
+from phoenix_tui.features.agents import asking, at_work, family_of, parent_title, place_of, views_of
 from phoenix_tui.text.labels import AgentCounts
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.notices import Notifier

@@ -17,7 +17,7 @@ from engine.api.errors import ENGINE_ERRORS
 from engine.ports import ConversationChanges
 from engine.ports.storage import DatabaseWaits
 from engine.records import Attachment
-from phoenix_tui.features.drafts import Unsent, ahead_of, join_draft, parse_draft
+from phoenix_tui.features.composing import Unsent, ahead_of, join_draft, parse_draft
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.server_text import on_this_loop
 from phoenix_tui.widgets.dock import Dock

@@ -19,12 +19,9 @@ from engine.executor.requests import Accepted, ApprovalAnswer, NeedsYes, Receipt
 from engine.machine.states import Errored, Idle, is_busy
 from engine.records import Attachment, Delivery
 from engine.updates import Noticed
-from phoenix_tui.features.drafts import Unsent
-from phoenix_tui.features.image_files import attach_image
-from phoenix_tui.features.jobs import send_to_background
-from phoenix_tui.features.prompt_history import remember
+from phoenix_tui.features.agents import Hinting, find_asker, runs_in_view, send_to_background, stop_in_view
+from phoenix_tui.features.composing import Unsent, attach_image, remember
 from phoenix_tui.features.run_limits import caps_for
-from phoenix_tui.features.sub_agents import Hinting, find_asker, runs_in_view, stop_in_view
 from phoenix_tui.keys.key_order import keys_wait, let_keys_in
 from phoenix_tui.markdown.lines import MARGIN
 from phoenix_tui.text.refusals import in_keys

@@ -47,7 +47,7 @@ class SlowStart:
 
     def keep(self) -> None:
         """Phoenix is left before they are there: Up finds the words at the next start."""
-        from phoenix_tui.features.prompt_history import PromptHistory  # noqa: PLC0415 - not for the first frame
+        from phoenix_tui.features.composing import PromptHistory  # noqa: PLC0415 - not for the first frame
 
         history = PromptHistory(self._launch.state_folder, self._launch.cwd)
         for text in (*self.sent, self._composer.content):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 from engine.api.errors import ENGINE_ERRORS
 from phoenix_tui.commands.completions import join as join_sources
 from phoenix_tui.commands.run import CommandContext, run_command
-from phoenix_tui.features.approvals import titles_of_others
+from phoenix_tui.features.agents import titles_of_others
 from phoenix_tui.images.graphics import ImageTerminal
 from phoenix_tui.images.source import ImageSource
 from phoenix_tui.lifecycle.crash import CLOSED_FROM, OpeningNotes, OpenMark
@@ -122,7 +122,7 @@ class WorkspaceServices:
         launch = self._screen.launch
         if not recall(launch.state_folder, launch.cwd).ids:
             return False
-        from phoenix_tui.commands.panes import restore  # noqa: PLC0415 - only where panes are remembered
+        from phoenix_tui.commands.conversations import restore  # noqa: PLC0415 - only where panes are remembered
 
         return await restore(self.ctx)
 

@@ -18,7 +18,7 @@ from engine.ports import ConversationChanges
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.records import PermissionMode
 from engine.records.runs import CallGroup, StatisticsGroup, StatisticsQuery
-from phoenix_tui.features.cost import StatisticsBy, statistics_report
+from phoenix_tui.features.context_window import StatisticsBy, statistics_report
 from tests.engine.test_accounting import run
 from tests.support.counting_server import MODEL, CountingServer
 from tests.support.engine import engine_harness, until

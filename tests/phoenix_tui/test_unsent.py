@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phoenix_tui.features.drafts import IMAGES, PRIVATE, Unsent, join_draft, parse_draft
+from phoenix_tui.features.composing import IMAGES, PRIVATE, Unsent, join_draft, parse_draft
 
 TRAILER = PRIVATE + IMAGES
 

@@ -35,7 +35,7 @@ from phoenix_tui.config.load import set_value
 from phoenix_tui.config.rules import RuleFile
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.trust import TrustFile, find_project
-from phoenix_tui.features.prompt_history import HISTORY_LIMIT, SLACK, PromptHistory
+from phoenix_tui.features.composing import HISTORY_LIMIT, SLACK, PromptHistory
 from phoenix_tui.lifecycle.crash import OpenMark
 from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.partial_file import PartialFile

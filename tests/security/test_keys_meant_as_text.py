@@ -34,7 +34,7 @@ from engine.updates import ApprovalAsked, Route, RouteAgent, RouteCard
 from phoenix_tui.features.service_interfaces import LocalOffer
 from phoenix_tui.keys.key_order import HARMLESS
 from phoenix_tui.keys.keymap import KEYS, Scope
-from phoenix_tui.linear.agents import answer_of
+from phoenix_tui.linear.work import answer_of
 from phoenix_tui.widgets.line_input import LineInput
 from tests.phoenix_tui.shell.conftest import OpenShell, engine, open_shell
 from tests.support.fake_agents import agent, waits_for

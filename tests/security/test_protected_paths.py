@@ -22,7 +22,7 @@ from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.prompt import read_images
 from phoenix_tui.cli.setup import wide_folder
 from phoenix_tui.config.paths import find_paths
-from phoenix_tui.features.image_files import read_image
+from phoenix_tui.features.composing import read_image
 from phoenix_tui.wiring.backend import own_paths
 from tests.support.engine import PlainImages, StubTool, engine_harness, until
 from tests.support.plain_runner import PlainRunner

@@ -22,7 +22,7 @@ from engine.store import StorePaths, open_store
 from engine.store.ownership import is_lock_held, remove_lock
 from phoenix_tui.config.profile_files import ProfileFiles
 from phoenix_tui.config.trust import TrustFile
-from phoenix_tui.features.drafts import parse_draft
+from phoenix_tui.features.composing import parse_draft
 from phoenix_tui.lifecycle.crash import find_left_open
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.partial_file import ModelFileError

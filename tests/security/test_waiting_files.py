@@ -29,8 +29,7 @@ from phoenix_tui.config.load import set_value, user_layer
 from phoenix_tui.config.rules import RuleFile
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.trust import TrustFile, find_project
-from phoenix_tui.features.image_files import parse_dropped_images, read_image
-from phoenix_tui.features.prompt_history import PromptHistory
+from phoenix_tui.features.composing import PromptHistory, parse_dropped_images, read_image
 from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
 from phoenix_tui.lifecycle.crash import find_left_open
 from phoenix_tui.models.accepted import AcceptedServers

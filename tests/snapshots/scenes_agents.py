@@ -21,7 +21,7 @@ from engine.machine.states import (
     ToolRound,
 )
 from engine.updates import AgentView, ToolEnded, ToolStarted
-from phoenix_tui.commands.panes import panes_of, split_with
+from phoenix_tui.commands.conversations import panes_of, split_with
 from phoenix_tui.modals.agents_sheet import AgentsSheet
 from tests.snapshots.booth import ALL, SMALL, Booth, Size
 from tests.snapshots.told import Teller, call, model_of

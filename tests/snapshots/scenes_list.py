@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from engine.machine.messages import Origin, Role, TextBlock
 from engine.machine.states import Errored, Idle
 from engine.updates import TextArrived
-from phoenix_tui.commands.panes import panes_of, split_with
+from phoenix_tui.commands.conversations import panes_of, split_with
 from phoenix_tui.modals.peek_sheet import PeekSheet
 from tests.snapshots.booth import SMALL, Booth
 from tests.snapshots.told import Teller, call, model_of

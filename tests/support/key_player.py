@@ -14,7 +14,7 @@ from textual import events
 from textual.geometry import Size
 
 from engine.machine.states import Idle
-from phoenix_tui.features.drafts import parse_draft
+from phoenix_tui.features.composing import parse_draft
 from phoenix_tui.terminal.input import TerminalInput
 from tests.support.fake_engine import FakeConversation, FakeEngine
 from tests.support.fake_queue import FakeQueue

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from PIL import Image
 
-from phoenix_tui.features.drafts import parse_draft
+from phoenix_tui.features.composing import parse_draft
 from phoenix_tui.lifecycle.stop_signals import SIGNAL_EXIT
 from tests.support.cli import Phoenix, with_claude
 from tests.support.journeys import Answer, picks, rows, says, starts_to_say

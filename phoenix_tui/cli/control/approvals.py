@@ -28,7 +28,7 @@ from phoenix_tui.cli.control.servers import HostServers
 from phoenix_tui.cli.headless import explain_denial
 from phoenix_tui.config.claude_settings import FOREIGN_MODES, whole_rule
 from phoenix_tui.config.rules import RuleLayer, folder_rules
-from phoenix_tui.features.sub_agents import run_behind
+from phoenix_tui.features.agents import run_behind
 from tools.contract import JsonObject, JsonValue, Tool, ToolClass, ToolContext, ToolInputError
 from tools.displays import AskedQuestion
 

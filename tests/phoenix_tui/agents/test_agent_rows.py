@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from engine.machine.states import AgentOutcome, AgentStatus, AwaitingLlm, Idle, Requesting, RetryWait, State
 from engine.updates import AgentView
-from phoenix_tui.linear.agents import row as row_in_words
+from phoenix_tui.linear.work import row as row_in_words
 from phoenix_tui.widgets.agent_panel import agent_rows, measure_elapsed, rows_each
 from tests.support.fake_agents import ASKS, RUN, RUNS, agent
 

@@ -12,7 +12,7 @@ from textual import events
 
 from engine.executor.requests import EngineError
 from engine.records import Attachment
-from phoenix_tui.features.drafts import parse_draft
+from phoenix_tui.features.composing import parse_draft
 from phoenix_tui.widgets.queue_panel import QueuePanel
 from phoenix_tui.workspace.actions import PASTE_AGAIN
 from tests.support.fake_engine import FakeConversation, FakeEngine

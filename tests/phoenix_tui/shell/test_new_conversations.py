@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from engine.records import PermissionMode
-from phoenix_tui.commands.models import run_sandbox
-from phoenix_tui.commands.panes import split_with
+from phoenix_tui.commands.conversations import split_with
+from phoenix_tui.commands.settings import run_sandbox
 from tests.support.cli import phoenix_in
 from tools.contract import SandboxMode
 

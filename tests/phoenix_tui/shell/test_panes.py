@@ -15,7 +15,7 @@ from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.machine.states import AwaitingLlm, Requesting, is_busy
 from engine.ports import ConversationChanges
 from engine.updates import Noticed, TextArrived
-from phoenix_tui.commands.panes import panes_of, split_with
+from phoenix_tui.commands.conversations import panes_of, split_with
 from phoenix_tui.panes.row import LEAST_HEIGHT, LEAST_WIDTH, regions
 from phoenix_tui.panes.saved_panes import FILE, Panes, recall, remember
 from phoenix_tui.panes.split import MOST, Split

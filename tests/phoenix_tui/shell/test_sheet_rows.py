@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from engine.records import SearchHit
 from engine.search import Speaker
-from phoenix_tui.features.page import PageRow
+from phoenix_tui.features.front_end import PageRow
 from phoenix_tui.modals.base import MEASURE
 from phoenix_tui.modals.rows_sheet import PickerRow, PickerSheet, RowsSheet
 from phoenix_tui.modals.search_sheet import hit_rows

@@ -10,7 +10,7 @@ from textual import events
 
 from engine.ports import ConversationChanges
 from engine.records import PermissionMode
-from phoenix_tui.features.drafts import join_draft
+from phoenix_tui.features.composing import join_draft
 from phoenix_tui.modals.image_sheet import ImageSheet
 from tests.support.fake_engine import FakeEngine
 

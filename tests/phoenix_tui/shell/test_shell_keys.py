@@ -14,7 +14,7 @@ from engine.machine.states import AwaitingLlm, Errored, Idle, Requesting, Run, i
 from engine.ports import StorageError
 from engine.records import PermissionMode
 from engine.updates import ContextChanged, StateChanged, TextArrived
-from phoenix_tui.features.page import PageRow
+from phoenix_tui.features.front_end import PageRow
 from phoenix_tui.keys.keymap import KEYS, help_rows, key_names
 from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
 from phoenix_tui.modals.rows_sheet import HelpSheet, RowsSheet, find

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.ports import ModelInfo
-from phoenix_tui.commands.models import run_model
+from phoenix_tui.commands.settings import run_model
 from phoenix_tui.modals.model_sheet import ModelSheet
 from phoenix_tui.models.offers import ProviderOffer, ProviderState
 from phoenix_tui.widgets.line_input import LineInput

@@ -7,8 +7,7 @@ from typing import Any
 
 from textual import events
 
-from phoenix_tui.features.drafts import join_draft
-from phoenix_tui.features.prompt_history import ENTRY_LIMIT
+from phoenix_tui.features.composing import ENTRY_LIMIT, join_draft
 from phoenix_tui.modals.text_sheet import EditSheet
 from phoenix_tui.widgets.pasting import PasteStore
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from phoenix_tui.features.drafts import DraftStash
+from phoenix_tui.features.composing import DraftStash
 from phoenix_tui.modals.rows_sheet import PickerSheet
 
 

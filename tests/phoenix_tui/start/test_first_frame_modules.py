@@ -54,7 +54,7 @@ def test_neither_records_nor_tools_nor_updates_of_the_engine_are_loaded(drawn: s
 
 
 def test_nothing_is_loaded_for_files_that_are_not_there_nor_for_models_that_nobody_asked_for(drawn: set[str]) -> None:
-    late = {"phoenix_tui.config.imports", "phoenix_tui.models.servers", "phoenix_tui.features.prompt_history"}
+    late = {"phoenix_tui.config.imports", "phoenix_tui.models.servers", "phoenix_tui.features.composing"}
     assert (late | {"json", "tomllib", "shlex"}) & drawn == set()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from phoenix_tui.app import PhoenixApp
-from phoenix_tui.features.prompt_history import PromptHistory
+from phoenix_tui.features.composing import PromptHistory
 from phoenix_tui.lifecycle.launch import Services
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.welcome_panel import Welcome, WelcomePanel

@@ -95,4 +95,4 @@ def test_a_first_request_loads_no_sheet_no_pane_and_nothing_that_looks_at_folder
     sheets.add("phoenix_tui.workspace.actions")
     panes = {f"phoenix_tui.panes.{name}" for name in ("row", "split")}
     folders = {f"engine.rewind.snapshots.{name}" for name in ("work", "walk", "capture", "restoring", "contents")}
-    assert not loaded & (sheets | panes | folders | {"phoenix_tui.commands.palette", "phoenix_tui.commands.models"})
+    assert not loaded & (sheets | panes | folders | {"phoenix_tui.commands.palette", "phoenix_tui.commands.settings"})

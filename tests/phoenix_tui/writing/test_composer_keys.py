@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.reactive import Reactive
 from textual.widgets import TextArea
 
-from phoenix_tui.features.prompt_history import PromptHistory
+from phoenix_tui.features.composing import PromptHistory
 from phoenix_tui.keys.keymap import KEYS, Scope
 from phoenix_tui.widgets import composer_messages as messages
 from phoenix_tui.widgets.answer_keys import TYPING_PAUSE, Answering, ComposerHost

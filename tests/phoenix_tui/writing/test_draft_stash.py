@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.features.drafts import FULL, LONGEST_DRAFT, MOST_BYTES, MOST_DRAFTS, TOO_LONG, DraftStash
+from phoenix_tui.features.composing import FULL, LONGEST_DRAFT, MOST_BYTES, MOST_DRAFTS, TOO_LONG, DraftStash
 
 
 def folder_of(home: Path) -> Path:

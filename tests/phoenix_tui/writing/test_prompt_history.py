@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.features import prompt_history
-from phoenix_tui.features.prompt_history import PromptHistory
+from phoenix_tui.features import composing
+from phoenix_tui.features.composing import PromptHistory
 from phoenix_tui.modals.find_sheet import matching
 
 
@@ -43,8 +43,8 @@ def test_a_line_that_a_kill_cut_off_costs_only_itself(tmp_path: Path) -> None:
 
 
 def test_a_long_history_is_written_anew_with_the_newest_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prompt_history, "HISTORY_LIMIT", 5)
-    monkeypatch.setattr(prompt_history, "SLACK", 5)
+    monkeypatch.setattr(composing, "HISTORY_LIMIT", 5)
+    monkeypatch.setattr(composing, "SLACK", 5)
     history, other = PromptHistory(tmp_path, tmp_path), PromptHistory(tmp_path, tmp_path)
     for number in range(10):
         history.add(f"p{number}")

@@ -1,4 +1,6 @@
-"""Commands on work in progress: sub-agents, their questions, background commands."""
+"""Commands on work in progress: sub-agents, their questions, background commands, the todo list, the plan, the task
+board.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +8,37 @@ from collections.abc import Sequence
 from typing import Final
 
 from engine.updates import AgentView
-from phoenix_tui.commands.panes import split_with
+from phoenix_tui.commands.conversations import split_with
 from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
-from phoenix_tui.features.approvals import NOTHING_WAITS, list_asked_elsewhere, pending
-from phoenix_tui.features.jobs import jobs_in_view
-from phoenix_tui.features.sub_agents import NONE_AT_WORK, agent_named, at_work, family_of, stop_agents, views_in_view
+from phoenix_tui.features.agents import (
+    NONE_AT_WORK,
+    NOTHING_WAITS,
+    agent_named,
+    at_work,
+    family_of,
+    jobs_in_view,
+    list_asked_elsewhere,
+    pending,
+    stop_agents,
+    views_in_view,
+)
+from phoenix_tui.features.tasks import (
+    NEWEST_FIRST,
+    NO_LIST,
+    NO_PLAN_WAITS,
+    NO_TASK,
+    board_in_view,
+    carry_out,
+    plan,
+    task_order,
+)
 from phoenix_tui.modals.agents_sheet import BESIDE, AgentsSheet, ApprovalsSheet
 from phoenix_tui.modals.jobs_sheet import JobsSheet
+from phoenix_tui.modals.tasks_sheet import NO_TASK as LOOSE
+from phoenix_tui.modals.tasks_sheet import TasksSheet
+from phoenix_tui.modals.text_sheet import EditSheet
+from tools.planning import why_no_plan
 
 USAGE: Final = "Give next, previous, parent, stop, fold, or an id or the start of a task."
 
@@ -106,3 +131,56 @@ async def run_jobs(ctx: CommandContext, _: str) -> None:
     found = jobs_in_view(front)
     if found is not None:
         await ctx.sheets.show(JobsSheet(found, front))
+
+
+async def run_tasks(ctx: CommandContext, argument: str) -> None:
+    """The board, one task of it, or a change of one; Enter on a message goes there."""
+    front, order = ScreenFrontEnd(ctx), task_order(argument)
+    board = await board_in_view(front)
+    if order.changes:
+        if said := await carry_out(front, board, order):
+            ctx.tell(said)
+        return
+    if order.action == NEWEST_FIRST:
+        await board.first_page()
+    query = LOOSE if order.action == NO_TASK else ""
+    plain = ctx.active.launch.plain
+    sheet = TasksSheet(front, board, plain=plain, query=query, newest=order.action == NEWEST_FIRST)
+    if order.number:
+        sheet.first = board.find_number(order.number)
+    message = await ctx.sheets.show(sheet)
+    if message and ctx.active.conversation is not None and ctx.active.conversation.id == board.id:
+        ctx.active.parts.transcript.scroller.jump(int(message.removeprefix("#")))
+
+
+async def toggle_todos(ctx: CommandContext) -> None:
+    """Show all items of the list in the dock, or its one row again."""
+    panel = ctx.dock.todos
+    if panel is None or not panel.display:
+        ctx.tell(NO_LIST)
+    else:
+        panel.toggle()
+
+
+async def edit_plan(ctx: CommandContext) -> None:
+    """Change the plan that waits for an answer, here or in $EDITOR."""
+    conversation, panel = ctx.active.conversation, ctx.dock.question
+    question = conversation.question if conversation is not None else None
+    if question is None or not question.request.plan:
+        ctx.tell(NO_PLAN_WAITS)
+        return
+    text = await ctx.sheets.show(EditSheet("Plan", panel.request.plan))
+    if text is None or text == panel.request.plan:
+        return
+    if why := why_no_plan(text):
+        ctx.tell(why, bad=True)
+    else:
+        panel.change_plan(question.call.id, text)
+
+
+async def run_plan(ctx: CommandContext, word: str) -> None:
+    """Show the approved plan, begin or end plan mode, or change the plan that waits."""
+    if word == "edit":
+        await edit_plan(ctx)
+    else:
+        await plan(ScreenFrontEnd(ctx), word)

@@ -1,20 +1,30 @@
-"""Sub-agents of a conversation: their work, questions and names, actions on them, and their supervisor."""
+"""Work in progress: sub-agents with their questions, names and supervisor, background commands, and the approvals that
+wait in all conversations of this process.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
-from engine.api.conversation import ConversationApi
+from msgspec import Struct
+from msgspec.structs import replace
+
+from engine.api.conversation import ConversationApi, JobsApi
 from engine.api.engine import EngineApi
 from engine.executor.requests import Accepted, EngineError, Receipt, Refused, RunCaps
-from engine.machine.states import AwaitingApproval, Errored, is_busy
+from engine.machine.states import STATE_NAMES, AwaitingApproval, Errored, is_busy
 from engine.ports import ConversationChanges
-from engine.records import ConversationRecord, SpawnMode
-from engine.updates import AgentView, AnswerAlone, StartAgents
+from engine.records import ConversationQuery, ConversationRecord, SpawnMode
+from engine.updates import AgentView, AnswerAlone, Question, StartAgents
 from phoenix_tui.features.front_end import FrontEnd, require_accepted
-from phoenix_tui.text.agent_text import count_agents
+from phoenix_tui.text.agent_text import NOTHING_RUNS, RUNS_ON, count_agents, how_it_stands
+from phoenix_tui.text.labels import short_model
 from tools.clean import clean_line
+from tools.contract import JobInfo
+from tools.shell_output import all_lines, readable
+from tools.wording import pluralize
 
 NO_IMAGES = "A hint to a sub-agent can only be text; remove the images."
 LONGEST_PARENT = 30
@@ -217,3 +227,119 @@ async def route(front: FrontEnd, asked: str) -> None:
     else:
         answer = StartAgents() if asked == "start" else AnswerAlone()
         require_accepted(conversation.routing.answer(conversation.routing.card.id, answer))
+
+
+NO_JOBS: Final = "This conversation has no background commands."
+ENDED: Final = "The command has already ended."
+NO_OUTPUT: Final = "No output yet."
+MOST_LINES: Final = 1_000
+"""Newest lines of an output that are read; the model gets more with job_output, and a long one is in a file."""
+
+
+class JobReport(Struct, frozen=True):
+    """Newest output of a background command, to read."""
+
+    heading: str
+    before: str
+    """Remark on the lines before the shown ones; empty without any."""
+    text: str
+
+
+async def background(front: FrontEnd, _: str) -> None:
+    """Send the running command of the conversation in view to the background."""
+    front.tell(send_to_background(front.conversation))
+
+
+def send_to_background(conversation: ConversationApi | None) -> str:
+    """Send the running command to the background, at once; returns the notice."""
+    receipt = conversation.jobs.background() if conversation is not None else Refused(NOTHING_RUNS)
+    return receipt.reason if isinstance(receipt, Refused) else RUNS_ON
+
+
+def jobs_in_view(front: FrontEnd) -> JobsApi | None:
+    """The background commands of the conversation in view; None after a notice where it has none."""
+    conversation = front.conversation
+    if conversation is None or not conversation.jobs.all():
+        front.tell(NO_JOBS)
+        return None
+    return conversation.jobs
+
+
+def output_lines(jobs: JobsApi, job: JobInfo) -> list[str]:
+    """Kept lines of a command's output."""
+    return readable(jobs.output(job.id)).rstrip("\n").splitlines()
+
+
+def output_of(jobs: JobsApi, job: JobInfo) -> JobReport:
+    """Output of a command under its name and state."""
+    lines = output_lines(jobs, job)
+    before = (all_lines(jobs.output(job.id)) or len(lines)) - MOST_LINES
+    return JobReport(
+        f"{clean_line(job.command)}   {how_it_stands(job)}",
+        f"… {pluralize(before, 'line')} before" if before > 0 else "",
+        "\n".join(lines[-MOST_LINES:]) or NO_OUTPUT,
+    )
+
+
+async def end_job(front: FrontEnd, jobs: JobsApi, job: JobInfo) -> None:
+    """End a command with everything it started, unless it has ended."""
+    if not any(one.id == job.id and one.running for one in jobs.all()):
+        front.tell(ENDED)
+    else:
+        await jobs.kill(job.id)
+
+
+UNTITLED: Final = "New conversation"
+NOTHING_WAITS: Final = "No approvals are pending."
+
+
+class Pending(Struct, frozen=True):
+    """A question and the conversation that asks it."""
+
+    conversation: ConversationApi
+    question: Question
+
+    @property
+    def title(self) -> str:
+        """Title of the asking conversation, on one line; a sub-agent's includes its parent's."""
+        if self.conversation.record.agent is not None:
+            return clean_line(self.question.asker)
+        return clean_line(self.conversation.record.title) or UNTITLED
+
+
+def as_asked(question: Question, record: ConversationRecord) -> Question:
+    """The question with its model as asker: a reader sees the title beside it, but for a sub-agent's."""
+    return replace(question, asker=short_model(record.model)) if question.asker in {"", record.title} else question
+
+
+def pending(engine: EngineApi) -> list[Pending]:
+    """Every open question, the one that waits longest first."""
+    found = [
+        Pending(conversation, question)
+        for conversation in engine.live()
+        if not conversation.read_only and (question := conversation.question) is not None
+    ]
+    return sorted(found, key=lambda one: one.question.asked)
+
+
+async def list_asked_elsewhere(engine: EngineApi) -> list[str]:
+    """A sentence for each conversation that asks in another process. Raises StorageError."""
+    return [
+        f"{row.title or UNTITLED} asks in process {row.owner_pid}; answer it there."
+        for row in await engine.list(ConversationQuery())
+        if row.state_name == STATE_NAMES[AwaitingApproval] and row.owner_pid not in {None, os.getpid()}
+    ]
+
+
+def pending_of(engine: EngineApi, parent_id: str) -> list[Pending]:
+    """The open questions of a conversation's sub-agents, the one that waits longest first."""
+    found = asking(engine, parent_id)
+    return [Pending(one, one.question) for one in found if one.question is not None]
+
+
+def titles_of_others(engine: EngineApi, current: ConversationApi | None) -> Sequence[str]:
+    """Titles of the conversations beside this one that ask something."""
+    docked = current
+    if current is not None and current.question is None:
+        docked = next(iter(asking(engine, current.id)), current)
+    return [one.title for one in pending(engine) if one.conversation is not docked]
