@@ -37,7 +37,7 @@ from engine.records import (
     StoredMessage,
 )
 from engine.rule_store import RuleStore
-from engine.tracking.boards import TaskBoards
+from engine.tracking.tracker import TaskBoards
 from tools.mcp_form import LEFT, FormAnswer, ServerForm
 from tools.mcp_sampling import DECLINED, NOT_CALLED, SampleAnswer, SampleRefused, SampleRequest
 from tools.shedding import SheddingOrder, shedding

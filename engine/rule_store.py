@@ -24,17 +24,17 @@ from engine.permissions.denials import (
     parse_denial,
     why_denies_nothing,
 )
-from engine.permissions.foreign_rules import native_rules
 from engine.permissions.rules import (
     FILE_CLASSES,
     KeptRule,
     Rule,
     absolute_pattern,
+    class_named,
     effect,
+    native_rules,
     parse_rule,
     why_nothing_matches,
 )
-from engine.permissions.tool_names import class_named
 from engine.permissions.unreadable import build_closed_test
 from tools.comparing import near_names
 from tools.contract import ToolClass

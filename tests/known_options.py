@@ -1,7 +1,7 @@
 """`python -m tests.known_options`: write `engine/permissions/known_options.py` from the help of the installed programs.
 
 Of git only options are written that name no program, no setting and no file: a rule with `*` covers nothing else.
-Of programs that only read, all options of their help are; `readers.py` refuses those that do more.
+Of programs that only read, all options of their help are; `known_programs.py` refuses those that do more.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from engine.agents.results import AgentBoard, AgentResults, view_of
 from engine.agents.scheduler import AgentScheduler, RunningAgent
-from engine.context.agent_prompt import snapshot
+from engine.context.prompt import snapshot
 from engine.conversation import Conversation
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.guarding import check_hint

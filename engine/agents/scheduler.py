@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.agents.results import AgentBoard, AgentResults
-from engine.context.agent_prompt import previous_results
+from engine.context.prompt import previous_results
 from engine.conversation import Conversation
 from engine.executor.requests import EngineError, Receipt, Refused
 from engine.machine import agent_texts

@@ -12,9 +12,8 @@ from engine.executor.session_parts import differences
 from engine.machine.states import is_busy
 from engine.permissions.denials import Denials, denials_in
 from engine.permissions.hosts import NET, hosts_in
-from engine.permissions.place import PathPlace
+from engine.permissions.place import PathPlace, project_of
 from engine.permissions.policy import Ask, Decision, Deny, Limits
-from engine.permissions.projects import project_of
 from engine.permissions.rules import KeptRule, Rule, RuledCall, bind, parse_rule, refusal, rules_in_force
 from engine.ports.profiles import narrower_mode, narrower_sandbox
 from engine.updates import Question

@@ -24,8 +24,8 @@ from engine.executor.session_parts import ServerQuestion
 from engine.machine.messages import Block, ImageBlock, Role, StopReason, TextBlock, ToolCall, Usage, text_in
 from engine.machine.states import run_of
 from engine.permissions.hosts import ANY_HOST, NET, PORTS, HostRules
+from engine.permissions.place import project_of
 from engine.permissions.policy import host_rules
-from engine.permissions.projects import project_of
 from engine.permissions.rules import KeptRule, Rule
 from engine.ports import ImageBytes, ModelMessage, ModelReply, ModelRequest, ProviderError, StorageError
 from engine.records import PermissionMode

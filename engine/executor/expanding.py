@@ -22,7 +22,7 @@ from engine.executor.attaching import build_blocks
 from engine.executor.ready_calls import decide_each_line, explain_rules, sandbox_of
 from engine.executor.requests import NeedsYes, Refused, RunCaps
 from engine.executor.session import Session
-from engine.extensions.bodies import CALL, body_of, read_asked_rules, why_not_called, with_outputs, wrap_body
+from engine.extensions.skills import CALL, body_of, read_asked_rules, why_not_called, with_outputs, wrap_body
 from engine.machine.messages import Block, TextBlock
 from engine.machine.states import is_busy
 from engine.machine.texts import BUSY

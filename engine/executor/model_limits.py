@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from msgspec import Struct, field
 
 from engine.machine.messages import Usage
-from engine.permissions.projects import project_of
+from engine.permissions.place import project_of
 from engine.ports import Clock, RateLimit, Unit
 from engine.records.runs import CallMark, Spending, Spent
 from tools.wording import pluralize

@@ -16,14 +16,13 @@ from engine.executor.approving import decide_approved, denials_of, limits_of, pl
 from engine.executor.call_hooks import CallOpinion, apply_opinion
 from engine.executor.equipment import tools_of
 from engine.executor.session import Session
-from engine.extensions.bodies import BASH, request_of
+from engine.extensions.skills import BASH, request_of
 from engine.machine.effects import ExecTool
 from engine.machine.messages import Block, Origin, TextBlock, ToolCall, ToolResultBlock, ToolUseBlock, text_in
 from engine.machine.states import ToolExecuting, ToolOrigin
 from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide, leaves_sandbox, may_read
-from engine.permissions.rules import parse_rule
+from engine.permissions.rules import WEB, is_server_tool, parse_rule
 from engine.permissions.shell_programs import programs_in
-from engine.permissions.tool_names import WEB, is_server_tool
 from engine.ports.profiles import SPAWN_TOOLS
 from engine.records import StoredMessage
 from tools.aliases import NATIVE, WITHOUT, from_foreign, native_name

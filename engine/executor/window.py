@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from engine.context import omissions
-from engine.context.agent_prompt import SUBMISSIONS, agent_sections
 from engine.context.assemble import Assembly, GrowingView, assemble
 from engine.context.measure import measure
-from engine.context.prompt import BOTH, PromptFacts, PromptMode, PromptSection, section, wrap_in_tags
+from engine.context.prompt import (
+    BOTH,
+    SUBMISSIONS,
+    PromptFacts,
+    PromptMode,
+    PromptSection,
+    agent_sections,
+    section,
+    wrap_in_tags,
+)
 from engine.executor.asking import run_model
 from engine.executor.equipment import extension_prompts, tools_of
 from engine.executor.model_limits import dollars
@@ -76,7 +84,7 @@ def _read_skills(session: Session) -> Iterator[str]:
 
 
 def _read_skill(session: Session, skill: Invocable) -> Iterator[str]:
-    from engine.extensions.bodies import body_of, wrap_body  # noqa: PLC0415 - only where a profile names skills
+    from engine.extensions.skills import body_of, wrap_body  # noqa: PLC0415 - only where a profile names skills
 
     body = body_of(skill, "", session.record.id)
     if not body.lines:

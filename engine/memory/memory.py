@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.memory.passages import cut_excerpt, split_passages, words_of
-from engine.permissions.projects import project_of
+from engine.permissions.place import project_of
 from engine.ports.note_index import NoteFile, NoteIndex, Passage
 from tools.files.locked_file import FileLocked, hold_locked_file
 from tools.files.own_files import make_folder, new_file, read_file, read_start

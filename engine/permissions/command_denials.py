@@ -8,12 +8,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.permissions.command_rules import STAR
+from engine.permissions.command_rules import BLANKS, STAR
 from engine.permissions.globs import LONGEST, glob_matches
 from engine.permissions.made_programs import Unknowns, unknown_programs
 from engine.permissions.shell_parts import UNKNOWN, Word, shell_parts
 from engine.permissions.shell_programs import Programs, git_command, program_names, programs_in
-from engine.permissions.shell_words import BLANKS
 
 PARTLY_KNOWN: Final = "what it runs is partly known only to the shell"
 MAY_START: Final = "a program in it may run that from its arguments"

@@ -16,12 +16,10 @@ from msgspec.structs import replace
 
 from engine.permissions.command_denials import Match, match_denial
 from engine.permissions.command_rules import quote
-from engine.permissions.domains import domain_matches, is_domain, why_no_domain
-from engine.permissions.foreign_rules import native_rules
 from engine.permissions.globs import LONGEST, WILDCARDS, glob_matches
-from engine.permissions.hosts import NET, hosts_effect, hosts_in, is_host
+from engine.permissions.hosts import NET, domain_matches, hosts_effect, hosts_in, is_domain, is_host, why_no_domain
 from engine.permissions.made_programs import Unknowns, unknown_programs
-from engine.permissions.projects import project_of, top_of
+from engine.permissions.place import project_of, top_of
 from engine.permissions.rules import (
     FILE_CLASSES,
     KeptRule,
@@ -29,10 +27,12 @@ from engine.permissions.rules import (
     RuleBook,
     RuledCall,
     absolute_pattern,
+    covers,
     is_command,
+    native_rules,
     parse_rule,
+    why_no_name,
 )
-from engine.permissions.tool_names import covers, why_no_name
 from tools.contract import ToolClass
 from tools.files.links import real_path
 

@@ -18,7 +18,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from engine.permissions.inline_code import is_plain_code
-from engine.permissions.launchers import GIT_EXACT, INTERPRETERS
+from engine.permissions.known_programs import GIT_EXACT, INTERPRETERS
 from engine.permissions.shell_parts import UNKNOWN, Word
 from engine.permissions.shell_programs import (
     EDITORS,

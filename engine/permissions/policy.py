@@ -10,13 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.machine.texts import OUTSIDE
-from engine.permissions.command_parts import has_reader, is_reading, reads_freely, split_parts
+from engine.permissions.command_rules import BLANKS, has_reader, is_reading, reads_freely, split_parts
 from engine.permissions.denials import NO_DENIALS, REFUSED, Denials, Doubt, Refusal, verdict_on
 from engine.permissions.hosts import NET, NO_HOST_RULES, HostRules, hosts_in, is_covered
 from engine.permissions.place import PathPlace
-from engine.permissions.rules import Rule, RuledCall, is_command, matches, rule_access
-from engine.permissions.shell_words import BLANKS
-from engine.permissions.tool_names import is_server_tool
+from engine.permissions.rules import Rule, RuledCall, is_command, is_server_tool, matches, rule_access
 from engine.permissions.unreadable import EVERYTHING_READABLE, Unreadable
 from engine.ports.profiles import FREEDOM
 from engine.records import PermissionMode

@@ -1,7 +1,8 @@
 """Permission rules: `tool(pattern)`, what they match, and which one a call suggests.
 
 A rule for a command matches one simple command that the shell passes on as written; a rule for a path matches
-resolved paths, and a relative one only below the folder it starts from.
+resolved paths, and a relative one only below the folder it starts from. Names of tools may be those of tools that are
+not there now, of MCP servers, or of Claude Code: `Bash(git log:*)` is `bash(git log *)`.
 """
 
 from __future__ import annotations
@@ -17,26 +18,113 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.permissions.command_rules import (
+    BLANKS,
     STAR,
     command_effect,
     command_matches,
     command_pattern,
+    plain_words,
     prefix_words,
     quote,
     why_no_match,
     why_no_pattern,
 )
-from engine.permissions.domains import DOMAIN, domain_matches, host_name, is_domain, why_no_domain
-from engine.permissions.foreign_rules import native_rules
 from engine.permissions.globs import LONGEST, WILDCARDS, glob_matches
-from engine.permissions.hosts import NET, HostRules, hosts_effect, hosts_in, is_covered, why_no_hosts
-from engine.permissions.launchers import skip_launchers
-from engine.permissions.readers import unknown_option
-from engine.permissions.shell_words import BLANKS, plain_words
-from engine.permissions.tool_names import covers, is_server_tool, why_no_name
-from tools.call_titles import tool_label
+from engine.permissions.hosts import (
+    DOMAIN,
+    NET,
+    HostRules,
+    domain_matches,
+    host_name,
+    hosts_effect,
+    hosts_in,
+    is_covered,
+    is_domain,
+    why_no_domain,
+    why_no_hosts,
+)
+from engine.permissions.known_programs import skip_launchers, unknown_option
+from tools.aliases import NATIVE, native_names
+from tools.call_titles import SERVER_TOOL, tool_label
 from tools.command_access import command_access
 from tools.contract import Access, ToolClass, ToolRequest, ToolSpec
+
+ANY: Final = "__*"
+"""End of a rule's name that stands for every tool of one MCP server."""
+READING: Final = (
+    *("ask_user", "exit_plan", "todo_write", "skill", "tool_search"),
+    *("list_mcp_resources", "read_mcp_resource"),
+)
+"""Tools of class read that open no files."""
+WEB: Final = ("web_fetch", "web_search")
+"""Tools of class net."""
+CLASSES: Final = {**dict.fromkeys(READING, ToolClass.READ), **dict.fromkeys((*WEB, NET), ToolClass.NET)}
+_SERVER_TOOLS: Final = re.compile(r"mcp__[A-Za-z0-9-][\w-]*__\*", re.ASCII)
+
+
+def is_server_tool(name: str) -> bool:
+    """True for the tool of an MCP server."""
+    return name.startswith(SERVER_TOOL)
+
+
+def class_named(name: str) -> ToolClass | None:
+    """Class of the tools that the name in a rule means, although none of them is there now; None if unknown."""
+    if is_server_tool(name):
+        return ToolClass.RUN
+    return CLASSES.get(name)
+
+
+def why_no_name(name: str) -> str:
+    """Reason why the name in a rule can mean no tool, in one sentence; empty where it can."""
+    if "*" not in name or _SERVER_TOOLS.fullmatch(name):
+        return ""
+    return f"A tool name has * only as in {SERVER_TOOL}SERVER{ANY}, for every tool of one server."
+
+
+def covers(named: str, tool: str, *, widely: bool = False) -> bool:
+    """True if a name in a rule means `tool`.
+
+    `mcp__a__*` means the tools of the server `a`. As the tool x of a server `a__b` is called `mcp__a__b__x`, a tool
+    with `__` in its own name must be named whole; `widely`, for a rule that denies, it is meant all the same.
+    """
+    if not named.endswith(ANY):
+        return named == tool
+    own = tool.removeprefix(named[:-1])
+    return own != tool and bool(own) and not why_no_name(named) and (widely or "__" not in own)
+
+
+_FOREIGN: Final = re.compile(r"(?P<kind>\s*(?:deny|ask)\s+)?(?P<name>[A-Z]\w*)(?:\((?P<pattern>.*)\))?\s*\Z", re.DOTALL)
+_FILES: Final = frozenset({"Read", "Write", "Edit", "MultiEdit", "Glob", "Grep", "LS"})
+
+
+def native_rules(text: str) -> tuple[str, ...]:
+    """The rules that a text means, each as `tool(pattern)`; a text without a foreign name means itself.
+
+    `Read(x)` means every tool that reads a file, in a rule that denies also the ones that search it.
+    """
+    found = _FOREIGN.match(text)
+    if found is None or found["name"] not in NATIVE:
+        return (text,)
+    kind = f"{found['kind'].strip()} " if found["kind"] else ""
+    if found["pattern"] is None and not kind:
+        return (text,)
+    pattern = _pattern(found["name"], "*" if found["pattern"] is None else found["pattern"])
+    return tuple(f"{kind}{name}({pattern})" for name in native_names(found["name"], widely=bool(kind)))
+
+
+def _pattern(name: str, pattern: str) -> str:
+    if name == "Bash":
+        return f"{pattern[:-2]} *" if pattern.endswith(":*") and pattern != ":*" else pattern
+    if name not in _FILES or pattern == "*":
+        return pattern
+    if pattern.startswith("//"):
+        pattern = pattern[1:]
+    elif pattern.startswith("/"):
+        pattern = pattern[1:]  # from the folder of the settings there, of the project here
+    elif pattern.startswith("~/"):
+        pattern = f"{Path.home()}{pattern[1:]}"
+    return re.sub(r"\*\*+/?", "*", pattern.removeprefix("./"))
+
 
 RULE: Final = re.compile(r"^(?P<tool>[\w.-]+\*?)\((?P<pattern>.*)\)\Z", re.DOTALL)
 FILE_CLASSES: Final = frozenset({ToolClass.READ, ToolClass.EDIT})

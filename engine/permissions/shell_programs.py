@@ -18,7 +18,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from engine.permissions.known_options import read_options
-from engine.permissions.launchers import EXACT, GIT_EXACT, INTERPRETERS, LAUNCHERS, TRANSPARENT, stem
+from engine.permissions.known_programs import EXACT, GIT_EXACT, INTERPRETERS, LAUNCHERS, TRANSPARENT, stem
 from engine.permissions.shell_parts import UNKNOWN, ShellParts, Word, shell_parts
 
 LONGEST: Final = 32_000

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from engine.permissions.denials import Denials, DenyRule, path_patterns
 from engine.permissions.globs import LONGEST, WILDCARDS, glob_matches
-from engine.permissions.tool_names import covers
+from engine.permissions.rules import covers
 from tools.files.links import real_path
 
 READING: Final = ("read_file", "search")

@@ -15,14 +15,15 @@ from msgspec.structs import replace
 
 from engine.ports import StorageError
 from engine.ports.storage import DatabaseWaits
-from engine.store.connection import Transactions, open_connections
-from engine.store.faults import (
+from engine.store.connection import (
     DamagedDatabase,
     NewerDatabase,
+    Transactions,
     WritingStopped,
     is_busy,
     is_out_of_space,
     is_read_only,
+    open_connections,
     sentence,
 )
 from engine.store.opening import (

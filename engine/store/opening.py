@@ -14,7 +14,7 @@ from uuid import uuid4
 from msgspec import Struct
 
 from engine.diagnostics import Diagnostics
-from engine.store.faults import DamagedDatabase, NewerDatabase, fresh_beside
+from engine.store.connection import DamagedDatabase, NewerDatabase, fresh_beside
 from engine.store.migrations import APPLICATION_ID, BASELINE, MIGRATIONS, VERSION, Migration, migrate, version_of
 from engine.store.ownership import is_lock_held
 from tools.files.location import spill_name

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.memory.memory import USER, NoteFolder, NoteRefused, first_line, project_scope
-from engine.permissions.projects import project_of
+from engine.permissions.place import project_of
 from engine.ports.note_index import NoteFile
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import CommandError, Exit

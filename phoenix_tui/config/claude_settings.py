@@ -17,10 +17,18 @@ from msgspec import Struct
 
 from engine.extensions.hooks.definitions import LocatedError, decode_located
 from engine.permissions.denials import ASK, DENY, parse_denial, why_denies_nothing
-from engine.permissions.foreign_rules import native_rules
-from engine.permissions.projects import project_of
-from engine.permissions.rules import FILE_CLASSES, KeptRule, Rule, RuleBook, parse_rule, why_nothing_matches
-from engine.permissions.tool_names import class_named, why_no_name
+from engine.permissions.place import project_of
+from engine.permissions.rules import (
+    FILE_CLASSES,
+    KeptRule,
+    Rule,
+    RuleBook,
+    class_named,
+    native_rules,
+    parse_rule,
+    why_no_name,
+    why_nothing_matches,
+)
 from engine.ports.profiles import KNOWN_TOOLS
 from phoenix_tui.config.paths import FileStamp, stamp
 from phoenix_tui.config.rules import RuleLayer, folder_rules

@@ -18,10 +18,17 @@ from typing import Final, cast
 from msgspec import Struct
 
 from engine.permissions.denials import ASK, DENY, narrows, parse_denial
-from engine.permissions.foreign_rules import native_rules
-from engine.permissions.projects import project_of
-from engine.permissions.rules import KeptRule, RuleBook, parse_rule, why_nothing_matches
-from engine.permissions.tool_names import CLASSES, is_server_tool, why_no_name
+from engine.permissions.place import project_of
+from engine.permissions.rules import (
+    CLASSES,
+    KeptRule,
+    RuleBook,
+    is_server_tool,
+    native_rules,
+    parse_rule,
+    why_no_name,
+    why_nothing_matches,
+)
 from engine.ports.profiles import KNOWN_TOOLS
 from phoenix_tui.config.load import toml_text
 from tools.aliases import FOREIGN, NATIVE, WITHOUT

@@ -18,7 +18,7 @@ from engine.api.conversation import ConversationApi, SideQuestionsApi
 from engine.api.errors import ENGINE_ERRORS
 from engine.executor.requests import EngineError, Proposal, Receipt, Refused, Review, SummaryDecision
 from engine.machine.states import Compacting
-from engine.permissions.projects import project_of
+from engine.permissions.place import project_of
 from engine.records import SideExchange
 from engine.records.runs import CallGroup, RunRecord, Statistics, StatisticsGroup, StatisticsQuery, ToolGroup
 from engine.records.traces import Trace, TraceSummary

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
-from engine.extensions.bodies import CALL, why_not_called
+from engine.extensions.skills import CALL, why_not_called
 from engine.ports.extensions import Invocable, InvocableCatalogue, InvocableKind, WaitingInvocable
 from tools.clean import reveal
 from tools.wording import one_line

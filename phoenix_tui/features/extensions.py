@@ -11,8 +11,8 @@ from typing import Final
 from msgspec import Struct
 
 from engine.executor.requests import EngineError
-from engine.extensions.bodies import read_asked_rules
 from engine.extensions.hooks.definitions import Hook, HookSet
+from engine.extensions.skills import read_asked_rules
 from engine.machine.views import CHARACTERS_PER_TOKEN
 from engine.ports.extensions import Invocable, InvocableCatalogue, InvocableKind, InvocableProblem, WaitingInvocable
 from engine.ports.services import LanguageServers

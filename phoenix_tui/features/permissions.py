@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from engine.executor.requests import EngineError
-from engine.permissions.projects import project_of
+from engine.permissions.place import project_of
 from engine.ports import ConversationChanges
 from engine.ports.profiles import SANDBOX_FREEDOM
 from engine.records import PermissionMode

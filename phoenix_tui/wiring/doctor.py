@@ -14,7 +14,7 @@ from engine.permissions.denials import denials_in
 from engine.permissions.unreadable import build_closed_test
 from engine.ports import DatabaseBusy, StorageError
 from engine.rewind.snapshots.folders import SWITCHED_OFF, use_of
-from engine.store.faults import sentence
+from engine.store.connection import sentence
 from engine.store.opening import BUSY_AT_OPENING, check_file, check_kind, check_pages, journal_mode, open_for_reading
 from engine.store.slices import count_put_away
 from phoenix_tui.cli.arguments import CommandArguments

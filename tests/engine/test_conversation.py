@@ -16,7 +16,7 @@ from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, R
 from engine.machine.messages import Origin, Role, StopReason, TextBlock, ToolResultBlock, ToolStatus
 from engine.machine.states import AwaitingApproval, AwaitingLlm, Cancelling, Errored, Idle, ToolExecuting
 from engine.machine.views import CompactionKind
-from engine.permissions.projects import project_of
+from engine.permissions.place import project_of
 from engine.ports import ConversationChanges, ModelMessage
 from engine.records import PermissionMode
 from engine.updates import (

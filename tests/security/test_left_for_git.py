@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.permissions.projects import project_of
+from engine.permissions.place import project_of
 from phoenix_tui.config.trust import find_project
 from phoenix_tui.features.changes import find_uncommitted
 from tests.support.outside import folder_outside_temp

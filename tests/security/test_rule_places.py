@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.permissions.globs import glob_matches
-from engine.permissions.projects import project_of
+from engine.permissions.place import project_of
 from engine.permissions.rules import KeptRule, Rule, RuledCall, allows, rules_in_force, suggest
 from tools.contract import ToolClass, ToolRequest, ToolSpec
 

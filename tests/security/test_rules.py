@@ -14,10 +14,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from engine.permissions.command_rules import command_matches, command_pattern, why_no_pattern
-from engine.permissions.launchers import INTERPRETERS
-from engine.permissions.readers import READERS, Reader
-from engine.permissions.shell_words import plain_words
+from engine.permissions.command_rules import command_matches, command_pattern, plain_words, why_no_pattern
+from engine.permissions.known_programs import INTERPRETERS, READERS, Reader
 from tools.contract import ToolClass, ToolSpec
 
 CWD = Path("/work/project")

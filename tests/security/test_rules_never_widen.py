@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.permissions.command_parts import reads_freely
-from engine.permissions.command_rules import command_matches
+from engine.permissions.command_rules import command_matches, reads_freely
 from engine.permissions.known_options import read_options
 from engine.permissions.place import PathPlace
 from engine.permissions.policy import Allow, Ask, Decision, Limits, decide

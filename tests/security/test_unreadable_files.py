@@ -15,9 +15,8 @@ from msgspec.structs import replace
 
 from engine.permissions import unreadable
 from engine.permissions.denials import Denials, denials_in_force, verdict_on
-from engine.permissions.place import PathPlace
+from engine.permissions.place import PathPlace, project_of, top_of
 from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide
-from engine.permissions.projects import project_of, top_of
 from engine.permissions.rules import KeptRule, Rule, RuledCall
 from engine.permissions.unreadable import DeniedFiles, Unreadable
 from engine.records import PermissionMode

@@ -114,7 +114,7 @@ def _speech(text: str) -> None:
 
 def _commands(text: str) -> None:
     from engine.permissions.command_rules import command_matches, command_pattern, only_reads  # noqa: PLC0415 - as above
-    from engine.permissions.launchers import stem  # noqa: PLC0415 - as above
+    from engine.permissions.known_programs import stem  # noqa: PLC0415 - as above
     from engine.permissions.shell_parts import shell_parts  # noqa: PLC0415 - as above
     from tools.command_access import command_access  # noqa: PLC0415 - as above
 
@@ -167,7 +167,7 @@ def _searches(text: str) -> None:
 
 
 def _files(text: str) -> None:
-    from engine.extensions.bodies import parts_of  # noqa: PLC0415 - as above
+    from engine.extensions.skills import parts_of  # noqa: PLC0415 - as above
     from phoenix_tui.config.front_matter import FrontMatterError, read_front_matter  # noqa: PLC0415 - as above
     from phoenix_tui.config.imports import import_names  # noqa: PLC0415 - as above
     from phoenix_tui.config.load import line_of  # noqa: PLC0415 - as above

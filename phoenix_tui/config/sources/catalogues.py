@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.extensions.bodies import MOST_ARGUMENTS
+from engine.extensions.skills import MOST_ARGUMENTS
 from engine.ports.extensions import (
     Invocable,
     InvocableCatalogue,

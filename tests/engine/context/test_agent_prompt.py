@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.context.agent_prompt import LEFT_OUT, snapshot, transcribe, within
+from engine.context.prompt import LEFT_OUT, snapshot, transcribe, within
 from engine.machine.messages import (
     Block,
     ImageBlock,

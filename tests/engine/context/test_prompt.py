@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from engine.context.agent_prompt import agent_sections
 from engine.context.estimate import text_tokens
 from engine.context.prompt import (
     PromptFacts,
     PromptMode,
+    agent_sections,
     dynamic_section,
     section,
     sections,

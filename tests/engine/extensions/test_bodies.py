@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.extensions import bodies
-from engine.extensions.bodies import body_of, read_asked_rules, with_outputs, wrap_body
+from engine.extensions import skills
+from engine.extensions.skills import body_of, read_asked_rules, with_outputs, wrap_body
 from engine.ports.extensions import Invocable, InvocableKind, InvocableOrigin
 from tests.support.engine import until
 from tests.support.program import alive, mark
@@ -53,7 +53,7 @@ async def test_a_failing_line_says_its_exit_code(processes: Processes, tmp_path:
 async def test_a_line_is_ended_at_its_limit_and_its_output_is_cut(
     processes: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bodies, "LINE_SECONDS", 0.5)
+    monkeypatch.setattr(skills, "LINE_SECONDS", 0.5)
     assert (await run(processes, tmp_path, "!`echo a; sleep 60`")).startswith("a\n[timed out after 0.5 s]")
     long = await run(processes, tmp_path, "!`head -c 1000000 /dev/zero | tr '\\0' x`")
     assert len(long) < 20_000

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.extensions.bodies import MOST_SHELL_LINES, BodyShellLine, Values, parts_of, render_body
+from engine.extensions.skills import MOST_SHELL_LINES, BodyShellLine, Values, parts_of, render_body
 
 
 @pytest.mark.parametrize(

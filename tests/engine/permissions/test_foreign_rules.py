@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.permissions.denials import denials_in_force
-from engine.permissions.foreign_rules import native_rules
-from engine.permissions.rules import KeptRule, Rule, rules_in_force
+from engine.permissions.rules import KeptRule, Rule, native_rules, rules_in_force
 from engine.ports.profiles import ProfileError
 from phoenix_tui.config.profile_files import parse_profile
 from tests.support.fake_rules import rule_desk

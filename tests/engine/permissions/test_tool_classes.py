@@ -7,11 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from engine.permissions.domains import host_name
+from engine.permissions.hosts import host_name
 from engine.permissions.place import PathPlace
 from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide
-from engine.permissions.rules import Rule, RuledCall, effect, parse_rule, refusal, suggest, why_nothing_matches
-from engine.permissions.tool_names import READING, WEB, class_named, covers
+from engine.permissions.rules import (
+    READING,
+    WEB,
+    Rule,
+    RuledCall,
+    class_named,
+    covers,
+    effect,
+    parse_rule,
+    refusal,
+    suggest,
+    why_nothing_matches,
+)
 from engine.records import PermissionMode
 from tools.contract import Access, Enforcement, SandboxMode, ToolClass, ToolRequest, ToolSpec
 from tools.planning import ExitPlan, TodoWrite

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from engine.store import StorePaths, open_store
-from engine.store.faults import DamagedDatabase, NewerDatabase
+from engine.store.connection import DamagedDatabase, NewerDatabase
 from engine.store.migrations import BASELINE, MIGRATIONS, VERSION, migrate
 from engine.store.opening import connect, open_for_writing
 from tests.support.storage import ROOT, dump, move, new_conversation, query, say

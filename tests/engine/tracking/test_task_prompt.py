@@ -14,8 +14,8 @@ from engine.ports import StorageError
 from engine.ports.task_store import TakenMessages
 from engine.records.tracked_tasks import TaskStatus, TrackedTask, TrackingStatus
 from engine.store.task_store import TaskStore
-from engine.tracking.boards import NOTHING_REMOVED
 from engine.tracking.task_agent import LONGEST_TODO, request_text
+from engine.tracking.tracker import NOTHING_REMOVED
 from tests.support.engine import engine_harness
 from tests.support.storage import query
 from tests.support.tracking import BY_HAND, FINISH, agent, append, board, insert, say

@@ -11,7 +11,7 @@ import pytest
 
 from engine.executor.requests import EngineError
 from engine.permissions.denials import Doubt, Refusal, denials_in, verdict_on
-from engine.permissions.projects import project_of
+from engine.permissions.place import project_of
 from engine.permissions.rules import RuledCall, rules_in_force
 from phoenix_tui.cli.arguments import run_arguments
 from phoenix_tui.cli.parser import run_parser

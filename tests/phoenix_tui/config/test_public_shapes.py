@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.extensions.bodies import read_asked_rules
+from engine.extensions.skills import read_asked_rules
 from engine.ports.extensions import Invocable
 from engine.run_options import Effort
 from tests.support.skills import catalogue, command, skill, sources_of

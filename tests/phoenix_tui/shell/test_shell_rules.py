@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from engine.permissions.projects import project_of
+from engine.permissions.place import project_of
 from engine.permissions.rules import KeptRule, Rule
 from engine.rule_store import ActiveRule
 from phoenix_tui.config.rules import RuleFile, RulesInMemory
