@@ -12,9 +12,9 @@ from engine.ports import ModelInfo
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.output import terminal_columns, write_json, write_line, write_progress, write_table
+from phoenix_tui.models.fetch import ModelFileError
 from phoenix_tui.models.files import InstallChoice, ModelFile, ModelFiles, ModelFileState
 from phoenix_tui.models.known import KNOWN_MODELS
-from phoenix_tui.models.partial_file import ModelFileError
 from phoenix_tui.text.model_text import LEAST_NAME, UNKNOWN, price_text, window_text
 from tools.clean import clean_line
 from tools.contract import JsonObject

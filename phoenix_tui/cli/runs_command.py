@@ -31,7 +31,7 @@ from phoenix_tui.cli.output import (
     write_table,
 )
 from phoenix_tui.terminal.size import terminal_size
-from phoenix_tui.text.trace_bars import trace_lines
+from phoenix_tui.text.trace_text import trace_lines
 from tools.clean import clean_line
 from tools.contract import JsonObject
 from tools.wording import one_line

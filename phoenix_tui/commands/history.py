@@ -24,9 +24,9 @@ from phoenix_tui.modals.changes_sheet import ChangesSheet
 from phoenix_tui.modals.find_sheet import FindSheet, HistorySheet, HitSheet
 from phoenix_tui.modals.rewind_sheet import BranchesSheet, LastLook, RewindConfirmSheet, RewindSheet
 from phoenix_tui.modals.search_sheet import SearchMemory, SearchSheet
+from phoenix_tui.terminal.lending import open_outside
 from phoenix_tui.widgets.transcript.marks import Goal
 from phoenix_tui.widgets.transcript.view import TranscriptView
-from phoenix_tui.workspace.external_editor import open_outside
 from tools.clean import clean_line
 
 

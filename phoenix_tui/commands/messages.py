@@ -23,11 +23,11 @@ from phoenix_tui.modals.changes_sheet import TurnsSheet
 from phoenix_tui.modals.image_sheet import ImageSheet
 from phoenix_tui.modals.rows_sheet import PickerRow, PickerSheet
 from phoenix_tui.terminal.clipboard import DISPLAY_NAMES
+from phoenix_tui.terminal.lending import open_outside
 from phoenix_tui.text.labels import ago
 from phoenix_tui.widgets.transcript.block_cursor import BlockAction, Target
 from phoenix_tui.widgets.transcript.signals import BlockRequest, BlockWanted, FarPrompt, Remark
 from phoenix_tui.widgets.transcript.view import TranscriptView
-from phoenix_tui.workspace.external_editor import open_outside
 from tools.contract import UNCONFINED, Command
 from tools.wording import pluralize
 

@@ -17,7 +17,7 @@ from phoenix_tui.keys import active_keys
 from phoenix_tui.lifecycle.launch import Launch
 from phoenix_tui.modals.page_sheet import PageSheet
 from phoenix_tui.modals.rows_sheet import PickerRow, PickerSheet
-from phoenix_tui.workspace.external_editor import open_outside
+from phoenix_tui.terminal.lending import open_outside
 from tools.clean import clean_line
 from tools.contract import SandboxMode
 

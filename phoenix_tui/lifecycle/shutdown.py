@@ -111,7 +111,7 @@ class ScreenShutdown:
         if (borrower := foreground_programs.borrower()) is not None:
             await borrower.end()
         if ctx is not None:
-            from phoenix_tui.workspace.external_editor import end_editors  # noqa: PLC0415 - loaded with the commands
+            from phoenix_tui.terminal.lending import end_editors  # noqa: PLC0415 - loaded with the commands
 
             await end_editors()
         if ctx is None and self._ready.slow_start is not None:

@@ -25,7 +25,7 @@ from phoenix_tui.text.fuzzy import BASE_SCATTERED, places, rank
 from phoenix_tui.text.labels import Tone, short_path
 from phoenix_tui.widgets.bases import first_visible, move_choice
 from phoenix_tui.widgets.line_input import LineInput
-from phoenix_tui.workspace.theme_control import ThemeControl
+from phoenix_tui.workspace.environment import ThemeControl
 from tools.clean import clean_line
 
 BETWEEN: Final = " · "

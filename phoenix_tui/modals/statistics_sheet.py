@@ -34,8 +34,7 @@ from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.text_sheet import TextSheet
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.statistics_text import EMPTY, StatisticsRow, shows_cost
-from phoenix_tui.text.trace_bars import GAP, TraceRow, trace_rows
-from phoenix_tui.text.trace_text import details, heading, matches, note_left_out, span_words
+from phoenix_tui.text.trace_text import GAP, TraceRow, details, heading, matches, note_left_out, span_words, trace_rows
 from phoenix_tui.widgets.bases import first_visible, move_choice, run_latest
 from phoenix_tui.widgets.line_input import LineInput
 from tools.clean import clean

@@ -17,11 +17,11 @@ from phoenix_tui.features.context_window import answer_of, in_one_line
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
+from phoenix_tui.terminal.lending import edit_outside
 from phoenix_tui.text.labels import ASKING, Tone
 from phoenix_tui.widgets.diff_view import DiffView
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.markdown_rows import markdown_rows
-from phoenix_tui.workspace.external_editor import edit_outside
 from tools.clean import clean
 from tools.contract import DiffDisplay
 

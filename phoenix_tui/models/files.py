@@ -13,8 +13,8 @@ from typing import Protocol, assert_never
 
 from msgspec import Struct
 
+from phoenix_tui.models.fetch import ModelFileError, PartialFile, ReportProgress, file_digest
 from phoenix_tui.models.known import KNOWN_MODELS, MEBIBYTE, InstallableModel, WebFile, WheelParts
-from phoenix_tui.models.partial_file import ModelFileError, PartialFile, ReportProgress, file_digest
 from tools.contract import ProcessRunner
 from tools.files.own_files import read_regular, write_file
 

@@ -18,10 +18,10 @@ from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.features.service_interfaces import InstallProgress, LocalOffer
 from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.choice import DEFAULT_MODELS
+from phoenix_tui.models.fetch import ModelFileError
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.known import KNOWN_MODELS
 from phoenix_tui.models.offers import PreferredModels, ProviderOffer, ProviderState
-from phoenix_tui.models.partial_file import ModelFileError
 from phoenix_tui.models.servers import discover_local_servers
 from phoenix_tui.wiring.providers import DEFAULT_OPENAI_MODEL, ProviderRegistry
 

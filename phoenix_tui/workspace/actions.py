@@ -19,10 +19,9 @@ from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.key_order import keys_wait
 from phoenix_tui.modals.text_sheet import EditSheet
 from phoenix_tui.terminal.clipboard import ClipboardImage, ClipboardText, ClipboardTrouble
-from phoenix_tui.terminal.lending import hand_over
+from phoenix_tui.terminal.lending import edit_outside, hand_over, with_changes
 from phoenix_tui.text.agent_text import leaving_question, running
 from phoenix_tui.widgets.welcome_panel import GUIDE
-from phoenix_tui.workspace.external_editor import edit_outside, with_changes
 from phoenix_tui.workspace.sending import fit_running_line, give_back
 from tools.files.location import spills_of
 from tools.files.own_files import write_file

@@ -17,14 +17,15 @@ from engine.api.conversation import ConversationApi
 from engine.api.errors import ENGINE_ERRORS
 from engine.executor.requests import Accepted, ApprovalAnswer, NeedsYes, Receipt, Refused, shell_line
 from engine.machine.states import Errored, Idle, is_busy
+from engine.machine.texts import BUSY
 from engine.records import Attachment, Delivery
 from engine.updates import Noticed
 from phoenix_tui.features.agents import Hinting, find_asker, runs_in_view, send_to_background, stop_in_view
 from phoenix_tui.features.composing import Unsent, attach_image, remember
 from phoenix_tui.features.run_limits import caps_for
+from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.key_order import keys_wait, let_keys_in
 from phoenix_tui.markdown.lines import MARGIN
-from phoenix_tui.text.refusals import in_keys
 from phoenix_tui.widgets.blocks.rows import BAR, column
 from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.widgets.transcript.scroller import RIGHT_MARGIN
@@ -34,6 +35,15 @@ from tools.clean import clean_line
 from tools.terminal.screen import MOST_ROWS
 from tools.terminal.values import TerminalSize
 from tools.wording import one_line
+
+
+def in_keys(reason: str) -> str:
+    """A refusal as the screen says it: of one that the agent is busy, the ways out by their keys."""
+    if reason != BUSY:
+        return reason
+    ways = hint(("complete", "queues your message"), ("steer", "gives it to the running turn"), ("stop", "stops"))
+    return f"Still working: {ways}"
+
 
 LONGEST: Final = 10.0
 """Seconds that a message waits for images that were dropped before its Enter: a network disk may hang."""

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from engine.api.errors import ENGINE_ERRORS
+from engine.ports.mcp import ServerState
 from phoenix_tui.commands.completions import join as join_sources
+from phoenix_tui.commands.completions import server_record
 from phoenix_tui.commands.run import CommandContext, run_command
 from phoenix_tui.features.agents import titles_of_others
-from phoenix_tui.images.graphics import ImageTerminal
-from phoenix_tui.images.source import ImageSource
+from phoenix_tui.images.source import ImageSource, ImageTerminal
 from phoenix_tui.lifecycle.crash import CLOSED_FROM, OpeningNotes, OpenMark
 from phoenix_tui.modals.opening import Sheets
 from phoenix_tui.panes.saved_panes import recall
 from phoenix_tui.terminal.clipboard import Clipboard
-from phoenix_tui.text.server_text import on_this_loop
+from phoenix_tui.text.server_text import missing_words, on_this_loop
+from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.workspace.active_conversation import ActiveConversation
 from phoenix_tui.workspace.conversation_index import ConversationIndex, follow
@@ -154,7 +157,6 @@ class WorkspaceServices:
             await run_command(self.ctx, "resume", "")
 
     async def _start_servers(self) -> None:
-        from phoenix_tui.workspace.server_start import start_servers  # noqa: PLC0415 - behind an early prompt
 
         await start_servers(self.ctx.active, self.ctx.toasts)
 
@@ -169,3 +171,35 @@ def _picture_anew(screen: WorkspaceScreen, pictures: ImageSource) -> None:
     pictures.forget()
     for transcript in screen.query(TranscriptView):
         transcript.scroller.place_again()
+
+
+IDLE: Final = 0.3
+"""Seconds without a key after which servers are started; a message starts them at once."""
+PATIENCE: Final = 30.0
+"""Seconds for the connection of a required server; no message waits for it."""
+TRY: Final = "In /mcp Enter shows its log and r connects again."
+MOST_LOOKS: Final = 10_000
+"""Pauses that are waited for; whoever types on for an hour gets them with the message."""
+
+
+async def start_servers(active: ActiveConversation, toasts: Notifier) -> None:
+    """Wait for a pause in typing, then start the servers of the conversation in view; nothing else waits for them."""
+    servers = active.services.mcp
+    if servers is None:
+        return
+    answering = active.parts.dock.composer.answering
+    left = IDLE
+    for _ in range(MOST_LOOKS):
+        await asyncio.sleep(left)
+        left = IDLE - (answering.clock.monotonic() - answering.typed_at)
+        if left <= 0:
+            break
+    record = server_record(active)
+    try:
+        await servers.settle(record, PATIENCE)
+        views = await servers.views(record)
+    except ENGINE_ERRORS:
+        return  # said when a message is sent
+    for view in views:
+        if view.is_required and view.state in {ServerState.CONNECTING, ServerState.FAILED, ServerState.NEEDS_AUTH}:
+            toasts.tell(f"{missing_words(view, PATIENCE)}. {TRY}", bad=True)

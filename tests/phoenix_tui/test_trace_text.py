@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from engine.records.traces import SpanStatus, Trace
-from phoenix_tui.text.trace_bars import WITH_TOKENS, bar_place, trace_lines, trace_rows
-from phoenix_tui.text.trace_text import matches, spell_lines
+from phoenix_tui.text.trace_text import WITH_TOKENS, bar_place, matches, spell_lines, trace_lines, trace_rows
 from tests.support.fake_traces import some_traces
 
 TREE = some_traces("c").trees["run-2"]

@@ -38,7 +38,7 @@ from phoenix_tui.config.trust import TrustFile, find_project
 from phoenix_tui.features.composing import HISTORY_LIMIT, SLACK, PromptHistory
 from phoenix_tui.lifecycle.crash import OpenMark
 from phoenix_tui.models.accepted import AcceptedServers
-from phoenix_tui.models.partial_file import PartialFile
+from phoenix_tui.models.fetch import PartialFile
 from phoenix_tui.panes import saved_panes
 from phoenix_tui.terminal import background
 from phoenix_tui.workspace.actions import spill_paste

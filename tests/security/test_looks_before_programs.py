@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.workspace.external_editor import GIT_OFF, editor_environment
+from phoenix_tui.terminal.lending import GIT_OFF, editor_environment
 from tests.support.left_behind import LocalHelper, local_watch, run_outside
 from tests.support.outside import ROOT
 from tests.support.waiting import poll_blocking

@@ -24,8 +24,8 @@ from phoenix_tui.config.profile_files import ProfileFiles
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.features.composing import parse_draft
 from phoenix_tui.lifecycle.crash import find_left_open
+from phoenix_tui.models.fetch import ModelFileError
 from phoenix_tui.models.files import ModelFiles
-from phoenix_tui.models.partial_file import ModelFileError
 from phoenix_tui.panes import saved_panes
 from phoenix_tui.styles.user_themes import find_theme
 from phoenix_tui.wiring.settings_board import DefaultModel

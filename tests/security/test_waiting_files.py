@@ -33,7 +33,7 @@ from phoenix_tui.features.composing import PromptHistory, parse_dropped_images, 
 from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
 from phoenix_tui.lifecycle.crash import find_left_open
 from phoenix_tui.models.accepted import AcceptedServers
-from phoenix_tui.models.partial_file import file_digest
+from phoenix_tui.models.fetch import file_digest
 from phoenix_tui.panes import saved_panes
 from phoenix_tui.styles.user_themes import ThemeError, read_theme
 from phoenix_tui.terminal import background

@@ -13,8 +13,21 @@ from textual.color import Color
 
 from engine.ports import StorageError
 from engine.records import Attachment
-from phoenix_tui.images.graphics import CellSize, GraphicsProtocol, detect_protocol, protocol_of
-from phoenix_tui.images.source import KEPT, LARGE, MARKS, SMALL, BlocksPicture, Box, ImageSource, box_of, kitty_image
+from phoenix_tui.images.source import (
+    KEPT,
+    LARGE,
+    MARKS,
+    SMALL,
+    BlocksPicture,
+    Box,
+    CellSize,
+    GraphicsProtocol,
+    ImageSource,
+    box_of,
+    detect_protocol,
+    kitty_image,
+    protocol_of,
+)
 from phoenix_tui.terminal.input import InputFilter
 from phoenix_tui.terminal.output import PLACEHOLDER, drawing_only, with_overlays
 from tests.support.plain_runner import PlainRunner

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from phoenix_tui.models.fetch import ModelFileError, PartialFile
 from phoenix_tui.models.files import ModelFiles, ModelFileState
 from phoenix_tui.models.known import InstallableModel, WebFile, WeightsSource, WheelParts
-from phoenix_tui.models.partial_file import ModelFileError, PartialFile
 from tests.support.loopback import Talk, serve
 from tools.contract import Captured, Command, Finished, Report
 

@@ -9,10 +9,10 @@ import pytest
 
 from engine.ports import ConversationChanges, StorageError
 from phoenix_tui.commands.messages import edit_again
+from phoenix_tui.terminal.lending import with_changes
 from phoenix_tui.widgets.completer import Chosen
 from phoenix_tui.widgets.transcript.block_cursor import Target
 from phoenix_tui.workspace.actions import LOST_DRAFT, Actions
-from phoenix_tui.workspace.external_editor import with_changes
 from phoenix_tui.workspace.sending import give_back
 from tests.support.fake_engine import FakeConversation, FakeEngine
 from tests.support.waiting import poll

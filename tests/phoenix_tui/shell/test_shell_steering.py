@@ -9,7 +9,7 @@ import pytest
 from engine.machine.states import Idle
 from engine.machine.texts import BUSY
 from engine.records import Delivery, QueuedMessage
-from phoenix_tui.text.refusals import in_keys
+from phoenix_tui.workspace.sending import in_keys
 
 IDLE, TOOL = Delivery.IDLE, Delivery.TOOL
 

@@ -17,9 +17,8 @@ from textual.content import Content
 from phoenix_tui.config.load import parse_layer
 from phoenix_tui.config.settings import ConfigError, StatusLineSettings
 from phoenix_tui.features.status_facts import status_facts
-from phoenix_tui.widgets.script_row import first_line
 from phoenix_tui.workspace import status_script
-from phoenix_tui.workspace.status_script import StatusScript
+from phoenix_tui.workspace.status_script import StatusScript, first_line
 from tests.support.cli import ROOT
 from tests.support.clocks import SteppedClock
 from tests.support.left_behind import local_watch, run_outside
@@ -251,5 +250,5 @@ def test_the_first_frame_loads_neither_the_program_nor_the_themes_of_others() ->
     program = "import sys, phoenix_tui.app, phoenix_tui.wiring.screen; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     late = {f"phoenix_tui.workspace.{name}" for name in ("status_script", "status_script_row", "theme_control")}
-    late |= {"phoenix_tui.styles.user_themes", "phoenix_tui.widgets.script_row", "phoenix_tui.cli.completion"}
+    late |= {"phoenix_tui.styles.user_themes", "phoenix_tui.workspace.status_script", "phoenix_tui.cli.completion"}
     assert late & set(ran.stdout.split()) == set()

@@ -14,11 +14,11 @@ from engine.codec import encode_display
 from engine.machine.messages import Origin, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolStatus, ToolUseBlock
 from engine.records import StoredMessage, ToolCallRecord
 from engine.updates import MessageSaved, TextArrived
+from phoenix_tui.terminal.lending import place_arguments
 from phoenix_tui.widgets.transcript.block_cursor import BlockAction, Stop, Target, extent, next_stop
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.signals import Remark
 from phoenix_tui.widgets.transcript.stack import Stack
-from phoenix_tui.workspace.external_editor import place_arguments
 from tests.support.screens import TranscriptApp, answered, call_record, message, said, snapshot
 from tests.support.waiting import poll
 from tools.contract import DiffDisplay, TerminalDisplay
