@@ -402,6 +402,8 @@ Update: TypeAlias = (
 
 
 Listener = Callable[[Update], None]
+Unsubscribe = Callable[[], None]
+"""Ends a subscription."""
 log = logging.getLogger(__name__)
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from engine.executor.loop_guard import LoopGuard
 from engine.machine.events import Event
 from engine.permissions.rules import Rule
-from engine.ports import Write
+from engine.ports import ProviderError, StorageError, Write
 from engine.ports.extensions import PromptFile
 from engine.run_caps import RunCaps as RunCaps
 from engine.run_options import Effort, PermissionMode
@@ -118,6 +118,10 @@ class EngineError(Exception):
 
 class MemoryShort(EngineError):
     """Raised when nothing new may begin for lack of memory."""
+
+
+ENGINE_ERRORS: Final = (EngineError, StorageError, ProviderError)
+"""Errors of the engine's requests; the message of each is one sentence for the user."""
 
 
 class ConversationOptions(Struct, frozen=True):

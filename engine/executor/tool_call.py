@@ -79,7 +79,7 @@ if TYPE_CHECKING:
 
 
 class UserTerminal:
-    """Implements `engine.api.conversation.TerminalApi`."""
+    """Terminal of the user's own shell lines."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -98,17 +98,17 @@ class UserTerminal:
 
     @property
     def wants_screen(self) -> bool:
-        """True while the program of the running line uses the alternate screen."""
+        """True while the program of the running line uses the alternate screen, for which it needs a whole terminal."""
         running = self._running
         return running is not None and running.wants_screen
 
     def lend(self, size: TerminalSize) -> TerminalLoan | None:
-        """Lend the running line the user's own terminal; None where none runs."""
+        """Lend the running line the user's own terminal, which has this size; None where none runs."""
         running = self._running
         return running.lend(size) if running is not None else None
 
     def fit(self, size: TerminalSize) -> None:
-        """Run lines in a terminal of this size from now on, the running one included."""
+        """Run lines, the running one included, in a terminal of this size; before the first call they have none."""
         self._session.equipment.shell = ShellTerminal(size, self.folder)
         if (running := self._running) is not None:
             running.resize(size)

@@ -255,6 +255,10 @@ class ConversationQuery(Struct, frozen=True):
     offset: int = 0
 
 
+NEWEST: Final = 1 << 40
+"""A seq above all others: the messages before it are the newest."""
+
+
 class StoredMessage(Struct, frozen=True):
     """A message as stored in the database; `seq` is dense per conversation, from 1."""
 

@@ -381,7 +381,10 @@ MOST_REMOVED: Final = 50
 
 
 class TaskBoards:
-    """`engine.api.engine.TasksApi` over the store and the conversations that are open here."""
+    """Task boards of all conversations; a conversation need not be open except for `flush`.
+
+    Each change of a board that is open here is published as `engine.updates.TasksChanged`.
+    """
 
     def __init__(
         self,
@@ -398,21 +401,21 @@ class TaskBoards:
         """Tasks that the user removed in this process, the last one at the end, by conversation."""
 
     async def board(self, conversation_id: str) -> TaskBoardView:
-        """See `TasksApi.board`."""
+        """The whole board with the messages of each task; an empty one for an unknown conversation."""
         found = await self._store.board(conversation_id)
         return replace(found, status=await self._complete_status(conversation_id, found.status))
 
     async def page(
         self, conversation_id: str, cursor: str = "", limit: int = 20, *, newest_first: bool = False
     ) -> TaskPage:
-        """See `TasksApi.page`."""
+        """Tasks by time of creation without their messages, 1 to 200 a page; `cursor` is that of the page before."""
         with _sentences():
             return await self._store.page(conversation_id, cursor, limit, newest_first=newest_first)
 
     async def edit(
         self, conversation_id: str, task_id: str, status: TaskStatus | None = None, description: str | None = None
     ) -> TrackedTask:
-        """See `TasksApi.edit`."""
+        """Change status or text of a task for the user; None leaves it as it is."""
         with _sentences():
             now = self._ports.clock.now()
             task = await self._store.edit(conversation_id, task_id, status, description, now)
@@ -420,7 +423,7 @@ class TaskBoards:
         return task
 
     async def remove(self, conversation_id: str, task_id: str) -> None:
-        """See `TasksApi.remove`."""
+        """Remove a task; its messages stay, without one, and the tasks behind it move up."""
         with _sentences():
             removed = await self._store.remove(conversation_id, task_id, self._ports.clock.now())
         if not removed.is_planning:
@@ -428,7 +431,7 @@ class TaskBoards:
         await self._publish_status(conversation_id)
 
     async def put_back(self, conversation_id: str) -> TrackedTask:
-        """See `TasksApi.put_back`."""
+        """Put the task back that was removed last in this process, with its place, texts and messages."""
         removed = self._removed.get(conversation_id)
         if not removed:
             raise EngineError(NOTHING_REMOVED)
@@ -443,7 +446,7 @@ class TaskBoards:
         return task
 
     async def flush(self, conversation_id: str) -> TrackingStatus:
-        """See `TasksApi.flush`."""
+        """Process waiting and failed messages of an open conversation now; waits up to a minute for another pass."""
         tracker = self._trackers.get(conversation_id)
         if tracker is None or self._opened[conversation_id].read_only:
             raise EngineError(NOT_OPEN)
@@ -451,7 +454,7 @@ class TaskBoards:
         return await self._publish_status(conversation_id)
 
     async def set_tracking(self, conversation_id: str, on: bool) -> TrackingStatus:
-        """See `TasksApi.set_tracking`."""
+        """Switch tracking of one conversation on or off, whatever the setting says; off leaves waiting messages out."""
         changes = ConversationChanges(tracking=on)
         conversation = self._opened.get(conversation_id)
         with _sentences():
@@ -462,7 +465,7 @@ class TaskBoards:
         return await self._publish_status(conversation_id)
 
     async def find_untasked(self, conversation_id: str) -> tuple[int, ...]:
-        """See `TasksApi.find_untasked`."""
+        """Seqs of the messages that belong to no task, ascending; notices are left out."""
         return await self._store.read_untasked(conversation_id)
 
     @property

@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from acp.exceptions import RequestError
 from acp.schema import ElicitationSchema, PermissionOption, ToolCallUpdate
 
-from engine.api.conversation import ConversationApi
-from engine.api.errors import ENGINE_ERRORS
 from engine.executor.approving import answer_note
-from engine.executor.requests import ApprovalAnswer, ApprovalChoice, NeedsYes, Refused
+from engine.executor.requests import ENGINE_ERRORS, ApprovalAnswer, ApprovalChoice, NeedsYes, Refused
 from engine.updates import Question
 from phoenix_tui.acp.connection import Client
 from phoenix_tui.acp.tool_calls import (
@@ -35,6 +33,9 @@ from phoenix_tui.text.labels import plan_answer
 from tools.clean import clean, clean_line, reveal
 from tools.contract import DiffDisplay
 from tools.displays import AskedQuestion, question_lines
+
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
 
 DECLINE: Final = "decline"
 OTHER: Final = "other"
@@ -117,7 +118,7 @@ PLAN_OPTIONS: Final = {
 class Approvals:
     """Open questions of a session and its sub-agents, each asked by a task."""
 
-    def __init__(self, client: Client, root: ConversationApi, pump: UpdatePump, known: set[str]) -> None:
+    def __init__(self, client: Client, root: Conversation, pump: UpdatePump, known: set[str]) -> None:
         self._client = client
         self._root = root
         """The conversation of the session."""
@@ -127,7 +128,7 @@ class Approvals:
         """Notes about answers that the client gave itself."""
         self._asking: dict[str, asyncio.Task[None]] = {}
 
-    def follow(self, conversation: ConversationApi, question: Question | None) -> None:
+    def follow(self, conversation: Conversation, question: Question | None) -> None:
         """Ask a new question; drop the one that is closed."""
         self._drop(conversation.id)
         if question is not None and not question.left_open:
@@ -159,7 +160,7 @@ class Approvals:
         if (task := self._asking.pop(conversation_id, None)) is not None:
             task.cancel()
 
-    async def _ask(self, conversation: ConversationApi, question: Question) -> None:
+    async def _ask(self, conversation: Conversation, question: Question) -> None:
         try:
             await self._pump.flush()
             answer = await self._answer(conversation, question)
@@ -182,7 +183,7 @@ class Approvals:
         except ENGINE_ERRORS as error:
             log.warning("an answer was not stored: %s", error)
 
-    async def _answer(self, conversation: ConversationApi, question: Question) -> ApprovalAnswer | None:
+    async def _answer(self, conversation: Conversation, question: Question) -> ApprovalAnswer | None:
         """The user's answer; None cancels the run."""
         if question.request.questions:
             if self._client.elicits:
@@ -209,7 +210,7 @@ class Approvals:
                 return ApprovalAnswer(ApprovalChoice.DENY)
 
 
-async def _call(conversation: ConversationApi, question: Question) -> ToolCallUpdate:
+async def _call(conversation: Conversation, question: Question) -> ToolCallUpdate:
     """The call with all that the user must see to decide."""
     request, call, record = question.request, question.call, conversation.record
     given = input_of(call.input_json)

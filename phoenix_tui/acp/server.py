@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from acp import schema
 from acp.connection import Connection
@@ -31,7 +31,6 @@ from acp.schema import (
 )
 from msgspec import Struct
 
-from engine.api.conversation import ConversationApi
 from engine.executor.requests import EngineError
 from engine.machine.states import StopCause
 from engine.ports import ConversationChanges, NoConversation, StorageError
@@ -54,6 +53,9 @@ from phoenix_tui.acp.translator import replay
 from phoenix_tui.cli.names import VERSION
 from phoenix_tui.lifecycle.stop_signals import SIGNAL_EXIT, listen
 from tools.clean import clean_line, reveal_name
+
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
 
 PROTOCOL: Final = 1
 """The version that is spoken; a client that asks for another one decides whether that is enough."""
@@ -299,7 +301,7 @@ class AcpServer:
             raise refusal
         return await self._enter(conversation, request, await services.notices(own))
 
-    async def _enter(self, conversation: ConversationApi, request: Any, notices: Sequence[str] = ()) -> AcpSession:
+    async def _enter(self, conversation: Conversation, request: Any, notices: Sequence[str] = ()) -> AcpSession:
         services = await self._services()
         session = AcpSession(self.client, conversation, self._models.options, services)
         session.caps = lambda: services.caps(conversation.record)
@@ -329,7 +331,7 @@ class AcpServer:
             opening.result().follow_agents(self._follow_agent)
             self._models.refresh()
 
-    def _follow_agent(self, agent: ConversationApi, facts: AgentFacts, update: Update) -> None:
+    def _follow_agent(self, agent: Conversation, facts: AgentFacts, update: Update) -> None:
         if (session := self._sessions.get(facts.parent_id)) is not None:
             session.agents.follow(agent, facts, update)
 
@@ -357,7 +359,7 @@ def convert_unknown(session_id: str) -> Generator[None]:
         raise RequestError(NOT_FOUND, f"There is no session {clean_line(session_id)[:100]}.") from error
 
 
-def _refusal(conversation: ConversationApi, folder: Path) -> RequestError | None:
+def _refusal(conversation: Conversation, folder: Path) -> RequestError | None:
     """Reason why a stored conversation is no session of a folder here."""
     record = conversation.record
     if record.deleted or record.agent is not None:

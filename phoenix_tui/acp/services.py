@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
-from engine.api.conversation import ConversationApi, Unsubscribe
-from engine.api.engine import EngineApi
 from engine.executor.requests import ConversationOptions, RunCaps
 from engine.ports import ModelInfo
 from engine.ports.extensions import (
@@ -23,7 +21,7 @@ from engine.ports.extensions import (
     HookVerdict,
 )
 from engine.records import AgentFacts, ConversationRecord
-from engine.updates import Update
+from engine.updates import Unsubscribe, Update
 from phoenix_tui.features.custom_commands import CustomCommand
 from tools.clean import clean, reveal_name
 from tools.contract import JsonValue
@@ -31,9 +29,11 @@ from tools.files.content import diff_lines
 from tools.files.own_files import read_regular
 
 if TYPE_CHECKING:
+    from engine.conversation import Conversation
+    from engine.engine import Engine
     from phoenix_tui.acp.connection import Client
 
-AgentFollower = Callable[[ConversationApi, AgentFacts, Update], None]
+AgentFollower = Callable[["Conversation", AgentFacts, Update], None]
 
 
 class NewSession(Struct, frozen=True):
@@ -47,7 +47,7 @@ class AcpServices(Protocol):
     """Opened services of one process."""
 
     @property
-    def engine(self) -> EngineApi:
+    def engine(self) -> Engine:
         """Conversations."""
         ...
 
@@ -87,7 +87,7 @@ class AcpServices(Protocol):
         """Start the MCP servers of a conversation; sentences about those that cannot be used."""
         ...
 
-    async def cost(self, conversation: ConversationApi) -> list[str]:
+    async def cost(self, conversation: Conversation) -> list[str]:
         """Lines about usage and cost. Raises StorageError."""
         ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from acp.exceptions import RequestError
 from acp.schema import (
@@ -18,12 +18,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from pydantic import BaseModel
 
-from engine.api.conversation import ConversationApi, Unsubscribe
 from engine.executor.requests import NeedsYes, Receipt, Refused, RunCaps
 from engine.machine.messages import Role, text_in
 from engine.machine.states import is_busy
 from engine.records import AgentFacts, Delivery
-from engine.updates import ApprovalAsked, MessageSaved, RunEnded, StateChanged, ToolStarted, Update
+from engine.updates import ApprovalAsked, MessageSaved, RunEnded, StateChanged, ToolStarted, Unsubscribe, Update
 from phoenix_tui.acp.approvals import Approvals
 from phoenix_tui.acp.connection import INTERNAL, Client
 from phoenix_tui.acp.parameters import OptionsOf, Prompt, change_of, tables_of
@@ -35,6 +34,9 @@ from phoenix_tui.features.init import request_text
 from tools.call_titles import tool_label
 from tools.clean import clean, clean_line
 from tools.contract import ImageRejected
+
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
 
 LONGEST_NOTE: Final = 2_000
 """Characters of a sub-agent's newest words."""
@@ -54,7 +56,7 @@ class AgentsInSession(Struct):
     approvals: Approvals
     _rows: dict[str, dict[str, _Row]] = field(default_factory=dict[str, dict[str, _Row]])
 
-    def follow(self, agent: ConversationApi, facts: AgentFacts, update: Update) -> None:
+    def follow(self, agent: Conversation, facts: AgentFacts, update: Update) -> None:
         """Take in an update of a sub-agent."""
         if isinstance(update, ApprovalAsked):
             self.approvals.follow(agent, update.question)
@@ -152,9 +154,7 @@ FAILED: Final = "The run failed."
 class AcpSession:
     """A conversation that a client has open."""
 
-    def __init__(
-        self, client: Client, conversation: ConversationApi, options_of: OptionsOf, facts: AcpServices
-    ) -> None:
+    def __init__(self, client: Client, conversation: Conversation, options_of: OptionsOf, facts: AcpServices) -> None:
         self.conversation = conversation
         self.facts = facts
         self.caps: Callable[[], RunCaps] = RunCaps

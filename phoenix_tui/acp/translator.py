@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from acp.schema import (
     AgentMessageChunk,
@@ -27,7 +27,6 @@ from acp.schema import (
 from msgspec import Struct, field
 from pydantic import BaseModel
 
-from engine.api.conversation import ConversationApi
 from engine.machine.messages import (
     ImageBlock,
     Origin,
@@ -77,6 +76,9 @@ from phoenix_tui.acp.tool_calls import (
 from tools.clean import clean, clean_line
 from tools.contract import DiffDisplay, OutputChunk
 from tools.displays import TodoItem, TodoStatus
+
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
 
 APART: Final = 0.05
 """Seconds between two bursts: clients draw every update."""
@@ -371,7 +373,7 @@ PAGE: Final = 100
 """Messages read at once."""
 
 
-async def replay(conversation: ConversationApi, translator: Translator) -> None:
+async def replay(conversation: Conversation, translator: Translator) -> None:
     """Send the whole history, oldest first. Raises StorageError."""
     newest = conversation.record.message_count
     for first in range(1, newest + 1, PAGE):

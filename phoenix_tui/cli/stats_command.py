@@ -26,12 +26,12 @@ from phoenix_tui.text.task_text import board_lines
 from tools.contract import JsonObject
 
 if TYPE_CHECKING:
-    from engine.api.engine import StatisticsApi
+    from engine.store.statistics import StatisticsStore
     from engine.store.store import Store
     from engine.store.task_store import TaskStore
 
 
-async def run_stats(api: StatisticsApi, arguments: CommandArguments) -> Exit:
+async def run_stats(api: StatisticsStore, arguments: CommandArguments) -> Exit:
     """Print one report.
 
     Raises:

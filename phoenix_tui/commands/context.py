@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
-from engine.api.conversation import ConversationApi
 from engine.records import SideExchange
 from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
@@ -31,6 +30,9 @@ from phoenix_tui.modals.statistics_sheet import StatisticsSheet, TraceSheet
 from phoenix_tui.modals.text_sheet import SideQuestionSheet
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.trace_text import summary_facts, summary_words
+
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
 
 HANG: Final = 2
 """Cells that a wrapped row of the prompt is indented."""
@@ -144,7 +146,7 @@ async def run_btw(ctx: CommandContext, question: str) -> None:
         await _side_questions(ctx, conversation, question)
 
 
-async def _side_questions(ctx: CommandContext, conversation: ConversationApi, question: str) -> None:
+async def _side_questions(ctx: CommandContext, conversation: Conversation, question: str) -> None:
     """Ask beside the conversation until the sheet is closed: copy an answer, ask on, or continue in a copy."""
     earlier: list[SideExchange] = []
     answered = ""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from textual.app import App
 
-from engine.api.conversation import ConversationApi
-from engine.api.engine import RewindApi
 from engine.ports.files import BranchRow
 from engine.records import SearchHit
 from engine.rewind.rewind import Preview, RewindList, RewindPoint, RewindScope
@@ -28,6 +26,10 @@ from phoenix_tui.terminal.lending import open_outside
 from phoenix_tui.widgets.transcript.marks import Goal
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from tools.clean import clean_line
+
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
+    from engine.rewind.rewind import Rewinding
 
 
 async def run_history(ctx: CommandContext, argument: str) -> None:
@@ -147,7 +149,7 @@ UNDO: Final = ((RewindScope.BOTH, "undo           everything the last rewind did
 class SheetRewindAsker:
     """Asks with sheets over the workspace."""
 
-    def __init__(self, ctx: CommandContext, rewinding: RewindApi) -> None:
+    def __init__(self, ctx: CommandContext, rewinding: Rewinding) -> None:
         self._ctx = ctx
         twice = f"{key('stop')} {key('stop')}"
         self.undo_keys = f"{twice}, then {key('rewind_undo')}"
@@ -184,7 +186,7 @@ class SheetRewindAsker:
         sheet = BranchesSheet(branches, here.id if here is not None else "", plain=self._plain)
         return await self._ctx.sheets.show(sheet)
 
-    async def show(self, branch: ConversationApi) -> None:
+    async def show(self, branch: Conversation) -> None:
         """Show the branch, and list it."""
         await self._ctx.active.show(branch)
         await self._ctx.active.index.reload()

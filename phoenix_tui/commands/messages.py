@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, assert_never
 
-from engine.api.engine import NEWEST
 from engine.machine.messages import Role, text_in
 from engine.ports import ConversationChanges
-from engine.records import StoredMessage
+from engine.records import NEWEST, StoredMessage
 from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.catalogue import as_message

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from engine.api.errors import ENGINE_ERRORS
+from engine.executor.requests import ENGINE_ERRORS
 from engine.ports import ConversationChanges
 from phoenix_tui.features.catalogue import BY_NAME, SlashCommand, closest, split_command
 from phoenix_tui.features.custom_commands import is_custom

@@ -6,13 +6,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.api.conversation import ConversationApi, JobsApi
-from engine.api.engine import EngineApi
 from engine.executor.requests import Accepted, EngineError, Receipt, Refused, RunCaps
 from engine.machine.states import STATE_NAMES, AwaitingApproval, Errored, is_busy
 from engine.ports import ConversationChanges
@@ -26,6 +24,11 @@ from tools.contract import JobInfo
 from tools.shell_output import all_lines, readable
 from tools.wording import pluralize
 
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
+    from engine.engine import Engine
+    from engine.executor.effect_runner import BackgroundJobs
+
 NO_IMAGES = "A hint to a sub-agent can only be text; remove the images."
 LONGEST_PARENT = 30
 """Characters of a parent's title where its sub-agent is named."""
@@ -37,17 +40,17 @@ def at_work(views: Iterable[AgentView]) -> list[AgentView]:
     return [view for view in views if view.outcome is None]
 
 
-def views_of(engine: EngineApi | None, conversation_id: str) -> Sequence[AgentView]:
+def views_of(engine: Engine | None, conversation_id: str) -> Sequence[AgentView]:
     """Current views of a conversation's sub-agents."""
     return engine.sub_agents.views(conversation_id) if engine is not None and engine.sub_agents is not None else ()
 
 
-def find_open(engine: EngineApi, conversation_id: str) -> ConversationApi | None:
+def find_open(engine: Engine, conversation_id: str) -> Conversation | None:
     """A conversation that is held open here."""
     return next((one for one in engine.live() if one.id == conversation_id), None)
 
 
-def asking(engine: EngineApi | None, conversation_id: str) -> list[ConversationApi]:
+def asking(engine: Engine | None, conversation_id: str) -> list[Conversation]:
     """The sub-agents of a conversation that ask something, the one that waits longest first."""
     if engine is None:
         return []
@@ -60,7 +63,7 @@ def _asks(view: AgentView) -> bool:
     return isinstance(view.state, AwaitingApproval)
 
 
-def find_asker(engine: EngineApi, conversation: ConversationApi, call_id: str) -> ConversationApi:
+def find_asker(engine: Engine, conversation: Conversation, call_id: str) -> Conversation:
     """Author of the question about a call answered in this conversation: itself, or one of its sub-agents."""
     own = conversation.question
     if own is not None and own.call.id == call_id:
@@ -69,26 +72,26 @@ def find_asker(engine: EngineApi, conversation: ConversationApi, call_id: str) -
     return next(found, conversation)
 
 
-def place_of(record: ConversationRecord, engine: EngineApi | None) -> str:
+def place_of(record: ConversationRecord, engine: Engine | None) -> str:
     """Number of a sub-agent and their count; empty for any other conversation."""
     ids = [view.id for view in views_of(engine, record.agent.parent_id)] if record.agent is not None else []
     return f"{ids.index(record.id) + 1} of {len(ids)}" if record.id in ids else ""
 
 
-def parent_title(record: ConversationRecord, engine: EngineApi | None) -> str:
+def parent_title(record: ConversationRecord, engine: Engine | None) -> str:
     """Title of the sub-agent's parent."""
     parent = find_open(engine, record.agent.parent_id) if record.agent is not None and engine is not None else None
     title = clean_line(parent.record.title if parent is not None else "") or "a conversation"
     return title if len(title) <= LONGEST_PARENT else f"{title[:LONGEST_PARENT]}…"
 
 
-def family_of(conversation: ConversationApi) -> str:
+def family_of(conversation: Conversation) -> str:
     """The id of the conversation whose sub-agents are meant while this one is in view."""
     agent = conversation.record.agent
     return conversation.id if agent is None else agent.parent_id
 
 
-def runs_in_view(engine: EngineApi, conversation: ConversationApi | None) -> bool:
+def runs_in_view(engine: Engine, conversation: Conversation | None) -> bool:
     """True when Esc has something to stop: a run, a shown error, or sub-agents at work.
 
     In a sub-agent it is this one alone.
@@ -105,7 +108,7 @@ def runs_in_view(engine: EngineApi, conversation: ConversationApi | None) -> boo
     return bool(working) if record.agent is None else record.id in working
 
 
-def stop_in_view(engine: EngineApi, conversation: ConversationApi | None) -> bool:
+def stop_in_view(engine: Engine, conversation: Conversation | None) -> bool:
     """Stop the conversation in view with all of its sub-agents; False when it is idle."""
     runs = runs_in_view(engine, conversation)
     if conversation is None or conversation.read_only:
@@ -122,7 +125,7 @@ def stop_in_view(engine: EngineApi, conversation: ConversationApi | None) -> boo
 class Hinting:
     """Sends text from a sub-agent's transcript as a hint to it."""
 
-    def __init__(self, engine: EngineApi, agent_id: str) -> None:
+    def __init__(self, engine: Engine, agent_id: str) -> None:
         self._engine = engine
         self._agent_id = agent_id
 
@@ -194,7 +197,7 @@ def _whose(front: FrontEnd) -> str:
     return parent_title(conversation.record, front.services.engine)
 
 
-T = TypeVar("T", bound=ConversationApi)
+T = TypeVar("T", bound="Conversation")
 
 
 def run_behind(asking: T, root: T) -> T:
@@ -250,13 +253,13 @@ async def background(front: FrontEnd, _: str) -> None:
     front.tell(send_to_background(front.conversation))
 
 
-def send_to_background(conversation: ConversationApi | None) -> str:
+def send_to_background(conversation: Conversation | None) -> str:
     """Send the running command to the background, at once; returns the notice."""
     receipt = conversation.jobs.background() if conversation is not None else Refused(NOTHING_RUNS)
     return receipt.reason if isinstance(receipt, Refused) else RUNS_ON
 
 
-def jobs_in_view(front: FrontEnd) -> JobsApi | None:
+def jobs_in_view(front: FrontEnd) -> BackgroundJobs | None:
     """The background commands of the conversation in view; None after a notice where it has none."""
     conversation = front.conversation
     if conversation is None or not conversation.jobs.all():
@@ -265,12 +268,12 @@ def jobs_in_view(front: FrontEnd) -> JobsApi | None:
     return conversation.jobs
 
 
-def output_lines(jobs: JobsApi, job: JobInfo) -> list[str]:
+def output_lines(jobs: BackgroundJobs, job: JobInfo) -> list[str]:
     """Kept lines of a command's output."""
     return readable(jobs.output(job.id)).rstrip("\n").splitlines()
 
 
-def output_of(jobs: JobsApi, job: JobInfo) -> JobReport:
+def output_of(jobs: BackgroundJobs, job: JobInfo) -> JobReport:
     """Output of a command under its name and state."""
     lines = output_lines(jobs, job)
     before = (all_lines(jobs.output(job.id)) or len(lines)) - MOST_LINES
@@ -281,7 +284,7 @@ def output_of(jobs: JobsApi, job: JobInfo) -> JobReport:
     )
 
 
-async def end_job(front: FrontEnd, jobs: JobsApi, job: JobInfo) -> None:
+async def end_job(front: FrontEnd, jobs: BackgroundJobs, job: JobInfo) -> None:
     """End a command with everything it started, unless it has ended."""
     if not any(one.id == job.id and one.running for one in jobs.all()):
         front.tell(ENDED)
@@ -296,7 +299,7 @@ NOTHING_WAITS: Final = "No approvals are pending."
 class Pending(Struct, frozen=True):
     """A question and the conversation that asks it."""
 
-    conversation: ConversationApi
+    conversation: Conversation
     question: Question
 
     @property
@@ -312,7 +315,7 @@ def as_asked(question: Question, record: ConversationRecord) -> Question:
     return replace(question, asker=short_model(record.model)) if question.asker in {"", record.title} else question
 
 
-def pending(engine: EngineApi) -> list[Pending]:
+def pending(engine: Engine) -> list[Pending]:
     """Every open question, the one that waits longest first."""
     found = [
         Pending(conversation, question)
@@ -322,7 +325,7 @@ def pending(engine: EngineApi) -> list[Pending]:
     return sorted(found, key=lambda one: one.question.asked)
 
 
-async def list_asked_elsewhere(engine: EngineApi) -> list[str]:
+async def list_asked_elsewhere(engine: Engine) -> list[str]:
     """A sentence for each conversation that asks in another process. Raises StorageError."""
     return [
         f"{row.title or UNTITLED} asks in process {row.owner_pid}; answer it there."
@@ -331,13 +334,13 @@ async def list_asked_elsewhere(engine: EngineApi) -> list[str]:
     ]
 
 
-def pending_of(engine: EngineApi, parent_id: str) -> list[Pending]:
+def pending_of(engine: Engine, parent_id: str) -> list[Pending]:
     """The open questions of a conversation's sub-agents, the one that waits longest first."""
     found = asking(engine, parent_id)
     return [Pending(one, one.question) for one in found if one.question is not None]
 
 
-def titles_of_others(engine: EngineApi, current: ConversationApi | None) -> Sequence[str]:
+def titles_of_others(engine: Engine, current: Conversation | None) -> Sequence[str]:
     """Titles of the conversations beside this one that ask something."""
     docked = current
     if current is not None and current.question is None:

@@ -24,8 +24,8 @@ from tools.files.content import TextContent, diff_display, is_binary
 from tools.git.commands import open_repository
 
 if TYPE_CHECKING:
-    from engine.api.engine import RewindApi
     from engine.records import ConversationRecord
+    from engine.rewind.rewind import Rewinding
     from phoenix_tui.features.front_end import FrontEnd
 
 
@@ -183,7 +183,7 @@ class FolderChanges(Struct, frozen=True):
 
     folder: Path
     runner: ProcessRunner
-    rewinding: RewindApi | None = None
+    rewinding: Rewinding | None = None
     record: ConversationRecord | None = None
 
     async def sets(self) -> Sequence[ChangeSet]:

@@ -27,7 +27,7 @@ from tools.images.contract import IMAGE_SUFFIXES
 from tools.wording import LONGEST_NUMBER, number_within, one_line, pluralize
 
 if TYPE_CHECKING:
-    from engine.api.conversation import ConversationApi
+    from engine.conversation import Conversation
     from engine.records import Attachment
     from phoenix_tui.features.front_end import FrontEnd
 
@@ -330,7 +330,7 @@ def read_image(path: Path) -> bytes:
     return content
 
 
-async def attach_image(conversation: ConversationApi, image: Path | bytes) -> Attachment:
+async def attach_image(conversation: Conversation, image: Path | bytes) -> Attachment:
     """Attach a file, or an image of a clipboard, to the next message of a conversation.
 
     Raises:

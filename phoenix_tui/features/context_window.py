@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.api.conversation import ConversationApi, SideQuestionsApi
-from engine.api.errors import ENGINE_ERRORS
-from engine.executor.requests import EngineError, Proposal, Receipt, Refused, Review, SummaryDecision
+from engine.executor.requests import ENGINE_ERRORS, EngineError, Proposal, Receipt, Refused, Review, SummaryDecision
 from engine.machine.states import Compacting
 from engine.permissions.place import project_of
 from engine.records import SideExchange
@@ -45,7 +43,9 @@ from tools.clean import clean, clean_line
 from tools.wording import one_line, pluralize
 
 if TYPE_CHECKING:
-    from engine.api.engine import StatisticsApi
+    from engine.conversation import Conversation
+    from engine.executor.side_questions import SideQuestions
+    from engine.store.statistics import StatisticsStore
 
 
 NOTHING_SENT: Final = "Nothing was sent yet: the context is empty."
@@ -77,7 +77,7 @@ class SentPrompt(Struct, frozen=True):
         return f"~{self.tokens:,} tokens in {pluralize(len(self.sections), 'section')}"
 
 
-async def read_prompt(conversation: ConversationApi) -> SentPrompt:
+async def read_prompt(conversation: Conversation) -> SentPrompt:
     """The prompt in a form to show."""
     sent = await conversation.context.prompt()
     names = clean_line(", ".join(sent.tools)) or "none"
@@ -89,7 +89,7 @@ async def read_prompt(conversation: ConversationApi) -> SentPrompt:
     return SentPrompt(tuple(sections), tools)
 
 
-def require_conversation(front: FrontEnd, *, messages: bool = False) -> ConversationApi | None:
+def require_conversation(front: FrontEnd, *, messages: bool = False) -> Conversation | None:
     """The conversation in view, with `messages` only if it has any; None after a notice."""
     conversation = front.conversation
     if conversation is None or (messages and not conversation.record.message_count):
@@ -101,7 +101,7 @@ def require_conversation(front: FrontEnd, *, messages: bool = False) -> Conversa
 class SummaryReview:
     """One request for a summary, and the verdict on each proposal that follows."""
 
-    def __init__(self, conversation: ConversationApi, focus: str = "", before: int = 0) -> None:
+    def __init__(self, conversation: Conversation, focus: str = "", before: int = 0) -> None:
         self.conversation = conversation
         self.proposal: Proposal | None = None
         """Newest proposal; None while the first one is written."""
@@ -182,7 +182,7 @@ class SideAnswer(Struct, frozen=True):
     """True when the text is the reason why there is no answer."""
 
 
-def why_not(conversation: ConversationApi | None, question: str) -> str:
+def why_not(conversation: Conversation | None, question: str) -> str:
     """Reason why nothing is asked; empty where it can be."""
     if conversation is None or not conversation.record.message_count:
         return NOTHING_SAID
@@ -194,7 +194,7 @@ def in_one_line(question: str) -> str:
     return one_line(clean_line(question), SHOWN)
 
 
-async def answer_of(side: SideQuestionsApi, question: str, earlier: Sequence[SideExchange] = ()) -> SideAnswer:
+async def answer_of(side: SideQuestions, question: str, earlier: Sequence[SideExchange] = ()) -> SideAnswer:
     """Ask; a failure is an answer too."""
     try:
         return SideAnswer(clean(await side.ask(question, earlier)).strip() or NO_ANSWER)
@@ -217,7 +217,7 @@ class CostReport(Struct, frozen=True):
     last_run: Sequence[str]
 
 
-async def cost_report(session: FrontEndSession, conversation: ConversationApi) -> CostReport:
+async def cost_report(session: FrontEndSession, conversation: Conversation) -> CostReport:
     """Read the recorded costs. Raises StorageError."""
     totals, library = conversation.record.spent, session.services.library
     lines = [
@@ -231,7 +231,7 @@ async def cost_report(session: FrontEndSession, conversation: ConversationApi) -
     return CostReport(money(totals.cost_usd) or "$0.00", lines, remark, runs)
 
 
-async def choose_run(front: FrontEnd, conversation: ConversationApi) -> None:
+async def choose_run(front: FrontEnd, conversation: Conversation) -> None:
     """Choose a run and read its details."""
     found = await front.services.library.runs(conversation.id, LISTED)
     if not found:
@@ -296,14 +296,14 @@ class StatisticsReport(Struct, frozen=True):
     """Sum of each day with calls, ascending; in a report by day those of a year at least, for its plots."""
 
 
-def statistics_of(session: FrontEndSession) -> StatisticsApi:
+def statistics_of(session: FrontEndSession) -> StatisticsStore:
     """The sums; raises EngineError where there are none."""
     if session.services.statistics is None:
         raise EngineError(UNAVAILABLE)
     return session.services.statistics
 
 
-async def statistics_report(api: StatisticsApi, by: StatisticsBy, days: int, now: float) -> StatisticsReport:
+async def statistics_report(api: StatisticsStore, by: StatisticsBy, days: int, now: float) -> StatisticsReport:
     """Read one report; a folder is counted with the project it belongs to now.
 
     Raises:
@@ -330,7 +330,7 @@ def first_second(now: float, days: int) -> float:
     return time.mktime((year, month, day - days + 1, 0, 0, 0, 0, 0, -1))
 
 
-async def _year(api: StatisticsApi, now: float) -> Statistics:
+async def _year(api: StatisticsStore, now: float) -> Statistics:
     return await api.read(StatisticsQuery((StatisticsGroup.DAY,), since=first_second(now, YEAR)))
 
 

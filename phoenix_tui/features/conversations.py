@@ -6,12 +6,10 @@ import asyncio
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from engine.api.conversation import ConversationApi
-from engine.api.engine import EngineApi
 from engine.executor.requests import EngineError
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges
@@ -27,12 +25,16 @@ from phoenix_tui.text.labels import age, short_path
 from tools.clean import reveal_name
 from tools.wording import pluralize
 
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
+    from engine.engine import Engine
+
 ALL: Final = 1 << 40
 """Limit above the number of messages of any conversation."""
 SHORT_ID: Final = 8
 
 
-async def export_to(name: str, conversation: ConversationApi, services: Services) -> Path:
+async def export_to(name: str, conversation: Conversation, services: Services) -> Path:
     """Write it to the file `name` in its folder, by itself `phoenix-ID.md`; a name that ends in `.json` gets JSON.
 
     Raises:
@@ -51,7 +53,7 @@ async def export_to(name: str, conversation: ConversationApi, services: Services
     return path
 
 
-def _path(conversation: ConversationApi, name: str) -> Path:
+def _path(conversation: Conversation, name: str) -> Path:
     wanted = Path(name or f"phoenix-{conversation.id[:SHORT_ID]}.md")
     try:
         wanted = wanted.expanduser()
@@ -122,7 +124,7 @@ async def fork(front: FrontEnd, argument: str) -> None:
     front.tell("Forked. You are in the copy.")
 
 
-async def _copy(front: FrontEnd, source: ConversationApi, argument: str) -> ConversationApi | None:
+async def _copy(front: FrontEnd, source: Conversation, argument: str) -> Conversation | None:
     """The copy that an argument of /fork wants; None for an unknown one."""
     from phoenix_tui.features.worktree import fork_into_worktree, worktree_name  # noqa: PLC0415 - git, seldom used
 
@@ -133,7 +135,7 @@ async def _copy(front: FrontEnd, source: ConversationApi, argument: str) -> Conv
     return None if name is None else await fork_into_worktree(front, source.id, source.record.cwd, name)
 
 
-async def _into_folder(front: FrontEnd, source: ConversationApi, named: str) -> ConversationApi | None:
+async def _into_folder(front: FrontEnd, source: Conversation, named: str) -> Conversation | None:
     """A copy in another folder, such as the one that the folder of the source was moved to."""
     if not named:
         return None
@@ -214,7 +216,7 @@ def not_done(running: int, elsewhere: int) -> str:
     return " ".join(parts)
 
 
-async def archive_or_delete(engine: EngineApi, ids: Sequence[str], *, delete: bool) -> ArchiveOutcome:
+async def archive_or_delete(engine: Engine, ids: Sequence[str], *, delete: bool) -> ArchiveOutcome:
     """Archive or trash those that rest. Raises StorageError."""
     running = {one.id for one in engine.live() if is_busy(one.state)}
     resting = [one for one in ids if one not in running]

@@ -12,7 +12,7 @@ from msgspec import Struct
 from engine.executor.requests import EngineError, Receipt, Refused
 
 if TYPE_CHECKING:
-    from engine.api.conversation import ConversationApi
+    from engine.conversation import Conversation
     from engine.ports.mcp import SignInAddress
     from engine.records import PermissionMode
     from engine.run_options import Effort
@@ -158,11 +158,11 @@ class InView(Protocol):
     sandbox: SandboxMode | None
 
     @property
-    def conversation(self) -> ConversationApi | None:
+    def conversation(self) -> Conversation | None:
         """Conversation in view; None while a new one is empty."""
         ...
 
-    async def current(self) -> ConversationApi:
+    async def current(self) -> Conversation:
         """The conversation in view, created now if there is none. Raises EngineError."""
         ...
 
@@ -188,7 +188,7 @@ class FrontEnd(ABC):
         return self._in_view.launch
 
     @property
-    def conversation(self) -> ConversationApi | None:
+    def conversation(self) -> Conversation | None:
         """The conversation in view; None while a new one has nothing in it."""
         return self._in_view.conversation
 
@@ -213,7 +213,7 @@ class FrontEnd(ABC):
         now = self.conversation.record.sandbox if self.conversation is not None else self._in_view.sandbox
         return now or self.launch.sandbox
 
-    async def current(self) -> ConversationApi:
+    async def current(self) -> Conversation:
         """The conversation in view, created now if there is none. Raises EngineError."""
         return await self._in_view.current()
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.api.conversation import ConversationApi
 from engine.executor.requests import EngineError
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges, ModelInfo, StorageError
@@ -23,6 +22,9 @@ from phoenix_tui.models.offers import Preferred, ProviderOffer, ProviderState, c
 from phoenix_tui.text.labels import money, short_model, tokens
 from phoenix_tui.text.model_text import facts_line, filter_words
 from tools.wording import pluralize
+
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
 
 MEANINGS: Final[dict[Effort, str]] = {
     Effort.DEFAULT: "the provider decides",
@@ -90,7 +92,7 @@ def _describe_effort(model: str, effort: Effort, known: Sequence[Effort]) -> str
 PER_MILLION = 1_000_000
 
 
-async def change_sentence(front: FrontEnd, conversation: ConversationApi) -> str:
+async def change_sentence(front: FrontEnd, conversation: Conversation) -> str:
     """Costs of the next request to the model that is in use now; empty where nothing was sent yet."""
     record = conversation.record
     info = await front.services.models.facts(record.model)

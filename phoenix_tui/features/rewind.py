@@ -10,15 +10,15 @@ from msgspec import Struct
 
 from engine.ports import ConversationChanges
 from engine.ports.files import FilesError
-from engine.rewind.rewind import CannotRewind, Done, Preview, RewindList, RewindPoint, RewindScope
+from engine.rewind.rewind import CannotRewind, Done, Preview, Rewinding, RewindList, RewindPoint, RewindScope
 from phoenix_tui.features.catalogue import as_message
 from phoenix_tui.features.composing import join_draft
 from tools.clean import clean_line
 from tools.wording import pluralize
 
 if TYPE_CHECKING:
-    from engine.api.conversation import ConversationApi
-    from engine.api.engine import EngineApi, RewindApi
+    from engine.conversation import Conversation
+    from engine.engine import Engine
     from engine.ports.files import BranchRow
 
 NOTHING_SAID: Final = "There are no prompts to rewind to yet."
@@ -87,7 +87,7 @@ class RewindAsker(Protocol):
         """The id of the one to show."""
         ...
 
-    async def show(self, branch: ConversationApi) -> None:
+    async def show(self, branch: Conversation) -> None:
         """Put this one in the place of the one that is shown."""
         ...
 
@@ -99,9 +99,7 @@ class RewindAsker(Protocol):
 class RewindCommands:
     """Rewinds of one conversation. Refusals are reported; raises StorageError."""
 
-    def __init__(
-        self, asker: RewindAsker, engine: EngineApi, conversation: ConversationApi, rewinding: RewindApi
-    ) -> None:
+    def __init__(self, asker: RewindAsker, engine: Engine, conversation: Conversation, rewinding: Rewinding) -> None:
         self._asker = asker
         self._engine = engine
         self._conversation = conversation

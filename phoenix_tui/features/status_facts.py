@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from engine.api.conversation import ConversationApi
 from engine.machine.messages import Usage
 from engine.machine.states import STATE_NAMES, AwaitingApproval
 from engine.records import ConversationRecord
@@ -14,11 +14,14 @@ from phoenix_tui.cli.names import VERSION
 from phoenix_tui.text.labels import short_model
 from tools.contract import JsonObject
 
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
+
 LONG_CONTEXT = 200_000
 """Tokens of `exceeds_200k_tokens`."""
 
 
-def status_facts(conversation: ConversationApi | None, cwd: Path, model: str, conversations: int) -> JsonObject:
+def status_facts(conversation: Conversation | None, cwd: Path, model: str, conversations: int) -> JsonObject:
     """All fields. Null: Phoenix does not count it, or does not know it yet.
 
     Cost and tokens are those of `/cost`, sub-agents included.

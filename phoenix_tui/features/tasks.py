@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.api.conversation import ConversationApi
 from engine.executor.requests import EngineError
 from engine.records import PermissionMode
 from engine.records.tracked_tasks import TaskBoardView, TaskStatus, TrackedTask, TrackingStatus
@@ -31,7 +30,8 @@ from tools.displays import LONGEST_CONTENT, TodoItem, TodoList, TodoStatus, line
 from tools.wording import number_within, pluralize
 
 if TYPE_CHECKING:
-    from engine.api.engine import TasksApi
+    from engine.conversation import Conversation
+    from engine.tracking.tracker import TaskBoards
 
 
 NOTHING_SENT: Final = "There are no tasks yet: nothing was sent in this conversation."
@@ -48,7 +48,7 @@ MOST_READ: Final = 5
 class BoardModel:
     """A board as it was read last. Methods raise EngineError, StorageError."""
 
-    def __init__(self, conversation: ConversationApi, tasks: TasksApi) -> None:
+    def __init__(self, conversation: Conversation, tasks: TaskBoards) -> None:
         self.conversation = conversation
         self.view = TaskBoardView()
         self.newest: list[TrackedTask] = []
@@ -65,7 +65,7 @@ class BoardModel:
         return self.conversation.id
 
     @property
-    def tasks(self) -> TasksApi:
+    def tasks(self) -> TaskBoards:
         """The interface that changes boards."""
         return self._tasks
 
@@ -426,7 +426,7 @@ async def change_item(front: FrontEnd, word: str, place: int, text: str = "") ->
     front.confirm_change(said)
 
 
-async def _replace(conversation: ConversationApi, seen: TodoList, items: tuple[TodoItem, ...]) -> None:
+async def _replace(conversation: Conversation, seen: TodoList, items: tuple[TodoItem, ...]) -> None:
     """Store the new list. Raises EngineError with the reason where it is refused."""
     require_accepted(await conversation.todos.replace(seen, items))
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from engine.api.conversation import ConversationApi
 from engine.executor.requests import EngineError
 from engine.machine.states import is_busy
 from engine.records import ForkPlace
@@ -24,6 +23,7 @@ from tools.git.repository import PREFIX, GitFailure
 from tools.wording import pluralize
 
 if TYPE_CHECKING:
+    from engine.conversation import Conversation
     from tools.contract import ProcessRunner
 
 
@@ -190,7 +190,7 @@ def worktree_name(argument: str) -> str | None:
     return name.strip() if flag in FLAGS else None
 
 
-async def fork_into_worktree(front: FrontEnd, conversation_id: str, folder: Path, name: str = "") -> ConversationApi:
+async def fork_into_worktree(front: FrontEnd, conversation_id: str, folder: Path, name: str = "") -> Conversation:
     """Make a worktree of `folder`, then the copy in it: its working directory never changes.
 
     Whatever fails behind it takes a new worktree away again.

@@ -17,13 +17,16 @@ from phoenix_tui.config.settings import StatusLineSettings
 from tools.call_values import SandboxMode
 
 if TYPE_CHECKING:
-    from engine.api.engine import EngineApi, LibraryApi, RewindApi, StatisticsApi
     from engine.diagnostics import Diagnostics
+    from engine.engine import Engine
     from engine.executor.requests import ConversationOptions
     from engine.extensions.mcp.hub import McpHub
     from engine.memory.memory import Memory
     from engine.ports.services import LanguageServers
     from engine.records import Recovery
+    from engine.rewind.rewind import Rewinding
+    from engine.store.library import Library
+    from engine.store.statistics import StatisticsStore
     from phoenix_tui.features.custom_commands import InvocablesApi
     from phoenix_tui.features.service_interfaces import (
         HooksApi,
@@ -58,15 +61,15 @@ class SystemApi(Protocol):
 class Services(Struct, frozen=True):
     """Services behind the screens, opened after the first frame."""
 
-    engine: EngineApi
-    library: LibraryApi
+    engine: Engine
+    library: Library
     onboarding: Onboarding
     runner: ProcessRunner
     system: SystemApi
     settings: SettingsApi
     profiles: ProfilesApi
     models: ModelsApi
-    rewinding: RewindApi | None = None
+    rewinding: Rewinding | None = None
     notes: Memory | None = None
     """Notes of the user and of projects."""
     hooks: HooksApi | None = None
@@ -79,7 +82,7 @@ class Services(Struct, frozen=True):
     """MCP servers of conversations."""
     language_servers: LanguageServers | None = None
     """Language servers that check edits; None where they are switched off."""
-    statistics: StatisticsApi | None = None
+    statistics: StatisticsStore | None = None
     """Sums over all conversations."""
     diagnostics: Diagnostics | None = None
     """Records of model calls and logs, for /debug."""

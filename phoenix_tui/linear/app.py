@@ -7,11 +7,9 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from engine.api.conversation import ConversationApi
-from engine.api.errors import ENGINE_ERRORS
-from engine.executor.requests import ApprovalAnswer, ApprovalChoice
+from engine.executor.requests import ENGINE_ERRORS, ApprovalAnswer, ApprovalChoice
 from engine.machine.states import Errored
 from engine.run_options import Effort
 from engine.updates import Question
@@ -35,6 +33,9 @@ from phoenix_tui.text.server_text import WAITING, on_this_loop, say_once
 from tools.clean import clean_line
 from tools.comparing import near_names
 from tools.process.link import ZygoteLink
+
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
 
 
 async def run_command(ctx: LinearContext, name: str, argument: str) -> None:
@@ -193,7 +194,7 @@ class LinearApp:
         folder = conversation.record.cwd if conversation is not None else self.ctx.launch.cwd
         return name not in LINE_COMMANDS and await is_custom(self.ctx.services.invocables, folder, text)
 
-    async def _go_on(self, conversation: ConversationApi) -> None:
+    async def _go_on(self, conversation: Conversation) -> None:
         """Enter on an empty line: retry after an error, send the held queue, or images alone."""
         if isinstance(conversation.state, Errored):
             await self.ctx.active.attempt(conversation.retry(caps_for(self.ctx, conversation)))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from engine.api.conversation import ContextApi, ConversationApi
-from engine.executor.context_manager import HIGHEST, LOWEST, ContextReport, Edited
+from engine.executor.context_manager import HIGHEST, LOWEST, ContextManager, ContextReport, Edited
 from engine.executor.requests import DropSummary, Proposal, Refused, SummarizeAgain, SummaryDecision, TakeSummary
 from phoenix_tui.features.composing import remember
 from phoenix_tui.features.context_window import (
@@ -36,6 +35,9 @@ from phoenix_tui.text.context_text import compaction_lines, use_in_words
 from phoenix_tui.text.trace_text import spell_lines
 from tools.clean import clean, clean_line
 from tools.wording import number_within, pluralize
+
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
 
 BIGGEST: Final = 5
 """Parts of the window that are named."""
@@ -74,7 +76,7 @@ def _say_edit(ctx: LinearContext, outcome: Edited | Refused) -> None:
         ctx.say_outcome(outcome, "")
 
 
-async def _threshold(ctx: LinearContext, window: ContextApi, value: str) -> None:
+async def _threshold(ctx: LinearContext, window: ContextManager, value: str) -> None:
     never = value == "never"
     number = HIGHEST + 1 if never else number_within(value, HIGHEST)
     if number is None or number < LOWEST:
@@ -289,7 +291,7 @@ async def run_btw(ctx: LinearContext, question: str) -> None:
         await asyncio.wait((asked,))
 
 
-async def _fork_side(ctx: LinearContext, conversation: ConversationApi) -> None:
+async def _fork_side(ctx: LinearContext, conversation: Conversation) -> None:
     """Continue in a copy that ends with the side questions."""
     side = ctx.side_questions
     if not side.exchanges or side.about != conversation.id:

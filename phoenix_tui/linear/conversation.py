@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from engine.api.conversation import ConversationApi, Unsubscribe
-from engine.api.engine import NEWEST
-from engine.api.errors import ENGINE_ERRORS
-from engine.executor.requests import ApprovalAnswer, NeedsYes, Receipt, Refused
+from engine.executor.requests import ENGINE_ERRORS, ApprovalAnswer, NeedsYes, Receipt, Refused
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges
-from engine.records import Attachment, PermissionMode
+from engine.records import NEWEST, Attachment, PermissionMode
 from engine.run_options import Effort
 from engine.updates import (
     AgentsChanged,
@@ -26,6 +23,7 @@ from engine.updates import (
     RunEnded,
     Snapshot,
     StateChanged,
+    Unsubscribe,
     Update,
 )
 from phoenix_tui.features.agents import asking, find_asker, stop_in_view
@@ -40,6 +38,9 @@ from tools.call_titles import tool_label
 from tools.clean import clean, clean_line
 from tools.contract import SandboxMode
 from tools.wording import pluralize
+
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
 
 SAY_PROMPT: Final = "You: "
 ANSWER_PROMPT: Final = "Answer: "
@@ -68,7 +69,7 @@ class LinearConversation:
         self.mode: PermissionMode = launch.permission_mode
         self.sandbox: SandboxMode | None = None
         """Mode and chosen sandbox of a conversation that is still empty; the one after it begins as `launch` says."""
-        self.conversation: ConversationApi | None = None
+        self.conversation: Conversation | None = None
         self.transcript = LinearTranscript()
         self.images: list[Attachment] = []
         """Images for the next message."""
@@ -84,7 +85,7 @@ class LinearConversation:
         """Sub-agent and call of its last reported question."""
         self._held = ""
         """Last reported reason why the conversation was read-only."""
-        self._sending: ConversationApi | None = None
+        self._sending: Conversation | None = None
         """The conversation that a message is being sent to."""
         self._early: list[Update] | None = None
         """Updates while a message of ours is being sent: its id is not known yet."""
@@ -119,7 +120,7 @@ class LinearConversation:
             self.say(f"Refused: {clean_line(outcome.reason)}")
         return not isinstance(outcome, Refused)
 
-    async def current(self) -> ConversationApi:
+    async def current(self) -> Conversation:
         """The open conversation, created now if there is none. Raises EngineError."""
         if self.conversation is not None:
             return self.conversation
@@ -128,7 +129,7 @@ class LinearConversation:
         await self._attend(conversation)
         return conversation
 
-    async def open(self, conversation: ConversationApi, last: int) -> str:
+    async def open(self, conversation: Conversation, last: int) -> str:
         """Follow this conversation from now on and read out its `last` messages; returns the text of its draft."""
         await self.put_away("")
         record = conversation.record
@@ -151,7 +152,7 @@ class LinearConversation:
             self.say(f"{pluralize(len(self.images), 'image')} attached to the next message; /images shows them.")
         return draft.text
 
-    async def _attend(self, conversation: ConversationApi) -> None:
+    async def _attend(self, conversation: Conversation) -> None:
         self.conversation, self.transcript = conversation, LinearTranscript(title=conversation.record.title)
         self._held = conversation.read_only
         self._unsubscribe = await conversation.subscribe(self._follow)
@@ -218,7 +219,7 @@ class LinearConversation:
             self._follow(update)
         return not isinstance(receipt, Refused)
 
-    async def _stoppable(self, conversation: ConversationApi, asked: Awaitable[Receipt]) -> Receipt:
+    async def _stoppable(self, conversation: Conversation, asked: Awaitable[Receipt]) -> Receipt:
         """Wait for a message to be sent; Esc and Ctrl+C end the hooks and shell lines that it waits for."""
         sending = asyncio.ensure_future(asked)
         stopping = asyncio.ensure_future(self.terminal.stop_typed())

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from engine.api.conversation import ConversationApi
 from engine.ports.files import BranchRow, FileChange
 from engine.rewind.rewind import Preview, PreviewFile, RewindList, RewindPoint, RewindScope
 from engine.search import SearchSyntaxError, parse_search
@@ -18,6 +17,9 @@ from phoenix_tui.text.context_text import describe_unrestored
 from phoenix_tui.text.labels import age
 from tools.clean import clean, clean_line
 from tools.wording import pluralize
+
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
 
 
 async def run_search(ctx: LinearContext, text: str) -> None:
@@ -108,7 +110,7 @@ class LineRewindAsker:
     undo_keys = undo_keys_over_text = "/undo"
     branching_keys = "/rewind or /fork"
 
-    def __init__(self, ctx: LinearContext, conversation: ConversationApi) -> None:
+    def __init__(self, ctx: LinearContext, conversation: Conversation) -> None:
         self._ctx = ctx
         self._conversation = conversation
 
@@ -148,7 +150,7 @@ class LineRewindAsker:
         chosen = await self._ctx.choose("Branches:", [_branch(row, self._conversation.id) for row in branches])
         return branches[chosen].id if chosen is not None else None
 
-    async def show(self, branch: ConversationApi) -> None:
+    async def show(self, branch: Conversation) -> None:
         """Read it out from now on."""
         await self._ctx.open(branch.id)
 

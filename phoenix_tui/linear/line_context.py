@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
-from engine.api.conversation import ConversationApi
 from engine.executor.requests import Receipt, Refused
 from engine.ports.mcp import SignInAddress
 from engine.records import SideExchange
@@ -23,6 +22,9 @@ from phoenix_tui.linear.terminal import LineTerminal
 from phoenix_tui.linear.transcript import AnswerLines
 from tools.clean import clean, clean_line
 from tools.wording import number_within
+
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
 
 MOST_LISTED: Final = 20
 
@@ -171,7 +173,7 @@ class LinearSideQuestions:
         self.about = ""
         """Conversation that they were asked about."""
 
-    def ask(self, conversation: ConversationApi, question: str, *, more: bool = False) -> asyncio.Task[None]:
+    def ask(self, conversation: Conversation, question: str, *, more: bool = False) -> asyncio.Task[None]:
         """Ask; the lines come with the answer. With `more` the model is given the questions before it."""
         if not more or self.about != conversation.id:
             self.exchanges, self.about = [], conversation.id
@@ -191,7 +193,7 @@ class LinearSideQuestions:
         self.drop()
         await asyncio.gather(*asked, return_exceptions=True)
 
-    async def _answer(self, conversation: ConversationApi, question: str) -> None:
+    async def _answer(self, conversation: Conversation, question: str) -> None:
         exchanges = self.exchanges
         answer = await answer_of(conversation.side, question, tuple(exchanges))
         if not answer.failed:
@@ -225,7 +227,7 @@ class LinearContext(LineAsker):
         self.history = PromptHistory(launch.state_folder, launch.cwd)
 
     @property
-    def opened(self) -> ConversationApi | None:
+    def opened(self) -> Conversation | None:
         """The open conversation; None after a notice."""
         if self.conversation is None:
             self.say(NOTHING_SENT)

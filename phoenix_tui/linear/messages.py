@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from engine.api.errors import ENGINE_ERRORS
-from engine.executor.requests import Receipt, Refused
+from engine.executor.requests import ENGINE_ERRORS, Receipt, Refused
 from engine.machine.states import is_busy
 from engine.records import Delivery, QueuedMessage
 from phoenix_tui.features.composing import (
@@ -31,7 +30,7 @@ from tools.clean import clean_line
 from tools.wording import number_within, pluralize
 
 if TYPE_CHECKING:
-    from engine.api.conversation import ConversationApi
+    from engine.conversation import Conversation
 
 
 REMOVE, KEEP = "Remove it", "Keep it"
@@ -141,9 +140,7 @@ async def run_queue(ctx: LinearContext, text: str) -> None:
         await _do(ctx, conversation, waiting[chosen], chosen, action)
 
 
-async def _do(
-    ctx: LinearContext, conversation: ConversationApi, message: QueuedMessage, place: int, action: int
-) -> None:
+async def _do(ctx: LinearContext, conversation: Conversation, message: QueuedMessage, place: int, action: int) -> None:
     queue = conversation.queue
     match action:
         case 0:

@@ -7,9 +7,9 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from engine.api.engine import NEWEST
 from engine.executor.requests import Activity, ApprovalAnswer, ApprovalChoice, Refused
 from engine.machine.states import AwaitingApproval, Cancelling
+from engine.records import NEWEST
 from engine.updates import AgentView, Question
 from phoenix_tui.features.agents import (
     NOTHING_WAITS,

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -16,12 +16,10 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.api.conversation import Unsubscribe
-from engine.api.engine import EngineApi
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice, EngineError, Refused
 from engine.machine.states import AwaitingApproval
 from engine.ports import StorageError
-from engine.updates import AgentView
+from engine.updates import AgentView, Unsubscribe
 from phoenix_tui.features.agents import Pending, as_asked, at_work, pending, pending_of
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import ANSWER_KEYS, Scope, bindings
@@ -49,6 +47,9 @@ from tools.clean import clean, clean_line
 from tools.clock import SYSTEM_CLOCK, Clock
 from tools.wording import pluralize
 
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
 MOST_ROWS: Final = 6
 """Rows of the list in sight beside a question; its text needs the room."""
 QUESTION_SHARE: Final = 0.9
@@ -68,7 +69,7 @@ class AnsweringSheet(Sheet[str]):
         *bindings(Scope.APPROVALS),
     ]
 
-    def __init__(self, engine: EngineApi, toasts: Notifier, *, plain: bool = False) -> None:
+    def __init__(self, engine: Engine, toasts: Notifier, *, plain: bool = False) -> None:
         super().__init__()
         self._engine = engine
         self._toasts = toasts
@@ -179,9 +180,7 @@ class ApprovalsSheet(AnsweringSheet):
         *bindings(Scope.ROWS, sheet_take="go", sheet_page_up="read(-10)", sheet_page_down="read(10)"),
     ]
 
-    def __init__(
-        self, engine: EngineApi, toasts: Notifier, *, plain: bool = False, elsewhere: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, engine: Engine, toasts: Notifier, *, plain: bool = False, elsewhere: Sequence[str] = ()) -> None:
         super().__init__(engine, toasts, plain=plain)
         self._elsewhere = elsewhere
         self._waiting: list[Pending] = []
@@ -312,7 +311,7 @@ class AgentsSheet(AnsweringSheet):
 
     def __init__(
         self,
-        engine: EngineApi,
+        engine: Engine,
         parent_id: str,
         toasts: Notifier,
         *,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from textual import on
 from textual.app import ComposeResult
@@ -11,7 +11,6 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.api.engine import EngineApi
 from engine.ports import ConversationChanges, StorageError
 from engine.records import ConversationQuery
 from phoenix_tui.keys.active_keys import hint
@@ -21,6 +20,9 @@ from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.roster import ListGroup
 from tools.wording import pluralize
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
 
 MOST: Final = 5_000
 """Conversations that are read; more are found by /search."""
@@ -45,7 +47,7 @@ class ArchiveSheet(Sheet[str]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "step_back", "Close", priority=True)]
 
-    def __init__(self, engine: EngineApi, group: ListGroup, *, plain: bool = False) -> None:
+    def __init__(self, engine: Engine, group: ListGroup, *, plain: bool = False) -> None:
         super().__init__()
         self._engine = engine
         self._group = group

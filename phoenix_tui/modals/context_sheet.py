@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -12,13 +12,12 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.api.conversation import ConversationApi, Unsubscribe
 from engine.context.measure import Filling, WindowPart
 from engine.executor.context_manager import HIGHEST, STEP, ContextReport, Edited
 from engine.executor.requests import DropSummary, Proposal, Refused, SummarizeAgain, SummaryDecision, TakeSummary
 from engine.machine.messages import Role
 from engine.machine.views import OmissionKind
-from engine.updates import ContextChanged, MessageSaved, Update
+from engine.updates import ContextChanged, MessageSaved, Unsubscribe, Update
 from phoenix_tui.features.context_window import SummaryReview
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
@@ -32,6 +31,9 @@ from phoenix_tui.widgets.bases import first_visible, move_choice, run_latest
 from phoenix_tui.widgets.status_line import FULL, NOTICED, ContextUse
 from tools.clean import clean, clean_line
 from tools.wording import pluralize
+
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
 
 NEVER: Final = 100
 """Per cent above which nothing is summarized by itself."""
@@ -201,7 +203,7 @@ class ContextSheet(Sheet[str]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS, sheet_take="go"), *bindings(Scope.CONTEXT)]
 
-    def __init__(self, conversation: ConversationApi, *, plain: bool = False, said: str = "") -> None:
+    def __init__(self, conversation: Conversation, *, plain: bool = False, said: str = "") -> None:
         super().__init__()
         self._conversation = conversation
         self._plain = plain

@@ -6,7 +6,7 @@ import asyncio
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -14,7 +14,6 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
-from engine.api.engine import LibraryApi
 from engine.ports import StorageError
 from engine.records import FoundText
 from phoenix_tui.features.composing import PromptHistory
@@ -30,6 +29,9 @@ from phoenix_tui.widgets.transcript.marks import Goal
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from tools.clean import clean, clean_line
 from tools.wording import pluralize
+
+if TYPE_CHECKING:
+    from engine.store.library import Library
 
 PAUSE: Final = 0.06
 """Seconds without a letter before the store is searched."""
@@ -80,7 +82,7 @@ class FindSheet(Sheet[str]):
         Binding("ctrl+f", "everywhere", "In all conversations", priority=True, id="workspace.find"),
     ]
 
-    def __init__(self, library: LibraryApi, conversation_id: str, transcript: TranscriptView, text: str = "") -> None:
+    def __init__(self, library: Library, conversation_id: str, transcript: TranscriptView, text: str = "") -> None:
         super().__init__()
         self._library = library
         self._conversation_id = conversation_id

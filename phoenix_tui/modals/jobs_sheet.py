@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -11,7 +11,6 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.api.conversation import JobsApi
 from phoenix_tui.features.agents import end_job, output_lines, output_of
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.keys.active_keys import hint
@@ -24,6 +23,9 @@ from phoenix_tui.widgets.bases import first_visible, move_choice
 from tools.clean import clean_line
 from tools.contract import JobInfo
 from tools.wording import pluralize
+
+if TYPE_CHECKING:
+    from engine.executor.effect_runner import BackgroundJobs
 
 TICK: Final = 1.0
 SHARE: Final = 0.7
@@ -43,7 +45,7 @@ class JobsSheet(Sheet[None]):
     DEFAULT_CSS = "JobsSheet { & Static { height: auto; } & #output { margin: 1 0 0 2; } }"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS), *bindings(Scope.JOBS)]
 
-    def __init__(self, active: JobsApi, front: FrontEnd) -> None:
+    def __init__(self, active: BackgroundJobs, front: FrontEnd) -> None:
         super().__init__()
         self._jobs = active
         self._front = front

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from textual.binding import BindingsMap, BindingType
 from textual.content import Content
 
-from engine.api.errors import ENGINE_ERRORS
+from engine.executor.requests import ENGINE_ERRORS
 from phoenix_tui.features.front_end import FrontEnd, ListPage, PageAction, PageReader, PageRow
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import KEYS_BY_ID, Scope, bindings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -13,15 +13,21 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.api.conversation import ConversationApi, Unsubscribe
-from engine.api.engine import EngineApi
-from engine.api.errors import ENGINE_ERRORS
-from engine.executor.requests import ApprovalAnswer, ApprovalChoice, Receipt, Refused
+from engine.executor.requests import ENGINE_ERRORS, ApprovalAnswer, ApprovalChoice, Receipt, Refused
 from engine.machine.messages import Origin, Role
 from engine.machine.states import Errored, Idle, is_busy
 from engine.ports import ConversationChanges
 from engine.records import ConversationSummary, StoredMessage
-from engine.updates import LiveTextDropped, MessageSaved, Question, Snapshot, StateChanged, TextArrived, Update
+from engine.updates import (
+    LiveTextDropped,
+    MessageSaved,
+    Question,
+    Snapshot,
+    StateChanged,
+    TextArrived,
+    Unsubscribe,
+    Update,
+)
 from phoenix_tui.features.composing import Unsent, ahead_of
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.keys.keymap import Scope, bindings
@@ -38,6 +44,10 @@ from phoenix_tui.widgets.question_text import lay_out, request_rows, what_text, 
 from phoenix_tui.widgets.transcript.model import text_of
 from tools.clean import clean, clean_line
 from tools.displays import MOST_OPTIONS
+
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
+    from engine.engine import Engine
 
 LONGEST: Final = 8_000
 """Characters of the newest words that are shown: their end."""
@@ -137,7 +147,7 @@ class PeekSheet(Sheet[str]):
 
     def __init__(
         self,
-        engine: EngineApi,
+        engine: Engine,
         row: ConversationSummary,
         toasts: Notifier,
         openings: OpeningNotes | None = None,
@@ -155,7 +165,7 @@ class PeekSheet(Sheet[str]):
         self._line = LineInput()
         self._replies = 0
         """Replies that are being sent."""
-        self._conversation: ConversationApi | None = None
+        self._conversation: Conversation | None = None
         self._leave: Unsubscribe | None = None
         self._messages: list[StoredMessage] = []
         self._live = ""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,7 +22,6 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static, TextArea
 
-from engine.api.engine import LibraryApi
 from engine.ports import StorageError
 from engine.records import SearchHit
 from engine.search import SearchQuery, SearchSyntaxError, Speaker, occurrences, parse_search
@@ -33,6 +32,9 @@ from phoenix_tui.text.labels import Tone, short_path
 from phoenix_tui.widgets.bases import first_visible
 from phoenix_tui.widgets.line_input import LineInput
 from tools.clean import clean_line
+
+if TYPE_CHECKING:
+    from engine.store.library import Library
 
 HIT_ROWS: Final = 2
 """Rows of one hit."""
@@ -201,7 +203,7 @@ class HitRows(Struct, frozen=True):
 class SearchLoop:
     """Runs as one worker; calls `show` after every change."""
 
-    def __init__(self, library: LibraryApi, show: Callable[[HitRows], None]) -> None:
+    def __init__(self, library: Library, show: Callable[[HitRows], None]) -> None:
         self._library = library
         self._show = show
         self._query = SearchQuery()
@@ -320,7 +322,7 @@ class SearchSheet(Sheet[SearchHit]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.TYPED), *bindings(Scope.SEARCH)]
 
-    def __init__(self, library: LibraryApi, folder: Path, memory: SearchMemory) -> None:
+    def __init__(self, library: Library, folder: Path, memory: SearchMemory) -> None:
         super().__init__()
         self._folder = folder
         self._memory = memory

@@ -40,7 +40,7 @@ from phoenix_tui.widgets.line_input import LineInput
 from tools.clean import clean
 
 if TYPE_CHECKING:
-    from engine.api.engine import StatisticsApi
+    from engine.store.statistics import StatisticsStore
 
 
 EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
@@ -234,7 +234,7 @@ class StatisticsSheet(Sheet[None]):
         *bindings(Scope.STATISTICS),
     ]
 
-    def __init__(self, api: StatisticsApi, now: float, *, page: str = "", plain: bool = False) -> None:
+    def __init__(self, api: StatisticsStore, now: float, *, page: str = "", plain: bool = False) -> None:
         super().__init__()
         self._api = api
         self._now = now

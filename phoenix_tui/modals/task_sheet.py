@@ -15,7 +15,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.api.errors import ENGINE_ERRORS
+from engine.executor.requests import ENGINE_ERRORS
 from engine.records.tracked_tasks import TrackedTask, TrackingStatus
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.tasks import (

@@ -14,10 +14,9 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
-from engine.api.conversation import Unsubscribe
-from engine.api.errors import ENGINE_ERRORS
+from engine.executor.requests import ENGINE_ERRORS
 from engine.records.tracked_tasks import TrackedTask
-from engine.updates import ConversationChanged, TasksChanged, Update
+from engine.updates import ConversationChanged, TasksChanged, Unsubscribe, Update
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.tasks import BoardModel, describe_switch, matching, remove_confirmed, track_now
 from phoenix_tui.keys.active_keys import CLOSES, fitting

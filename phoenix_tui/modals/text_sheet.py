@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -11,7 +11,6 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
-from engine.api.conversation import SideQuestionsApi
 from engine.records import SideExchange
 from phoenix_tui.features.context_window import answer_of, in_one_line
 from phoenix_tui.keys.active_keys import hint
@@ -24,6 +23,9 @@ from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.markdown_rows import markdown_rows
 from tools.clean import clean
 from tools.contract import DiffDisplay
+
+if TYPE_CHECKING:
+    from engine.executor.side_questions import SideQuestions
 
 SCROLLBAR: Final = 2
 """Cells of scrollbar, and of room before it."""
@@ -319,7 +321,7 @@ class SideQuestionSheet(TextSheet):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.SIDE), *bindings(Scope.READING)]
 
     def __init__(
-        self, question: str, side: SideQuestionsApi, earlier: Sequence[SideExchange] = (), answered: str = ""
+        self, question: str, side: SideQuestions, earlier: Sequence[SideExchange] = (), answered: str = ""
     ) -> None:
         super().__init__(in_one_line(question), Content.styled(WAITS, Tone.QUIET.value), at_end=bool(earlier))
         self._question = question

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +17,6 @@ from textual.layouts.vertical import VerticalLayout
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from engine.api.conversation import ConversationApi
 from phoenix_tui.features.composing import parse_draft
 from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.text.labels import Glyph, Tone, label
@@ -28,6 +27,9 @@ from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.workspace.conversation_view import ConversationView
 from phoenix_tui.workspace.widgets import WorkspaceWidgets
 from tools.clean import clean_line, reveal_line
+
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
 
 LEAST_WIDTH: Final = 60
 """Columns of a pane, its rule included: the least for one conversation (docs/decisions/looks.md)."""
@@ -214,7 +216,7 @@ class Pane:
         return self.foot, self.side, self.top
 
     @property
-    def conversation(self) -> ConversationApi | None:
+    def conversation(self) -> Conversation | None:
         return self.visible.conversation if self.visible is not None else None
 
 
@@ -302,7 +304,7 @@ class PaneRow:
         self.tabs.tabs, self.tabs.chosen = tuple(tabs), self.focus
 
 
-def _note(conversation: ConversationApi | None) -> str:
+def _note(conversation: Conversation | None) -> str:
     """Text that waits for the user in a pane: the question, else the draft."""
     if conversation is None:
         return ""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 from textual import events
 from textual.widget import Widget
 
-from engine.api.conversation import ConversationApi
 from engine.ports import ConversationChanges
 from phoenix_tui.panes.column import ConversationColumn, PaneEvents
 from phoenix_tui.panes.row import Pane, PaneRow
@@ -19,6 +18,9 @@ from phoenix_tui.widgets.status_line import StatusValues
 from phoenix_tui.workspace.active_conversation import ActiveConversation, PaneHost
 from phoenix_tui.workspace.conversation_view import ConversationView
 from phoenix_tui.workspace.widgets import WorkspaceWidgets
+
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
 
 MOST: Final = 4
 """Largest number of panes. A fifth has no room at 200x60, and each may cost 16 frames a second."""
@@ -44,14 +46,14 @@ class Split(PaneHost, PaneEvents):
         return len(self.row.panes)
 
     @property
-    def shown(self) -> list[ConversationApi | None]:
+    def shown(self) -> list[Conversation | None]:
         focus = self.row.focus
         return [
             self._active.conversation if place == focus else pane.conversation
             for place, pane in enumerate(self.row.panes)
         ]
 
-    async def add(self, conversation: ConversationApi | None) -> None:
+    async def add(self, conversation: Conversation | None) -> None:
         """One more pane right of the one in focus, which gets the dock; empty without a conversation."""
         async with self._active.leaving():
             if self.count == MOST:
@@ -61,7 +63,7 @@ class Split(PaneHost, PaneEvents):
             await self._insert(place)
             await self._turn(place, conversation)
 
-    async def add_behind(self, conversation: ConversationApi, place: int) -> None:
+    async def add_behind(self, conversation: Conversation, place: int) -> None:
         """One more pane at `place`, which does not get the dock."""
         async with self._active.changing:
             pane = await self._insert(place)
@@ -105,7 +107,7 @@ class Split(PaneHost, PaneEvents):
             visible.step_back(pane.foot)
         return self._turning
 
-    def waiting(self, conversation: ConversationApi) -> ConversationView | None:
+    def waiting(self, conversation: Conversation) -> ConversationView | None:
         """The subscription to this conversation in the pane that has the focus now."""
         pane = self.row.panes[self.row.focus]
         visible, pane.visible = pane.visible, None
@@ -115,7 +117,7 @@ class Split(PaneHost, PaneEvents):
         self._column.call_later(self._show_change)  # the other conversation of this pane must be remembered too
         return visible
 
-    def conversation_of(self, view: Widget, current: ConversationApi | None) -> ConversationApi | None:
+    def conversation_of(self, view: Widget, current: Conversation | None) -> Conversation | None:
         shown = zip(self.row.panes, self.shown, strict=True)
         return next((one for pane, one in shown if pane.transcript is view), None)
 
@@ -136,7 +138,7 @@ class Split(PaneHost, PaneEvents):
             self._active.beside, self._column.panes, self._active.index.beside = PaneHost(), PaneEvents(), tuple
         self._show_change()
 
-    async def _turn(self, place: int, conversation: ConversationApi | None) -> None:
+    async def _turn(self, place: int, conversation: Conversation | None) -> None:
         """Give the dock to a pane, and show a conversation in it, or none."""
         active, row = self._active, self.row
         row.panes[row.focus].foot.status = StatusValues()

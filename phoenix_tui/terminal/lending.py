@@ -27,7 +27,7 @@ from tools.process.workspace_watch import trouble_at
 from tools.terminal.values import TerminalSize
 
 if TYPE_CHECKING:
-    from engine.api.conversation import TerminalApi
+    from engine.executor.tool_call import UserTerminal
     from tools.process.command_terminal import TerminalLoan
 
 
@@ -67,7 +67,7 @@ GIVEN: Final = 0
 """Descriptor of the terminal's keys."""
 
 
-async def hand_over(app: App[object], terminal: TerminalApi) -> bool:
+async def hand_over(app: App[object], terminal: UserTerminal) -> bool:
     """Lend the terminal to the running line until its program ends or the user takes it back.
 
     False where this terminal cannot be lent. Other conversations go on; nothing is painted meanwhile.

@@ -18,7 +18,7 @@ from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.readline import replace_at
 
 if TYPE_CHECKING:
-    from engine.api.conversation import TerminalApi
+    from engine.executor.tool_call import UserTerminal
     from phoenix_tui.features.custom_commands import CustomCommands
     from phoenix_tui.widgets.completions import FileIndex, ProgramNames
 
@@ -77,7 +77,7 @@ class Completer:
         self._indexes: dict[Path, FileIndex] = {}
         self._files: FileIndex | None = None
         self._folder = Path()
-        self.shell: TerminalApi | None = None
+        self.shell: UserTerminal | None = None
         """Terminal of the shell lines of the conversation in view; None where there is no conversation."""
         self._programs: ProgramNames | None = None
         self._looking: asyncio.Task[None] | None = None
@@ -93,7 +93,7 @@ class Completer:
         self.arguments: Mapping[str, Arguments] = {}
         """Completions of a command's argument, by its name; set when the services are open."""
 
-    def look_in(self, folder: Path, shell: TerminalApi | None = None) -> None:
+    def look_in(self, folder: Path, shell: UserTerminal | None = None) -> None:
         """Files are those of this folder from now on, in shell lines those of the folder they run in."""
         from phoenix_tui.widgets.completions import FileIndex  # noqa: PLC0415 - the first frame needs none of it
 

@@ -26,7 +26,7 @@ from tools.clean import clean, clean_line
 from tools.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
-    from engine.api.conversation import ConversationApi
+    from engine.conversation import Conversation
     from phoenix_tui.widgets.notices import Notifier
 
 
@@ -194,7 +194,7 @@ class RoutePanel(Still, Widget):
         self._chosen = 0
         self.gate = AnswerGate()
         """Gate that delays answers."""
-        self._conversation: ConversationApi | None = None
+        self._conversation: Conversation | None = None
         self._toasts: Notifier | None = None
         self._ticker = Ticker(self, TICK, self._tick)
         self._drawn = ""
@@ -202,7 +202,7 @@ class RoutePanel(Still, Widget):
         """Last edited text that could not be started."""
 
     def show(
-        self, card: RouteCard | None, conversation: ConversationApi | None = None, toasts: Notifier | None = None
+        self, card: RouteCard | None, conversation: Conversation | None = None, toasts: Notifier | None = None
     ) -> None:
         known = self._card is not None and card is not None and self._card.id == card.id
         self._card, self._conversation, self._toasts = card, conversation, toasts

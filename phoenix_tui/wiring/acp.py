@@ -12,7 +12,6 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.api.conversation import ConversationApi, Unsubscribe
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions, Engine
 from engine.executor.requests import RunCaps
@@ -21,7 +20,7 @@ from engine.ports import ModelInfo, ProviderError
 from engine.ports.mcp import ServerOrigin, ServerState, ServerView
 from engine.records import ConversationRecord, PermissionMode
 from engine.run_options import Effort
-from engine.updates import Update
+from engine.updates import Unsubscribe, Update
 from phoenix_tui.acp.services import AcpServices, AgentFollower, NewSession, UnsavedTexts
 from phoenix_tui.cli.arguments import RunArguments, run_arguments
 from phoenix_tui.cli.exits import CommandError
@@ -198,7 +197,7 @@ class _Services(Struct, eq=False):
         failed = (one for one in views if one.state in {ServerState.FAILED, ServerState.NEEDS_AUTH})
         return [_unusable(one) for one in failed]
 
-    async def cost(self, conversation: ConversationApi) -> list[str]:
+    async def cost(self, conversation: Conversation) -> list[str]:
         """Tokens and cost, in all and by purpose."""
         spent = conversation.record.spent
         price = "price unknown" if spent.cost_usd is None else money(spent.cost_usd) or "$0.00"

@@ -27,7 +27,7 @@ from tools.files.location import spills_of
 from tools.files.own_files import write_file
 
 if TYPE_CHECKING:
-    from engine.api.conversation import TerminalApi
+    from engine.executor.tool_call import UserTerminal
     from phoenix_tui.commands.run import CommandContext
     from phoenix_tui.widgets.queue_panel import QueuePanel
     from phoenix_tui.widgets.transcript.signals import BlockWanted
@@ -157,7 +157,7 @@ class Actions:
         question = leaving_question(active.index.busy, jobs)
         return not question or await self._confirm_quit(question)
 
-    async def lend_terminal(self, terminal: TerminalApi) -> None:
+    async def lend_terminal(self, terminal: UserTerminal) -> None:
         """Lend the terminal to the running shell line; afterwards its rows have the size of the transcript again."""
         if not await hand_over(self._ctx.screen.app, terminal):
             self._ctx.tell(CANNOT_LEND, bad=True)

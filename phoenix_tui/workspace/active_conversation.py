@@ -7,14 +7,12 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 from textual.widget import Widget
 
-from engine.api.conversation import ConversationApi
-from engine.api.errors import ENGINE_ERRORS
-from engine.executor.requests import Refused
+from engine.executor.requests import ENGINE_ERRORS, Refused
 from engine.machine.states import Idle
 from engine.ports import ConversationChanges, StorageError
 from engine.ports.profiles import narrower_mode
@@ -34,6 +32,9 @@ from phoenix_tui.workspace.draft_store import Departure, Drafting
 from phoenix_tui.workspace.widgets import Toasts, WorkspaceWidgets
 from tools.contract import SandboxMode
 from tools.displays import TodoList
+
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
 
 
 class OneAtATime:
@@ -69,7 +70,7 @@ class OneAtATime:
             self._lock.release()
 
 
-async def keep_place(conversation: ConversationApi, transcript: TranscriptView) -> None:
+async def keep_place(conversation: Conversation, transcript: TranscriptView) -> None:
     """Store the scroll position. The draft, which matters more, reports a database that cannot be written."""
     shown = transcript.canvas.model.conversation
     if conversation.read_only or shown is None or shown.id != conversation.id or not transcript.display:
@@ -117,11 +118,11 @@ class PaneHost:
         """Keep the subscription, because another pane gets the focus; False where it is replaced in its pane."""
         return False
 
-    def waiting(self, conversation: ConversationApi) -> ConversationView | None:
+    def waiting(self, conversation: Conversation) -> ConversationView | None:
         """The existing subscription to this conversation in the pane that has the focus now."""
         return None
 
-    def conversation_of(self, view: Widget, current: ConversationApi | None) -> ConversationApi | None:
+    def conversation_of(self, view: Widget, current: Conversation | None) -> Conversation | None:
         """The conversation that this transcript shows; `current` is that of the dock."""
         return current
 
@@ -165,7 +166,7 @@ class ActiveConversation:
         self.beside = PaneHost()
 
     @property
-    def conversation(self) -> ConversationApi | None:
+    def conversation(self) -> Conversation | None:
         """The open conversation; None while a new one has nothing in it."""
         return self.visible.conversation if self.visible is not None else None
 
@@ -230,7 +231,7 @@ class ActiveConversation:
         finally:
             self.drafts.departures.cancel(departure)
 
-    async def show(self, conversation: ConversationApi) -> None:
+    async def show(self, conversation: Conversation) -> None:
         async with self.leaving():
             if conversation.record.agent is not None:
                 await self.services.engine.open(conversation.record.agent.parent_id)  # it has the others
@@ -343,7 +344,7 @@ class ActiveConversation:
         self._crash_marker.show(conversation_id)
         self.index.select(conversation_id)
 
-    def _follow(self, conversation: ConversationApi) -> ConversationView:
+    def _follow(self, conversation: Conversation) -> ConversationView:
         kept = self.beside.waiting(conversation)
         self.visible = visible = kept or ConversationView(conversation, self.parts, self._toasts)
         dock = self.parts.dock
@@ -351,7 +352,7 @@ class ActiveConversation:
         dock.composer.draft.prompts = PromptHistory(self.launch.state_folder, conversation.record.cwd)
         return visible
 
-    async def current(self) -> ConversationApi:
+    async def current(self) -> Conversation:
         """The open conversation, created now if there is none.
 
         Raises:
@@ -369,11 +370,11 @@ class ActiveConversation:
             self._select(conversation.id)
             return conversation
 
-    async def attempt(self, request: Callable[[ConversationApi], object]) -> None:
+    async def attempt(self, request: Callable[[Conversation], object]) -> None:
         """Ask something of the open conversation and say why it was refused, if it was."""
         await self.accepts(request)
 
-    async def accepts(self, request: Callable[[ConversationApi], object]) -> bool:
+    async def accepts(self, request: Callable[[Conversation], object]) -> bool:
         """Ask something of the open conversation and say why it was refused, if it was; True where it was not."""
         if self.conversation is None:
             return False
@@ -388,7 +389,7 @@ class ActiveConversation:
         return not isinstance(outcome, Refused)
 
 
-def _widen_unattended(conversation: ConversationApi, mode: PermissionMode) -> PermissionMode | None:
+def _widen_unattended(conversation: Conversation, mode: PermissionMode) -> PermissionMode | None:
     """A mode, none wider than ask, for a conversation made for unattended use; None where it keeps its own."""
     deny = PermissionMode.DENY
     if conversation.record.permission_mode is not deny or mode is deny:

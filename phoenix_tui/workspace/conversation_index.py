@@ -7,12 +7,10 @@ import itertools
 import time
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from engine.api.conversation import Unsubscribe
-from engine.api.engine import EngineApi
 from engine.executor.requests import Activity
 from engine.machine.states import AwaitingApproval, Errored, Idle, State, is_busy
 from engine.open_conversations import summary_of
@@ -21,6 +19,10 @@ from engine.records import ConversationQuery, ConversationSummary
 from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.roster import Live
 from phoenix_tui.workspace.widgets import WorkspaceWidgets
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+    from engine.updates import Unsubscribe
 
 CANCELLED: Final = "cancelled"
 """A run's status where the user stopped it: there is nothing new to read."""
@@ -33,7 +35,7 @@ class ConversationIndex:
 
     def __init__(
         self,
-        engine: EngineApi,
+        engine: Engine,
         view: ConversationList,
         parts: WorkspaceWidgets,
     ) -> None:

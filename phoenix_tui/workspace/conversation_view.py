@@ -6,13 +6,11 @@ import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.api.conversation import ConversationApi, Unsubscribe
-from engine.api.engine import EngineApi
 from engine.machine.messages import Role
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, State, StopCause, is_busy
 from engine.machine.texts import STOPPED
@@ -40,6 +38,7 @@ from engine.updates import (
     StateChanged,
     TextArrived,
     ToolDrafted,
+    Unsubscribe,
     Update,
 )
 from phoenix_tui.features.agents import (
@@ -68,6 +67,10 @@ from tools.clean import clean_line
 from tools.contract import JobInfo
 from tools.displays import TodoList
 
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
+    from engine.engine import Engine
+
 
 class AgentsInView:
     """Keeps those that are worth a row: at work, or ended during the work that still continues.
@@ -75,7 +78,7 @@ class AgentsInView:
     In a sub-agent's own transcript that is itself.
     """
 
-    def __init__(self, conversation: ConversationApi, engine: EngineApi | None) -> None:
+    def __init__(self, conversation: Conversation, engine: Engine | None) -> None:
         self._conversation = conversation
         self._engine = engine
         self._views: Sequence[AgentView] = ()
@@ -83,7 +86,7 @@ class AgentsInView:
         """Ids of those that have a row."""
 
     @property
-    def asking(self) -> list[ConversationApi]:
+    def asking(self) -> list[Conversation]:
         """Conversations with an open question, the one that waits longest first."""
         return asking(self._engine, self._conversation.id) if at_work(self._views) else []
 
@@ -135,7 +138,7 @@ class AgentsInView:
 class RouteInView:
     """Keeps the open decision of one conversation."""
 
-    def __init__(self, conversation: ConversationApi, toasts: Notifier) -> None:
+    def __init__(self, conversation: Conversation, toasts: Notifier) -> None:
         self._conversation = conversation
         self._toasts = toasts
         self._card: RouteCard | None = None
@@ -204,7 +207,7 @@ class ConversationView:
 
     def __init__(
         self,
-        conversation: ConversationApi,
+        conversation: Conversation,
         parts: WorkspaceWidgets,
         toasts: Notifier,
     ) -> None:

@@ -8,12 +8,11 @@ from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from textual.timer import Timer
 
-from engine.api.conversation import ConversationApi
-from engine.api.errors import ENGINE_ERRORS
+from engine.executor.requests import ENGINE_ERRORS
 from engine.ports import ConversationChanges
 from engine.ports.storage import DatabaseWaits
 from engine.records import Attachment
@@ -24,6 +23,9 @@ from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.notices import DockNotice, Notifier
 from tools.clean import clean_line
 from tools.wording import one_line
+
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
 
 
 @dataclass(slots=True, eq=False)
@@ -134,7 +136,7 @@ class DraftOwner(Protocol):
     """Owner of a draft (`active_conversation.ActiveConversation`)."""
 
     @property
-    def conversation(self) -> ConversationApi | None:
+    def conversation(self) -> Conversation | None:
         """The conversation in view; None while a new one has nothing in it."""
         ...
 
@@ -143,7 +145,7 @@ class DraftOwner(Protocol):
         """Held while another conversation comes into view."""
         ...
 
-    async def current(self) -> ConversationApi:
+    async def current(self) -> Conversation:
         """The conversation in view, created where there is none."""
         ...
 
@@ -151,7 +153,7 @@ class DraftOwner(Protocol):
 class SetAside(NamedTuple):
     """A draft that left the composer and is not stored yet."""
 
-    conversation: ConversationApi | None
+    conversation: Conversation | None
     draft: str
     changed: bool
 
@@ -251,14 +253,14 @@ class Drafting:
         self._unstored[aside.conversation.id if aside.conversation is not None else ""] = aside.draft
         return False
 
-    def of(self, conversation: ConversationApi | None) -> Unsent:
+    def of(self, conversation: Conversation | None) -> Unsent:
         """The draft to show with a conversation that comes into view."""
         key, stored = (conversation.id, conversation.record.draft) if conversation is not None else ("", "")
         if key in self._unstored:
             self._changed_at = time.monotonic()  # it is tried again
         return parse_draft(self._unstored.pop(key, stored))
 
-    async def add(self, conversation: ConversationApi, unsent: Unsent) -> None:
+    async def add(self, conversation: Conversation, unsent: Unsent) -> None:
         """Put a message that was not sent before the draft of its conversation, which is out of view."""
         draft = ahead_of(unsent, self._unstored.pop(conversation.id, conversation.record.draft))
         try:
@@ -290,7 +292,7 @@ class Drafting:
         self._changed_at = time.monotonic()
         return False
 
-    async def _store_draft(self, conversation: ConversationApi | None, draft: str) -> bool:
+    async def _store_draft(self, conversation: Conversation | None, draft: str) -> bool:
         """Store this draft, in a new conversation where there is none; False where that cannot be."""
         if not draft and conversation is None:
             return True

@@ -7,15 +7,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 from textual.geometry import Size
 from textual.widget import Widget
 
-from engine.api.conversation import ConversationApi
-from engine.api.errors import ENGINE_ERRORS
-from engine.executor.requests import Accepted, ApprovalAnswer, NeedsYes, Receipt, Refused, shell_line
+from engine.executor.requests import ENGINE_ERRORS, Accepted, ApprovalAnswer, NeedsYes, Receipt, Refused, shell_line
 from engine.machine.states import Errored, Idle, is_busy
 from engine.machine.texts import BUSY
 from engine.records import Attachment, Delivery
@@ -35,6 +33,9 @@ from tools.clean import clean_line
 from tools.terminal.screen import MOST_ROWS
 from tools.terminal.values import TerminalSize
 from tools.wording import one_line
+
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
 
 
 def in_keys(reason: str) -> str:
@@ -101,7 +102,7 @@ class Attaching:
         place.attached[:0], chips.images, place.is_sent = chips.images, (), True
         return place
 
-    async def _add(self, conversation: ConversationApi, place: UnsentMessage, attachment: Attachment) -> None:
+    async def _add(self, conversation: Conversation, place: UnsentMessage, attachment: Attachment) -> None:
         active = self._active
         if place.is_sent:
             place.attached.append(attachment)
@@ -140,7 +141,7 @@ async def images_of(place: UnsentMessage) -> tuple[Attachment, ...]:
 
 
 async def give_back(
-    active: ActiveConversation, conversation: ConversationApi | None, text: str, images: Sequence[Attachment] = ()
+    active: ActiveConversation, conversation: Conversation | None, text: str, images: Sequence[Attachment] = ()
 ) -> bool:
     """Put a text before the one written since; True if that is in the composer.
 
@@ -212,7 +213,7 @@ class Sending:
         active = self._active
         place = self.attaching.take()  # what is attached from now on belongs to the next message
         attached: tuple[Attachment, ...] = tuple(place.attached)
-        conversation: ConversationApi | None = None
+        conversation: Conversation | None = None
         self._calls += text.startswith("/")
         try:
             waits = active.services.engine.waits
@@ -255,7 +256,7 @@ class Sending:
     async def shell(self, line: str, *, now: bool = False) -> None:
         """Run the user's own command, after the current run, or `now` in its place."""
         active = self._active
-        conversation: ConversationApi | None = None
+        conversation: Conversation | None = None
         try:
             with active.in_flight.one() as stopped:
                 conversation = await active.current()
@@ -287,7 +288,7 @@ class Sending:
                 await asyncio.sleep(LINE_SOON / LOOKS_FOR_LINE)
 
     async def _return_refused(
-        self, conversation: ConversationApi | None, text: str, reason: str, images: Sequence[Attachment] = ()
+        self, conversation: Conversation | None, text: str, reason: str, images: Sequence[Attachment] = ()
     ) -> bool:
         """Give a message back and say why; True where its conversation is in view."""
         in_view = await give_back(self._active, conversation, text, images)
@@ -359,7 +360,7 @@ async def _never(_: NeedsYes) -> bool:
     return False
 
 
-async def _run_line(conversation: ConversationApi, line: str, *, now: bool) -> Receipt:
+async def _run_line(conversation: Conversation, line: str, *, now: bool) -> Receipt:
     """Run a line that begins with `!` when idle; else queue it, and `now` stop the run for it."""
     if not is_busy(conversation.state):
         return await conversation.shell(*shell_line(line))

@@ -14,7 +14,7 @@ from phoenix_tui.workspace.escape import DoublePress
 from tools.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
-    from engine.api.conversation import TerminalApi
+    from engine.executor.tool_call import UserTerminal
     from phoenix_tui.keys.key_order import TypedEvent
     from phoenix_tui.modals.base import PhoenixScreen
     from phoenix_tui.workspace.widgets import Toasts, WorkspaceWidgets
@@ -36,7 +36,7 @@ class ShellTyping:
         self._screen, self._parts, self._toasts = screen, parts, toasts
         self._escapes = DoublePress(DOUBLE)
         self._clock: Clock = SYSTEM_CLOCK
-        self._terminal: TerminalApi | None = None
+        self._terminal: UserTerminal | None = None
         self._typed_at = float("-inf")
         self._ended = False
         """True while keys may be meant for a program that has ended."""
@@ -88,7 +88,7 @@ class ShellTyping:
         own_keys = own().get("shell_keys", KEYS_BY_ID["shell_keys"].keys).split(",")
         return event.key in own_keys or (event.key == "escape" and self._escapes.is_begun)
 
-    def _paste(self, terminal: TerminalApi, text: str) -> None:
+    def _paste(self, terminal: UserTerminal, text: str) -> None:
         self._escapes.end()
         if (modes := terminal.modes) is None:
             return
@@ -105,7 +105,7 @@ class ShellTyping:
         self._ended = self._clock.monotonic() - self._typed_at < STILL_TYPING
         self._leave()
 
-    def _takes_keys(self, terminal: TerminalApi) -> bool:
+    def _takes_keys(self, terminal: UserTerminal) -> bool:
         """True while it is in view, runs, and needs no whole terminal."""
         is_shown = terminal is self._parts.dock.completer.shell
         return is_shown and terminal.modes is not None and not terminal.wants_screen

@@ -159,7 +159,7 @@ class Startup:
         await self._ready.wait()
         if self.ctx is None:
             return
-        from engine.api.errors import ENGINE_ERRORS  # noqa: PLC0415 - loaded with the services
+        from engine.executor.requests import ENGINE_ERRORS  # noqa: PLC0415 - loaded with the services
 
         was_early, self._parts.welcome.held = self._parts.welcome.held, False
         try:

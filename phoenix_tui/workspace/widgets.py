@@ -16,7 +16,7 @@ from tools.clock import SYSTEM_CLOCK, Clock
 if TYPE_CHECKING:
     from textual.app import App
 
-    from engine.api.engine import EngineApi
+    from engine.engine import Engine
     from phoenix_tui.modals.base import PhoenixScreen
     from phoenix_tui.widgets.transcript.view import Pictures, TranscriptView
     from phoenix_tui.workspace.onboarding import Welcoming
@@ -37,7 +37,7 @@ class WorkspaceWidgets(Struct, eq=False):
     """
     pictures: Pictures | None = None
     """Source of the pictures of stored images; None until the services are open."""
-    engine: EngineApi | None = None
+    engine: Engine | None = None
     """The engine, for the sub-agents of the shown conversation; None until then."""
     openings: OpeningNotes = field(default_factory=OpeningNotes)
     """Notes about conversations whose first frames are still to come."""

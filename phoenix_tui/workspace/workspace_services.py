@@ -8,7 +8,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
-from engine.api.errors import ENGINE_ERRORS
+from engine.executor.requests import ENGINE_ERRORS
 from engine.ports.mcp import ServerState
 from phoenix_tui.commands.completions import join as join_sources
 from phoenix_tui.commands.completions import server_record

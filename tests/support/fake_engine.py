@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 from msgspec.structs import replace
 
-from engine.engine import Activity, ConversationOptions, EngineError
+from engine.engine import Activity, ConversationOptions, Engine, EngineError
 from engine.executor.requests import Accepted, ApprovalAnswer, Receipt, Refused, RunCaps
 from engine.executor.session import MessageRange
 from engine.executor.session_parts import HookFacts
@@ -46,6 +47,7 @@ from engine.records.runs import CallSum, RunRecord, Totals
 from engine.records.tracked_tasks import TrackingStatus
 from engine.run_options import Effort
 from engine.search import SearchQuery
+from engine.store.library import Library
 from engine.updates import (
     ApprovalAsked,
     ConversationChanged,
@@ -552,8 +554,8 @@ def services(engine: FakeEngine, onboarding: FakeOnboarding | None = None, **cha
 
     settings, profiles = FakeSettings(), FakeProfiles(engine.cwd)
     made = Services(
-        engine,
-        FakeLibrary(engine),
+        cast(Engine, engine),
+        cast(Library, FakeLibrary(engine)),
         onboarding or FakeOnboarding(),
         NoPrograms(),
         FakeSystem(),

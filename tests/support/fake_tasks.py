@@ -11,7 +11,7 @@ from engine.records.tracked_tasks import TaskBoardView, TaskPage, TaskStatus, Tr
 
 
 class FakeTasks:
-    """`engine.api.engine.TasksApi` over boards that a test sets."""
+    """Boards that a test sets."""
 
     def __init__(self, publish: Callable[[str, TrackingStatus], None]) -> None:
         self.boards: dict[str, TaskBoardView] = {}

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from textual._context import visible_screen_stack
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.strip import Strip
 
-from engine.api.conversation import ConversationApi
 from phoenix_tui.app import PhoenixApp
 from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.modals.page_sheet import PageSheet
@@ -68,9 +67,9 @@ class Shell:
         return self.ctx.active
 
     @property
-    def in_view(self) -> ConversationApi | None:
+    def in_view(self) -> FakeConversation | None:
         """The conversation in view; None while a new one has nothing in it."""
-        return self.active.conversation
+        return cast("FakeConversation | None", self.active.conversation)
 
     @property
     def parts(self) -> WorkspaceWidgets:
@@ -107,7 +106,7 @@ class Shell:
 
     @property
     def conversation(self) -> FakeConversation:
-        found = self.ctx.active.conversation
+        found = self.in_view
         assert isinstance(found, FakeConversation)
         return found
 

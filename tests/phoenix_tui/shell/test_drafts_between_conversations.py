@@ -237,7 +237,7 @@ async def test_a_message_that_returns_while_its_conversation_is_about_to_be_left
         await shell.open(first)
         await shell.type("draft")
         async with shell.active.changing:  # as while it is being stored
-            returning = asyncio.ensure_future(give_back(shell.active, shell.in_view, "refused"))
+            returning = asyncio.ensure_future(give_back(shell.active, shell.active.conversation, "refused"))
             await asyncio.sleep(0)
             opening = asyncio.ensure_future(shell.active.open(second.id))
             assert await poll(lambda: shell.composer.text == "")

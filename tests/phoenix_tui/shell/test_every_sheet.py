@@ -218,7 +218,7 @@ async def open_image(shell: Shell) -> None:
 
 
 async def open_jobs(shell: Shell) -> None:
-    shell.app.push_screen(JobsSheet(shell.conversation.jobs, ScreenFrontEnd(shell.ctx)))
+    shell.app.push_screen(JobsSheet((await shell.active.current()).jobs, ScreenFrontEnd(shell.ctx)))
 
 
 async def open_line(shell: Shell) -> None:
@@ -226,7 +226,7 @@ async def open_line(shell: Shell) -> None:
 
 
 async def open_side_question(shell: Shell) -> None:
-    shell.app.push_screen(SideQuestionSheet("why?", shell.conversation.side))
+    shell.app.push_screen(SideQuestionSheet("why?", (await shell.active.current()).side))
 
 
 async def open_sign_in(shell: Shell) -> None:

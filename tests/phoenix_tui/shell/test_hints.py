@@ -124,7 +124,7 @@ async def test_every_sheet_names_the_user_s_keys(open_shell: Any, engine: FakeEn
         parent.become(waits_for(*views))
         for view in views:
             engine.sub_agents.put(parent, view)
-        sub_agents = AgentsSheet(engine, parent.id, shell)
+        sub_agents = AgentsSheet(shell.active.services.engine, parent.id, shell)
         dock, prompts = shell.dock, shell.composer.draft.prompts
         assert prompts is not None
         prompts.add("one")
@@ -184,7 +184,7 @@ async def test_the_keys_of_a_look_inside_and_of_the_queue_are_the_user_s(
     async with open_shell() as shell:
         asking.ask(question())
         await shell.open(other)
-        shell.app.push_screen(PeekSheet(engine, summary_of(asking.record, asking.state), shell))
+        shell.app.push_screen(PeekSheet(shell.active.services.engine, summary_of(asking.record, asking.state), shell))
         await shell.until(lambda: "F9 open" in shell.text)
         assert shell.status.endswith(CLOSES)
         await shell.pilot.press("escape")

@@ -218,9 +218,8 @@ async def test_route_is_turned_on_and_off_and_shown_while_on(open_shell: OpenShe
 
 async def test_turned_on_it_says_why_nothing_is_routed_yet(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
-        conversation = await shell.active.current()
-        assert isinstance(conversation, FakeConversation)
-        conversation.routing.why_alone = "demo/guide runs on this machine"
+        await shell.active.current()
+        shell.conversation.routing.why_alone = "demo/guide runs on this machine"
         await shell.command("/route on")
         await shell.until(lambda: any("answers alone, because demo/guide runs" in toast for toast in shell.toasts))
 

@@ -95,7 +95,7 @@ async def test_the_user_s_keys_count_in_the_sheets(open_shell: OpenShell, engine
         asking.ask(question())
         await shell.open(other)
 
-        shell.app.push_screen(PeekSheet(engine, summary_of(asking.record, asking.state), shell))
+        shell.app.push_screen(PeekSheet(shell.active.services.engine, summary_of(asking.record, asking.state), shell))
         await shell.until(lambda: isinstance(shell.top, PeekSheet) and shell.top._question)
         sheet = shell.top
         assert isinstance(sheet, PeekSheet)
@@ -106,7 +106,7 @@ async def test_the_user_s_keys_count_in_the_sheets(open_shell: OpenShell, engine
         assert len(asking.answers) == 1
 
         await shell.until(lambda: not isinstance(shell.top, PeekSheet))
-        shell.app.push_screen(ContextSheet(shell.conversation))
+        shell.app.push_screen(ContextSheet(await shell.active.current()))
         await shell.until(lambda: isinstance(shell.top, ContextSheet))
         await shell.pilot.press("q")
         assert isinstance(shell.top, ContextSheet)

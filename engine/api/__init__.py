@@ -1,1 +1,0 @@
-"""All that a front end may call."""
