@@ -6,13 +6,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tools.bash import Bash
+from tools.bash import Bash, JobBoard, JobKill, JobOutput
 from tools.contract import ImageReader, ProcessRunner, Tool
-from tools.edit_files import Patch, WriteFile
+from tools.file_tools import Patch, ReadFile, ReadImage, WriteFile
 from tools.files.writing import ReadLedger, TextFormatter
-from tools.jobs import JobBoard, JobKill, JobOutput
 from tools.planning import AskUser, ExitPlan, Think, TodoWrite
-from tools.read_file import ReadFile, ReadImage
 from tools.search import ListFiles, Search
 from tools.web_pages import SearchService, WebFetch, WebSearch
 

@@ -23,7 +23,7 @@ from tools.clean import reveal_name
 from tools.contract import DiffDisplay, Sandbox, ToolClass, ToolOutput, ToolRequest, ToolSpec
 from tools.displays import EditCheck, check_lines, check_text
 from tools.files.location import Location, open_regular, show_path
-from tools.lsp.contract import CheckPlace, EditBegun
+from tools.lsp.problems import CheckPlace, EditBegun
 from tools.wording import one_line
 
 MOST_CHARACTERS: Final = 40_000

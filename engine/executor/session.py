@@ -31,8 +31,8 @@ from engine.ports.services import Closable, EditChecker
 from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.rewind.rewind import Rewinding
 from engine.updates import AgentView, ContextChanged, Publisher
+from tools.bash import JobBoard
 from tools.contract import Access, Enforcement, ImageReader, SelfStarting, Tool
-from tools.jobs import JobBoard
 from tools.terminal.values import ShellTerminal
 from tools.wording import one_line
 

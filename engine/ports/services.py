@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tools.displays import EditCheck
-from tools.lsp.contract import CheckPlace, EditBegun, LanguageServerView
+from tools.lsp.problems import CheckPlace, EditBegun, LanguageServerView
 
 
 class EditChecker(Protocol):

@@ -44,7 +44,7 @@ from phoenix_tui.text.server_text import (
 from tools.clean import clean, clean_line, reveal, reveal_line, reveal_name
 from tools.contract import Sandbox
 from tools.files.own_files import read_regular
-from tools.lsp.contract import CheckPlace, LanguageServerState, LanguageServerView
+from tools.lsp.problems import CheckPlace, LanguageServerState, LanguageServerView
 from tools.wording import one_line
 
 OUTCOMES: Final = {

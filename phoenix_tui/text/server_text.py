@@ -12,7 +12,7 @@ from engine.ports.mcp import SandboxReason, ServerOrigin, ServerState, ServerVie
 from phoenix_tui.text.labels import short_path
 from tools.call_values import SandboxMode
 from tools.clean import clean, clean_line, reveal_name
-from tools.lsp.contract import LanguageServerState, LanguageServerView
+from tools.lsp.problems import LanguageServerState, LanguageServerView
 from tools.redaction import without_keys
 from tools.wording import pluralize
 

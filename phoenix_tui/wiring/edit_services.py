@@ -26,7 +26,7 @@ from tools.contract import Enforcement, PathOrder, Sandbox, SandboxMode, ToolCon
 from tools.displays import EditCheck
 from tools.files.own_files import MOST_SETTINGS, read_regular, read_text, write_file
 from tools.files.writing import Formatted
-from tools.lsp.contract import CheckPlace, EditBegun, LanguageServerState, LanguageServerView
+from tools.lsp.problems import CheckPlace, EditBegun, LanguageServerState, LanguageServerView
 from tools.process.start import Processes
 from tools.services import ProgramLimits, ProgramResult, ServiceCommand
 from tools.shell_output import reason_words
@@ -131,7 +131,7 @@ class UserFormatters:
         return None
 
     async def _format_text(self, formatter: Formatter, path: Path, text: str, context: ToolContext) -> Formatted:
-        from tools.lsp.programs import program_of, server_environment  # noqa: PLC0415 - with the first formatter
+        from tools.lsp.definitions import program_of, server_environment  # noqa: PLC0415 - with the first formatter
 
         folder = context.working_dir
         allowed = self._answers.is_allowed(folder)

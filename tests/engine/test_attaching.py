@@ -19,9 +19,8 @@ from engine.records import PermissionMode
 from tests.support.engine import EngineHarness, PlainImages, engine_harness
 from tests.support.scripted_provider import Reply, Script, ScriptedProvider, Text
 from tools.contract import ToolContext
-from tools.edit_files import WriteFile
+from tools.file_tools import ReadFile, ReadImage, WriteFile
 from tools.files.writing import ReadLedger
-from tools.read_file import ReadFile, ReadImage
 
 HELLO = Reply((Text("hello there", 3),))
 PICTURE = b"a picture, as far as these tests go"

@@ -14,7 +14,7 @@ from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tests.support.language_servers import CLEAN, WRONG, checks_in, scripted
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.contract import DiffDisplay
-from tools.edit_files import Patch, WriteFile
+from tools.file_tools import Patch, WriteFile
 from tools.files.writing import ReadLedger
 
 SAYS = Reply((Text("done"),))

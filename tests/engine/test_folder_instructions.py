@@ -14,8 +14,8 @@ from engine.machine.messages import TextBlock, ToolResultBlock, text_in
 from engine.ports.extensions import PromptFile, PromptFileKind
 from tests.support.engine import EngineHarness, engine_harness
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
+from tools.file_tools import ReadFile
 from tools.files.writing import ReadLedger
-from tools.read_file import ReadFile
 
 DONE = Reply((Text("Done."),))
 

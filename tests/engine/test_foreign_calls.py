@@ -13,8 +13,8 @@ from engine.records import PermissionMode
 from tests.support.engine import StubTool, engine_harness
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.contract import Tool, ToolClass
+from tools.file_tools import ReadFile
 from tools.files.writing import ReadLedger
-from tools.read_file import ReadFile
 from tools.search import ListFiles
 
 QUIET = EngineSettings(auto_title=False, turn_summaries=False)

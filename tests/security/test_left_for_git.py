@@ -23,9 +23,9 @@ from phoenix_tui.features.changes import find_uncommitted
 from tests.support.outside import folder_outside_temp
 from tests.support.sandboxes import CONFINED, sandbox
 from tests.support.waiting import poll
+from tools.bash import Caller
 from tools.contract import Command, Finished
 from tools.git.repository import find_repository, read_git_pointer
-from tools.jobs import Caller
 from tools.process.git_control import git_control, submodules
 from tools.shell_output import readable
 

@@ -20,7 +20,7 @@ from tests.support.outside import ROOT
 from tests.support.waiting import poll_blocking
 from tools.contract import UNCONFINED, Command
 from tools.process.folder_index import stamp_at
-from tools.process.git_traps import find_armed, find_armed_parts
+from tools.process.git_control import find_armed, find_armed_parts
 from tools.process.helper import Helper, HelperFailed
 from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.process.workspace_look import MOST_WORKSPACES, References
@@ -258,7 +258,7 @@ async def test_every_program_outside_waits_for_a_look(
 PLANS = {
     "tools/process/plan.py": "makes them, behind a look where there is no sandbox",
     "tools/process/supervision.py": "starts a command by the plan that it asked for",
-    "tools/process/probe.py": "the self-test, in a sandbox and a folder of its own",
+    "tools/process/start.py": "the self-test, in a sandbox and a folder of its own",
 }
 
 

@@ -28,10 +28,9 @@ from tests.support.engine import PlainImages, StubTool, engine_harness, until
 from tests.support.plain_runner import PlainRunner
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.contract import Access, Enforcement, ImageRejected, JsonObject, SandboxMode, Tool
-from tools.edit_files import Patch, WriteFile
+from tools.file_tools import Patch, ReadFile, ReadImage, WriteFile
 from tools.files.protected import SECRET_PLACES, SHELL_FILES, is_secret, secret_paths
 from tools.files.writing import ReadLedger
-from tools.read_file import ReadFile, ReadImage
 from tools.search import ListFiles, Search
 
 PLANTED: Final = "sk-planted-key"

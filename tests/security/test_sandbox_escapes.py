@@ -26,8 +26,8 @@ from tests.support import sandbox_attacks
 from tests.support.outside import folder_outside_temp
 from tests.support.sandboxes import home, sandbox
 from tools.contract import Command, Finished, Sandbox, SandboxMode
-from tools.process.bubblewrap import bubblewrap
 from tools.process.plan import BUBBLEWRAP
+from tools.process.sandbox import bubblewrap
 from tools.process.zygote import landlock, wire
 
 MARKER = "phoenix-test-key"

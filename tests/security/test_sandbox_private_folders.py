@@ -17,12 +17,12 @@ from tests.support.outside import folder_outside_temp
 from tests.support.processes import ROOT
 from tests.support.sandboxes import CONFINED, home, sandbox
 from tests.support.waiting import poll, poll_blocking
+from tools.bash import Caller
 from tools.contract import HELPER_SANDBOX, Command, Sandbox, SandboxMode
-from tools.jobs import Caller
 from tools.process import scratch
-from tools.process.caches import BELOW_HOME, cache_folders
 from tools.process.plan import BUBBLEWRAP
 from tools.process.private_home import key_places
+from tools.process.scratch import BELOW_HOME, cache_folders
 from tools.process.zygote import wire
 
 

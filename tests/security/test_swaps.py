@@ -26,10 +26,9 @@ from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tests.support.waiting import PATIENCE, poll
 from tools.contract import SandboxMode, Tool, ToolContext
-from tools.edit_files import Patch, WriteFile
+from tools.file_tools import Patch, ReadFile, WriteFile
 from tools.files.location import resolve
 from tools.files.writing import ReadLedger
-from tools.read_file import ReadFile
 
 DONE = Reply((Text("done"),))
 Swap = Callable[[Path, Path], None]

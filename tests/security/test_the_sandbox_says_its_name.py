@@ -14,8 +14,8 @@ import pytest
 from tests.support.git_repositories import empty_repository
 from tests.support.outside import folder_outside_temp
 from tests.support.sandboxes import Box, home, sandbox
+from tools.bash import Caller
 from tools.contract import Command, Finished, Sandbox, SandboxedStartError, SandboxMode
-from tools.jobs import Caller
 from tools.process.sandbox import SandboxPlaces, SandboxRequest, confine
 from tools.services import ProgramLimits, ServiceCommand
 from tools.shell_output import SandboxView, refusal_note, refusals

@@ -27,6 +27,7 @@ from engine.updates import Update
 from tests.support.scripted_provider import Reply, Script, ScriptedProvider
 from tests.support.turns import turns
 from tests.support.waiting import PATIENCE
+from tools.bash import Caller, JobBoard
 from tools.clock import Clock, SystemClock
 from tools.contract import (
     Captured,
@@ -47,7 +48,6 @@ from tools.contract import (
     ToolSpec,
 )
 from tools.fresh_ids import fresh_id
-from tools.jobs import Caller, JobBoard
 
 U = TypeVar("U")
 

@@ -14,8 +14,8 @@ from tests.support.processes import start_plain
 from tools.contract import UNCONFINED, Enforcement, Sandbox
 from tools.displays import EditCheck
 from tools.lsp.checker import CheckerSettings, LanguageServerChecks
-from tools.lsp.contract import CheckPlace, EditedText
 from tools.lsp.definitions import LanguageServer
+from tools.lsp.problems import CheckPlace, EditedText
 from tools.lsp.running import IDLE, ProgramStarter, RunningLanguageServer, StartPlan
 from tools.process.start import Processes
 

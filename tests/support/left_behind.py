@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.sandboxes import CONFINED
+from tools.bash import Caller
 from tools.contract import Command, Finished
-from tools.jobs import Caller
 from tools.process.start import Processes
 from tools.process.workspace_look import Workspace, respond
 from tools.process.workspace_watch import WorkspaceWatch

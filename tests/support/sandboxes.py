@@ -11,10 +11,10 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tools.bash import Caller
 from tools.contract import UNCONFINED, Command, Enforcement, Finished, Report, Sandbox, SandboxMode
-from tools.jobs import Caller
-from tools.process.bubblewrap import bubblewrap
 from tools.process.plan import BUBBLEWRAP
+from tools.process.sandbox import bubblewrap
 from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.process.supervision import SupervisedRunner
 from tools.process.zygote import landlock, wire

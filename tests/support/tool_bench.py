@@ -10,13 +10,11 @@ from pathlib import Path
 from engine.machine.messages import Role, TextBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage, ModelReply, ModelRequest, Provider, StreamItem
 from tests.support.plain_runner import PlainRunner
-from tools.bash import Bash
+from tools.bash import Bash, Caller
 from tools.contract import Captured, Command, Finished, JobInfo, ProcessRunner, Report, Tool, ToolContext, ToolOutput
-from tools.edit_files import Patch, WriteFile
+from tools.file_tools import Patch, ReadFile, WriteFile
 from tools.files.writing import ReadLedger
-from tools.jobs import Caller
 from tools.planning import Think
-from tools.read_file import ReadFile
 from tools.search import ListFiles, Search
 
 MOST_ROUNDS = 30

@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tests.support.plain_runner import PlainRunner
+from tools.bash import Caller
 from tools.contract import (
     Captured,
     Command,
@@ -22,7 +23,6 @@ from tools.contract import (
     ToolContext,
     ToolOutput,
 )
-from tools.jobs import Caller
 
 
 @dataclass

@@ -10,10 +10,9 @@ from tests.support.plain_runner import PlainRunner
 from tests.support.tools import MemoryJobs
 from tools.bash import BashInput
 from tools.contract import JsonObject, ToolInputError
-from tools.edit_files import PatchInput
+from tools.file_tools import PatchInput, ReadFileInput
 from tools.files.writing import ReadLedger
 from tools.images.decoder import ImageDecoder
-from tools.read_file import ReadFileInput
 from tools.registry import ToolDependencies, build_tools
 from tools.search import ListFilesInput, SearchInput
 

@@ -13,10 +13,9 @@ import pytest
 from tests.support.tools import context_in, use
 from tools.arguments import ToolFailure
 from tools.contract import DiffDisplay, JsonObject, ToolInputError, ToolRequest
-from tools.edit_files import Patch, WriteFile
+from tools.file_tools import Patch, ReadFile, WriteFile
 from tools.files.content import FileEdit, Operation, apply_edits
 from tools.files.writing import ReadLedger
-from tools.read_file import ReadFile
 
 
 def names(folder: Path) -> list[str]:

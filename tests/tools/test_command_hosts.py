@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.command_hosts import NeededHosts, find_needed_hosts
+from tools.command_access import NeededHosts, find_needed_hosts
 
 PYPI = ("pypi.org", "files.pythonhosted.org")
 

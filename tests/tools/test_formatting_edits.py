@@ -9,9 +9,8 @@ from msgspec import Struct, field
 
 from tests.support.tools import use
 from tools.contract import DiffDisplay, ToolContext
-from tools.edit_files import Patch, WriteFile
+from tools.file_tools import Patch, ReadFile, WriteFile
 from tools.files.writing import CHANGED_SINCE, Formatted, ReadLedger
-from tools.read_file import ReadFile
 
 
 class Scripted(Struct):

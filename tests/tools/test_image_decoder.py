@@ -17,8 +17,8 @@ from PIL import Image
 from tests.support.plain_runner import PlainRunner
 from tests.support.tools import ScriptedRunner, use
 from tools.contract import Captured, Finished, ImageDisplay, ImageRejected, PreparedImage
+from tools.file_tools import ReadImage
 from tools.images.decoder import ImageDecoder
-from tools.read_file import ReadImage
 
 
 def encoded(image: Image.Image, kind: str, **options: object) -> bytes:

@@ -7,8 +7,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tests.support.tools import MemoryJobs, use
+from tools.bash import JobKill, JobOutput
 from tools.contract import Captured, Command, TerminalDisplay
-from tools.jobs import JobKill, JobOutput
 
 
 async def test_output_shows_state_and_text(tmp_path: Path) -> None:

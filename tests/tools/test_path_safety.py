@@ -14,10 +14,9 @@ from tests.support.plain_runner import PlainRunner
 from tests.support.tools import context_in, use, use_with
 from tools.arguments import ToolFailure
 from tools.contract import JsonObject, Tool
-from tools.edit_files import Patch, WriteFile
+from tools.file_tools import Patch, ReadFile, WriteFile
 from tools.files.location import Location, admit, open_regular, resolve, spills_of
 from tools.files.writing import ReadLedger, replace_file
-from tools.read_file import ReadFile
 from tools.search import ListFiles, Search
 
 LIBC = ctypes.CDLL(None)

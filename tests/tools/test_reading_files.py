@@ -11,10 +11,9 @@ import pytest
 
 from tests.support.tools import use, use_with
 from tools.contract import ToolRequest
-from tools.edit_files import Patch
+from tools.file_tools import Patch, ReadFile
 from tools.files.location import quote_name, unquote_name
 from tools.files.writing import ReadLedger
-from tools.read_file import ReadFile
 from tools.search import ListFiles
 
 ODD_NAMES = [

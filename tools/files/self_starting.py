@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 VERSION_CONTROL: Final = frozenset({".git", ".hg", ".svn", ".jj", ".bzr", "_darcs", ".pijul", "cvs"})
-"""Folders of version control, which `tools.process.git_traps` and the sandbox look after."""
+"""Folders of version control, which `tools.process.git_control` and the sandbox look after."""
 PRODUCED: Final = frozenset({
     ".fingerprint",
     ".libs",

@@ -15,9 +15,8 @@ from msgspec.structs import replace
 from tools.contract import Enforcement, PathOrder, Sandbox, SandboxMode
 from tools.displays import EditCheck
 from tools.files.own_files import read_regular
-from tools.lsp.contract import CheckPlace, EditBegun, EditedText, LanguageServerState, LanguageServerView
-from tools.lsp.definitions import LanguageServer
-from tools.lsp.programs import program_of, root_of, server_environment, with_packages
+from tools.lsp.definitions import LanguageServer, program_of, root_of, server_environment, with_packages
+from tools.lsp.problems import CheckPlace, EditBegun, EditedText, LanguageServerState, LanguageServerView
 from tools.lsp.running import IDLE, CheckFailed, ProgramStarter, RunningLanguageServer, StartPlan
 
 WARM_WAIT: Final = 1.5

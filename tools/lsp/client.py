@@ -25,7 +25,7 @@ from tools.lsp.problems import (
     problems_of,
     table_of,
 )
-from tools.process.readiness import Readiness
+from tools.process.output import Readiness
 
 MOST_HEAD: Final = 4_096
 """Bytes of a head; those of all known servers have under 100."""

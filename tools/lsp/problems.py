@@ -6,6 +6,7 @@ import errno
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, cast
 from urllib.parse import unquote, urlsplit
@@ -14,7 +15,7 @@ from msgspec import Struct
 
 from tools.clean import clean_line
 from tools.comparing import count_equal
-from tools.contract import Captured, SandboxedStartError
+from tools.contract import Captured, Sandbox, SandboxedStartError
 from tools.displays import CodeProblem, EditCheck
 from tools.lsp.definitions import LanguageServer
 from tools.shell_output import reason_words
@@ -281,3 +282,67 @@ def last_words(captured: Captured) -> str:
     """The last line of its stderr that says something."""
     rows = [row for row in map(clean_line, decode_end(captured).splitlines()) if row.strip()]
     return rows[-1][:LONGEST_WORDS] if rows else ""
+
+
+class LanguageServerState(StrEnum):
+    """State of a server as the user sees it."""
+
+    READY = "ready"
+    STARTING = "starting"
+    WAITING = "not started"
+    FAILED = "failed"
+    NEEDS_YES = "needs your yes"
+    """The user has not allowed in this folder what the server does: run what the project contains."""
+    MISSING = "not installed"
+    OFF = "off"
+
+
+class LanguageServerView(Struct, frozen=True):
+    """One language server of a folder, for a list and its details."""
+
+    name: str
+    state: LanguageServerState
+    text: str = ""
+    """Cause of the state."""
+    files: str = ""
+    """Patterns of its files, joined by blanks."""
+    program: str = ""
+    """Path of its program; empty where it was not found."""
+    root: str = ""
+    pid: int = 0
+    sandbox: str = ""
+    """Limits that it runs under, in words; empty while it does not run."""
+    log: tuple[str, ...] = ()
+    """Newest lines of its log."""
+
+
+class CheckPlace(Struct, frozen=True):
+    """The conversation that an edit belongs to."""
+
+    conversation_id: str
+    folder: Path
+    """Working folder, resolved: files outside of it are not checked."""
+    sandbox: Sandbox
+    """Limits of its commands."""
+
+
+class EditBegun(Struct, frozen=True):
+    """A file before an edit."""
+
+    place: CheckPlace
+    path: Path
+    before: str | None
+    """Text before the edit; None: there is no such file."""
+
+
+class EditedText(Struct, frozen=True):
+    """One edit of a file."""
+
+    path: Path
+    shown: str
+    """The file as the call names it."""
+    before: str
+    """Text before the edit; empty for a new file."""
+    after: str
+    created: bool
+    conversation_id: str

@@ -14,9 +14,18 @@ from tools.clean import clean_line
 from tools.contract import Captured, Sandbox, SandboxMode
 from tools.displays import EditCheck
 from tools.lsp.client import ENDED, FrameChannel, FrameError, LanguageClient, OpenDocument, RequestError, StalledError
-from tools.lsp.contract import EditedText, LanguageServerState
 from tools.lsp.definitions import PLAIN_TEXT, LanguageServer
-from tools.lsp.problems import ServerProblem, decode_end, last_words, new_problems, report_of, stamp_of, start_failure
+from tools.lsp.problems import (
+    EditedText,
+    LanguageServerState,
+    ServerProblem,
+    decode_end,
+    last_words,
+    new_problems,
+    report_of,
+    stamp_of,
+    start_failure,
+)
 from tools.services import ServiceCommand
 from tools.shell_output import reason_words
 

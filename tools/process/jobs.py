@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from tools.bash import Caller
 from tools.contract import UNCONFINED, Captured, Command, Finished, JobInfo, Report, Sandbox
-from tools.jobs import Caller
 from tools.process.supervision import Running, Supervision
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Awaited(Struct, eq=False):
 
 
 class JobTable:
-    """Implements `tools.jobs.JobBoard`."""
+    """Implements `tools.bash.JobBoard`."""
 
     def __init__(self, supervision: Supervision) -> None:
         self._supervision = supervision

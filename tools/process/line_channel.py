@@ -8,7 +8,7 @@ import os
 import msgspec
 
 from tools.clean import clean
-from tools.process.readiness import Readiness
+from tools.process.output import Readiness
 from tools.services import InvalidLineError, LineTooLongError, ServiceEndedError
 
 LINE_LIMIT = 16 * 1024 * 1024

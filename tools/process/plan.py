@@ -12,7 +12,6 @@ from typing import TypeVar
 from msgspec import Struct
 
 from tools.contract import HELPER_SANDBOX, UNCONFINED, Command, PathOrder, Sandbox, SandboxMode
-from tools.process.bubblewrap import bubblewrap, bubblewrap_arguments, door_arguments
 from tools.process.environment import UNSANDBOXED_SERVICES, in_terminal, scrub_environment, without_relative_entries
 from tools.process.network import ENVIRONMENT
 from tools.process.placeholders import Placeholders
@@ -25,7 +24,16 @@ from tools.process.programs import (
     outside_variables,
     start_of,
 )
-from tools.process.sandbox import Confinement, SandboxPlaces, SandboxRequest, confine, folder_of_temporary_files
+from tools.process.sandbox import (
+    Confinement,
+    SandboxPlaces,
+    SandboxRequest,
+    bubblewrap,
+    bubblewrap_arguments,
+    confine,
+    door_arguments,
+    folder_of_temporary_files,
+)
 from tools.process.scratch import Lease
 from tools.process.workspace_watch import Left, WorkspaceWatch
 from tools.process.zygote import wire

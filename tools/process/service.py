@@ -13,8 +13,8 @@ from typing import Self
 from tools.contract import Captured, Command
 from tools.process.line_channel import LINE_LIMIT, LineChannel
 from tools.process.one_shot import Drain, run_to_end
+from tools.process.output import Readiness
 from tools.process.plan import to_the_end
-from tools.process.readiness import Readiness
 from tools.process.supervision import Running, Supervision
 from tools.process.zygote.wire import Streams
 from tools.services import ProgramExit, ProgramLimits, ProgramResult, ServiceCommand, ServiceEndedError, TerminalSize

@@ -23,7 +23,7 @@ from tools.files.links import follow_links, links_towards
 from tools.files.own_files import read_regular
 from tools.git.repository import HEAD, first_line, git_folder_at, is_head, read_git_pointer
 from tools.process.folder_index import FolderIndex, MissingError, Stamp, UnfinishedError, names_in, stamp_at, wall_mark
-from tools.process.git_traps import (
+from tools.process.git_control import (
     AT_WORK,
     FILLED,
     MOST_CONFIG,

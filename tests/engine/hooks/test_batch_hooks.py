@@ -22,9 +22,8 @@ from tests.support.hooked import PYTHON, Hooked, bash, group, hooked_engine, say
 from tests.support.instructions import FixedInstructions
 from tests.support.scripted_provider import Fail, Reply, ScriptedCall, Text
 from tools.contract import JsonObject, ToolContext, ToolOutput
-from tools.edit_files import Patch, WriteFile
+from tools.file_tools import Patch, ReadFile, WriteFile
 from tools.files.writing import ReadLedger
-from tools.read_file import ReadFile
 
 TWO = Reply(tuple(ScriptedCall("bash", json.dumps({"command": command})) for command in ("ls", "pwd")))
 

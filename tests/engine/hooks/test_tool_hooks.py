@@ -20,9 +20,8 @@ from engine.updates import ApprovalAsked, RunEnded
 from tests.support.engine import StubTool, until
 from tests.support.hooked import PYTHON, bash, group, hooked_engine, says, script, write_hooks
 from tests.support.scripted_provider import Fail, Reply, ScriptedCall
-from tools.edit_files import Patch
+from tools.file_tools import Patch, ReadFile
 from tools.files.writing import ReadLedger
-from tools.read_file import ReadFile
 
 
 def validator(folder: Path) -> str:

@@ -17,7 +17,7 @@ from tests.support.waiting import poll
 from tools.contract import Enforcement
 from tools.displays import EditCheck
 from tools.lsp.checker import IN_PROJECT, MOST_BYTES, MOST_SERVERS, NO_SANDBOX, NO_YES, STARTING, WORKING
-from tools.lsp.contract import LanguageServerState
+from tools.lsp.problems import LanguageServerState
 from tools.services import ServiceCommand
 
 

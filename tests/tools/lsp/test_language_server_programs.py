@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.git_repositories import empty_repository
 from tests.support.language_servers import PYTHON, scripted
-from tools.lsp.programs import program_of, root_of, server_environment, with_packages
+from tools.lsp.definitions import program_of, root_of, server_environment, with_packages
 
 
 def executable(path: Path) -> Path:

@@ -12,8 +12,7 @@ from tests.support.language_servers import CLEAN, LONG, WRONG, one_server, scrip
 from tests.support.waiting import poll
 from tools.displays import CodeProblem
 from tools.lsp.client import MOST_OPEN
-from tools.lsp.contract import LanguageServerState
-from tools.lsp.problems import LONGEST_MESSAGE, MOST, MOST_SHOWN
+from tools.lsp.problems import LONGEST_MESSAGE, MOST, MOST_SHOWN, LanguageServerState
 from tools.lsp.running import MOST_STARTS, CheckFailed
 
 NEW = CodeProblem(2, 9, "this is wrong is wrong", "scripted", "E1")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.outside import folder_outside_temp
 from tests.support.sandboxes import home, sandbox
-from tools.process.caches import make_caches
+from tools.process.scratch import make_caches
 
 
 @pytest.fixture

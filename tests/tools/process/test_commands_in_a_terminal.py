@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from tests.support.processes import SHAPES, Shape, Watch
 from tests.support.waiting import poll
+from tools.bash import Caller
 from tools.contract import Captured, Command, Finished, JobInfo, Progress
-from tools.jobs import Caller
 from tools.process.command_terminal import CommandTerminal
 from tools.process.start import Processes
 from tools.terminal.values import TerminalModes, TerminalRows, TerminalSize

@@ -13,10 +13,10 @@ import pytest
 
 from tests.support.proxying import Answers, program, web_server
 from tests.support.waiting import poll
+from tools.bash import Caller
 from tools.contract import Command, Finished, HostUse, HostVerdict, Sandbox, SandboxMode
-from tools.jobs import Caller
-from tools.process.bubblewrap import bubblewrap
 from tools.process.plan import BUBBLEWRAP
+from tools.process.sandbox import bubblewrap
 from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.process.zygote import wire
 from tools.process.zygote.wire import DOOR_PORT

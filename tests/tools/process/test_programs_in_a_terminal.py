@@ -12,8 +12,8 @@ from tests.support.processes import Watch
 from tests.support.sandboxes import CONFINED, sandbox
 from tests.support.service_host import shell, watched
 from tests.support.waiting import poll
-from tools.process.bubblewrap import bubblewrap
 from tools.process.plan import BUBBLEWRAP
+from tools.process.sandbox import bubblewrap
 from tools.process.service import PseudoTerminal
 from tools.process.start import Processes
 from tools.process.zygote import wire

@@ -19,9 +19,8 @@ from tests.support.processes import ROOT, SHAPES, Shape, Watch
 from tests.support.sandboxes import limited
 from tests.support.waiting import poll
 from tools.contract import UNCONFINED, Command, Enforcement, Finished, Sandbox, SandboxMode
-from tools.process.bubblewrap import bubblewrap, bubblewrap_arguments
 from tools.process.plan import BUBBLEWRAP, Planner, SandboxUnavailableError
-from tools.process.sandbox import SandboxPlaces, SandboxRequest, confine
+from tools.process.sandbox import SandboxPlaces, SandboxRequest, bubblewrap, bubblewrap_arguments, confine
 from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.process.zygote import landlock, wire
 from tools.process.zygote.mount_places import READ_ONLY, MountPlace

@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.processes import Watch, start_plain, watching
 from tests.support.waiting import poll, poll_blocking
+from tools.bash import Caller
 from tools.contract import Command, Finished, JobInfo, OutputChunk, Progress
-from tools.jobs import Caller
 from tools.process.jobs import Awaited
 from tools.process.start import Processes
 
