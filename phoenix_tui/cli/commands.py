@@ -33,11 +33,11 @@ def run_command(parsed: Namespace) -> int:
         return run_acp(parsed)
     arguments = command_arguments(parsed)
     if arguments.command == "config":
-        from phoenix_tui.cli.config_command import run_config
+        from phoenix_tui.cli.files_commands import run_config
 
         return run_config(arguments, find_paths(os.environ), os.environ)
     if arguments.command == "memory":
-        from phoenix_tui.cli.memory_command import run_memory
+        from phoenix_tui.cli.files_commands import run_memory
 
         return run_memory(arguments, find_paths(os.environ))
     if arguments.command == "mcp":

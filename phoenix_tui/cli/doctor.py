@@ -23,12 +23,12 @@ from msgspec import Struct
 from engine.diagnostics import ERRORS, LONGEST_ENTRY, Diagnostics
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import CommandError, Exit
-from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.names import VERSION
 from phoenix_tui.cli.output import write_json, write_line, write_table
 from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.config.paths import Paths
 from phoenix_tui.config.settings import KEYS, ProviderSettings, Settings
+from phoenix_tui.features.service_interfaces import Finding, Health
 from phoenix_tui.models.servers import ENDPOINTS
 from phoenix_tui.terminal.size import terminal_size
 from phoenix_tui.text.statistics_text import size_in_words

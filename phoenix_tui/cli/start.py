@@ -29,7 +29,7 @@ def start(parsed: Namespace) -> int:
     served = SERVED in os.environ
     notes: tuple[str, ...] = ()
     if arguments.worktree is not None:
-        from phoenix_tui.wiring.worktree_start import in_worktree  # noqa: PLC0415 - only with the flag
+        from phoenix_tui.wiring.copies import in_worktree  # noqa: PLC0415 - only with the flag
 
         arguments, notes = in_worktree(arguments)
     setup = prepare(arguments, os.environ)
@@ -48,7 +48,7 @@ def start(parsed: Namespace) -> int:
 def _after_answer(arguments: RunArguments, setup: Setup) -> Setup:
     """Ask whether the folder's own files count, once; then read everything again by the answer."""
     from phoenix_tui.cli.trust_question import ask_about_both  # noqa: PLC0415 - rare
-    from phoenix_tui.wiring.trust_board import project_sources  # noqa: PLC0415 - as above
+    from phoenix_tui.wiring.boards import project_sources  # noqa: PLC0415 - as above
 
     sources = project_sources(setup)
     try:
@@ -61,9 +61,9 @@ def _after_answer(arguments: RunArguments, setup: Setup) -> Setup:
 
 
 def _without_screen(arguments: RunArguments, setup: Setup) -> Exit:
+    from phoenix_tui.cli.headless import read_images, read_prompt  # noqa: PLC0415 - not before a screen
     from phoenix_tui.cli.logs import start_log  # noqa: PLC0415 - a screen starts its log after the first frame
     from phoenix_tui.cli.output import write_progress  # noqa: PLC0415 - not before a screen
-    from phoenix_tui.cli.prompt import read_images, read_prompt  # noqa: PLC0415 - not before a screen
     from phoenix_tui.lifecycle.threads import run_loop  # noqa: PLC0415 - asyncio, 30 ms, not for a wrong command line
     from phoenix_tui.wiring.headless import run_headless  # noqa: PLC0415 - not before a screen
 

@@ -1,8 +1,9 @@
-"""Interfaces of the services beside the engine, and the values that cross them."""
+"""Interfaces of the services beside the engine, and the values that cross them, such as findings of the doctor."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -236,3 +237,20 @@ class TrustApi(Protocol):
     async def accept(self, project: Project) -> None:
         """Trust exactly these instructions and settings, in their folder."""
         ...
+
+
+class Health(StrEnum):
+    """Result of a check."""
+
+    OK = "ok"
+    NOTE = "note"
+    """An optional part is missing."""
+    BAD = "bad"
+
+
+class Finding(Struct, frozen=True):
+    """One line of the report."""
+
+    topic: str
+    health: Health
+    text: str

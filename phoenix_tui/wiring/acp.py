@@ -38,10 +38,10 @@ from phoenix_tui.text.labels import money, tokens
 from phoenix_tui.text.statistics_text import call_lines
 from phoenix_tui.text.trust_text import warn_untrusted
 from phoenix_tui.wiring.backend import Backend, Outside, open_backend
-from phoenix_tui.wiring.choice import choose
+from phoenix_tui.wiring.boards import project_sources
 from phoenix_tui.wiring.mcp import UNATTENDED_WAIT
+from phoenix_tui.wiring.models import choose
 from phoenix_tui.wiring.start_facts import caps_of, caps_with, choose_sandbox
-from phoenix_tui.wiring.trust_board import project_sources
 from tools.clean import clean_line
 
 MISSING: Final = "`phoenix acp` needs agent-client-protocol; install it with `pip install 'phoenix-tui[acp]'`."

@@ -27,7 +27,6 @@ from engine.rewind.rewind import Rewinding
 from engine.rewind.snapshots.folders import SWITCHED_OFF, CheckpointFolders, NoFolders
 from engine.rewind.turn_recorder import TurnRecorder
 from engine.store import Store
-from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.claude_settings import ClaudeRules
 from phoenix_tui.config.credentials import Credentials
@@ -38,10 +37,12 @@ from phoenix_tui.config.rules import OnlyDenials, RuleFile, with_flags
 from phoenix_tui.config.settings import Settings, WebSettings
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
+from phoenix_tui.features.service_interfaces import Finding, Health
 from phoenix_tui.lifecycle.watchdogs import MemoryLimit
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.known import own_file
 from phoenix_tui.models.offers import LISTS_FILE, KeptLists
+from phoenix_tui.wiring.boards import DefaultModel, project_sources
 from phoenix_tui.wiring.edit_services import FILE as ALLOWED
 from phoenix_tui.wiring.edit_services import (
     AllowedFolders,
@@ -51,15 +52,12 @@ from phoenix_tui.wiring.edit_services import (
     read_allowed_folders,
 )
 from phoenix_tui.wiring.hooks import OpenedHooks, file_hooks
+from phoenix_tui.wiring.installation import RandomIds, open_the_store, process_settings
 from phoenix_tui.wiring.invocable_source import STATES, InvocableSource, SkillStates
 from phoenix_tui.wiring.mcp import CACHE, CHOICES, FOLDER, TOKENS, keeps_in, open_hub
 from phoenix_tui.wiring.profiles import AgentProfiles
 from phoenix_tui.wiring.providers import ProviderRegistry, make_embedded_factory
-from phoenix_tui.wiring.settings_board import DefaultModel
-from phoenix_tui.wiring.store import open_the_store
-from phoenix_tui.wiring.system import RandomIds, process_settings
 from phoenix_tui.wiring.trace_export import open_trace_export
-from phoenix_tui.wiring.trust_board import project_sources
 from tools.clock import SYSTEM_CLOCK
 from tools.contract import ProcessRunner, Tool
 from tools.files.writing import ReadLedger

@@ -11,7 +11,7 @@ from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.faults import end_quietly
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.wiring.store import open_the_store, waits_on_stderr
+from phoenix_tui.wiring.installation import open_the_store, waits_on_stderr
 
 # ruff: noqa: PLC0415 - one command, one import
 

@@ -21,10 +21,9 @@ from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.control.approvals import HostApprovals, HostPermissions, PermissionUpdates, PromptTool, is_whole
 from phoenix_tui.cli.control.connection import ControlConnection, FrameWriter, HostLines
 from phoenix_tui.cli.control.extensions import HostAgents, HostHooks, HostPlugins, HostSchema, HostSkills
-from phoenix_tui.cli.control.frames import EndOfInput
+from phoenix_tui.cli.control.frames import EndOfInput, HostChannel, HostRequests
 from phoenix_tui.cli.control.options import SERVED, STDIO, HostOptions, add_handshake
 from phoenix_tui.cli.control.reporter import ControlReporter, ToolUseResults, native_tools
-from phoenix_tui.cli.control.requests import HostChannel, HostRequests
 from phoenix_tui.cli.control.servers import HostQuestions, HostServers
 from phoenix_tui.cli.control.session import ControlSession, InitPart, Inspection, McpRequests, SessionRequests
 from phoenix_tui.cli.control.turns import Fallback, Turns
@@ -38,7 +37,6 @@ from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.rules import folder_rules, split_list
 from phoenix_tui.lifecycle.stop_signals import listen
 from phoenix_tui.wiring.backend import Backend, Outside, open_backend
-from phoenix_tui.wiring.choice import full_reference
 from phoenix_tui.wiring.headless import (
     limits_of_runs,
     name_untrusted,
@@ -46,7 +44,8 @@ from phoenix_tui.wiring.headless import (
     start_conversation,
     start_servers,
 )
-from phoenix_tui.wiring.store import waits_on_stderr
+from phoenix_tui.wiring.installation import waits_on_stderr
+from phoenix_tui.wiring.models import full_reference
 from tools.contract import JsonObject
 
 SIGNALS = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED, signal.SIGHUP: Exit.TERMINATED}

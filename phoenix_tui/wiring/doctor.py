@@ -20,22 +20,22 @@ from engine.store.slices import count_put_away
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.doctor import machine_findings, report
 from phoenix_tui.cli.exits import Exit
-from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.instructions import instruction_faults
 from phoenix_tui.config.settings import Settings
+from phoenix_tui.features.service_interfaces import Finding, Health
 from phoenix_tui.lifecycle import watchdogs
 from phoenix_tui.text.context_text import use_in_words
 from phoenix_tui.text.trust_text import join_words
 from phoenix_tui.wiring.backend import checkpoint_limits, diagnostics_of, rules_of, search_findings
+from phoenix_tui.wiring.boards import project_sources, source_findings
 from phoenix_tui.wiring.edit_services import language_server_findings
 from phoenix_tui.wiring.hooks import hook_findings
+from phoenix_tui.wiring.installation import command_processes
+from phoenix_tui.wiring.installation import cutoff as expires_before
 from phoenix_tui.wiring.mcp_commands import mcp_findings
 from phoenix_tui.wiring.profiles import profile_files, profile_findings
-from phoenix_tui.wiring.retention import cutoff as expires_before
-from phoenix_tui.wiring.system import command_processes
 from phoenix_tui.wiring.trace_export import export_findings
-from phoenix_tui.wiring.trust_board import project_sources, source_findings
 from phoenix_tui.wiring.update_watch import update_findings
 from tools.clean import reveal_line
 from tools.contract import Enforcement

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.paths import FileStamp, lock_file, stamp
+from phoenix_tui.features.service_interfaces import Finding, Health
 from phoenix_tui.lifecycle.threads import load
 from phoenix_tui.text.server_text import summary
 from phoenix_tui.wiring.start_facts import choose_sandbox

@@ -36,13 +36,12 @@ from phoenix_tui.lifecycle.watchdogs import MemoryLimit
 from phoenix_tui.text.server_text import cause_of, missing_words, state_words
 from phoenix_tui.text.trust_text import warn_untrusted
 from phoenix_tui.wiring.backend import Backend, Outside, open_backend
-from phoenix_tui.wiring.choice import choose, full_reference
-from phoenix_tui.wiring.copy_source import place_of_copy
+from phoenix_tui.wiring.copies import place_of_copy
+from phoenix_tui.wiring.installation import remove_now, waits_on_stderr
 from phoenix_tui.wiring.mcp import UNATTENDED_WAIT
+from phoenix_tui.wiring.models import choose, full_reference
 from phoenix_tui.wiring.providers import why_no_budget
-from phoenix_tui.wiring.retention import remove_now
 from phoenix_tui.wiring.start_facts import caps_of, caps_with, choose_sandbox, describe_widened
-from phoenix_tui.wiring.store import waits_on_stderr
 from tools.clean import clean_line, reveal_name
 from tools.contract import JsonObject, JsonValue, SandboxMode
 

@@ -32,11 +32,11 @@ from engine.ports import StorageError
 from engine.ports.extensions import HookEvent, HookReply, HookRequest
 from engine.records import ConversationRecord, PermissionMode, StoredMessage
 from phoenix_tui.cli.blocks import block_object, encode
-from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.output import write_progress
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.sources.extension_files import SourceFile, SourceKind, fill_root
 from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources, read_source
+from phoenix_tui.features.service_interfaces import Finding, Health
 from tools.clean import reveal_name
 from tools.clock import SYSTEM_CLOCK
 from tools.contract import AS_IN_A_SHELL, JsonObject, JsonValue, Sandbox, SandboxMode

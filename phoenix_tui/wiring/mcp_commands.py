@@ -14,16 +14,16 @@ from engine.ports.mcp import FolderServers, SandboxReason, ServerOrigin, confine
 from engine.records import ConversationRecord, build_unstored_record
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import Exit
-from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.mcp_command import SIGNING, change_access, show_servers
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.credentials import KEYRING
+from phoenix_tui.features.service_interfaces import Finding, Health
 from phoenix_tui.text.server_text import sandbox_words
+from phoenix_tui.wiring.boards import project_sources
 from phoenix_tui.wiring.hooks import APART
+from phoenix_tui.wiring.installation import process_settings
 from phoenix_tui.wiring.mcp import keep_nothing, open_hub, server_files
 from phoenix_tui.wiring.start_facts import choose_sandbox
-from phoenix_tui.wiring.system import process_settings
-from phoenix_tui.wiring.trust_board import project_sources
 from tools.clean import clean_line, reveal_name
 from tools.contract import Enforcement, SandboxMode
 from tools.images.decoder import ImageDecoder

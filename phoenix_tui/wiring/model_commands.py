@@ -14,10 +14,10 @@ from phoenix_tui.cli.model_commands import ModelCommands, show_models
 from phoenix_tui.cli.setup import Setup, check_folder
 from phoenix_tui.models.offers import LISTS_FILE, KeptLists, ProviderState
 from phoenix_tui.wiring.backend import model_files
-from phoenix_tui.wiring.choice import choose
+from phoenix_tui.wiring.boards import DefaultModel
+from phoenix_tui.wiring.installation import command_processes
+from phoenix_tui.wiring.models import choose
 from phoenix_tui.wiring.providers import ProviderRegistry, make_embedded_factory
-from phoenix_tui.wiring.settings_board import DefaultModel
-from phoenix_tui.wiring.system import command_processes
 from tools.contract import SandboxMode
 
 

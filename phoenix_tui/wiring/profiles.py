@@ -21,7 +21,6 @@ from engine.ports.extensions import ExtensionPrompt
 from engine.ports.profiles import BUILT_IN, GENERAL, narrower_mode, narrower_sandbox
 from engine.records import ConversationRecord, PermissionMode
 from engine.run_options import Effort
-from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.load import add_instructions
 from phoenix_tui.config.profile_files import ProfileFiles, ProfileTrouble
@@ -29,9 +28,9 @@ from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.sources.extension_files import SourceKind
 from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSources
 from phoenix_tui.config.trust import TrustFile
-from phoenix_tui.features.service_interfaces import ProfileChoice
+from phoenix_tui.features.service_interfaces import Finding, Health, ProfileChoice
+from phoenix_tui.wiring.boards import project_sources
 from phoenix_tui.wiring.start_facts import caps_with, choose_sandbox
-from phoenix_tui.wiring.trust_board import project_sources
 from tools.clean import clean_line
 from tools.contract import SandboxMode, Tool
 from tools.wording import one_line, pluralize

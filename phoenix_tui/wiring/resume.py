@@ -44,7 +44,7 @@ def _describe_moved(record: ConversationRecord) -> str:
     """Sentence about a folder that is gone: the conversation can be read, and continued in a copy."""
     if record.cwd.is_dir():
         return ""
-    from phoenix_tui.wiring.copy_source import describe_moved  # noqa: PLC0415 - seldom needed
+    from phoenix_tui.wiring.copies import describe_moved  # noqa: PLC0415 - seldom needed
 
     return describe_moved(record.cwd, record.id, headless=False)
 
@@ -74,14 +74,14 @@ def _at_a_glance(arguments: RunArguments, setup: Setup) -> ConversationRecord | 
 
 
 async def _from_the_store(arguments: RunArguments, setup: Setup) -> tuple[str, str]:
-    from phoenix_tui.wiring.store import open_the_store  # noqa: PLC0415 - 20 ms that a glance does not need
+    from phoenix_tui.wiring.installation import open_the_store  # noqa: PLC0415 - 20 ms that a glance does not need
 
     store = await open_the_store(setup.paths)
     try:
         source = await _find_conversation(store, arguments, setup)
         found, moved = source.id, ""
         if arguments.fork:
-            from phoenix_tui.wiring.copy_source import place_of_copy  # noqa: PLC0415 - as above
+            from phoenix_tui.wiring.copies import place_of_copy  # noqa: PLC0415 - as above
 
             place = await asyncio.to_thread(place_of_copy, arguments, setup, source)
             found = (await store.library.fork(found, str(uuid.uuid4()), time.time(), place=place)).id

@@ -180,7 +180,7 @@ def choose_start_model(setup: Setup) -> ModelChoice:
     choice = choose_model(facts)
     if "/" in choice.reference or choice.reference in DEFAULT_MODELS:
         return choice
-    from phoenix_tui.wiring.choice import name_model_of_server  # noqa: PLC0415 - HTTP, only for a server without a model
+    from phoenix_tui.wiring.models import name_model_of_server  # noqa: PLC0415 - HTTP, only for a server without a model
 
     return replace(choice, reference=asyncio.run(name_model_of_server(choice.reference, setup, os.environ)))
 

@@ -26,15 +26,14 @@ from phoenix_tui.lifecycle.threads import load
 from phoenix_tui.models.files import ModelFileState
 from phoenix_tui.models.offers import FILE_NAME, PreferredModels
 from phoenix_tui.wiring.backend import Backend, diagnostics_of, open_backend
+from phoenix_tui.wiring.boards import SettingsBoard, TrustBoard, settings_notices
 from phoenix_tui.wiring.hooks import HookBoard
+from phoenix_tui.wiring.installation import remove_expired, remove_old_events
 from phoenix_tui.wiring.mcp import let_servers_ask
-from phoenix_tui.wiring.model_board import ModelBoard, ModelOffers
+from phoenix_tui.wiring.models import ModelBoard, ModelOffers
 from phoenix_tui.wiring.profiles import ProfileBoard
 from phoenix_tui.wiring.providers import why_no_budget
-from phoenix_tui.wiring.retention import remove_expired, remove_old_events
-from phoenix_tui.wiring.settings_board import SettingsBoard
 from phoenix_tui.wiring.start_facts import choose_sandbox
-from phoenix_tui.wiring.trust_board import TrustBoard, settings_notices
 from tools.contract import Enforcement, SandboxMode
 from tools.known_secrets import SecretFields
 from tools.process.link import ZygoteLink

@@ -17,9 +17,9 @@ from engine.providers.failures import retry_after_seconds
 from engine.providers.http_transport import HttpResponse, HttpTransport, TransportError, is_straight
 from engine.records.traces import TraceBatch
 from engine.store.opening import BUSY_AT_OPENING, open_for_reading
-from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.names import VERSION
 from phoenix_tui.config.settings import Settings
+from phoenix_tui.features.service_interfaces import Finding, Health
 from phoenix_tui.telemetry.exporter import (
     NO_PACKAGE,
     Collector,

@@ -15,11 +15,11 @@ from msgspec import Struct
 from engine.engine import Engine
 from engine.machine.states import is_busy
 from phoenix_tui.cli.exits import CommandError, Exit
-from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.names import VERSION
 from phoenix_tui.cli.output import write_json, write_line
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.settings import Settings
+from phoenix_tui.features.service_interfaces import Finding, Health
 from phoenix_tui.updates.update_check import (
     ConfigurationPlaces,
     Installation,

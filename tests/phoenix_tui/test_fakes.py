@@ -22,9 +22,9 @@ from engine.store.library import Library
 from engine.store.statistics import StatisticsStore
 from engine.tracking.tracker import TaskBoards
 from phoenix_tui.features.service_interfaces import Onboarding, ProfilesApi, SettingsApi
-from phoenix_tui.wiring.model_board import ModelOffers
+from phoenix_tui.wiring.boards import SettingsBoard
+from phoenix_tui.wiring.models import ModelOffers
 from phoenix_tui.wiring.profiles import ProfileBoard
-from phoenix_tui.wiring.settings_board import SettingsBoard
 from tests.support.fake_agents import FakeSubAgents
 from tests.support.fake_context import FakeContext
 from tests.support.fake_engine import (

@@ -19,7 +19,7 @@ from engine.permissions.rules import KeptRule, Rule
 from engine.records import PermissionMode
 from engine.updates import Question
 from phoenix_tui.cli.exits import CommandError
-from phoenix_tui.cli.prompt import read_images
+from phoenix_tui.cli.headless import read_images
 from phoenix_tui.cli.setup import wide_folder
 from phoenix_tui.config.paths import find_paths
 from phoenix_tui.features.composing import read_image

@@ -20,9 +20,9 @@ from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.cli.setup import Setup, prepare
 from phoenix_tui.config.load import Layer, merge, with_profile
 from phoenix_tui.config.settings import SettingValue
+from phoenix_tui.wiring.installation import open_the_store
 from phoenix_tui.wiring.resume import find_resumed
 from phoenix_tui.wiring.start_facts import choose_sandbox
-from phoenix_tui.wiring.store import open_the_store
 from tests.support.engine import engine_harness
 from tools.contract import SandboxMode
 

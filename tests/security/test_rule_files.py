@@ -11,7 +11,7 @@ from engine.ports.extensions import FileOwner
 from phoenix_tui.config.instructions import Instructions
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile, find_project
-from phoenix_tui.wiring.trust_board import source_findings
+from phoenix_tui.wiring.boards import source_findings
 from tests.support.git_repositories import empty_repository
 
 

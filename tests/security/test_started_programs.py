@@ -436,7 +436,7 @@ DOORS = {
     "tools/process/zygote/scan.py": "ps of the system's own PATH",
     "tools/process/desktop.py": "foreground_environment, in /",
     "phoenix_tui/terminal/lending.py": "foreground_start, behind a look",
-    "phoenix_tui/cli/config_command.py": "foreground_start, in a Phoenix that runs no command",
+    "phoenix_tui/cli/files_commands.py": "foreground_start, in a Phoenix that runs no command",
     "phoenix_tui/terminal/serving/server.py": "Python by its path; the tab leaves out the folder itself",
 }
 DECIDING = {"desktop.py": "foreground_environment", "external_editor.py": "foreground_start"}

@@ -28,7 +28,7 @@ from phoenix_tui.models.fetch import ModelFileError
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.panes import saved_panes
 from phoenix_tui.styles.user_themes import find_theme
-from phoenix_tui.wiring.settings_board import DefaultModel
+from phoenix_tui.wiring.boards import DefaultModel
 from tests.support.cli import phoenix_in
 from tests.support.plain_runner import PlainRunner
 from tests.support.program import program

@@ -21,7 +21,7 @@ from engine.store.ownership import is_lock_held, remove_lock
 from phoenix_tui.cli.conversations import read_document
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.export import write_new
-from phoenix_tui.cli.prompt import read_images
+from phoenix_tui.cli.headless import read_images
 from phoenix_tui.commands.palette import Recent
 from phoenix_tui.config.credentials import load_credentials
 from phoenix_tui.config.instructions import Instructions

@@ -99,7 +99,10 @@ def close_fails() -> None:
 
 def no_patience() -> None:
     """Wait for a busy database a moment only."""
-    for module, name in (("phoenix_tui.wiring.store", "PATIENCE"), ("phoenix_tui.wiring.store", "BUSY_SECONDS")):
+    for module, name in (
+        ("phoenix_tui.wiring.installation", "PATIENCE"),
+        ("phoenix_tui.wiring.installation", "BUSY_SECONDS"),
+    ):
         setattr(import_module(module), name, 0.2)
 
 

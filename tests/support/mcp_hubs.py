@@ -15,7 +15,7 @@ from engine.extensions.mcp.connection import McpLimits
 from engine.extensions.mcp.hub import HubFolders, HubSettings, McpHub
 from engine.ports.mcp import FolderServers, ServerDefinition, ServerOrigin, ServerView
 from engine.records import ConversationRecord
-from phoenix_tui.wiring.system import RandomIds
+from phoenix_tui.wiring.installation import RandomIds
 from tests.support.forks import fork_helpers, load_helper, shim_command
 from tests.support.mcp_helper import ROOT
 from tests.support.processes import start_plain

@@ -20,10 +20,9 @@ from engine.permissions.denials import ASK, DENY
 from engine.permissions.rules import KeptRule, RuleBook, parse_rule
 from engine.records import PermissionMode
 from engine.updates import Question
-from phoenix_tui.cli.control.frames import is_too_large
+from phoenix_tui.cli.control.frames import Asker, HostError, is_too_large
 from phoenix_tui.cli.control.options import SERVED
 from phoenix_tui.cli.control.reporter import foreign_call, native_call
-from phoenix_tui.cli.control.requests import Asker, HostError
 from phoenix_tui.cli.control.servers import HostServers
 from phoenix_tui.cli.headless import explain_denial
 from phoenix_tui.config.claude_settings import FOREIGN_MODES, whole_rule

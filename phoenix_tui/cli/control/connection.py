@@ -12,14 +12,15 @@ from typing import Final
 from phoenix_tui.cli.control.frames import (
     PIECE,
     EndOfInput,
+    HostChannel,
     HostLine,
+    HostRequests,
     LineFault,
     encode_frame,
     parse_line,
     read_message,
     split_lines,
 )
-from phoenix_tui.cli.control.requests import HostChannel, HostRequests
 from phoenix_tui.cli.control.turns import Turns
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.output import output_waits, write_progress, write_raw_line

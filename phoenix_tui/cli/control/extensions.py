@@ -18,7 +18,7 @@ from engine.ports.extensions import HookEvent, HookObserver, HookOutcome, HookRe
 from engine.ports.profiles import Profile, Profiles
 from engine.records import ConversationRecord
 from phoenix_tui.cli.blocks import encode
-from phoenix_tui.cli.control.requests import ControlRequestError, HostChannel, HostError
+from phoenix_tui.cli.control.frames import ControlRequestError, HostChannel, HostError
 from phoenix_tui.cli.headless import StructuredAnswer
 from phoenix_tui.config.sources.agents import MOST_BYTES, SUFFIX, AgentError, agent_in, agent_profile
 from phoenix_tui.config.sources.extension_files import Plugin, fill_root, find_plugin

@@ -19,7 +19,7 @@ from engine.extensions.mcp.server_asks import NoAnswerError
 from engine.ports.extensions import ExtensionPrompt
 from engine.records import ConversationRecord
 from phoenix_tui.cli.blocks import encode
-from phoenix_tui.cli.control.requests import HostChannel, HostError
+from phoenix_tui.cli.control.frames import HostChannel, HostError
 from tools.clean import clean, clean_line
 from tools.contract import (
     ImageReader,

@@ -23,9 +23,9 @@ from engine.records import PermissionMode
 from engine.rewind.rewind import CannotRewind, Preview, RewindScope
 from engine.run_options import Effort
 from phoenix_tui.cli.control.extensions import HostAgents
+from phoenix_tui.cli.control.frames import ControlRequestError, RequestHandler, process_facts, text_of
 from phoenix_tui.cli.control.options import LONGEST_TITLE, SERVED, choose_effort, confirm_fields
 from phoenix_tui.cli.control.reporter import bare_model, foreign_names
-from phoenix_tui.cli.control.requests import ControlRequestError, RequestHandler, process_facts, text_of
 from phoenix_tui.cli.control.servers import MOST_SERVERS, HostServers
 from phoenix_tui.cli.control.turns import ModelFinder, Turns
 from phoenix_tui.cli.exits import CommandError

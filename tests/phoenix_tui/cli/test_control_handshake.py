@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from phoenix_tui.cli.control.extensions import HostSkills
+from phoenix_tui.cli.control.frames import ControlRequestError
 from phoenix_tui.cli.control.options import read_flags
-from phoenix_tui.cli.control.requests import ControlRequestError
 from phoenix_tui.cli.exits import CommandError
 from tests.phoenix_tui.cli.test_control_servers import ADDS, ALLOWED, CONFIG, adds, bodies, server_with
 from tests.support.bounded import resident

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from engine.store import StorePaths, open_store
-from phoenix_tui.wiring.retention import SLICE, remove_now
+from phoenix_tui.wiring.installation import SLICE, remove_now
 from tests.support.cli import Phoenix, ended, phoenix_in
 from tests.support.event_lines import rows_of
 from tests.support.storage import move, new_conversation, say

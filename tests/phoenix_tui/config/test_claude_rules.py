@@ -21,7 +21,7 @@ from phoenix_tui.config.rules import RuleFile
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.features.permissions import RuleChanges
-from phoenix_tui.wiring.trust_board import source_findings
+from phoenix_tui.wiring.boards import source_findings
 from tests.support.fake_rules import rule_desk
 from tools.contract import ToolClass, ToolRequest
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phoenix_tui.cli.findings import Health
 from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.config.load import Layer, environment_layer, flag_layer, merge, parse_layer, user_layer
 from phoenix_tui.config.provider_tables import admits
@@ -21,6 +20,7 @@ from phoenix_tui.config.settings import (
     in_words,
     megabytes,
 )
+from phoenix_tui.features.service_interfaces import Health
 from phoenix_tui.wiring.backend import search_findings, search_service
 from tools.web.search_services import ConfiguredSearch
 

@@ -10,7 +10,7 @@ import pytest
 
 from engine.ports import OwnedElsewhere, StorageError
 from engine.store.library import Library
-from phoenix_tui.wiring import retention
+from phoenix_tui.wiring import installation
 
 
 @dataclass
@@ -38,22 +38,22 @@ class Shelves:
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for pause in ("FIRST", "REST"):
-        monkeypatch.setattr(retention, pause, 0.0)
+        monkeypatch.setattr(installation, pause, 0.0)
 
 
 async def test_each_is_removed_in_turn_and_that_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "phoenix_tui.wiring.retention")
+    caplog.set_level(logging.INFO, "phoenix_tui.wiring.installation")
     shelves = Shelves()
-    await retention.remove_expired(cast("Library", shelves), 30.0)
+    await installation.remove_expired(cast("Library", shelves), 30.0)
     assert shelves.asked == ["old", "theirs", "open", "older"]
     assert len(shelves.cutoffs) == 1
     assert caplog.messages == ["permanently deleted 2 conversations archived or deleted more than 30 days ago"]
 
 
 async def test_a_failure_leaves_the_rest_for_another_start(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "phoenix_tui.wiring.retention")
+    caplog.set_level(logging.INFO, "phoenix_tui.wiring.installation")
     shelves = Shelves(breaks=True)
-    await retention.remove_expired(cast("Library", shelves), 30.0)
+    await installation.remove_expired(cast("Library", shelves), 30.0)
     assert shelves.asked == ["old", "theirs", "open"]
     assert caplog.messages == [
         "expired conversations left for the next start: the disk is full",
@@ -63,6 +63,6 @@ async def test_a_failure_leaves_the_rest_for_another_start(caplog: pytest.LogCap
 
 async def test_without_the_setting_nothing_is_looked_for() -> None:
     shelves = Shelves()
-    await retention.remove_expired(cast("Library", shelves), 0.0)
+    await installation.remove_expired(cast("Library", shelves), 0.0)
     assert shelves.cutoffs == set()
-    assert retention.cutoff(2.0, 1_000_000.0) == 1_000_000.0 - 2 * 86_400.0
+    assert installation.cutoff(2.0, 1_000_000.0) == 1_000_000.0 - 2 * 86_400.0

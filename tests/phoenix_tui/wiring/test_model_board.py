@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from engine.ports import ModelInfo
 from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.models.offers import KeptLists, PreferredModels, ProviderState
-from phoenix_tui.wiring.model_board import ModelBoard
+from phoenix_tui.wiring.models import ModelBoard
 from phoenix_tui.wiring.providers import ProviderRegistry
 from tests.phoenix_tui.wiring.test_provider_registry import registry
 from tests.support.loopback import Loopback, Talk, serve

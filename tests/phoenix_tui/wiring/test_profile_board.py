@@ -9,10 +9,10 @@ import pytest
 from engine.executor.requests import EngineError, RunCaps
 from engine.records import PermissionMode
 from phoenix_tui.cli.arguments import run_arguments
-from phoenix_tui.cli.findings import Health
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.cli.setup import prepare
 from phoenix_tui.config.trust import TrustFile, find_project
+from phoenix_tui.features.service_interfaces import Health
 from phoenix_tui.wiring.profiles import ProfileBoard, profile_files, profile_findings
 from tools.contract import SandboxMode
 

@@ -14,8 +14,8 @@ from phoenix_tui.cli.arguments import run_arguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.cli.setup import Setup, prepare
+from phoenix_tui.wiring.installation import open_the_store
 from phoenix_tui.wiring.resume import find_resumed
-from phoenix_tui.wiring.store import open_the_store
 
 
 class Installation:

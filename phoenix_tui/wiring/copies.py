@@ -1,7 +1,10 @@
-"""Finds the conversation that `--fork` copies, and the folder of the copy: another one, or a worktree of the same."""
+"""Finds the conversation that `--fork` copies and the folder of the copy, and makes the worktree of `--worktree` before
+anything looks at the working directory, which never changes later.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 from typing import Final
@@ -14,9 +17,12 @@ from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.faults import end_quietly
 from phoenix_tui.cli.finding import find_one
 from phoenix_tui.cli.setup import Setup, check_folder, prepare_command
-from phoenix_tui.features.worktree import existing_folder
-from phoenix_tui.wiring.store import open_the_store
+from phoenix_tui.features.worktree import existing_folder, fork_place, worktree_at_start
+from phoenix_tui.wiring.installation import open_the_store
 from tools.clean import reveal_name
+from tools.git.making import Made
+from tools.git.repository import GitFailure
+from tools.process.start import ProcessSettings, start_processes
 
 MOVED: Final = (
     "The folder {source} of this conversation is gone. Continue in a copy: phoenix {flag}-r {id} --fork -C FOLDER"
@@ -68,3 +74,28 @@ async def source_of_copy(arguments: RunArguments, folder: Path) -> tuple[RunArgu
         return replace(arguments, resume=found.id, continue_last=False), source
     finally:
         await end_quietly(store.close())
+
+
+def in_worktree(arguments: RunArguments) -> tuple[RunArguments, tuple[str, ...]]:
+    """The arguments with the worktree as their folder, and sentences about it.
+
+    Raises:
+        CommandError: it cannot be made; nothing is left of it.
+    """
+    folder = check_folder(arguments.folder())
+    if arguments.fork:
+        arguments, folder = asyncio.run(source_of_copy(arguments, folder))
+    try:
+        made, notes = asyncio.run(_make_worktree(folder, arguments.worktree or "", arguments.base or ""))
+    except GitFailure as failure:
+        raise CommandError(str(failure)) from failure
+    place = fork_place(made, folder) if arguments.fork else None
+    return replace(arguments, cwd=str(made.folder), fork_place=place), notes
+
+
+async def _make_worktree(folder: Path, name: str, base: str) -> tuple[Made, tuple[str, ...]]:
+    processes = await start_processes(ProcessSettings(environment=dict(os.environ)))
+    try:
+        return await worktree_at_start(processes.runner, folder, name, base)
+    finally:
+        await processes.close()
