@@ -135,6 +135,8 @@ class SelfStarting(Struct, frozen=True):
     """Names that git would give its content; empty where it is gone, a link or too large."""
     restorable: bool = True
     """False where its content from before is not known."""
+    mark: str = ""
+    """Names the content that it was reported with; an answer is about no other."""
 
 
 class ToolOutput(Struct, frozen=True):

@@ -200,25 +200,24 @@ async def settle(session: Session, summary: str, changes: Sequence[SelfStarting]
     Unattended, and where the question is left or cancelled, they are taken back.
     """
     probe, folder = session.ports.probe, session.record.cwd
-    names = [change.path for change in changes]
     try:
         changes = await probe.sift_changes(folder, changes) if changes else ()
         if not changes:
             return ""
-        names, kept = [change.path for change in changes], False
+        kept = False
         if asks and session.settings.attended:
             form = ChangedFilesForm(both_ends(one_line(summary), LONGEST_COMMAND), tuple(changes))
             kept = is_kept(await ServerQuestions(session).put(PHOENIX, f"{PHOENIX} asks you", NAME, form))
         if not kept:
-            said = " ".join(await probe.take_back(folder, names))
+            said = " ".join(await probe.take_back(folder, changes))
             return (
                 f"{name_files(changes)} taken back: such files are loaded unasked by agents, editors or shells. {said}"
             )
     except BaseException:
-        session.background.start(_take_back(session, names))
+        session.background.start(_take_back(session, changes))
         raise
-    await probe.keep_changes(folder, names)
-    return f"the user kept the changes of {name_files(changes)}"
+    since = await probe.keep_changes(folder, changes)
+    return "; ".join((f"the user kept the changes of {name_files(changes)}", *since))
 
 
 def is_kept(answer: FormAnswer) -> bool:
@@ -234,8 +233,8 @@ def name_files(changes: Sequence[SelfStarting]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-async def _take_back(session: Session, names: Sequence[str]) -> None:
-    await session.ports.probe.take_back(session.record.cwd, names)
+async def _take_back(session: Session, changes: Sequence[SelfStarting]) -> None:
+    await session.ports.probe.take_back(session.record.cwd, changes)
 
 
 WAIT: Final = 60.0

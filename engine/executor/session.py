@@ -87,11 +87,11 @@ class SandboxProbe(Protocol):
         """The self-starting files among `changes` that are not as the user's own history has them; others are kept."""
         ...
 
-    async def keep_changes(self, folder: Path, names: Sequence[str]) -> None:
-        """Take changed files for the user's own."""
+    async def keep_changes(self, folder: Path, changes: Sequence[SelfStarting]) -> tuple[str, ...]:
+        """Take changed files for the user's own; returns a clause for each that was changed again since."""
         ...
 
-    async def take_back(self, folder: Path, names: Sequence[str]) -> tuple[str, ...]:
+    async def take_back(self, folder: Path, changes: Sequence[SelfStarting]) -> tuple[str, ...]:
         """Restore changed files as they were; what a command wrote is kept elsewhere.
 
         Returns sentences: where that is, and which files could not be restored.
@@ -114,10 +114,11 @@ class NoSandbox:
         """Leave all of them to the user."""
         return tuple(changes)
 
-    async def keep_changes(self, folder: Path, names: Sequence[str]) -> None:
+    async def keep_changes(self, folder: Path, changes: Sequence[SelfStarting]) -> tuple[str, ...]:
         """Keep what is there."""
+        return ()
 
-    async def take_back(self, folder: Path, names: Sequence[str]) -> tuple[str, ...]:
+    async def take_back(self, folder: Path, changes: Sequence[SelfStarting]) -> tuple[str, ...]:
         """Restore nothing: nothing is known of the files."""
         return ("The files stay as they are: it is not known how they were before.",)
 

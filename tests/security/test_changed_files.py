@@ -231,7 +231,7 @@ async def test_a_patch_of_the_users_own_is_asked_about_and_can_be_kept(processes
         ("CLAUDE.md", "created"),
         (".claude/a.md", "removed"),
     }
-    await processes.keep_changes(folder, [one.path for one in changes])
+    await processes.keep_changes(folder, changes)
     ended = await run_inside(processes, folder, "true")
     assert ended.captured.changed == ()
     assert (folder / "AGENTS.md").read_text("ascii") == "two\n"
@@ -257,7 +257,7 @@ async def test_what_is_taken_back_is_as_before_and_nothing_is_lost(processes: Pr
         (".husky/pre-commit", "changed"),
         (".claude/a.md", "removed"),
     }
-    said = await processes.take_back(folder, [one.path for one in ended.captured.changed])
+    said = await processes.take_back(folder, ended.captured.changed)
     assert len(said) == 1, said
     assert {
         name: content for name, content in snapshot(folder).items() if name not in {"src.txt", "moved/a.md"}
@@ -361,8 +361,8 @@ async def test_what_is_no_version_of_the_users_is_asked_about_and_restored(
     await asyncio.to_thread(run_outside, folder, before)
     known = snapshot(folder)
     ended = await run_inside(processes, folder, script)
-    asked = [one.path for one in await processes.sift_changes(folder, ended.captured.changed)]
-    assert asked == expected
+    asked = await processes.sift_changes(folder, ended.captured.changed)
+    assert [one.path for one in asked] == expected
     said = await processes.take_back(folder, asked)
     assert len(said) <= 1, said
     assert {path: text for path, text in snapshot(folder).items() if not path.startswith("x/")} == {
@@ -394,7 +394,7 @@ async def test_what_comes_where_a_link_of_the_home_folder_leads_is_asked_about_a
     with home(own):
         ended = await run_inside(processes, folder, f"mkdir -p deep; {script}")
         assert [one.path for one in ended.captured.changed] == expected
-        await processes.take_back(folder, expected)
+        await processes.take_back(folder, ended.captured.changed)
         assert not (own / ".zshrc").exists()
         assert [path for path in (folder / "deep").rglob("*") if path.is_file()] == [folder / "deep" / "other"] * (
             not expected
@@ -438,7 +438,7 @@ async def test_a_file_that_a_new_link_names_is_not_removed_with_the_link(process
     folder = make_project(place / "named")
     ended = await run_inside(processes, folder, "echo changed > file; ln -s file CLAUDE.md; sleep 0.1")
     assert [one.path for one in ended.captured.changed] == ["CLAUDE.md"]
-    await processes.take_back(folder, ["CLAUDE.md"])
+    await processes.take_back(folder, ended.captured.changed)
     assert ((folder / "file").read_text("ascii"), (folder / "CLAUDE.md").is_symlink()) == ("changed\n", False)
 
 
@@ -459,8 +459,8 @@ async def test_a_change_that_the_look_of_a_job_finds_is_asked_about(processes: P
 @pytest.mark.asyncio(loop_scope="module")
 async def test_all_of_a_large_file_is_kept(processes: Processes, place: Path) -> None:
     folder = make_project(place / "large")
-    await run_inside(processes, folder, "head -c 1500000 /dev/zero > LARGE.code-workspace")
-    await processes.take_back(folder, ["LARGE.code-workspace"])
+    ended = await run_inside(processes, folder, "head -c 1500000 /dev/zero > LARGE.code-workspace")
+    await processes.take_back(folder, ended.captured.changed)
     assert [path.stat().st_size for path in (place / "kept").rglob("LARGE.code-workspace")] == [1_500_000]
 
 
@@ -482,7 +482,7 @@ async def test_a_file_that_is_too_large_to_be_restored_cannot_be_changed(process
     assert [(one.path, one.restorable) for one in ended.captured.changed if one.path in {".envrc", ".x.py"}] == [
         (".x.py", True)
     ]
-    said = await processes.take_back(folder, [one.path for one in ended.captured.changed])
+    said = await processes.take_back(folder, ended.captured.changed)
     assert [sentence.partition(" ")[0] for sentence in said] == ["What"], said
     output = (ended.captured.head + ended.captured.tail).decode()
     assert ".envrc: Read-only file system" in output
@@ -501,7 +501,7 @@ async def test_what_the_user_changes_meanwhile_is_not_undone(processes: Processe
     ended = await run_inside(processes, folder, "echo evil > CLAUDE.md")
     assert [one.path for one in ended.captured.changed] == ["CLAUDE.md"]
     (folder / "CLAUDE.md").write_text("mine since", "ascii")
-    said = await processes.take_back(folder, ["CLAUDE.md"])
+    said = await processes.take_back(folder, ended.captured.changed)
     assert "was changed again since" in said[0]
     assert (folder / "CLAUDE.md").read_text("ascii") == "mine since"
 

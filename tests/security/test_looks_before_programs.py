@@ -390,7 +390,7 @@ def test_what_is_written_through_a_mapping_after_a_look_is_found_at_the_end(look
         assert stamp_at(str(path)) == stamp, "the page is dirty, so its change leaves no trace"
     changed = watch.end(command).changed
     assert [(one.path, one.kind, one.restorable) for one in changed] == [("AGENTS.md", "changed", True)]
-    assert watch.take_back(tmp_path, ["AGENTS.md"], tmp_path / "aside") == ()
+    assert watch.take_back(tmp_path, changed, tmp_path / "aside") == ()
     assert path.read_text("ascii") == "good instructions\n"
 
 
@@ -423,9 +423,10 @@ def test_what_a_command_wrote_is_taken_back_from_folders_that_it_closed(looked: 
     command = watch.begin(folder, (folder,))
     run_outside(folder, "echo evil | tee AGENTS.md > .x/y/a.md; chmod 311 .x/y; chmod 0 .x; chmod 555 .")
     run_outside(folder, "chmod 755 .; mkdir .z; echo evil > .z/b.md; chmod 311 .z; chmod 555 .")
-    names = [one.path for one in watch.end(command).changed]
+    changed = watch.end(command).changed
+    names = [one.path for one in changed]
     assert names == [".x/y/a.md", ".z/b.md", "AGENTS.md"]
-    assert watch.take_back(folder, names, tmp_path / "aside") == ()
+    assert watch.take_back(folder, changed, tmp_path / "aside") == ()
     for path, mode in ((folder, 0o555), (folder / ".x", 0o000), (folder / ".x/y", 0o311)):
         assert stat.S_IMODE(path.stat().st_mode) == mode, "the command's own"
         path.chmod(0o700)
@@ -462,10 +463,11 @@ def test_an_idle_helper_ends_once_no_change_waits_for_an_answer(tmp_path: Path) 
     watch.helper = Helper((sys.executable, "-c", IDLE), timeout=20)
     command = watch.begin(tmp_path, (tmp_path,))
     (tmp_path / "AGENTS.md").write_text("evil", "ascii")
-    assert [one.path for one in watch.end(command).changed] == ["AGENTS.md"]
+    changed = watch.end(command).changed
+    assert [one.path for one in changed] == ["AGENTS.md"]
     pid = watch.helper.pid
     assert not poll_blocking(lambda: not watch.helper.pid, 0.3)
-    assert watch.take_back(tmp_path, ["AGENTS.md"], tmp_path / "aside") == ()
+    assert watch.take_back(tmp_path, changed, tmp_path / "aside") == ()
     assert (watch.helper.pid, (tmp_path / "AGENTS.md").exists()) == (pid, False)
     assert poll_blocking(lambda: not watch.helper.pid)
     watch.helper.close()
@@ -478,9 +480,9 @@ def test_a_workspace_with_an_open_question_is_forgotten_last(looked: Looked, tmp
     run_outside(folder, "echo mine > AGENTS.md; sleep 0.03")
     command = watch.begin(folder, (folder,))
     (folder / "AGENTS.md").write_text("evil", "ascii")
-    watch.end(command)
+    changed = watch.end(command).changed
     forget_for_others(watch, helper, tmp_path / "others")
-    assert watch.take_back(folder, ["AGENTS.md"], tmp_path / "aside") == ()
+    assert watch.take_back(folder, changed, tmp_path / "aside") == ()
     assert (folder / "AGENTS.md").read_text("ascii") == "mine\n"
 
 
@@ -514,7 +516,7 @@ def test_a_file_that_a_forgetful_helper_does_not_know_is_asked_about_and_never_r
     assert [(one.path, one.kind, one.restorable) for one in changed] == [("AGENTS.md", "changed", False)]
     for other in (*others, watch.begin(folder, (folder,))):
         watch.end(other)
-    said = watch.take_back(folder, ["AGENTS.md"], tmp_path / "aside")
+    said = watch.take_back(folder, changed, tmp_path / "aside")
     assert said == ("AGENTS.md cannot be restored, so it stays as it is",)
     assert (folder / "AGENTS.md").read_text("ascii") == "mine and more"
 

@@ -130,9 +130,10 @@ def test_a_folder_that_is_a_link_by_now_is_said_and_left(tmp_path: Path) -> None
     command = watch.begin(top, (top,))
     (top / ".x").mkdir()
     (top / ".x/a.md").write_text("evil", "ascii")
-    assert [one.path for one in watch.end(command).changed] == [".x/a.md"]
+    changed = watch.end(command).changed
+    assert [one.path for one in changed] == [".x/a.md"]
     (top / ".x").rename(top / "y")
     (top / ".x").symlink_to(outside)
-    assert watch.take_back(top, [".x/a.md"], tmp_path / "aside") == (".x/a.md could not be restored (Not a directory)",)
+    assert watch.take_back(top, changed, tmp_path / "aside") == (".x/a.md could not be restored (Not a directory)",)
     assert (outside / "a.md").read_text("ascii") == "theirs"
     assert not (tmp_path / "aside").exists()

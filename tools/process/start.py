@@ -189,21 +189,21 @@ class Processes:
         places = self.planner.watch.places(folder)
         own = await own_changes(self.runner, folder, commits, changes, places)
         if own:
-            await self.keep_changes(folder, sorted(own))
+            await self.keep_changes(folder, [change for change in changes if change.path in own])
         return tuple(change for change in changes if change.path not in own)
 
-    async def keep_changes(self, folder: Path, names: Sequence[str]) -> None:
-        """Take changed files for the user's own."""
-        await asyncio.to_thread(self.planner.watch.keep, folder, names)
+    async def keep_changes(self, folder: Path, changes: Sequence[SelfStarting]) -> tuple[str, ...]:
+        """Take changed files for the user's own; returns a clause for each that was changed again since."""
+        return await asyncio.to_thread(self.planner.watch.keep, folder, changes)
 
-    async def take_back(self, folder: Path, names: Sequence[str]) -> tuple[str, ...]:
+    async def take_back(self, folder: Path, changes: Sequence[SelfStarting]) -> tuple[str, ...]:
         """Restore changed files as they were; returns sentences: where the contents are now, and what failed."""
-        return await asyncio.to_thread(self._take_back, folder, names)
+        return await asyncio.to_thread(self._take_back, folder, changes)
 
-    def _take_back(self, folder: Path, names: Sequence[str]) -> tuple[str, ...]:
+    def _take_back(self, folder: Path, changes: Sequence[SelfStarting]) -> tuple[str, ...]:
         base = self._taken_back or Path(tempfile.gettempdir()) / f"phoenix-taken-back-{os.getuid()}"
         aside = base / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
-        said = self.planner.watch.take_back(folder, names, aside)
+        said = self.planner.watch.take_back(folder, changes, aside)
         kept = (f"What it wrote is kept in {aside}.",) if aside.is_dir() else ()
         return (*kept, *(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in said))
 

@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -44,6 +44,14 @@ class KeptFile(NamedTuple):
         """True where both say the same, whenever they were written."""
         same = other is not None and self[1:3] == other[1:3] and self.runs == other.runs
         return same and self.content is not None
+
+    @property
+    def mark(self) -> str:
+        """Name of the content; where that is not kept, of the stamp."""
+        import hashlib  # noqa: PLC0415 - only where a file changed
+
+        said = self.stamp if self.content is None else (self.link, self.runs)
+        return hashlib.sha256(f"{said}".encode("utf-8", "surrogateescape") + (self.content or b"")).hexdigest()
 
     def names(self) -> list[str]:
         """Names that git would give the content, with line ends as they are and as git stores them."""
@@ -272,9 +280,11 @@ class StartingFiles:
             has_stamp_of_before = before is not None and after is not None and before.stamp == after.stamp
             if after is not None and not has_stamp_of_before and not self.index.is_later(path, since):
                 self.starters[path] = after  # the user's own change
+                self._forget_before(path)
                 continue
             if after is None and not self._is_removed_later(path, since):
                 del self.starters[path]
+                self._forget_before(path)
                 continue
             if (room := room - LONGEST_CHANGE - 6 * len(path)) < 0:  # the next look goes on with them
                 self.unjudged = "more files that start by themselves changed than one answer holds"
@@ -295,6 +305,7 @@ class StartingFiles:
                 "kind": "created" if was is None else "removed" if after is None else "changed",
                 "hashes": after.names() if after is not None and (was is None or was.runs == after.runs) else [],
                 "restorable": was is None or was.content is not None,
+                "mark": self._mark_of(path),
             })
         return changed
 
@@ -303,25 +314,42 @@ class StartingFiles:
         found = (path for path, kept in self.starters.items() if kept.content is None and kept != UNKNOWN)
         return [path for path in found if path not in self.pending and is_file(path)][:MOST_UNKEPT]
 
-    def keep(self, names: list[str]) -> list[str]:
-        """Take changes for the user's own."""
-        for name in names:
-            self.pending.pop(f"{self.index.top}/{name}", None)
-            self.made_folders.pop(f"{self.index.top}/{name}", None)
-        return []
+    def keep(self, marks: Mapping[str, str]) -> list[str]:
+        """Take changes for the user's own, each with the mark that it was reported with.
 
-    def take_back(self, names: list[str], aside: str) -> list[str]:
+        Returns a clause for each that was reported with another content since, which waits for an answer of its own.
+        """
+        said: list[str] = []
+        for name, mark in marks.items():
+            path = f"{self.index.top}/{name}"
+            if mark == self._mark_of(path):
+                self._forget_before(path)
+            elif path in self.pending:
+                said.append(f"another command changed {reveal_name(name)} since, which is asked about on its own")
+        return said
+
+    def take_back(self, marks: Mapping[str, str], aside: str) -> list[str]:
         """Restore the files as they were before; their present contents go to the folder `aside`.
 
         Returns a sentence for each that could not be restored.
         """
-        return [sentence for name in names if (sentence := self._take_one_back(name, aside))]
+        return [sentence for name, mark in marks.items() if (sentence := self._take_one_back(name, mark, aside))]
 
-    def _take_one_back(self, name: str, aside: str) -> str:
+    def _mark_of(self, path: str) -> str:
+        known = self.starters.get(path)
+        return known.mark if known is not None else ""
+
+    def _forget_before(self, path: str) -> None:
+        self.pending.pop(path, None)
+        self.made_folders.pop(path, None)
+
+    def _take_one_back(self, name: str, mark: str, aside: str) -> str:
         path = f"{self.index.top}/{name}"
         shown = reveal_name(name)
         if path not in self.pending:
             return f"it is not known any more how {shown} was before, so it stays as it is"
+        if mark != self._mark_of(path):
+            return f"{shown} was changed again since, so it stays as it is"
         before, reported = self.pending[path], self.starters.get(path)
         if before is not None and before.content is None:
             return f"{shown} cannot be restored, so it stays as it is"

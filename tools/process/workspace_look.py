@@ -437,11 +437,11 @@ def _tips(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any])
 
 
 def _keep(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]) -> None:
-    answer["said"] = workspace.files.keep(request["names"])
+    answer["said"] = workspace.files.keep(request["marks"])
 
 
 def _take_back(workspace: Workspace, request: dict[str, Any], answer: dict[str, Any]) -> None:
-    answer["said"] = workspace.files.take_back(request["names"], request["aside"])
+    answer["said"] = workspace.files.take_back(request["marks"], request["aside"])
 
 
 _ACTS: Final[dict[str, Callable[[Workspace, dict[str, Any], dict[str, Any]], None]]] = {

@@ -225,19 +225,22 @@ class WorkspaceWatch:
         """
         return tuple(self._ask("tips", workspace.resolve(), ()).get("tips", ()))
 
-    def keep(self, workspace: Path, names: Sequence[str]) -> None:
-        """Take changes of self-starting files for the user's own."""
-        self._ask("keep", workspace.resolve(), (), names=list(names))
+    def keep(self, workspace: Path, changes: Sequence[SelfStarting]) -> tuple[str, ...]:
+        """Take changes of self-starting files for the user's own.
 
-    def take_back(self, workspace: Path, names: Sequence[str], aside: Path) -> tuple[str, ...]:
+        Returns a clause for each file that another command has changed since.
+        """
+        return tuple(self._ask("keep", workspace.resolve(), (), marks=_marks_of(changes))["said"])
+
+    def take_back(self, workspace: Path, changes: Sequence[SelfStarting], aside: Path) -> tuple[str, ...]:
         """Restore self-starting files; the present contents go below `aside`.
 
         Returns a sentence for each file that could not be restored.
         """
         said: list[str] = []
-        for start in range(0, len(names), AT_ONCE):
-            some = list(names[start : start + AT_ONCE])
-            answer = self._ask("take-back", workspace.resolve(), (), names=some, aside=str(aside))
+        for start in range(0, len(changes), AT_ONCE):
+            marks = _marks_of(changes[start : start + AT_ONCE])
+            answer = self._ask("take-back", workspace.resolve(), (), marks=marks, aside=str(aside))
             said += answer["said"] or filter(None, (answer["unfinished"],))
         return tuple(said)
 
@@ -328,6 +331,10 @@ def trouble_at(*folders: Path) -> str:
     """
     asked = (watch.trouble(folder) for watch in list(_watches) for folder in dict.fromkeys(folders))
     return next(filter(None, asked), "")
+
+
+def _marks_of(changes: Sequence[SelfStarting]) -> dict[str, str]:
+    return {change.path: change.mark for change in changes}
 
 
 def _now(workspace: Path) -> int:
