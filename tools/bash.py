@@ -66,8 +66,8 @@ class Caller(Struct, frozen=True):
 class JobBoard(Protocol):
     """Background commands of all conversations, and those in the foreground that may become some."""
 
-    async def start(self, command: Command, conversation_id: str, title: str) -> JobInfo:
-        """Start it and return at once."""
+    async def start(self, command: Command, conversation_id: str, title: str, report: Report | None = None) -> JobInfo:
+        """Start it and return at once; `report` hears of one that is stopped as it begins."""
         ...
 
     async def run(self, command: Command, caller: Caller, report: Report | None = None) -> Finished | JobInfo:
@@ -435,7 +435,7 @@ class Bash(Struct, frozen=True):
         try:
             command = await asyncio.to_thread(self._command, wanted, context)
             if wanted.background:
-                job = await self.jobs.start(command, context.conversation_id, _title(wanted))
+                job = await self.jobs.start(command, context.conversation_id, _title(wanted), context.report)
                 text = f"Started background job {job.id}. {_WAYS}"
                 return ToolOutput(text, display=PlainDisplay(f"Job {job.id} runs in the background."))
             if context.shell is not None:

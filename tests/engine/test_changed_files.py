@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,6 +22,8 @@ from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.bash import Bash
 from tools.contract import Enforcement, SandboxMode, SelfStarting
 from tools.displays import Answers
+from tools.process import supervision
+from tools.process.execution import Execution
 from tools.process.start import Processes, ProcessSettings, start_processes
 
 QUIET = EngineSettings(auto_title=False, turn_summaries=False)
@@ -161,6 +164,30 @@ async def test_a_stopped_command_leaves_no_changed_file_unasked(tmp_path: Path) 
         conversation.cancel()
         await conversation.wait_idle()
         assert (harness.cwd / "AGENTS.md").read_text("ascii") == "mine"
+        assert not (harness.cwd / ".vscode").exists()
+
+
+@pytest.mark.parametrize("is_job", [False, True])
+async def test_a_command_that_is_stopped_as_it_begins_leaves_no_changed_file_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_job: bool
+) -> None:
+    """SECURITY U2."""
+    reply = shell(f"{WRITES}; sleep 60", background=is_job)
+    begun = asyncio.Event()
+
+    async def wait_without_end(_: Execution) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    async with conversation_in(tmp_path, shell("true"), DONE, reply, DONE) as (harness, conversation, _):
+        await conversation.wait_idle()
+        monkeypatch.setattr(supervision, "_begin", wait_without_end)
+        await conversation.say("again")
+        await begun.wait()
+        await until(lambda: (harness.cwd / "file").exists())
+        conversation.cancel()
+        await conversation.wait_idle()
+        await until(lambda: (harness.cwd / "AGENTS.md").read_text("ascii") == "mine")
         assert not (harness.cwd / ".vscode").exists()
 
 

@@ -131,7 +131,7 @@ class NoJobs:
         self.ended: list[str] = []
         self.known: tuple[JobInfo, ...] = ()
 
-    async def start(self, command: Command, conversation_id: str, title: str) -> JobInfo:
+    async def start(self, command: Command, conversation_id: str, title: str, report: Report | None = None) -> JobInfo:
         raise AssertionError("no background job is wanted here")
 
     async def run(self, command: Command, caller: Caller, report: Report | None = None) -> Finished:

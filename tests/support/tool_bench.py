@@ -38,7 +38,7 @@ class NoJobs:
     def watch(self, listener: Callable[[str], None]) -> Callable[[], None]:
         return lambda: None
 
-    async def start(self, command: Command, conversation_id: str, title: str) -> JobInfo:
+    async def start(self, command: Command, conversation_id: str, title: str, report: Report | None = None) -> JobInfo:
         raise AssertionError("no background job is wanted here")
 
     def jobs(self, conversation_id: str) -> tuple[JobInfo, ...]:

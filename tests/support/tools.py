@@ -49,7 +49,7 @@ class MemoryJobs:
         self.listed: dict[str, JobInfo] = {}
         self.printed: dict[str, Captured] = {}
 
-    async def start(self, command: Command, conversation_id: str, title: str) -> JobInfo:
+    async def start(self, command: Command, conversation_id: str, title: str, report: Report | None = None) -> JobInfo:
         """List it as running."""
         job = JobInfo(f"job{len(self.listed) + 1}", conversation_id, title, True, None, 0.0)
         self.listed[job.id], self.commands[job.id], self.printed[job.id] = job, command, Captured(b"")

@@ -59,13 +59,14 @@ class JobTable:
         self._tasks: set[asyncio.Task[None]] = set()
         self._listeners: list[Callable[[str], None]] = []
 
-    async def start(self, command: Command, conversation_id: str, title: str) -> JobInfo:
-        """Start a command and return at once.
+    async def start(self, command: Command, conversation_id: str, title: str, report: Report | None = None) -> JobInfo:
+        """Start a command and return at once; `report` hears of one that is stopped as it begins.
 
         Raises:
             OSError: it cannot be started.
         """
-        running = await self._supervision.start(command, None, conversation_id)
+        running = await self._supervision.start(command, report, conversation_id)
+        running.execution.fall_silent()
         running.is_settled = True
         return _describe_job(self._keep(running, conversation_id, title, command.sandbox, command.timeout))
 

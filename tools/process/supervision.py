@@ -277,6 +277,7 @@ class Supervision:
             await _begin(running.execution)
             self._refuse_when_closed()
         except BaseException as error:  # also after a cancellation: no process may survive
+            running.is_settled = report is not None and isinstance(error, asyncio.CancelledError)
             captured = await self.end(running)
             if isinstance(error, asyncio.CancelledError):
                 if account.pid:
