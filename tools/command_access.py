@@ -486,18 +486,32 @@ def find_needed_hosts(command: str, declared: Sequence[str], folder: Path) -> Ne
     """
     if ANY in declared:
         return NeededHosts(any_host=True)
-    found = [*valid_hosts(declared), *_addresses(command)]
-    direct = any(_is_local(host) for host in found)
+    found = [*valid_hosts(declared), *_read_hosts(command)]
     for words in programs_in(command):
         name = _name(words)
-        direct = direct or name in DIRECT_PROGRAMS or command_access(shlex.join(words))[1].endswith(NEEDS_PORT)
-        if name in FETCHERS:
-            found += valid_hosts(word.partition("/")[0] for word in words[1:] if BARE.match(word) and "://" not in word)
         if name in PRESETS and command_access(shlex.join(words))[0] is not Access.CONFINED:
             found += _registries(name, folder, command)
     hosts = tuple(dict.fromkeys(found))
-    direct = direct or any(_is_local(host) for host in hosts)
+    direct = needs_any_host(command) or any(_is_local(host) for host in hosts)
     return NeededHosts(() if direct else hosts[:MOST_HOSTS], direct)
+
+
+def needs_any_host(command: str) -> bool:
+    """True where the words of a command show that it cannot use a proxy: by its program, or a host of this machine."""
+    direct = (
+        _name(words) in DIRECT_PROGRAMS or command_access(shlex.join(words))[1].endswith(NEEDS_PORT)
+        for words in programs_in(command)
+    )
+    return any(direct) or any(_is_local(host) for host in _read_hosts(command))
+
+
+def _read_hosts(command: str) -> list[str]:
+    """Hosts in the words of a command."""
+    found = _addresses(command)
+    for words in programs_in(command):
+        if _name(words) in FETCHERS:
+            found += valid_hosts(word.partition("/")[0] for word in words[1:] if BARE.match(word) and "://" not in word)
+    return found
 
 
 def _addresses(text: str) -> list[str]:

@@ -14,7 +14,15 @@ from engine.permissions.command_rules import BLANKS, has_reader, is_reading, rea
 from engine.permissions.denials import NO_DENIALS, REFUSED, Denials, Doubt, Refusal, verdict_on
 from engine.permissions.hosts import NET, NO_HOST_RULES, HostRules, hosts_in, is_covered
 from engine.permissions.place import PathPlace
-from engine.permissions.rules import Rule, RuledCall, is_command, is_server_tool, matches, rule_access
+from engine.permissions.rules import (
+    Rule,
+    RuledCall,
+    is_command,
+    is_server_tool,
+    matches,
+    rule_access,
+    rule_needs_any_host,
+)
 from engine.permissions.unreadable import EVERYTHING_READABLE, Unreadable
 from engine.ports.profiles import FREEDOM
 from engine.records import PermissionMode
@@ -263,7 +271,8 @@ def _command(
     ruled = None if planted and grant.outside else _find_access(spec, request, place, rules)
     if ruled is not None and _covers(ruled, need, limits):
         if auto or ruled is not Access.CONFINED:
-            return _free(request, limits, hosts, need, grant, given=True)
+            whole = request.any_host and _covers_any_host(spec, request, place, rules)
+            return _free(request, limits, hosts, need, grant, given=whole)
         return _confine(limits, hosts, grant) if limits.confines_network else grant
     if not limits.confines and _is_free(request, place):
         return Allow(outside=True)
@@ -291,7 +300,9 @@ def _decide_without_rule(
 def _free(
     request: ToolRequest, limits: Limits, hosts: HostRules, need: Access, grant: Allow, *, given: bool
 ) -> Decision:
-    """Decide about a command that mode auto, or a rule (`given`), allows: a list of hosts limits it as well."""
+    """Decide about a command that mode auto, or a rule, allows: a list of hosts limits it as well. The whole network is
+    `given` by rules whose own words need it.
+    """
     is_listed = bool(hosts.denied) or (limits.hosts is not None and not hosts.allows_any)
     if need is Access.OUTSIDE or not limits.by_host or not is_listed:
         return grant
@@ -458,6 +469,14 @@ def _find_access(spec: ToolSpec, request: ToolRequest, place: PathPlace, rules: 
         named = any(_part_ruled(spec, one.part.text, one.folder, rules) is not None for one in reading)
         return Access.CONFINED if named else None
     return min(known, key=ACCESS_RANK.__getitem__)
+
+
+def _covers_any_host(spec: ToolSpec, request: ToolRequest, place: PathPlace, rules: Mapping[Rule, Access]) -> bool:
+    """True where rules that cover a command need the whole network by their own words, as their questions said: a word
+    that follows a star, and hosts that a model names, widen nothing.
+    """
+    given = {rule: access for rule, access in rules.items() if rule_needs_any_host(rule)}
+    return _find_access(spec, request, place, given) is not None
 
 
 def _part_ruled(spec: ToolSpec, command: str, folder: Path, rules: Mapping[Rule, Access]) -> Access | None:

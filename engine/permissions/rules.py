@@ -46,7 +46,7 @@ from engine.permissions.hosts import (
 from engine.permissions.known_programs import skip_launchers, unknown_option
 from tools.aliases import NATIVE, native_names
 from tools.call_titles import SERVER_TOOL, tool_label
-from tools.command_access import command_access
+from tools.command_access import command_access, needs_any_host
 from tools.contract import Access, ToolClass, ToolRequest, ToolSpec
 
 ANY: Final = "__*"
@@ -281,6 +281,12 @@ def rule_access(rule: Rule, command: str) -> Access:
     inner = skip_launchers(words)
     own = len(first) - len(words) + len(inner)
     return Access.NETWORK if access is Access.OUTSIDE and first and unknown_option(inner, own) else access
+
+
+def rule_needs_any_host(rule: Rule) -> bool:
+    """True where the words of a rule for commands show that what it allows cannot use a proxy."""
+    words = prefix_words(rule.pattern)
+    return needs_any_host(shlex.join(words) if words else rule.pattern.removesuffix(STAR))
 
 
 def absolute_pattern(rule: Rule, working_dir: Path) -> str:

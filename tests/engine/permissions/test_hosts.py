@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from engine.permissions.denials import NO_DENIALS, Denials, DenyRule
 from engine.permissions.hosts import HostRules, host_matches, hosts_effect, is_covered, why_no_hosts
@@ -154,7 +155,43 @@ def test_a_list_limits_a_rule_for_a_command_and_what_the_command_names_opens_not
     place = PathPlace(HERE, (), (), Path("/nonexistent"))
     assert decide(BASH, request("a.example"), limits(), place, rule) == Allow(sandbox=WHOLE)
     assert decide(BASH, request("a.example"), limits(hosts=("b.example",)), place, rule) == Allow(sandbox=by_host())
-    assert decide(BASH, request(any_host=True), limits(hosts=("b.example",)), place, rule) == Allow(sandbox=WHOLE)
+    assert isinstance(decide(BASH, request(any_host=True), limits(hosts=("b.example",)), place, rule), Ask)
+
+
+SCAN = "nc -z a.example 22"
+FETCH = "curl -s https://a.example"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "command", "is_given"),
+    [
+        (SCAN, SCAN, True),
+        ("ping*", "ping a.example", True),
+        ("curl -s http://localhost:3000", "curl -s http://localhost:3000", True),
+        ("curl*", f"{FETCH} http://localhost/", False),
+        (FETCH, FETCH, False),
+        ("make deps", "make deps", False),
+        ("ping*", f"ping a.example && {FETCH}", False),
+    ],
+)
+def test_under_a_list_a_rule_gives_the_whole_network_only_by_its_own_words(
+    pattern: str, command: str, is_given: bool
+) -> None:
+    rules = {Rule("bash", pattern): Access.NETWORK, Rule("bash", "curl*"): Access.NETWORK}
+    wanted = replace(request(any_host=True), command=command)
+    place = PathPlace(HERE, (), (), Path("/nonexistent"))
+    decision = decide(BASH, wanted, limits(hosts=("b.example",)), place, rules)
+    assert isinstance(decision, Allow) is is_given
+    grant = decision if isinstance(decision, Allow) else decision.grant if isinstance(decision, Ask) else None
+    assert grant == Allow(sandbox=WHOLE)
+
+
+def test_an_address_may_be_a_denied_host_so_a_star_does_not_mean_it() -> None:
+    rules = HostRules(("*", "8.8.4.4"), ("evil.example",))
+    assert not rules.admits("8.8.8.8", 443)
+    assert not rules.admits("2001:4860:4860::8888", 443)
+    assert rules.admits("8.8.4.4", 443)
+    assert HostRules(("*",)).admits("8.8.8.8", 443)
 
 
 def test_without_the_network_in_the_sandbox_hosts_change_nothing() -> None:
