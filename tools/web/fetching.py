@@ -23,7 +23,7 @@ from tools.arguments import ToolFailure
 from tools.clean import clean, clean_line
 from tools.clock import Clock
 from tools.contract import HELPER_SANDBOX, Command, ProcessRunner, ToolInputError
-from tools.web.public_addresses import is_public
+from tools.web.public_addresses import is_outside
 from tools.web.surroundings import without_connections
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ class PublicReach(Struct, frozen=True):
         return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
     def admits(self, address: str) -> bool:
-        """True for a public address."""
-        return is_public(address)
+        """True for a public address outside of this machine and its networks."""
+        return is_outside(address)
 
     def proxy(self, scheme: str, host: str) -> str:
         """Read the environment, as commands of the user do."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import socket
+from collections.abc import Iterator
 from typing import Final
 
 LONGEST_HOST: Final = 253
@@ -19,6 +21,76 @@ _ISATAP: Final = 0xFCFFFFFF
 """Bits of an interface's number by which it holds an IPv4 address (RFC 5214)."""
 _NAME: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")
 _NUMBER: Final = re.compile(r"\d+|0x[0-9a-f]*")
+
+
+_ROUTES: Final = ("/proc/net/route", "/proc/net/ipv6_route")
+_MOST_ROUTES: Final = 256 * 1024
+_WIDEST: Final = {4: 8, 6: 48}
+"""Bits of a network's prefix, by version: a route that is wider leads to the internet, as of a VPN."""
+_ROUTE_UP: Final = 0x1
+_ROUTE_REJECTS: Final = 0x200
+_DISCARD: Final = 9
+"""A port for a connection that is never made."""
+
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def is_outside(text: str) -> bool:
+    """True for a public address that is neither of this machine nor of a network that it is in.
+
+    Such an address may be public too: in IPv6 every device of a home has one, which its router hides from strangers.
+    """
+    if not is_public(text):
+        return False
+    address = ipaddress.ip_address(text.partition("%")[0])
+    if isinstance(address, ipaddress.IPv6Address) and (address in _NAT64 or address.ipv4_mapped is not None):
+        address = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    own = _own_address_for(address)
+    return own is None or (own != address and not any(own in one and address in one for one in _near_networks()))
+
+
+def _own_address_for(address: _Address) -> _Address | None:
+    """The address of this machine that a connection would come from; None without a route. Sends nothing."""
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((str(address), _DISCARD))
+            return ipaddress.ip_address(str(probe.getsockname()[0]).partition("%")[0])
+    except OSError:
+        return None
+
+
+def _near_networks() -> Iterator[_Network]:
+    """Networks that are reached without a router, as Linux lists them."""
+    for path, read in zip(_ROUTES, (_route, _route_of_ipv6), strict=True):
+        try:
+            with open(path, encoding="ascii") as file:  # noqa: PTH123 - pathlib costs the proxy its start
+                lines = file.read(_MOST_ROUTES).splitlines()
+        except (OSError, UnicodeError):
+            continue
+        for line in lines:
+            try:
+                network = read(line.split())
+            except (ValueError, IndexError):  # the head, or a line that the bound has cut
+                continue
+            if network is not None and network.prefixlen >= _WIDEST[network.version]:
+                yield network
+
+
+def _route(words: list[str]) -> _Network | None:
+    flags = int(words[3], 16)
+    if int(words[2], 16) or flags & _ROUTE_REJECTS or not flags & _ROUTE_UP:
+        return None
+    bits = [int.from_bytes(bytes.fromhex(words[at])[::-1], "big") for at in (1, 7)]
+    return ipaddress.IPv4Network((bits[0], bits[1].bit_count()), strict=False)
+
+
+def _route_of_ipv6(words: list[str]) -> _Network | None:
+    flags = int(words[8], 16)
+    if int(words[4], 16) or flags & _ROUTE_REJECTS or not flags & _ROUTE_UP:
+        return None
+    return ipaddress.IPv6Network((int(words[0], 16), int(words[1], 16)), strict=False)
 
 
 def is_public(text: str) -> bool:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -73,6 +77,28 @@ def test_private_and_special_addresses_are_not_public(address: str) -> None:
 )
 def test_addresses_of_the_internet_are_public(address: str) -> None:
     assert is_public(address)
+
+
+NEAR = """
+ip link set lo up && ip link add v0 type veth peer name v1 && ip addr add 9.9.9.9/24 dev v0
+ip -6 addr add 2606:4700:1::5/64 dev v0 nodad; ip link set v0 up && ip link set v1 up
+ip route add default via 9.9.9.1; ip route add 20.0.0.0/8 dev v0; ip -6 route add default via 2606:4700:1::1
+exec "$@"
+"""
+ASK = "import sys; sys.path.append(sys.argv[1]); from tools.web.public_addresses import is_outside as f; "
+ASK += "print([one for one in sys.argv[2:] if f(one)])"
+
+
+def test_public_addresses_of_this_machine_and_of_its_network_are_not_outside() -> None:
+    far = ["9.9.8.8", "20.1.1.1", "2606:4700:2::1"]
+    near = ["9.9.9.9", "9.9.9.77", "::ffff:9.9.9.77", "64:ff9b::909:909", "2606:4700:1::5", "2606:4700:1::77"]
+    inside = ["unshare", "-rn", "sh", "-e", "-c", NEAR, "sh"]
+    if not shutil.which("unshare") or subprocess.run([*inside, "true"], capture_output=True).returncode:
+        pytest.skip("no network of its own can be made here")
+    ask = [sys.executable, "-c", ASK, str(Path(__file__).parents[3])]
+    done = subprocess.run([*inside, *ask, *near, *far], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == (f"{far}\n", "")
+    assert all(map(is_public, near))
 
 
 @pytest.mark.parametrize("host", ["127.1", "0177.0.0.1", "0x7f.0.0.1", "127.0.0.1"])
