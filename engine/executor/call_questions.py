@@ -302,7 +302,8 @@ class CallHosts(Struct, eq=False):
         shown = named if port in PORTS else f"{named}:{port}"
         if rules.denies(host, port):
             return HostVerdict(allowed=False, why=DENIED.format(host=shown))
-        is_free = port in PORTS and (self.any_host or (limits.mode is PermissionMode.AUTO and limits.hosts is None))
+        is_free = self.any_host or (limits.mode is PermissionMode.AUTO and limits.hosts is None)
+        is_free = is_free and port in PORTS and not rules.may_deny(host)
         if is_free or rules.admits(host, port) or self.granted.admits(host, port):
             return HostVerdict(allowed=True)
         if (host, port) not in self.answers:
@@ -312,7 +313,13 @@ class CallHosts(Struct, eq=False):
             if len(self.answers) >= MOST_ASKED:
                 return HostVerdict(allowed=False, why=TOO_MANY.format(host=shown))
             self.answers[host, port] = asyncio.create_task(self._ask(shown))
-        return await asyncio.shield(self.answers[host, port])
+        answer = self.answers[host, port]
+        await asyncio.wait({answer})
+        if not answer.cancelled():
+            return answer.result()
+        if self.any_host and port in PORTS and not rules.may_deny(host):
+            return HostVerdict(allowed=True)
+        return HostVerdict(allowed=False, why=NOT_ALLOWED.format(host=shown))  # the call is over
 
     def close(self) -> None:
         """Ask no more: the call is over."""
@@ -338,10 +345,6 @@ class CallHosts(Struct, eq=False):
                 given = await questions.put(self.session.asker, note, HEADER, HostForm((asked,)))
         except TimeoutError:
             return self._refuse(NOT_ANSWERED.format(host=host))
-        except asyncio.CancelledError:
-            if not self.any_host:
-                raise
-            return HostVerdict(allowed=True)
         label = given.answers[0][0] if given.answers and given.answers[0] else NO
         if label not in ALLOWED:
             return self._refuse(SAID_NO.format(host=host))

@@ -77,8 +77,13 @@ class HostRules(Struct, frozen=True):
         return ANY_HOST in self.allowed and not self.denied
 
     def admits(self, host: str, port: int) -> bool:
-        """True where a pattern allows it and none denies it."""
-        return not self.denies(host, port) and any(host_matches(one, host, port) for one in self.allowed)
+        """True where a pattern allows it and none denies it; an address that may be denied needs its own pattern."""
+        allowed = (one for one in self.allowed if one != ANY_HOST or not self.may_deny(host))
+        return not self.denies(host, port) and any(host_matches(one, host, port) for one in allowed)
+
+    def may_deny(self, host: str) -> bool:
+        """True for an address where hosts are denied: it may be that of one which is denied by its name."""
+        return bool(self.denied) and is_address(host)
 
     def denies(self, host: str, port: int) -> bool:
         """True where a pattern denies it; one without a port denies every port."""
@@ -125,6 +130,11 @@ def is_covered(needed: str, rules: HostRules) -> bool:
     return all(rules.admits(parsed.host, port) for port in ports)
 
 
+def is_address(host: str) -> bool:
+    """True for an IP address, in the spelling of `plain_host`."""
+    return ":" in host or host.replace(".", "").isdigit()
+
+
 def why_no_hosts(pattern: str) -> str:
     """Reason why a pattern means no host, in one sentence; empty where it means some."""
     found = hosts_in(pattern)
@@ -162,7 +172,7 @@ def _names_port(text: str) -> bool:
 
 def _host(text: str, *, below: bool) -> str:
     host, _ = host_and_port(text.removeprefix(BELOW), 1)
-    return "" if below and (":" in host or host.replace(".", "").isdigit()) else host
+    return "" if below and is_address(host) else host
 
 
 def _denies(pattern: str, host: str, port: int) -> bool:

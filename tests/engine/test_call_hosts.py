@@ -69,8 +69,9 @@ async def reaching(
     attended: bool = True,
     allowed: tuple[str, ...] | None = (),
     rules: tuple[str, ...] = (),
+    tool: Reaches | None = None,
 ) -> AsyncIterator[tuple[EngineHarness, Reaches, Conversation]]:
-    tool = Reaches(*hosts)
+    tool = tool or Reaches(*hosts)
     replies = (Reply((ScriptedCall("bash", "{}"),)), Reply((Text("Done."),)))
     settings = EngineSettings(network=allowed, attended=attended)
     async with engine_harness(home, *replies, tools=(tool,), settings=settings, probe=FullSandbox()) as harness:
@@ -161,6 +162,33 @@ async def test_esc_withdraws_the_question_with_the_run(tmp_path: Path) -> None:
         await until(lambda: open_question(harness) is not None)
         talk.cancel()
         await until(lambda: isinstance(talk.state, Idle) and open_question(harness) is None)
+
+
+async def test_under_a_denial_an_address_is_asked_about_in_auto_too_and_any_host_leaves_it_out(tmp_path: Path) -> None:
+    hosts = (OTHER, ("8.8.8.8", 443))
+    async with reaching(tmp_path, *hosts, allowed=None, rules=("deny net(bad.example)",)) as (harness, tool, talk):
+        await answered(harness, talk, "No")
+        await until(lambda: isinstance(talk.state, Idle))
+        assert tool.verdicts == [YES, HostVerdict(allowed=False, why="the user did not allow 8.8.8.8")]
+
+
+async def test_a_question_that_is_open_when_its_call_ends_refuses_at_once_then_and_later(tmp_path: Path) -> None:
+    class Leaves(Reaches):
+        """A command that runs on as a job."""
+
+        async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
+            assert context.gate is not None
+            self.gate, self.waiting = context.gate, asyncio.ensure_future(context.gate(*OTHER))
+            await until(lambda: open_question(harness) is not None)
+            return ToolOutput("runs on")
+
+    async with reaching(tmp_path, tool=Leaves()) as (harness, tool, talk):
+        await until(lambda: isinstance(talk.state, Idle))
+        assert isinstance(tool, Leaves)
+        refused = HostVerdict(allowed=False, why="other.example is not allowed here")
+        async with asyncio.timeout(5):
+            assert [await tool.waiting, await tool.gate(*OTHER)] == [refused, refused]
+        assert open_question(harness) is None
 
 
 async def test_one_call_asks_about_a_bounded_number_of_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
