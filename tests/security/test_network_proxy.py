@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
+import select
+import socket
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
 from tests.support.proxying import proxying, web_server
+from tests.support.waiting import poll
 from tools.process.host_proxy import unknown_hop
 from tools.process.proxy import server as proxy_server
 from tools.process.proxy.heads import BadHead, chunk_size, read_head
+from tools.process.proxy.outbox import Outbox
+from tools.process.proxy.server import Names
 from tools.web.public_addresses import host_and_port, plain_host
 
 GOOD = {"good.example": [["127.0.0.1"]]}
@@ -253,6 +260,84 @@ async def test_thousands_of_connections_are_answered_and_hold_no_more_than_the_b
         assert most == proxy_server.MOST_OF_ONE
         for _, writer in idle:
             writer.close()
+
+
+TUNNEL = b"CONNECT %s:443 HTTP/1.1\r\n\r\n"
+
+
+async def test_names_that_are_slow_to_look_up_hold_up_their_own_command_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SECURITY U4."""
+    held, begun = threading.Event(), list[str]()
+
+    def look_up(host: str, *_: object, **__: object) -> list[tuple[object, ...]]:
+        begun.append(host)
+        if host != "fast.example":
+            held.wait(20)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("10.0.0.1", 443))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    slow = [f"slow{number}.example" for number in range(proxy_server.MOST_OF_ONE)]
+    try:
+        async with proxying({}, [*slow, "fast.example"], real=Names()) as proxy:
+            waiting = [asyncio.create_task(proxy.says(TUNNEL % host.encode())) for host in slow]
+            assert await poll(lambda: len(begun) >= proxy_server.LOOKUPS_OF_ONE)
+            answer = await proxy.says(TUNNEL % b"fast.example", port=proxy.listen(2))
+            assert b"403 fast.example is an address of this machine" in answer
+            assert len(begun) == proxy_server.LOOKUPS_OF_ONE + 1
+            held.set()
+            await asyncio.gather(*waiting)
+    finally:
+        held.set()
+
+
+async def test_a_command_asks_phoenix_a_bounded_number_of_times_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SECURITY U5."""
+    monkeypatch.setattr(proxy_server, "QUESTIONS_AT_ONCE", 5)
+    monkeypatch.setattr(proxy_server, "QUESTION_PAUSE", 60.0)
+    async with proxying({}) as proxy:
+        sent = {asyncio.create_task(proxy.says(TUNNEL % b"evil.example")) for _ in range(9)}
+        while len(proxy.asked) < 5:
+            await asyncio.wait(sent, return_when=asyncio.FIRST_COMPLETED)
+        other = await proxy.says(TUNNEL % b"other.example", port=proxy.listen(2))
+        assert b"403 other.example" in other
+        assert len(proxy.asked) == 6
+        for task in sent:
+            task.cancel()
+        await asyncio.wait(sent)
+
+
+async def test_a_command_that_ends_before_its_listener_is_served_leaves_none_open() -> None:
+    """SECURITY U6."""
+    async with proxying({}) as proxy:
+        port = proxy.listen(2)
+        proxy.control.send(b'{"close": 2}')
+        assert await poll(lambda: len(proxy.accounts) == 1)
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", port)
+
+
+async def test_packets_that_a_socket_cannot_take_yet_wait_in_order_and_with_their_descriptors() -> None:
+    """SECURITY U3."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.setblocking(False)
+    theirs.setblocking(False)
+    outbox, got, loop = Outbox(ours), list[bytes](), asyncio.get_running_loop()
+    for number in range(1_000):
+        outbox.send(b"%d" % number + b" " * 2_000, ours.fileno() if number == 999 else -1)
+    assert not outbox.is_empty
+    with theirs, ours:
+        while len(got) < 1_000:
+            packet, descriptors, _, _ = await loop.run_in_executor(None, take, theirs)
+            got.append(packet.strip())
+        assert got == [b"%d" % number for number in range(1_000)]
+        assert len(descriptors) == 1
+        os.close(descriptors[0])
+        assert outbox.is_empty
+
+
+def take(control: socket.socket) -> tuple[bytes, list[int], int, object]:
+    select.select([control], [], [])
+    return socket.recv_fds(control, 4_096, 1)
 
 
 async def test_the_users_own_proxy_is_the_next_hop_and_gets_its_password_from_phoenix() -> None:

@@ -25,6 +25,7 @@ class TestNames(Names):
     __test__ = False
 
     def __init__(self, answers: Answers) -> None:
+        super().__init__()
         self.answers = answers
         self.looked_up: list[str] = []
 
@@ -55,8 +56,8 @@ Asked = Callable[[str, int], Awaitable[dict[str, object]]]
 class Served:
     """A proxy in this loop, on a port of the loopback."""
 
-    def __init__(self, port: int, control: socket.socket, names: TestNames, proxy: Proxy) -> None:
-        self.port = port
+    def __init__(self, control: socket.socket, names: TestNames, proxy: Proxy) -> None:
+        self.port = 0
         self.names = names
         self.proxy = proxy
         self.asked: list[tuple[str, int]] = []
@@ -64,9 +65,15 @@ class Served:
         self.control = control
         self.last = asyncio.Event()
 
-    async def says(self, sent: bytes, *, end: bool = False) -> bytes:
+    def listen(self, number: int) -> int:
+        """Hand the proxy the listener of another command; its port."""
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            socket.send_fds(self.control, [json.dumps({"open": number}).encode()], [listening.fileno()])
+            return int(listening.getsockname()[1])
+
+    async def says(self, sent: bytes, *, end: bool = False, port: int = 0) -> bytes:
         """The whole answer of the proxy to these bytes; `end` closes the client's half at once."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port or self.port)
         with contextlib.suppress(OSError):
             writer.write(sent)
             await writer.drain()
@@ -103,8 +110,10 @@ class Served:
 
 
 @contextlib.asynccontextmanager
-async def proxying(answers: Answers, allowed: Sequence[str] = (), next_hop: str = "") -> AsyncIterator[Served]:
-    """A proxy that is allowed these hosts on every port."""
+async def proxying(
+    answers: Answers, allowed: Sequence[str] = (), next_hop: str = "", real: Names | None = None
+) -> AsyncIterator[Served]:
+    """A proxy that is allowed these hosts on every port; `real` looks them up in place of the test."""
 
     async def decide(host: str, _port: int) -> dict[str, object]:
         if host in allowed:
@@ -115,13 +124,11 @@ async def proxying(answers: Answers, allowed: Sequence[str] = (), next_hop: str 
     for end in (ours, theirs):
         end.setblocking(False)
     names = TestNames(answers)
-    proxy = Proxy(theirs, names)
+    proxy = Proxy(theirs, real or names)
     loop = asyncio.get_running_loop()
     loop.add_reader(theirs, proxy.hear)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-        socket.send_fds(ours, [json.dumps({"open": 1}).encode()], [listening.fileno()])
-    served = Served(port, ours, names, proxy)
+    served = Served(ours, names, proxy)
+    served.port = served.listen(1)
     answering = asyncio.create_task(served.answer(decide))
     try:
         yield served

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from tools.contract import Captured, Command, HostUse, Sandbox, SandboxMode
 from tools.process.network import NetworkServer, NetworkUse
+from tools.process.proxy.outbox import Outbox
 from tools.process.supervision import Running, Supervision
 from tools.process.zygote.wire import Streams
 
@@ -99,18 +100,18 @@ class HostProxy:
         self._count = 0
         self._starting = asyncio.Lock()
         self._control: socket.socket | None = None
+        self._outbox: Outbox | None = None
         self._running: Running | None = None
         supervision.network = NetworkServer(self.open, self.settle)
 
     async def open(self, use: NetworkUse, listening: socket.socket) -> None:
         """Have a listener served. Where the proxy cannot be started, the command's connections are refused."""
         try:
-            control = await self._ensure_started()
+            outbox = await self._ensure_started()
             self._count += 1
             use.number = self._count
             self._uses[use.number] = use
-            packet = msgspec.json.encode({"open": use.number})
-            socket.send_fds(control, [packet], [listening.fileno()])
+            outbox.send(msgspec.json.encode({"open": use.number}), listening.fileno())
         except OSError:
             use.hosts = (HostUse("", refused=1, why=FAILED),)
             use.settled.set()
@@ -133,15 +134,15 @@ class HostProxy:
                 await self._supervision.end(self._running)
                 self._running = None
 
-    async def _ensure_started(self) -> socket.socket:
-        """The socket to a running proxy.
+    async def _ensure_started(self) -> Outbox:
+        """The way to a running proxy.
 
         Raises:
             OSError: it cannot be started.
         """
         async with self._starting:
-            if self._control is not None:
-                return self._control
+            if self._outbox is not None:
+                return self._outbox
             if self._running is not None:
                 await self._supervision.end(self._running)
                 self._running = None
@@ -149,14 +150,14 @@ class HostProxy:
             command = Command(self._program, ROOT, sandbox=limits)
             self._running, streams = await self._supervision.start_with(command, OWNER, ProxyStreams)
             streams.claimed = True
-            self._control = streams.control
+            self._control, self._outbox = streams.control, Outbox(streams.control)
             asyncio.get_running_loop().add_reader(self._control, self._hear)
-            return self._control
+            return self._outbox
 
     def _send(self, message: Mapping[str, object]) -> None:
-        if self._control is not None:
+        if self._outbox is not None:
             try:
-                self._control.send(msgspec.json.encode(message))
+                self._outbox.send(msgspec.json.encode(message))
             except OSError:  # it is gone, or takes nothing any more
                 self._note_loss()
 
@@ -206,10 +207,11 @@ class HostProxy:
 
     def _note_loss(self) -> None:
         """The proxy is gone: the next connection starts another."""
-        if self._control is not None:
+        if self._control is not None and self._outbox is not None:
             asyncio.get_running_loop().remove_reader(self._control)
+            self._outbox.close()
             self._control.close()
-            self._control = None
+            self._control = self._outbox = None
         for use in self._uses.values():
             use.settled.set()
 

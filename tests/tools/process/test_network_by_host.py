@@ -201,6 +201,32 @@ async def test_the_proxy_and_its_connections_end_with_the_command_and_with_phoen
     assert descriptors_open() == descriptors
 
 
+MANY = (
+    "import socket, sys\n"
+    'host = ".".join(["a" * 62] * 3)\n'
+    "held = []\n"
+    "for number in range(64):\n"
+    '    held.append(socket.create_connection(("127.0.0.1", 47128)))\n'
+    '    held[-1].sendall(f"CONNECT {host}.x{number}.example:443 HTTP/1.1\\r\\n\\r\\n".encode())\n'
+    'print(sum(one.recv(12) == b"HTTP/1.1 403" for one in held))'
+)
+
+
+async def test_a_burst_of_answers_ends_no_connection_of_other_commands(tmp_path: Path) -> None:
+    """SECURITY U3."""
+    gate, before = Gate(), proxies()
+    gate.waits = asyncio.Event()
+    (tmp_path / "many.py").write_text(MANY)
+    async with running() as processes:
+        script = f"{sys.executable} -I -S many.py"
+        tasks = [asyncio.create_task(sh(processes, script, tmp_path, gate)) for _ in range(4)]
+        assert await poll(lambda: len(gate.asked) == 256)
+        running_proxies = set(proxies()) - set(before)
+        gate.waits.set()
+        assert [(await task).captured.head for task in tasks] == [b"64\n"] * 4
+        assert set(proxies()) - set(before) == running_proxies
+
+
 async def test_a_killed_proxy_is_replaced_for_the_next_command(tmp_path: Path) -> None:
     before = proxies()
     async with running() as processes:

@@ -8,12 +8,15 @@ import contextlib
 import json
 import resource
 import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import unquote, urlsplit
 
 from tools.process.proxy import heads
 from tools.process.proxy.heads import BadHead, ProxyRequest, read_head
+from tools.process.proxy.outbox import Outbox
 from tools.process.proxy.relay import Peer, relay
-from tools.web.public_addresses import is_public
+from tools.web.public_addresses import is_outside
 
 CONTROL = 0
 """Descriptor of the socket to Phoenix: packets of JSON, a listener's with its descriptor."""
@@ -27,10 +30,21 @@ ASK_SECONDS = 90.0
 MOST_OF_ONE = 64
 MOST_OF_ALL = 256
 """Connections of one command, and of all, at a time."""
+LOOKUPS_OF_ONE = 4
+LOOKUPS_OF_ALL = 64
+"""Names that are looked up for one command, and for all, at a time; a lookup may last half a minute."""
+QUESTIONS_AT_ONCE = 100
+QUESTION_PAUSE = 0.02
+"""Questions of a command that Phoenix is asked at once, and the seconds until each further one: one costs a millisecond
+of the thread that reads keys.
+"""
 MOST_HOSTS = 50
 """Hosts of a command that the account names; further ones are summed up."""
 REPORT_EVERY = 0.5
 MEMORY = 512 << 20
+"""Bytes that can be written; addresses alone, which each thread reserves by the hundred million, cost nothing."""
+STACK = 1 << 20
+"""Bytes of the stack of a thread that looks up a name."""
 DESCRIPTORS = 2 * MOST_OF_ALL + 128
 OTHERS = "other hosts"
 NOT_PUBLIC = "{host} is an address of this machine or a private network, which the proxy never reaches"
@@ -57,14 +71,17 @@ class RequestRefused(Exception):
 class Names:
     """Looks up hosts, and knows which addresses may be reached."""
 
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(LOOKUPS_OF_ALL)
+
     async def resolve(self, host: str, port: int) -> list[str]:
         """Addresses of a host; raises OSError without any."""
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, _look_up, host, port)
 
     def admits(self, address: str) -> bool:
-        """True for a public address."""
-        return is_public(address)
+        """True for a public address outside of this machine and its networks."""
+        return is_outside(address)
 
 
 class HostAccount:
@@ -87,10 +104,33 @@ class Listener:
         self._connections: set[asyncio.Task[None]] = set()
         self._hosts: dict[str, HostAccount] = {}
         self._report: asyncio.TimerHandle | None = None
+        self._lookups = asyncio.Semaphore(LOOKUPS_OF_ONE)
+        self._next_question = 0.0
+        self._is_closed = False
 
     async def start(self, listening: socket.socket) -> None:
-        """Accept connections."""
+        """Accept connections, unless the command has ended meanwhile."""
         self._server = await asyncio.start_server(self._accept, sock=listening, limit=HEAD_LIMIT)
+        if self._is_closed:
+            self._server.close()
+
+    async def await_turn(self) -> None:
+        """Wait until Phoenix may be asked once more for this command."""
+        now = asyncio.get_running_loop().time()
+        self._next_question = max(self._next_question, now - QUESTIONS_AT_ONCE * QUESTION_PAUSE) + QUESTION_PAUSE
+        await asyncio.sleep(self._next_question - now)
+
+    async def look_up(self, host: str, port: int) -> list[str]:
+        """Addresses of a host; raises OSError without any. A lookup counts until its thread is free again."""
+        await self._lookups.acquire()
+        lookup = asyncio.create_task(self._proxy.names.resolve(host, port))
+        lookup.add_done_callback(self._end_lookup)
+        return await asyncio.shield(lookup)
+
+    def _end_lookup(self, lookup: asyncio.Task[list[str]]) -> None:
+        self._lookups.release()
+        if not lookup.cancelled():
+            lookup.exception()
 
     def account_of(self, host: str) -> HostAccount:
         """The account of a host, which is about to change."""
@@ -101,15 +141,19 @@ class Listener:
         return self._hosts.setdefault(host, HostAccount())
 
     def report(self, *, last: bool = False) -> None:
-        """Send the account to Phoenix."""
+        """Send the account to Phoenix; later where packets wait."""
         if self._report is not None:
             self._report.cancel()
             self._report = None
+        if not (last or self._proxy.outbox.is_empty):
+            self._report = asyncio.get_running_loop().call_later(REPORT_EVERY, self.report)
+            return
         rows = [[name, one.requests, one.received, one.sent, one.refused, one.why] for name, one in self._hosts.items()]
         self._proxy.send({"account": self.number, "hosts": rows, "last": last})
 
     async def close(self) -> None:
         """End every connection, and send the last account."""
+        self._is_closed = True
         if self._server is not None:
             self._server.close()
         ending = tuple(self._connections)
@@ -199,6 +243,7 @@ class ProxyConversation:
             Refused: it is not allowed, not public or not there.
         """
         try:
+            await self._listener.await_turn()
             next_hop = await self._proxy.ask(self._listener.number, request.host, request.port)
             found = await self._addresses(request, proxied=bool(next_hop))
             peer = await (self._through(request, next_hop) if next_hop else self._connect(request, found))
@@ -214,8 +259,8 @@ class ProxyConversation:
         """Checked addresses of a host; empty where only the next proxy can look it up."""
         try:
             async with asyncio.timeout(LOOKUP_SECONDS):
-                found = await self._proxy.names.resolve(request.host, request.port)
-        except (OSError, UnicodeError):
+                found = await self._listener.look_up(request.host, request.port)
+        except (OSError, UnicodeError, RuntimeError):  # the last where no thread can start
             found = []
         if not found and not proxied:
             raise RequestRefused(UNKNOWN.format(host=request.host), 502, 4)
@@ -287,6 +332,7 @@ class Proxy:
     def __init__(self, control: socket.socket, names: Names) -> None:
         self.names = names
         self.connections = 0
+        self.outbox = Outbox(control)
         self._control = control
         self._listeners: dict[int, Listener] = {}
         self._asked: dict[int, asyncio.Future[dict[str, object]]] = {}
@@ -318,7 +364,7 @@ class Proxy:
     def send(self, message: dict[str, object]) -> None:
         """Send a packet; a Phoenix that takes none is about to end, and this process with it."""
         with contextlib.suppress(OSError):
-            self._control.send(json.dumps(message).encode())
+            self.outbox.send(json.dumps(message).encode())
 
     def hear(self) -> None:
         """Take the packets that came."""
@@ -358,6 +404,11 @@ def answer(status: int, sentence: str) -> bytes:
     body = f"Phoenix: {line}.\n".encode()
     head = f"HTTP/1.1 {status} {line[:300]}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\n"
     return f"{head}Connection: close\r\n\r\n".encode() + body
+
+
+def _look_up(host: str, port: int) -> list[str]:
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 def _socks_reply(code: int) -> bytes:
@@ -421,7 +472,8 @@ def _credentials(next_hop: str) -> tuple[bytes, ...]:
 def serve(names: Names | None = None) -> None:
     """The process's whole life: until Phoenix closes the socket."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    for limit, wanted in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_NOFILE, DESCRIPTORS)):
+    threading.stack_size(STACK)
+    for limit, wanted in ((resource.RLIMIT_DATA, MEMORY), (resource.RLIMIT_NOFILE, DESCRIPTORS)):
         _, most = resource.getrlimit(limit)
         bound = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
         resource.setrlimit(limit, (bound, bound))
