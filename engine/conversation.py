@@ -12,7 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from engine.executor.approving import answer_note, denials_of, keep_rule
-from engine.executor.asking import explain_cap, keep
+from engine.executor.asking import count, explain_cap
 from engine.executor.call_questions import ServerQuestions, take_answer
 from engine.executor.context_manager import ContextManager
 from engine.executor.effect_runner import BackgroundJobs, EffectRunner
@@ -70,7 +70,7 @@ class Conversation:
         """Messages to it as a sub-agent, or about its own sub-agents."""
         self.jobs = BackgroundJobs(session, runner)
         """Background commands, and moving running ones there."""
-        self.side = SideQuestions(self, session)
+        self.side = SideQuestions(session, self.change_with_calls)
         """Questions beside it."""
         self.routing = RoutingControl(session)
         """Model or agents that answer a message, while that can be overruled."""
@@ -279,6 +279,22 @@ class Conversation:
             session.change_record(context_window=window_of(session, changes.model))
         session.publisher.publish(ConversationChanged(session.record))
 
+    async def change_with_calls(self, changes: ConversationChanges) -> None:
+        """Store `changes` with the ended calls, between two moves, so that neither undoes the sums of the other.
+
+        Raises:
+            StorageError: it cannot be stored; the calls wait for the next time.
+        """
+        session = self._session
+        async with self.between_moves:
+            calls = await session.model_use.calls.take(session.ports.providers.price)
+            try:
+                await self.change(replace(changes, calls=calls))
+            except StorageError:
+                session.model_use.calls.give_back(calls)
+                raise
+            count(session, calls)
+
     def warm(self) -> None:
         """Open a connection ahead, and sum what was spent where a cap needs it: the user has begun to type."""
         if self._session.model_use.spending is not None:
@@ -339,7 +355,7 @@ class Conversation:
         await session.background.finish()
         if session.model_use.calls.waiting and not session.read_only:
             with suppress(StorageError):  # the conversation closes in any case
-                await keep(self, session, ConversationChanges())
+                await self.change_with_calls(ConversationChanges())
         if rests:
             await self.jobs.leave()
         else:

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
-from msgspec import Struct
-
 from engine.agents.manager import SubAgents
 from engine.agents.spawn_tools import all_tools
 from engine.conversation import Conversation
@@ -245,6 +243,24 @@ class Engine:
         followers.append(follower)
         return lambda: followers.remove(follower)
 
+    async def answer_server(self, conversation_id: str, server: str, form: ServerForm) -> FormAnswer:
+        """The user's answer to a question of an MCP server; left where the conversation is not open here."""
+        conversation = find_asked_conversation(self, conversation_id)
+        return LEFT if conversation is None else await conversation.server_questions.ask(server, form)
+
+    async def sample_for_server(self, conversation_id: str, server: str, request: SampleRequest) -> SampleAnswer:
+        """The answer of a model to an MCP server, after the user's yes; the call is a sub-agent's own.
+
+        Raises:
+            SampleRefused: there is none.
+        """
+        conversation = find_asked_conversation(self, conversation_id)
+        calling = self._conversations.opened.get(conversation_id)
+        if conversation is None or calling is None:
+            raise SampleRefused(NOT_CALLED, DECLINED)
+        sampling = ServerSampling(conversation.server_questions.session, calling.server_questions.session)
+        return await sampling.answer(server, request)
+
     async def forget(self, conversation_id: str) -> None:
         """Close one conversation; its run is stopped."""
         await self._conversations.close(conversation_id)
@@ -308,26 +324,6 @@ def check_working_directory(path: Path) -> Path:
     if not os.access(resolved, os.R_OK | os.X_OK):
         raise EngineError(f"The directory {path} cannot be read; check its permissions.")
     return resolved
-
-
-class ConversationAsker(Struct, frozen=True):
-    """Implements `engine.extensions.mcp.server_asks.UserAsker`: for a sub-agent its parent's conversation asks."""
-
-    engine: Engine
-
-    async def ask(self, conversation_id: str, server: str, form: ServerForm) -> FormAnswer:
-        """The user's answer; left where the conversation is not open here."""
-        conversation = find_asked_conversation(self.engine, conversation_id)
-        return LEFT if conversation is None else await conversation.server_questions.ask(server, form)
-
-    async def sample(self, conversation_id: str, server: str, request: SampleRequest) -> SampleAnswer:
-        """See `UserAsker.sample`; the call of the model is the sub-agent's own."""
-        conversation = find_asked_conversation(self.engine, conversation_id)
-        calling = next((one for one in self.engine.live() if one.id == conversation_id), None)
-        if conversation is None or calling is None:
-            raise SampleRefused(NOT_CALLED, DECLINED)
-        sampling = ServerSampling(conversation.server_questions.session, calling.server_questions.session)
-        return await sampling.answer(server, request)
 
 
 def find_asked_conversation(engine: Engine, conversation_id: str) -> Conversation | None:

@@ -22,7 +22,6 @@ from engine.executor.window import window_of
 from engine.following import CancelWatcher, Following, why_read_only
 from engine.machine.states import STATE_NAMES, AwaitingApproval, Errored, State, StopCause
 from engine.ports import NoConversation, OwnedElsewhere
-from engine.ports.extensions import ClosingSource
 from engine.ports.profiles import ASK_TOOL, OWN_TOOLS, Profile, ProfileError
 from engine.records import ConversationRecord, ConversationSummary, StoredConversation
 from engine.tracking.tracker import TaskTracker
@@ -301,8 +300,7 @@ class OpenConversations:
                 await asker.close()
             await conversation.close(rests=rests, by=by)
             for source in self.ports.extensions:
-                if isinstance(source, ClosingSource):
-                    source.close_conversation(conversation_id)
+                source.close_conversation(conversation_id)
             if self.ports.edit_checks is not None:
                 self.ports.edit_checks.forget_conversation(conversation_id)
             if self.sub_agents is not None and conversation.record.agent is None:

@@ -7,7 +7,7 @@ import base64
 import binascii
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -212,21 +212,15 @@ _READ: Final = ToolSpec(
 )
 
 
-class ResourceServer(Protocol):
+class ResourceServer(Struct, frozen=True):
     """A server that has resources."""
 
-    @property
-    def name(self) -> str:
-        """Name as the user wrote it."""
-        ...
-
-    async def resources(self) -> Sequence[Item]:
-        """Resources and templates of addresses. Raises ServerGone."""
-        ...
-
-    async def read(self, uri: str) -> Content:
-        """Content of a resource. Raises ServerGone."""
-        ...
+    name: str
+    """Name as the user wrote it."""
+    resources: Callable[[], Awaitable[Sequence[Item]]]
+    """Returns resources and templates of addresses. Raises ServerGone."""
+    read: Callable[[str], Awaitable[Content]]
+    """Returns the content of an address. Raises ServerGone."""
 
 
 class ListResources(Struct, frozen=True):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec import Struct
 
@@ -33,22 +33,13 @@ _SPEC: Final = ToolSpec(
 )
 
 
-class DeferredTools(Protocol):
-    """Tools of one conversation whose definitions are not sent."""
-
-    def all(self) -> Sequence[ToolSpec]:
-        """Every one, loaded or not."""
-        ...
-
-    async def load(self, names: Sequence[str]) -> None:
-        """Offer these from the next request on."""
-        ...
-
-
 class ToolSearch(Struct, frozen=True):
     """The tool."""
 
-    deferred: DeferredTools
+    deferred: Callable[[], Sequence[ToolSpec]]
+    """Returns the tools of a conversation whose definitions are not sent, loaded or not."""
+    load: Callable[[Sequence[str]], Awaitable[None]]
+    """Offers the tools of these names from the next request on."""
     spec: ToolSpec = _SPEC
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
@@ -58,10 +49,10 @@ class ToolSearch(Struct, frozen=True):
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         """Find, load, and show the definitions."""
         query, most = _parse(args)
-        found = find_tools(self.deferred.all(), query, most)
+        found = find_tools(self.deferred(), query, most)
         if not found:
             return ToolOutput(f"No tool matches '{query}'. Names are in the system prompt.", is_error=True)
-        await self.deferred.load([spec.name for spec in found])
+        await self.load([spec.name for spec in found])
         shown = [
             {"name": spec.name, "description": spec.description, "input_schema": spec.input_schema} for spec in found
         ]

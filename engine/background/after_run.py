@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from engine.conversation import Conversation
-from engine.executor.asking import keep, summary_model
+from engine.executor.asking import summary_model
 from engine.executor.compacting import NotCompacted, draft_summary, flush_memory, select_older, summarize
 from engine.executor.requests import InboxEntry, Priority, Receipt
 from engine.executor.session import Session
@@ -183,7 +183,7 @@ class Titler:
         if exchange:
             aside = await ask_small(session, CallPurpose.TITLE, model, TITLE_INSTRUCTION, exchange)
             title = read_title(aside.text) or None
-            await keep(self._conversation, session, ConversationChanges(suggested_title=title))
+            await self._conversation.change_with_calls(ConversationChanges(suggested_title=title))
 
 
 def _read_words(message: StoredMessage) -> str:
@@ -258,7 +258,7 @@ class TurnNotes:
         aside = await ask_small(session, CallPurpose.TURN_SUMMARY, model, NOTE_INSTRUCTION, exchange)
         words = cut_note(aside.text)
         note = TurnNote(turn.number, words) if words else None
-        await keep(self._conversation, session, ConversationChanges(turn_note=note))
+        await self._conversation.change_with_calls(ConversationChanges(turn_note=note))
 
 
 def describe_turn(turn: TurnDigest) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,7 +18,6 @@ from engine.machine.effects import RequestLlm
 from engine.machine.messages import Role, TextBlock, Usage, text_in
 from engine.machine.states import run_of
 from engine.ports import (
-    ConversationChanges,
     LimitsTold,
     ModelMessage,
     ModelReply,
@@ -26,7 +25,6 @@ from engine.ports import (
     Provider,
     ProviderError,
     ProviderNotice,
-    StorageError,
     UsageTold,
 )
 from engine.ports.models import GrowingValues
@@ -248,16 +246,6 @@ class ModelAnswer(Struct, frozen=True):
     """Name as its provider gives it."""
 
 
-class Changing(Protocol):
-    """A conversation whose record is changed between two moves."""
-
-    between_moves: asyncio.Lock
-
-    async def change(self, changes: ConversationChanges) -> None:
-        """Store them."""
-        ...
-
-
 async def answer_to(
     session: Session, purpose: CallPurpose, model: str, instruction: str, text: str, max_tokens: int
 ) -> ModelAnswer:
@@ -381,22 +369,6 @@ def record_reply(
             stop=reply.stop.value,
         ),
     )
-
-
-async def keep(conversation: Changing, session: Session, changes: ConversationChanges) -> None:
-    """Store `changes` with the ended calls, between two moves, so that neither undoes the sums of the other.
-
-    Raises:
-        StorageError: it cannot be stored; the calls wait for the next time.
-    """
-    async with conversation.between_moves:
-        calls = await session.model_use.calls.take(session.ports.providers.price)
-        try:
-            await conversation.change(replace(changes, calls=calls))
-        except StorageError:
-            session.model_use.calls.give_back(calls)
-            raise
-        count(session, calls)
 
 
 def build_cut_error(*, retryable: bool) -> ProviderError:

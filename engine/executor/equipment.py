@@ -16,7 +16,7 @@ from engine.ports.extensions import ExtensionPrompt, FolderSource, ReadListener
 from engine.records.runs import CallPurpose
 from tools.arguments import ToolFailure
 from tools.contract import Tool, ToolClass, ToolOutput, ToolRequest, ToolSpec
-from tools.web.contract import PageAnswer, WebFindings, WebQuery
+from tools.web.contract import PageAnswer, WebFindings, WebModel, WebQuery
 from tools.web_pages import WEB_SEARCH, WebSearch
 
 PATIENCE: Final = 120.0
@@ -54,14 +54,14 @@ def search_model(session: Session) -> str:
     return ""
 
 
-class SessionWebModel:
-    """Implements `tools.web.contract.WebModel` for one conversation."""
+class WebQuestions:
+    """Questions about the web to models beside one conversation."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     async def search(self, query: WebQuery) -> WebFindings:
-        """See `WebModel.search`."""
+        """Search by the provider of a model. Raises ToolFailure."""
         model = search_model(self._session)
         if not model:
             raise ToolFailure("The provider of this model does not search the web.")
@@ -74,7 +74,7 @@ class SessionWebModel:
         return WebFindings(reply.sources, text_in(reply.blocks), model)
 
     async def answer(self, url: str, page: str, prompt: str) -> PageAnswer | None:
-        """See `WebModel.answer`."""
+        """Answer `prompt` from the text of a page; None where no model is configured for it. Raises ToolFailure."""
         model = self._session.settings.cheap_model
         if not model:
             return None
@@ -111,6 +111,12 @@ class SessionWebModel:
         except TimeoutError:
             raise ToolFailure(f"{model} did not answer within {PATIENCE:.0f} s.") from None
         return reply
+
+
+def build_web_model(session: Session) -> WebModel:
+    """Models that the web tools of a conversation may ask."""
+    questions = WebQuestions(session)
+    return WebModel(questions.search, questions.answer)
 
 
 def tools_of(session: Session) -> Mapping[str, Tool]:

@@ -17,7 +17,7 @@ from engine.executor.expanding import calls_something
 from engine.executor.guarding import check_message, inspect_message
 from engine.executor.loop import MoveLoop
 from engine.executor.requests import Accepted, Receipt, Refused, RunCaps, shell_line
-from engine.executor.session import Session
+from engine.executor.session import Deliveries, Session
 from engine.executor.user_requests import explain_not_sent, load_message_blocks, run_shell, send, with_attachments
 from engine.machine.effects import DrainInbox, Save, StartRun
 from engine.machine.messages import NewMessage, Origin, Role, TextBlock
@@ -130,7 +130,8 @@ class MessageQueue:
         self._sending: asyncio.Task[None] | None = None
         self._gone: set[str] = set()
         """Messages that a move has delivered while the queue was being changed."""
-        self.steering = session.moves.steering = Steering(session, self)
+        self.steering = Steering(session, self)
+        session.moves.steering = Deliveries(self.steering.writes, self.steering.note_stored)
         session.publisher.add(self._follow)
 
     async def load(self) -> None:

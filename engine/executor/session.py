@@ -175,16 +175,13 @@ class Ports(Struct, frozen=True):
     """Language servers that check edited files; None: there are none."""
 
 
-class Deliveries(Protocol):
+class Deliveries(Struct, frozen=True):
     """Queued messages that moves store in the running turn."""
 
-    def writes(self, saves: Sequence[Save], run_id: str) -> tuple[Write, ...]:
-        """Writes of the move that makes these saves."""
-        ...
-
-    def note_stored(self, writes: Sequence[Write], messages: Sequence[StoredMessage]) -> None:
-        """Take the outcome of that move."""
-        ...
+    writes: Callable[[Sequence[Save], str], tuple[Write, ...]]
+    """Returns the writes of the move of a run that makes these saves."""
+    note_stored: Callable[[Sequence[Write], Sequence[StoredMessage]], None]
+    """Takes the outcome of that move."""
 
 
 class AgentStopper(Protocol):

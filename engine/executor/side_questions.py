@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from engine.context.compaction import transcribe
-from engine.executor.asking import Changing, ModelAnswer, answer_to, keep
+from engine.executor.asking import ModelAnswer, answer_to
 from engine.executor.session import Session
 from engine.ports import ConversationChanges, ProviderError
 from engine.records import SideExchange
@@ -72,9 +72,10 @@ LONGEST_SUGGESTION: Final = 120
 class SideQuestions:
     """Asks models beside the conversation, also while the agent works; the cost counts to the conversation."""
 
-    def __init__(self, conversation: Changing, session: Session) -> None:
-        self._conversation = conversation
+    def __init__(self, session: Session, store: Callable[[ConversationChanges], Awaitable[None]]) -> None:
         self._session = session
+        self._store = store
+        """Stores changes with the ended calls."""
         self.asked = 0
         """Questions that wait for their answer."""
 
@@ -111,7 +112,7 @@ class SideQuestions:
             late = f"{session.record.model} did not answer within {PATIENCE:.0f} s."
             raise ProviderError(late, kind="network", retryable=True) from error
         if not session.read_only:
-            await keep(self._conversation, session, ConversationChanges())
+            await self._store(ConversationChanges())
         return answer.text
 
     async def suggestion(self) -> str:
@@ -134,7 +135,7 @@ class SideQuestions:
             )
         except TimeoutError:
             return ""
-        await keep(self._conversation, session, ConversationChanges())
+        await self._store(ConversationChanges())
         return clean_suggestion(answer.text)
 
 

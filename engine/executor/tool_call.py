@@ -25,7 +25,7 @@ from engine.executor.call_hooks import (
 )
 from engine.executor.call_questions import CallHosts, select_granted_hosts, settle_changes, settle_stopped
 from engine.executor.call_results import begin_check, read_before, with_checks, with_folder_instructions
-from engine.executor.equipment import SessionWebModel, extension_folders
+from engine.executor.equipment import build_web_model, extension_folders
 from engine.executor.event_hooks import drop_repeated_reason, ensure_hooks, wants_hooks
 from engine.executor.guarding import inspect_result
 from engine.executor.ready_calls import (
@@ -385,7 +385,7 @@ def _build_context(
         admitted=request.paths if is_file else None,
         kept_out=(*place_of(session).list_passed_over(request), *grant.sandbox.unreadable) if is_file else (),
         readable=extension_folders(session) if ready.tool.spec.tool_class is ToolClass.READ else (),
-        web=SessionWebModel(session) if ready.tool.spec.tool_class is ToolClass.NET else None,
+        web=build_web_model(session) if ready.tool.spec.tool_class is ToolClass.NET else None,
         shell=session.equipment.shell if is_typed(session) else None,
         gate=gate,
     )

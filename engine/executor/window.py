@@ -36,7 +36,7 @@ from engine.machine.views import (
     ContextView,
     Omission,
 )
-from engine.ports import ConversationChanges, ProviderError, TokenCounter
+from engine.ports import ConversationChanges, ProviderError
 from engine.ports.extensions import PromptFile
 from engine.ports.profiles import MEMORY_TOOLS
 from engine.records import ConversationRecord, PermissionMode, StoredMessage
@@ -192,8 +192,6 @@ async def count_window(session: Session, between_moves: asyncio.Lock) -> bool:
 
 async def _count_request(session: Session, record: ConversationRecord) -> int | None:
     provider, name = session.ports.providers.resolve(record.model)
-    if not isinstance(provider, TokenCounter):
-        return None
     store = session.ports.store
     rows = await store.messages(record.id, first_seq=max(1, record.context_start_seq))
     assembly = Assembly(prompt_facts(session), name, session.ports.clock.now(), record.view, effort=record.effort)

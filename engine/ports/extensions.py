@@ -43,6 +43,10 @@ class ExtensionSource(Protocol):
         """Get ready for a request of a conversation; waits only within the source's own bound, and never raises."""
         ...
 
+    def close_conversation(self, conversation_id: str) -> None:
+        """Let go of what is held for a conversation while it is open in this process."""
+        ...
+
 
 @runtime_checkable
 class FolderSource(Protocol):
@@ -59,15 +63,6 @@ class ReadListener(Protocol):
 
     def note_read(self, record: ConversationRecord, paths: Sequence[Path]) -> None:
         """Remember resolved paths that a tool has read; reads nothing itself."""
-        ...
-
-
-@runtime_checkable
-class ClosingSource(Protocol):
-    """A source that holds something for a conversation while it is open."""
-
-    def close_conversation(self, conversation_id: str) -> None:
-        """Take the end of a conversation in this process."""
         ...
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Final, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 
@@ -225,21 +225,16 @@ class Provider(Protocol):
         """The models on offer; asks the server where there is one."""
         ...
 
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        """Tokens of the request; None where the server does not count, or there is no key. Raises nothing."""
+        ...
+
     async def warm(self) -> None:
         """Open a connection ahead of the first request; failures are silent."""
         ...
 
     async def close(self) -> None:
         """Close every connection and end every helper process."""
-        ...
-
-
-@runtime_checkable
-class TokenCounter(Protocol):
-    """A provider whose server counts the tokens of a request without answering it."""
-
-    async def count_tokens(self, request: ModelRequest) -> int | None:
-        """Tokens of the request; None where the server does not say, or there is no key. Raises nothing."""
         ...
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tools.displays import EditCheck
-from tools.lsp.problems import CheckPlace, EditBegun, LanguageServerView
+from tools.lsp.problems import CheckPlace, EditBegun
 
 
 class EditChecker(Protocol):
@@ -27,35 +27,6 @@ class EditChecker(Protocol):
 
     def forget_conversation(self, conversation_id: str) -> None:
         """Forget a conversation that closes."""
-        ...
-
-
-class LanguageServers(Protocol):
-    """The language servers of folders, for front ends."""
-
-    @property
-    def notices(self) -> Sequence[str]:
-        """Sentences about settings that are left out, once the servers were listed."""
-        ...
-
-    async def views(self, place: CheckPlace) -> Sequence[LanguageServerView]:
-        """All servers that are known or configured, those that run first."""
-        ...
-
-    async def restart(self, place: CheckPlace, name: str) -> None:
-        """End a server; its next use starts it again, however often it has ended."""
-        ...
-
-    def is_allowed(self, folder: Path) -> bool:
-        """True where the user lets servers run what the project in a folder contains."""
-        ...
-
-    async def allow(self, folder: Path, *, allowed: bool) -> None:
-        """Keep the user's answer about a folder; servers of it end, and start again by it.
-
-        Raises:
-            OSError: it cannot be written.
-        """
         ...
 
 

@@ -47,7 +47,7 @@ from phoenix_tui.acp.connection import (
     invalid,
 )
 from phoenix_tui.acp.parameters import ModelList, change_of, modes_of, read_prompt
-from phoenix_tui.acp.services import AcpServices, UnsavedTexts
+from phoenix_tui.acp.services import UnsavedTexts
 from phoenix_tui.acp.session import AcpSession
 from phoenix_tui.acp.translator import replay
 from phoenix_tui.cli.names import VERSION
@@ -56,6 +56,7 @@ from tools.clean import clean_line, reveal_name
 
 if TYPE_CHECKING:
     from engine.conversation import Conversation
+    from phoenix_tui.wiring.acp_services import AcpServices
 
 PROTOCOL: Final = 1
 """The version that is spoken; a client that asks for another one decides whether that is enough."""

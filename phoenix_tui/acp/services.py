@@ -1,16 +1,15 @@
-"""Services of the agent: conversations, and facts about folders and models."""
+"""Options of new sessions, and texts that are not saved in the editor."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from engine.executor.requests import ConversationOptions, RunCaps
-from engine.ports import ModelInfo
+from engine.executor.requests import ConversationOptions
 from engine.ports.extensions import (
     HookEvent,
     HookObserver,
@@ -21,8 +20,7 @@ from engine.ports.extensions import (
     HookVerdict,
 )
 from engine.records import AgentFacts, ConversationRecord
-from engine.updates import Unsubscribe, Update
-from phoenix_tui.features.custom_commands import CustomCommand
+from engine.updates import Update
 from tools.clean import clean, reveal_name
 from tools.contract import JsonValue
 from tools.files.content import diff_lines
@@ -30,7 +28,6 @@ from tools.files.own_files import read_regular
 
 if TYPE_CHECKING:
     from engine.conversation import Conversation
-    from engine.engine import Engine
     from phoenix_tui.acp.connection import Client
 
 AgentFollower = Callable[["Conversation", AgentFacts, Update], None]
@@ -41,63 +38,6 @@ class NewSession(Struct, frozen=True):
 
     options: ConversationOptions
     notices: tuple[str, ...]
-
-
-class AcpServices(Protocol):
-    """Opened services of one process."""
-
-    @property
-    def engine(self) -> Engine:
-        """Conversations."""
-        ...
-
-    async def begin(self, cwd: Path) -> NewSession:
-        """Options of a new conversation. Raises CommandError."""
-        ...
-
-    async def notices(self, cwd: Path) -> tuple[str, ...]:
-        """Sentences about files of a folder that are left out. Raises CommandError."""
-        ...
-
-    async def models(self) -> Sequence[ModelInfo]:
-        """Models on offer."""
-        ...
-
-    def caps(self, record: ConversationRecord) -> RunCaps:
-        """Limits of a run."""
-        ...
-
-    async def custom_commands(self, cwd: Path) -> Sequence[CustomCommand]:
-        """Skills and command files of a folder, as they are now."""
-        ...
-
-    async def use_folders(self, record: ConversationRecord, folders: Sequence[str]) -> list[str]:
-        """Let files of these folders be read without a question; sentences about those that cannot be used."""
-        ...
-
-    def leave_folders(self, conversation_id: str) -> None:
-        """Forget the folders of a session that closes."""
-        ...
-
-    def use_servers(self, record: ConversationRecord, tables: Mapping[str, object]) -> None:
-        """Give a conversation the MCP servers of its client, by name."""
-        ...
-
-    async def start_servers(self, record: ConversationRecord) -> list[str]:
-        """Start the MCP servers of a conversation; sentences about those that cannot be used."""
-        ...
-
-    async def cost(self, conversation: Conversation) -> list[str]:
-        """Lines about usage and cost. Raises StorageError."""
-        ...
-
-    def follow_agents(self, follower: AgentFollower) -> Unsubscribe:
-        """Send `follower` every update of every sub-agent."""
-        ...
-
-    async def close(self) -> None:
-        """Stop every run and end every program."""
-        ...
 
 
 NAME: Final = "unsaved changes in the editor"

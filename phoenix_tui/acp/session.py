@@ -26,7 +26,6 @@ from engine.updates import ApprovalAsked, MessageSaved, RunEnded, StateChanged, 
 from phoenix_tui.acp.approvals import Approvals
 from phoenix_tui.acp.connection import INTERNAL, Client
 from phoenix_tui.acp.parameters import OptionsOf, Prompt, change_of, tables_of
-from phoenix_tui.acp.services import AcpServices
 from phoenix_tui.acp.tool_calls import text_part
 from phoenix_tui.acp.translator import Translator, UpdatePump, progress
 from phoenix_tui.features.custom_commands import CustomCommand
@@ -37,6 +36,7 @@ from tools.contract import ImageRejected
 
 if TYPE_CHECKING:
     from engine.conversation import Conversation
+    from phoenix_tui.wiring.acp_services import AcpServices
 
 LONGEST_NOTE: Final = 2_000
 """Characters of a sub-agent's newest words."""

@@ -73,6 +73,9 @@ class StructuredAnswer:
     async def prepare(self, record: ConversationRecord) -> None:
         """Return at once."""
 
+    def close_conversation(self, conversation_id: str) -> None:
+        """Do nothing: nothing is held for it."""
+
     def begin(self) -> None:
         """A turn begins: there is no answer yet."""
         self._reminded = False

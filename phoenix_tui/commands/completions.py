@@ -23,6 +23,7 @@ from phoenix_tui.features.custom_commands import CustomCommands, InvocablesApi, 
 from phoenix_tui.features.model import MEANINGS
 from phoenix_tui.models.offers import ProviderState
 from phoenix_tui.text.labels import MODE_MEANINGS, SANDBOX_MEANINGS, age
+from phoenix_tui.widgets.completer import CustomSource
 from phoenix_tui.widgets.completion_popup import Completion
 from tools.clean import clean_line
 from tools.contract import SandboxMode
@@ -160,7 +161,8 @@ def join(ctx: CommandContext) -> None:
     ctx.dock.completer.mentions = mentions
     ctx.dock.completer.arguments = _arguments(ctx)
     if ctx.active.services.invocables is not None:
-        ctx.dock.completer.offer_custom(_Custom(ctx, ctx.active.services.invocables, servers))
+        custom = _Custom(ctx, ctx.active.services.invocables, servers)
+        ctx.dock.completer.offer_custom(CustomSource(custom.now, custom.look, servers.values))
 
     async def agrees(needs: NeedsYes) -> bool:
         return await ctx.sheets.confirm(question(needs), "send it", "do not")
@@ -189,10 +191,6 @@ class _Custom:
     async def look(self) -> None:
         """Look at the files."""
         await asyncio.gather(self._invocables.look(self._ctx.active.folder), self._servers.look())
-
-    async def values(self, line: str) -> Sequence[Completion]:
-        """Values for the last argument of a prompt."""
-        return await self._servers.values(line)
 
 
 def _mention(one: ConversationSummary) -> Completion:

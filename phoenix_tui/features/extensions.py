@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -24,10 +24,8 @@ from engine.ports.extensions import (
     InvocableProblem,
     WaitingInvocable,
 )
-from engine.ports.services import LanguageServers
 from phoenix_tui.features.custom_commands import InvocablesApi
 from phoenix_tui.features.front_end import FrontEnd, Option
-from phoenix_tui.features.service_interfaces import HooksApi
 from phoenix_tui.features.trust import folder_in_view
 from phoenix_tui.text.labels import ago, tokens
 from phoenix_tui.text.server_text import (
@@ -46,6 +44,10 @@ from tools.contract import Sandbox
 from tools.files.own_files import read_regular
 from tools.lsp.problems import CheckPlace, LanguageServerState, LanguageServerView
 from tools.wording import one_line
+
+if TYPE_CHECKING:
+    from phoenix_tui.features.hook_board import HookBoard
+    from phoenix_tui.features.language_server_board import LanguageServerBoard
 
 OUTCOMES: Final = {
     HookOutcome.SUCCESS: "ok",
@@ -140,7 +142,7 @@ async def hooks(front: FrontEnd, _: str) -> None:
             pass  # none was wanted
 
 
-def _options(found: HookSet, api: HooksApi) -> list[Option]:
+def _options(found: HookSet, api: HookBoard) -> list[Option]:
     hooks = [Option(f"hook {place}", hook_words(hook), (hook_facts(hook),)) for place, hook in enumerate(found.hooks)]
     waiting = [
         Option(f"waiting {place}", reveal_name(Path(name).name), ("not trusted",))
@@ -154,7 +156,7 @@ def _options(found: HookSet, api: HooksApi) -> list[Option]:
     return [*hooks, *waiting, *problems, *runs]
 
 
-async def _hook(front: FrontEnd, api: HooksApi, hook: Hook) -> None:
+async def _hook(front: FrontEnd, api: HookBoard, hook: Hook) -> None:
     chosen = await front.pick(hook_words(hook), [Option("read", READ_HOOK), Option("try", TRY)])
     if chosen == "read":
         front.read(hook_words(hook), hook_details(hook))
@@ -208,7 +210,7 @@ async def language_servers(front: FrontEnd, name: str) -> None:
             await _server(front, servers, place, views, rest or name)
 
 
-def _folder_option(servers: LanguageServers, folder: Path) -> Option:
+def _folder_option(servers: LanguageServerBoard, folder: Path) -> Option:
     if servers.is_allowed(folder):
         return Option("forbid", FORBID, ("allowed now",))
     return Option("allow", ALLOW, ("not allowed now",))
@@ -222,7 +224,7 @@ def _server_facts(view: LanguageServerView) -> str:
     return f"{state} · {view.files}"
 
 
-async def _answer(front: FrontEnd, servers: LanguageServers, folder: Path, *, allowed: bool) -> None:
+async def _answer(front: FrontEnd, servers: LanguageServerBoard, folder: Path, *, allowed: bool) -> None:
     shown = reveal_name(folder)
     if allowed and not await front.confirm(WARNING.format(folder=shown), "Allow it", "Leave it"):
         return
@@ -234,7 +236,7 @@ async def _answer(front: FrontEnd, servers: LanguageServers, folder: Path, *, al
 
 
 async def _server(
-    front: FrontEnd, servers: LanguageServers, place: CheckPlace, views: list[LanguageServerView], name: str
+    front: FrontEnd, servers: LanguageServerBoard, place: CheckPlace, views: list[LanguageServerView], name: str
 ) -> None:
     view = next((one for one in views if one.name == name), None)
     if view is None:

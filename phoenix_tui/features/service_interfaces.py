@@ -17,30 +17,8 @@ from tools.contract import SandboxMode
 
 if TYPE_CHECKING:
     from engine.executor.requests import RunCaps
-    from engine.extensions.hooks.definitions import Hook, HookSet
-    from engine.extensions.hooks.file_hooks import HookRun
     from engine.ports import Profile
-    from engine.ports.extensions import HookReply
-    from engine.records import ConversationRecord
     from phoenix_tui.config.profile_files import ProfileTrouble
-    from phoenix_tui.config.sources.report import SourceEntry, SourceReport
-    from phoenix_tui.config.trust import Project
-
-
-class HooksApi(Protocol):
-    """Hooks of a folder, and their newest runs."""
-
-    async def look(self, folder: Path) -> HookSet:
-        """Hooks of a folder as it is now."""
-        ...
-
-    def runs(self) -> Sequence[HookRun]:
-        """The last runs in this process, newest first."""
-        ...
-
-    async def try_out(self, hook: Hook, record: ConversationRecord) -> HookReply:
-        """Run a hook with a sample of its input."""
-        ...
 
 
 class ModelsApi(Protocol):
@@ -210,32 +188,6 @@ class SettingsApi(Protocol):
 
     def reset(self, name: str) -> None:
         """Take one key out of the user's file."""
-        ...
-
-
-class TrustApi(Protocol):
-    """The files that extend Phoenix in a folder, and the user's answer about them. Every method raises EngineError."""
-
-    async def look(self, folder: Path) -> SourceReport:
-        """Look at a folder as it is now, in a thread; the same report while nothing has changed."""
-        ...
-
-    async def text(self, report: SourceReport, entry: SourceEntry) -> str:
-        """Text of one file, or its difference from what was accepted."""
-        ...
-
-    async def answer(self, report: SourceReport, *, trusted: bool) -> SourceReport:
-        """Keep the user's answer about exactly the files of this report, and look again."""
-        ...
-
-    async def same_as(self, source: Path, folder: Path) -> Project | None:
-        """Instructions and settings of `folder` that are byte for byte those of the trusted folder `source`, or None;
-        None too where `folder` has an answer of its own.
-        """
-        ...
-
-    async def accept(self, project: Project) -> None:
-        """Trust exactly these instructions and settings, in their folder."""
         ...
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -15,10 +15,12 @@ from engine.executor.requests import Activity, EngineError
 from engine.machine.states import is_busy
 from phoenix_tui.config.sources.report import SourceEntry, SourceReport, SourceState
 from phoenix_tui.features.front_end import TAKE, FrontEnd, ListPage, Option, PageAction, PageRow
-from phoenix_tui.features.service_interfaces import TrustApi
 from phoenix_tui.text.trust_text import REACH, command_line, counts, join_words, notice, short_name
 from tools.clean import reveal, reveal_name
 from tools.wording import pluralize
+
+if TYPE_CHECKING:
+    from phoenix_tui.features.trust_board import TrustBoard
 
 NO_FILES: Final = "Nothing extends Phoenix in this folder: no skills, commands, agents, hooks or servers."
 OWN_HERE: Final = "Hooks and servers that you defined yourself start in this folder."
@@ -36,7 +38,7 @@ AFTER_A_REQUEST: Final = 0.05
 """Seconds in which a request goes out before the look beside it."""
 
 
-def trust_of(front: FrontEnd) -> TrustApi:
+def trust_of(front: FrontEnd) -> TrustBoard:
     """The trust of this start. Raises EngineError where there is none."""
     if front.services.trust is None:
         raise EngineError("There is no trust to show here.")

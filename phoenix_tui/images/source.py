@@ -275,26 +275,6 @@ _FIRST_IMAGE: Final = 0x50_0001
 """Away from the small numbers that other programs give their images."""
 
 
-class CellTerminal(Protocol):
-    """Part of the terminal that images need (`images.terminal.ImageTerminal`)."""
-
-    def cell(self) -> CellSize:
-        """The pixels of a cell."""
-        ...
-
-    async def ask(self) -> GraphicsProtocol:
-        """Query the graphics protocol."""
-        ...
-
-    def send(self, sequence: str) -> None:
-        """Send an image."""
-        ...
-
-    def overlay(self, mark: str, sequence: str | None) -> None:
-        """Draw a sequence at every occurrence of a mark; None ends that."""
-        ...
-
-
 class AttachmentReader(Protocol):
     """Finds stored images."""
 
@@ -308,7 +288,7 @@ class ImageSource:
 
     def __init__(
         self,
-        terminal: CellTerminal | None,
+        terminal: ImageTerminal | None,
         previewer: Previewer,
         store: AttachmentReader,
         setting: str,

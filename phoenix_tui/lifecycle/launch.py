@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from engine.executor.requests import ConversationOptions
     from engine.extensions.mcp.hub import McpHub
     from engine.memory.memory import Memory
-    from engine.ports.services import LanguageServers
     from engine.records import Recovery
     from engine.rewind.rewind import Rewinding
     from engine.store.library import Library
     from engine.store.statistics import StatisticsStore
     from phoenix_tui.features.custom_commands import InvocablesApi
+    from phoenix_tui.features.hook_board import HookBoard
+    from phoenix_tui.features.language_server_board import LanguageServerBoard
     from phoenix_tui.features.service_interfaces import (
-        HooksApi,
         ModelsApi,
         Onboarding,
         ProfilesApi,
         SettingsApi,
-        TrustApi,
     )
+    from phoenix_tui.features.trust_board import TrustBoard
     from tools.contract import Enforcement, ProcessRunner
     from tools.process.service import SupervisedServices
 
@@ -72,15 +72,15 @@ class Services(Struct, frozen=True):
     rewinding: Rewinding | None = None
     notes: Memory | None = None
     """Notes of the user and of projects."""
-    hooks: HooksApi | None = None
+    hooks: HookBoard | None = None
     """Hooks and their runs."""
-    trust: TrustApi | None = None
+    trust: TrustBoard | None = None
     """Trust in the files that extend Phoenix."""
     invocables: InvocablesApi | None = None
     """Skills and command files."""
     mcp: McpHub | None = None
     """MCP servers of conversations."""
-    language_servers: LanguageServers | None = None
+    language_servers: LanguageServerBoard | None = None
     """Language servers that check edits; None where they are switched off."""
     statistics: StatisticsStore | None = None
     """Sums over all conversations."""

@@ -6,11 +6,14 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 
 from tools.clean import clean
+
+if TYPE_CHECKING:
+    from phoenix_tui.features.composing import PromptHistory
 
 BACK: Final = "\b"
 
@@ -32,22 +35,6 @@ class LeaveTyped(Struct, frozen=True):
 LineRequest: TypeAlias = LineTyped | StopWanted | LeaveTyped
 
 
-class LineHistory(Protocol):
-    """Earlier lines."""
-
-    def older(self, current: str) -> str | None:
-        """The one before; None at the oldest."""
-        ...
-
-    def newer(self) -> str | None:
-        """The one after; None where nothing is newer."""
-        ...
-
-    def leave(self) -> None:
-        """Forget the place: the line was changed or sent."""
-        ...
-
-
 _TOKEN: Final = re.compile(
     r"\x1b\[200~(?P<paste>.*?)\x1b\[201~|(?P<keys>\x1b\[[0-9;:?<>=]*[A-Za-z~]|\x1bO[A-Za-z])"
     r"|\x1b[\]P_][^\x07\x1b]*(?:\x07|\x1b\\)|(?P<letter>.)",
@@ -66,7 +53,7 @@ def tokens(text: str) -> Iterator[tuple[str, str]]:
 class LineBuffer:
     """The line being typed and its cursor; every method returns the output for the terminal."""
 
-    history: LineHistory | None = None
+    history: PromptHistory | None = None
     text: str = ""
     cursor: int = 0
     requests: list[LineRequest] = field(default_factory=list["LineRequest"])

@@ -13,7 +13,7 @@ from codecs import getincrementaldecoder
 from collections import deque
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Final, Protocol
+from typing import Final
 
 from phoenix_tui.linear.line_buffer import LeaveTyped, LineBuffer, LineRequest, LineTyped, StopWanted
 from phoenix_tui.terminal.output_thread import OutputThread, write_all
@@ -28,22 +28,10 @@ PASTE_ENDS: Final = "\x1b[201~"
 LONGEST_SEQUENCE: Final = 32
 
 
-class KeyboardListener(Protocol):
-    """Receiver of typed input."""
-
-    def take_input(self, text: str) -> None:
-        """Take a whole piece of input."""
-        ...
-
-    def end_input(self) -> None:
-        """Take the end of the input."""
-        ...
-
-
 class Keyboard:
     """Gives whole pieces of input: a sequence or a paste is never cut."""
 
-    def __init__(self, listener: KeyboardListener) -> None:
+    def __init__(self, listener: LineTerminal) -> None:
         self.is_terminal = os.isatty(0)
         self._listener = listener
         self._decode = getincrementaldecoder("utf-8")("replace").decode

@@ -26,9 +26,8 @@ from phoenix_tui.widgets.bases import run_latest
 from tools.contract import ImageRejected
 
 if TYPE_CHECKING:
-    from phoenix_tui.images.source import Box
+    from phoenix_tui.images.source import Box, ImageSource
     from phoenix_tui.widgets.dock import ImageChips
-    from phoenix_tui.widgets.transcript.view import Pictures
 
 MARGIN: Final = 4
 
@@ -38,7 +37,7 @@ class PictureView(Widget):
 
     DEFAULT_CSS = "PictureView { height: 1; margin: 1 2; }"
 
-    def __init__(self, source: Pictures | None) -> None:
+    def __init__(self, source: ImageSource | None) -> None:
         super().__init__()
         self._source = source
         self._box: Box | None = None
@@ -57,7 +56,7 @@ class PictureView(Widget):
         self.styles.height = box.rows
         run_latest(self, partial(self._load, self._source, box), "default")
 
-    async def _load(self, source: Pictures, box: Box) -> None:
+    async def _load(self, source: ImageSource, box: Box) -> None:
         try:
             await source.load(box, self._background)
         except ImageRejected as refusal:
@@ -84,7 +83,7 @@ class ImageSheet(Sheet[None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.IMAGES)
     DEFAULT_CSS = "ImageSheet { & Static { height: auto; } }"
 
-    def __init__(self, chips: ImageChips, source: Pictures | None, at: int = 0) -> None:
+    def __init__(self, chips: ImageChips, source: ImageSource | None, at: int = 0) -> None:
         super().__init__()
         self._chips = chips
         self._images = list(chips.images)

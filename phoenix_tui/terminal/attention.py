@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -19,6 +19,9 @@ from phoenix_tui.widgets.status_line import Heading, StatusValues
 from tools.call_titles import tool_label
 from tools.clean import clean_line
 from tools.wording import one_line
+
+if TYPE_CHECKING:
+    from phoenix_tui.terminal.driver import QuietDriver
 
 KEEP_TITLE: Final = "\x1b[22;0t"
 GIVE_TITLE_BACK: Final = "\x1b[23;0t"
@@ -145,16 +148,6 @@ NAME: Final = "Phoenix"
 AGENT_ASKS: Final = "a sub-agent needs your answer"
 
 
-class SequenceTerminal(Protocol):
-    """Part of the driver that notifications need."""
-
-    def write_own(self, sequence: str) -> None: ...
-
-    def accompany(self, greeting: str, parting: str) -> None:
-        """Set the sequences to write whenever the screen is taken, and whenever it is given back."""
-        ...
-
-
 class AttentionSettings(Struct, frozen=True):
     """Settings of the user (`notifications` and `terminal_title`)."""
 
@@ -171,7 +164,7 @@ class Attention:
         self,
         skills: Skills,
         settings: AttentionSettings,
-        terminal: SequenceTerminal | None,
+        terminal: QuietDriver | None,
         is_watched: Callable[[], bool],
     ) -> None:
         self._skills = skills

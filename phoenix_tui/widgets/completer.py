@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from msgspec import Struct
 from textual.message import Message
 
 from phoenix_tui.keys.active_keys import CLOSES
@@ -39,20 +40,15 @@ Mentions = Callable[[str], Awaitable[Sequence[Completion]]]
 log = logging.getLogger(__name__)
 
 
-class CustomSource(Protocol):
+class CustomSource(Struct, frozen=True):
     """Skills and command files of the folder in view."""
 
-    def now(self) -> CustomCommands | None:
-        """Catalogue found last; None before the first look."""
-        ...
-
-    async def look(self) -> None:
-        """Look at the files."""
-        ...
-
-    async def values(self, line: str) -> Sequence[Completion]:
-        """Values for the last argument of a call, within a bound."""
-        ...
+    now: Callable[[], CustomCommands | None]
+    """Returns the catalogue found last; None before the first look."""
+    look: Callable[[], Awaitable[None]]
+    """Looks at the files."""
+    values: Callable[[str], Awaitable[Sequence[Completion]]]
+    """Returns values for the last argument of a call, within a bound."""
 
 
 class CompletionOffer(Protocol):

@@ -37,6 +37,7 @@ from phoenix_tui.config.rules import OnlyDenials, RuleFile, with_flags
 from phoenix_tui.config.settings import Settings, WebSettings
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
+from phoenix_tui.features.language_server_board import LanguageServerBoard
 from phoenix_tui.features.service_interfaces import Finding, Health
 from phoenix_tui.lifecycle.watchdogs import MemoryLimit
 from phoenix_tui.models.files import ModelFiles
@@ -46,7 +47,6 @@ from phoenix_tui.wiring.boards import DefaultModel, project_sources
 from phoenix_tui.wiring.edit_services import FILE as ALLOWED
 from phoenix_tui.wiring.edit_services import (
     AllowedFolders,
-    LanguageServerBoard,
     UserFormatters,
     open_checks,
     read_allowed_folders,

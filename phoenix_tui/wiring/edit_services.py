@@ -17,23 +17,22 @@ from msgspec.structs import replace
 
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.paths import FileStamp, lock_file, stamp
+from phoenix_tui.features.language_server_board import LanguageServerBoard
 from phoenix_tui.features.service_interfaces import Finding, Health
 from phoenix_tui.lifecycle.threads import load
 from phoenix_tui.text.server_text import summary
 from phoenix_tui.wiring.start_facts import choose_sandbox
 from tools.clean import clean_line
 from tools.contract import Enforcement, PathOrder, Sandbox, SandboxMode, ToolContext
-from tools.displays import EditCheck
 from tools.files.own_files import MOST_SETTINGS, read_regular, read_text, write_file
 from tools.files.writing import Formatted
-from tools.lsp.problems import CheckPlace, EditBegun, LanguageServerState, LanguageServerView
+from tools.lsp.problems import CheckPlace, LanguageServerState
 from tools.process.start import Processes
 from tools.services import ProgramLimits, ProgramResult, ServiceCommand
 from tools.shell_output import reason_words
 
 if TYPE_CHECKING:
     from phoenix_tui.config.language_servers import Formatter
-    from tools.lsp.checker import LanguageServerChecks
     from tools.lsp.definitions import LanguageServer
 
 
@@ -204,84 +203,6 @@ def _outcome(name: str, ended: ProgramResult, text: str) -> Formatted:
 TOPIC: Final = "lsp"
 
 
-class LanguageServerBoard:
-    """Implements `engine.ports.services.EditChecker` and `LanguageServers`."""
-
-    def __init__(
-        self, setup: Setup, environment: Mapping[str, str], processes: Processes, answers: AllowedFolders
-    ) -> None:
-        self._setup, self._environment, self._processes, self._answers = setup, environment, processes, answers
-        self._checks: LanguageServerChecks | None = None
-        self._opening = asyncio.Lock()
-        self._notices: tuple[str, ...] = ()
-
-    @property
-    def notices(self) -> Sequence[str]:
-        """Sentences about tables of config.toml that are left out; known once a file was edited."""
-        return self._notices
-
-    async def begin(self, place: CheckPlace, path: Path) -> EditBegun | None:
-        """Keep a file as it is before an edit."""
-        return await (await self._open_checks()).begin(place, path)
-
-    async def finish(self, begun: EditBegun, shown: str) -> Sequence[EditCheck]:
-        """Checks of the edit that was made."""
-        return await (await self._open_checks()).finish(begun, shown)
-
-    def late(self, conversation_id: str) -> Sequence[EditCheck]:
-        """Checks of earlier edits."""
-        return self._checks.late(conversation_id) if self._checks is not None else ()
-
-    def forget_conversation(self, conversation_id: str) -> None:
-        """Forget a conversation that closes."""
-        if self._checks is not None:
-            self._checks.forget_conversation(conversation_id)
-
-    async def views(self, place: CheckPlace) -> Sequence[LanguageServerView]:
-        """All servers, those that run first."""
-        return await (await self._open_checks()).views(place)
-
-    async def restart(self, place: CheckPlace, name: str) -> None:
-        """End a server; its next use starts it again."""
-        await (await self._open_checks()).restart(place, name)
-
-    def is_allowed(self, folder: Path) -> bool:
-        """True where the user lets servers run what the project in a folder contains."""
-        return self._answers.is_allowed(folder)
-
-    async def allow(self, folder: Path, *, allowed: bool) -> None:
-        """Keep the user's answer about a folder."""
-        await (await self._open_checks()).allow(folder, allowed=allowed)
-
-    async def close(self) -> None:
-        """End all servers."""
-        if self._checks is not None:
-            await self._checks.close()
-
-    async def _open_checks(self) -> LanguageServerChecks:
-        async with self._opening:
-            if self._checks is None:
-                for name in ("tools.lsp.checker", "phoenix_tui.config.language_servers"):
-                    await load(name)
-                self._checks = await asyncio.to_thread(self._open)
-            return self._checks
-
-    def _open(self) -> LanguageServerChecks:
-        from phoenix_tui.config.language_servers import read_tables  # noqa: PLC0415 - with the first edit
-        from tools.lsp.checker import CheckerSettings, LanguageServerChecks  # noqa: PLC0415 - the same
-
-        tables = read_tables(self._setup.paths.config_file)
-        self._notices = tables.notices
-        processes = self._processes
-        return LanguageServerChecks(
-            CheckerSettings(tables.servers),
-            lambda: processes.services,
-            processes.enforcement,
-            self._answers,
-            self._environment,
-        )
-
-
 async def language_server_findings(setup: Setup, processes: Processes) -> list[Finding]:
     """Findings about the servers of this folder; none is started."""
     board = open_checks(setup, os.environ, processes, read_allowed_folders(setup))
@@ -310,4 +231,4 @@ def open_checks(
     """The language servers; None where they are switched off. It reads no file and starts nothing before an edit."""
     if not setup.settings.flag("language_servers"):
         return None
-    return LanguageServerBoard(setup, environment, processes, answers)
+    return LanguageServerBoard(setup.paths.config_file, environment, processes, answers)

@@ -9,13 +9,12 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
-from engine.executor.requests import EngineError
 from engine.extensions.hooks.definitions import (
     MOST_BYTES,
     NO_HOOKS,
@@ -27,10 +26,9 @@ from engine.extensions.hooks.definitions import (
     read_hooks,
     read_toml_hooks,
 )
-from engine.extensions.hooks.file_hooks import FileHooks, HookRun
+from engine.extensions.hooks.file_hooks import FileHooks, Transcripts
 from engine.ports import StorageError
-from engine.ports.extensions import HookEvent, HookReply, HookRequest
-from engine.records import ConversationRecord, PermissionMode, StoredMessage
+from engine.records import ConversationRecord, StoredMessage
 from phoenix_tui.cli.blocks import block_object, encode
 from phoenix_tui.cli.output import write_progress
 from phoenix_tui.cli.setup import Setup
@@ -39,7 +37,7 @@ from phoenix_tui.config.sources.project_sources import ProjectSources, TrustedSo
 from phoenix_tui.features.service_interfaces import Finding, Health
 from tools.clean import reveal_name
 from tools.clock import SYSTEM_CLOCK
-from tools.contract import AS_IN_A_SHELL, JsonObject, JsonValue, Sandbox, SandboxMode
+from tools.contract import JsonObject, JsonValue
 from tools.files.own_files import make_folder, open_file, write_file
 from tools.wording import pluralize
 
@@ -155,8 +153,14 @@ def file_hooks(setup: Setup, sources: ProjectSources, services: SupervisedServic
     files = HookFiles(
         sources, SWITCHED_OFF if setup.no_hooks else "", read_given_hooks(setup), setup.paths.state / NEUTRAL / "hooks"
     )
-    transcripts = None if setup.ephemeral else TranscriptFiles(setup.paths.state / "transcripts", store)
+    transcripts = None if setup.ephemeral else write_transcripts(setup.paths.state / "transcripts", store)
     return OpenedHooks(files, FileHooks(files, services, SYSTEM_CLOCK, transcripts))
+
+
+def write_transcripts(folder: Path, store: Store) -> Transcripts:
+    """Files of the conversations of a store, each written when a hook runs."""
+    files = TranscriptFiles(folder, store)
+    return Transcripts(files.path_of, files.forget)
 
 
 def read_given_hooks(setup: Setup) -> HookFile:
@@ -238,67 +242,6 @@ def _row(record: ConversationRecord, row: StoredMessage) -> JsonObject:
 
 
 MOST_NAMED: Final = 5
-_CALL: Final[JsonObject] = {
-    "tool_name": "Bash",
-    "tool_input": {"command": "echo sample"},
-    "tool_use_id": "toolu_sample",
-}
-_RAN: Final[JsonObject] = {"stdout": "sample\n", "stderr": "", "interrupted": False, "isImage": False}
-SAMPLES: Final[dict[HookEvent, JsonObject]] = {
-    HookEvent.SESSION_START: {"source": "startup"},
-    HookEvent.SESSION_END: {"reason": "other"},
-    HookEvent.USER_PROMPT_SUBMIT: {"prompt": "a sample message"},
-    HookEvent.PRE_TOOL_USE: _CALL,
-    HookEvent.PERMISSION_REQUEST: _CALL,
-    HookEvent.POST_TOOL_USE: {**_CALL, "tool_response": _RAN, "duration_ms": 1},
-    HookEvent.POST_TOOL_USE_FAILURE: {**_CALL, "error": "a sample error", "is_interrupt": False},
-    HookEvent.POST_TOOL_BATCH: {"tool_calls": [{**_CALL, "tool_response": "sample"}]},
-    HookEvent.STOP: {"stop_hook_active": False, "last_assistant_message": "a sample answer"},
-    HookEvent.SUBAGENT_STOP: {"stop_hook_active": False, "last_assistant_message": "a sample result"},
-    HookEvent.PRE_COMPACT: {"trigger": "manual", "custom_instructions": ""},
-    HookEvent.POST_COMPACT: {"trigger": "manual", "compact_summary": "a sample summary"},
-    HookEvent.INSTRUCTIONS_LOADED: {
-        "file_path": "/sample/AGENTS.md",
-        "memory_type": "Project",
-        "load_reason": "session_start",
-    },
-    HookEvent.NOTIFICATION: {"message": "a sample notice", "notification_type": "idle_prompt"},
-}
-
-
-class HookBoard(Struct, frozen=True):
-    """Implements `features.hooks_api.HooksApi`."""
-
-    hooks: FileHooks
-    files: HookFiles
-
-    async def look(self, folder: Path) -> HookSet:
-        """Hooks of a folder as it is now."""
-        return await asyncio.to_thread(self.files.look, folder)
-
-    def runs(self) -> Sequence[HookRun]:
-        """The last runs, newest first."""
-        return self.hooks.history.runs
-
-    async def try_out(self, hook: Hook, record: ConversationRecord) -> HookReply:
-        """Run a hook with a sample of its input; one of the project in the conversation's sandbox."""
-        online = record.permission_mode is PermissionMode.AUTO
-        sandbox = AS_IN_A_SHELL if record.sandbox is SandboxMode.OFF else Sandbox(record.sandbox, network=online)
-        request = HookRequest(hook.event, record, fields=SAMPLES.get(hook.event, {}), sandbox=sandbox)
-        try:
-            return await self.hooks.try_out(hook, request, _Unwatched())
-        except OSError as error:
-            raise EngineError(f"The hook cannot be run: {error}.") from error
-
-
-class _Unwatched:
-    """Follows no hook."""
-
-    def hook_started(self, hook_id: str, event: HookEvent, name: str, status: str = "") -> None:
-        """Do nothing."""
-
-    def hook_ended(self, hook_id: str, reply: HookReply | None) -> None:
-        """Do nothing."""
 
 
 def hook_findings(sources: ProjectSources, cwd: Path, off: str = "") -> Iterator[Finding]:

@@ -240,6 +240,9 @@ class InvocableSource(Struct, eq=False):
             return
         await self.look(record.cwd, WAIT if record.cwd in self._kept else FIRST_WAIT)
 
+    def close_conversation(self, conversation_id: str) -> None:
+        """Do nothing: nothing is held for it."""
+
     def folders(self, record: ConversationRecord) -> Sequence[Path]:
         """Folders of the skills, whose files a model reads."""
         kept = self._kept.get(record.cwd)

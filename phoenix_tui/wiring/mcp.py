@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from msgspec import Raw, Struct
 
-from engine.engine import ConversationAsker, Engine
+from engine.engine import Engine
 from engine.extensions.mcp.connection import McpLimits
 from engine.extensions.mcp.credentials_file import LONGEST, CredentialsFile, check_content
 from engine.extensions.mcp.hub import HubFolders, HubSettings, Keep, McpHub
+from engine.extensions.mcp.server_asks import UserAsker
 from engine.ports import ConversationChanges, StorageError
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.credentials import KEYRING, SERVICE
@@ -95,7 +96,7 @@ def open_hub(
 
 def let_servers_ask(hub: McpHub, engine: Engine) -> None:
     """Servers may ask the user of these conversations from now on: a person is there."""
-    hub.asks.asker = ConversationAsker(engine)
+    hub.asks.asker = UserAsker(engine.answer_server, engine.sample_for_server)
     hub.asks.open_address = _open
 
 

@@ -129,6 +129,9 @@ class AgentProfiles(Struct, eq=False):
         del record
         return ()
 
+    def close_conversation(self, conversation_id: str) -> None:
+        """Do nothing: nothing is held for it."""
+
     async def prepare(self, record: ConversationRecord) -> None:
         """Read the agents that the last look has found, in a thread where any are new; sub-agents spawn nothing."""
         if record.agent is not None:

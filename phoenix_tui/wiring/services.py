@@ -21,13 +21,14 @@ from engine.run_options import Effort
 from phoenix_tui.cli.faults import fault_of
 from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.setup import Setup
+from phoenix_tui.features.hook_board import HookBoard
+from phoenix_tui.features.trust_board import TrustBoard
 from phoenix_tui.lifecycle.launch import CannotOpen, Services
 from phoenix_tui.lifecycle.threads import load
 from phoenix_tui.models.files import ModelFileState
 from phoenix_tui.models.offers import FILE_NAME, PreferredModels
 from phoenix_tui.wiring.backend import Backend, diagnostics_of, open_backend
-from phoenix_tui.wiring.boards import SettingsBoard, TrustBoard, settings_notices
-from phoenix_tui.wiring.hooks import HookBoard
+from phoenix_tui.wiring.boards import SettingsBoard, settings_notices
 from phoenix_tui.wiring.installation import remove_expired, remove_old_events
 from phoenix_tui.wiring.mcp import let_servers_ask
 from phoenix_tui.wiring.models import ModelBoard, ModelOffers
@@ -150,7 +151,7 @@ class ServiceOpener(SecretFields, Struct, eq=False):
                 backend.providers, PreferredModels(None if setup.ephemeral else setup.paths.state / FILE_NAME)
             ),
             trust=TrustBoard(backend.sources),
-            hooks=HookBoard(backend.hooks.runner, backend.hooks.files),
+            hooks=HookBoard(backend.hooks.runner, backend.hooks.files.look),
             invocables=backend.invocables,
             mcp=backend.mcp,
             language_servers=backend.checks,

@@ -155,7 +155,6 @@ class ActiveConversation:
         self._crash_marker = crash_marker
         self.visible: ConversationView | None = None
         """Subscription to the open conversation."""
-        self.drafts = Drafting(parts.dock, toasts, self)
         self.in_flight = InFlight()
         self._images_kept: dict[str, tuple[Attachment, ...]] = {}
         """Images of unsent messages, by conversation."""
@@ -163,6 +162,7 @@ class ActiveConversation:
         """Conversations that were in view: their mode is the user's choice."""
         self.changing = OneAtATime()
         """Held while another conversation is brought into view: keys may ask for several at once."""
+        self.drafts = Drafting(parts.dock, toasts, self.changing, lambda: self.conversation, self.current)
         self.beside = PaneHost()
 
     @property

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from textual.timer import Timer
 
@@ -132,24 +132,6 @@ LATEST: Final = 1.0
 """Seconds after which it is stored though typing continues."""
 
 
-class DraftOwner(Protocol):
-    """Owner of a draft (`active_conversation.ActiveConversation`)."""
-
-    @property
-    def conversation(self) -> Conversation | None:
-        """The conversation in view; None while a new one has nothing in it."""
-        ...
-
-    @property
-    def changing(self) -> AbstractAsyncContextManager[None]:
-        """Held while another conversation comes into view."""
-        ...
-
-    async def current(self) -> Conversation:
-        """The conversation in view, created where there is none."""
-        ...
-
-
 class SetAside(NamedTuple):
     """A draft that left the composer and is not stored yet."""
 
@@ -161,10 +143,20 @@ class SetAside(NamedTuple):
 class Drafting:
     """Stores the unsent text and images of the dock."""
 
-    def __init__(self, dock: Dock, toasts: Notifier, active: DraftOwner) -> None:
+    def __init__(
+        self,
+        dock: Dock,
+        toasts: Notifier,
+        changing: AbstractAsyncContextManager[None],
+        shown: Callable[[], Conversation | None],
+        create: Callable[[], Awaitable[Conversation]],
+    ) -> None:
+        """`changing` is held while another conversation comes into view, `shown` is the one in view, None while a new
+        one has nothing in it, and `create` makes that one.
+        """
         self._dock = dock
         self._toasts = toasts
-        self._active = active
+        self._changing, self._shown, self._create = changing, shown, create
         self._timer: Timer | None = None
         self._changed_at = 0.0
         """Monotonic time of the first change that is not stored; 0 when everything is."""
@@ -181,7 +173,7 @@ class Drafting:
         """The composer changed: store the draft when typing pauses; the first letter opens the connection."""
         if self._timer is not None:
             self._timer.stop()
-        conversation = self._active.conversation
+        conversation = self._shown()
         if text and conversation is not None and self._warmed != conversation.id:
             self._warmed = conversation.id
             conversation.warm()
@@ -206,13 +198,13 @@ class Drafting:
         self._stop_timer()
         if self.departures.are_waiting or self._aside is not None:
             # The change of conversations stores these drafts: only there a new conversation is still the one meant.
-            async with self._active.changing:
+            async with self._changing:
                 pass
         if not self._changed_at or not self._dock.is_loaded:
             return True
-        if self._active.conversation is not None:
+        if self._shown() is not None:
             return await self._store_changed()
-        async with self._active.changing:  # or a conversation that comes meanwhile would get this draft
+        async with self._changing:  # or a conversation that comes meanwhile would get this draft
             return await self._store_changed()
 
     def depart(self) -> Departure:
@@ -226,7 +218,7 @@ class Drafting:
         """Keep what a departure took along as the draft of the conversation in view, whose turn to leave it is."""
         self.departures.begin(departure)
         if departure.unsent is not None:
-            conversation = self._active.conversation
+            conversation = self._shown()
             # Removals by a command are not reported yet.
             changed = departure.changed or conversation is not None
             self._aside = SetAside(conversation, departure.draft, changed)
@@ -285,7 +277,7 @@ class Drafting:
         self._changed_at = 0.0
         composer, chips = self._dock.composer, self._dock.chips
         if await self._store_draft(
-            self._active.conversation,
+            self._shown(),
             join_draft(composer.content, [image.id for image in chips.images], composer.folds),
         ):
             return True
@@ -297,7 +289,7 @@ class Drafting:
         if not draft and conversation is None:
             return True
         try:
-            conversation = conversation or await self._active.current()
+            conversation = conversation or await self._create()
             async with self._storing:
                 if not conversation.read_only and draft != conversation.record.draft:
                     await conversation.change(ConversationChanges(draft=draft))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -21,7 +21,7 @@ from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
 from phoenix_tui.lifecycle.crash import OpenMark
 from phoenix_tui.styles.themes import DARK, LIGHT, THEMES, for_terminal
 from phoenix_tui.styles.user_themes import KNOWN_THEMES, ThemeError, read_theme, theme_files
-from phoenix_tui.terminal.attention import Attention, AttentionSettings, SequenceTerminal, skills_of
+from phoenix_tui.terminal.attention import Attention, AttentionSettings, skills_of
 from phoenix_tui.terminal.background import QUESTION, is_light, remember
 from phoenix_tui.text.labels import short_path
 from phoenix_tui.text.worktree_text import branch_with, is_in_worktree, sign_of
@@ -36,19 +36,9 @@ if TYPE_CHECKING:
     from engine.executor.requests import Activity
     from phoenix_tui.lifecycle.launch import Launch, Services
     from phoenix_tui.modals.base import PhoenixScreen
+    from phoenix_tui.terminal.driver import QuietDriver
     from phoenix_tui.workspace.active_conversation import ActiveConversation
     from phoenix_tui.workspace.conversation_view import ConversationView
-
-
-class BackgroundAsked(Protocol):
-    """Part of the driver that the background query needs."""
-
-    replies: list[Callable[[str], None]]
-    """Listeners to the terminal's replies."""
-
-    def write_own(self, sequence: str) -> None:
-        """Write a sequence of Phoenix's own."""
-        ...
 
 
 class ThemeControl:
@@ -58,7 +48,7 @@ class ThemeControl:
         self,
         app: App[object],
         launch: Launch,
-        terminal: BackgroundAsked | None,
+        terminal: QuietDriver | None,
     ) -> None:
         self._app = app
         self._folder = launch.themes_folder
@@ -160,12 +150,6 @@ KEEP_PLACE_AFTER: Final = 5
 """Number of polls after which a changed scroll position is stored."""
 
 
-class Driver(SequenceTerminal, BackgroundAsked, Protocol):
-    """Part of the driver that the workspace needs."""
-
-    def watch_mouse(self, wanted: bool) -> None: ...
-
-
 class Environment:
     """Keeps title, colours, keys and settings true while Phoenix runs."""
 
@@ -175,7 +159,7 @@ class Environment:
         launch: Launch,
         active: ActiveConversation,
         services: Services,
-        driver: Driver | None,
+        driver: QuietDriver | None,
         keymap: dict[str, str],
         crash_marker: OpenMark,
     ) -> None:

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from textual.app import App
 
     from engine.engine import Engine
+    from phoenix_tui.images.source import ImageSource
     from phoenix_tui.modals.base import PhoenixScreen
-    from phoenix_tui.widgets.transcript.view import Pictures, TranscriptView
+    from phoenix_tui.widgets.transcript.view import TranscriptView
     from phoenix_tui.workspace.onboarding import Welcoming
 
 
@@ -35,7 +36,7 @@ class WorkspaceWidgets(Struct, eq=False):
     """Widget of the messages; its modules are a third of the load of a start, so it is made behind the first frame
     (`Startup.furnish`).
     """
-    pictures: Pictures | None = None
+    pictures: ImageSource | None = None
     """Source of the pictures of stored images; None until the services are open."""
     engine: Engine | None = None
     """The engine, for the sub-agents of the shown conversation; None until then."""

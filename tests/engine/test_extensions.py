@@ -36,6 +36,9 @@ class Source:
         self.prepared += 1
         self.offered |= self.later
 
+    def close_conversation(self, conversation_id: str) -> None:
+        pass
+
 
 SETTINGS = EngineSettings(auto_title=False)
 

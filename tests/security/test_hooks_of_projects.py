@@ -12,7 +12,7 @@ from engine.ports.extensions import HookEvent, HookRequest
 from engine.records import PermissionMode
 from phoenix_tui.config.paths import find_paths
 from phoenix_tui.wiring.backend import own_paths
-from phoenix_tui.wiring.hooks import TranscriptFiles
+from phoenix_tui.wiring.hooks import write_transcripts
 from tests.support.engine import StubTool, until
 from tests.support.hooked import PYTHON, Hooked, Unwatched, bash, group, hooked_engine, says, script, write_hooks
 from tests.support.outside import folder_outside_temp
@@ -110,7 +110,7 @@ async def test_a_projects_hook_reads_its_own_transcript_in_the_sandbox_and_no_ot
         (state / "phoenix.db").write_text("everything")
         replies = (says("secret of one"), bash("ls"), says("done"))
         async with hooked_engine(home, *replies, confined=True, hidden=(state,)) as hooked:
-            transcripts = hooked.hooks.transcripts = TranscriptFiles(state / "transcripts", hooked.harness.store)
+            transcripts = hooked.hooks.transcripts = write_transcripts(state / "transcripts", hooked.harness.store)
             first = await hooked.harness.conversation()
             await first.say("one")
             await first.wait_idle()

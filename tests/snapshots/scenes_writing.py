@@ -10,7 +10,7 @@ from textual import events
 
 from engine.machine.messages import ImageBlock
 from engine.records import QueuedMessage
-from phoenix_tui.images.source import BlocksPicture, Box, Picture
+from phoenix_tui.images.source import BlocksPicture, Box, ImageSource, Picture
 from phoenix_tui.modals.find_sheet import HistorySheet
 from phoenix_tui.modals.text_sheet import EditSheet
 from tests.snapshots.booth import SMALL, Booth
@@ -125,12 +125,14 @@ async def paste(shell: Shell, text: str, shows: str) -> None:
     await shell.until(lambda: shows in shell.text)
 
 
-class Chart:
+class Chart(ImageSource):
     """Makes a picture of one bar at once."""
 
     is_off = False
     aspect = 2.0
-    forgotten = 0
+
+    def __init__(self) -> None:
+        self.forgotten = 0
 
     def ready(self, box: Box, background: str) -> Picture | None:
         """Stripes of blue and white."""

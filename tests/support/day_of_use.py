@@ -77,6 +77,9 @@ class DayModel:
     async def models(self) -> list[ModelInfo]:
         return [self.describe("main")]
 
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        return None
+
     async def warm(self) -> None:
         return
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
-from phoenix_tui.wiring.boards import TrustBoard
+from phoenix_tui.features.trust_board import TrustBoard
 from tests.support.git_repositories import empty_repository
 
 KEY = "sk-ant-planted-0123456789"

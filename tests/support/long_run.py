@@ -76,6 +76,9 @@ class LongRunProvider:
     async def models(self) -> list[ModelInfo]:
         return []
 
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        return None
+
     async def warm(self) -> None:
         return
 

@@ -180,6 +180,9 @@ class ScriptedProvider:
         """One model per script."""
         return [self.describe(model) for model in self._progress]
 
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        return None
+
     async def warm(self) -> None:
         """Do nothing: there is no connection."""
 

@@ -74,7 +74,7 @@ _Key = tuple[str, tuple[str, ...], Path, Sandbox]
 
 
 class LanguageServerChecks:
-    """Implements `engine.ports.services.EditChecker` and `LanguageServers`."""
+    """Implements `engine.ports.services.EditChecker`."""
 
     def __init__(
         self,

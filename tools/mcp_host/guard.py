@@ -7,7 +7,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Final, Protocol, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, cast
 
 import anyio
 from mcp.shared.message import SessionMessage
@@ -47,6 +47,9 @@ from tools.mcp_host.protocol import (
     NOTIFICATIONS_A_SECOND,
     Log,
 )
+
+if TYPE_CHECKING:
+    from mcp.client._transport import ReadStream, WriteStream
 
 LEFT_OUT: Final = "phoenix/left_out"
 """Key in `_meta` of a list for names and reasons of what was left out."""
@@ -223,30 +226,6 @@ UNREAD_LOOKS = 100
 """Pauses until a server that asks and does not read the answers is disconnected."""
 
 
-class Incoming(Protocol):
-    """A read stream of the SDK."""
-
-    async def receive(self) -> SessionMessage | Exception:
-        """The next message."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close it."""
-        ...
-
-
-class Outgoing(Protocol):
-    """A write stream of the SDK."""
-
-    async def send(self, item: SessionMessage, /) -> None:
-        """Send a message."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close it."""
-        ...
-
-
 class TooManyValues(ValueError):
     """A message whose objects would fill the memory."""
 
@@ -380,7 +359,7 @@ def _number(params: dict[str, Any] | None) -> int | str:
 class GuardedReader:
     """A read stream of the SDK that gives what `traffic` admits."""
 
-    def __init__(self, inner: Incoming, traffic: Traffic) -> None:
+    def __init__(self, inner: ReadStream[SessionMessage | Exception], traffic: Traffic) -> None:
         self._inner, self._traffic = inner, traffic
 
     @property
@@ -430,7 +409,7 @@ class GuardedReader:
 class GuardedWriter:
     """A write stream of the SDK that tells `traffic` about answers."""
 
-    def __init__(self, inner: Outgoing, traffic: Traffic) -> None:
+    def __init__(self, inner: WriteStream[SessionMessage], traffic: Traffic) -> None:
         self._inner, self._traffic = inner, traffic
 
     async def send(self, item: SessionMessage, /) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Final
 
 from msgspec import Struct
 
@@ -48,24 +49,15 @@ class PageAnswer(Struct, frozen=True):
     model: str
 
 
-class WebModel(Protocol):
+class WebModel(Struct, frozen=True):
     """Models beside the conversation of a call: they search the web, and read a page for it."""
 
-    async def search(self, query: WebQuery) -> WebFindings:
-        """Search by the provider of a model.
-
-        Raises:
-            ToolFailure: it cannot search, in a sentence.
-        """
-        ...
-
-    async def answer(self, url: str, page: str, prompt: str) -> PageAnswer | None:
-        """Answer `prompt` from the text of a page, without tools; None where no model is configured for it.
-
-        Raises:
-            ToolFailure: the model cannot be asked, in a sentence.
-        """
-        ...
+    search: Callable[[WebQuery], Awaitable[WebFindings]]
+    """Searches by the provider of a model. Raises ToolFailure, in a sentence."""
+    answer: Callable[[str, str, str], Awaitable[PageAnswer | None]]
+    """Answers a prompt from the address and text of a page, without tools; None where no model is configured for it.
+    Raises ToolFailure, in a sentence.
+    """
 
 
 ANSWERED: Final = "[Answer of "

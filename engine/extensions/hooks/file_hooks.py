@@ -6,7 +6,7 @@ import asyncio
 import logging
 import shutil
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 from uuid import uuid4
@@ -87,16 +87,13 @@ class HookSource(Protocol):
         ...
 
 
-class Transcripts(Protocol):
-    """Writes the messages of a conversation to a file for hooks that read it."""
+class Transcripts(Struct, frozen=True):
+    """Files with the messages of conversations, for hooks that read them."""
 
-    async def path_of(self, record: ConversationRecord) -> str:
-        """Path of the file, written up to now; empty where there is none."""
-        ...
-
-    def forget(self, conversation_id: str) -> None:
-        """Remove the file of a conversation that closes."""
-        ...
+    path_of: Callable[[ConversationRecord], Awaitable[str]]
+    """Returns the path of a conversation's file, written up to now; empty where there is none."""
+    forget: Callable[[str], None]
+    """Removes the file of a conversation that closes."""
 
 
 class _Occasion(Struct, frozen=True):

@@ -6,16 +6,17 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.extensions.mcp.credentials_file import ServerAccess, TokenStore
-from engine.extensions.mcp.helper_process import HelperProcess, RequestFailed
+from engine.extensions.mcp.helper_process import HelpedServer, HelperProcess, RequestFailed, ServerEvent
 from engine.extensions.mcp.offering import ServerCatalogue, with_tools
+from engine.extensions.mcp.server_asks import AskingServer
 from engine.extensions.mcp.server_start import (
     HelpedHeaders,
     error_line,
@@ -62,7 +63,6 @@ CHANGED: Final = "its definition, or a file of the project that it starts, has c
 WAY_OUT: Final = "/mcp, or sandbox = 'off' in your definition, runs it without"
 """Way out of a failure that the sandbox of a server explains."""
 ELSEWHERE: Final = "it starts in a folder of its own: the project is not trusted; /trust, or its cwd, changes that"
-LOG_LINES: Final = 200
 _STATES: Final = {
     "connecting": ServerState.CONNECTING,
     "reconnecting": ServerState.CONNECTING,
@@ -84,22 +84,7 @@ class McpLimits(Struct, frozen=True):
     """Bytes of text in a result; more goes to a file."""
 
 
-class ConnectionOwner(Protocol):
-    """Keeper of the definitions and lists of connections."""
-
-    credentials: TokenStore
-    """Tokens of servers."""
-
-    def keep_lists(self, server: ServerConnection) -> None:
-        """Take new lists of a server."""
-        ...
-
-    async def may_start(self, server: ServerConnection) -> bool:
-        """Look right before a start: False where the definition is not usable as it was any more."""
-        ...
-
-
-class ServerConnection:
+class ServerConnection(AskingServer):
     """Connects to a server when it is needed, and again after it ended."""
 
     def __init__(
@@ -110,9 +95,13 @@ class ServerConnection:
         sandbox: Sandbox,
         helpers: HelperProcess,
         limits: McpLimits,
-        owner: ConnectionOwner,
+        tokens: TokenStore,
+        may_start: Callable[[ServerConnection], Awaitable[bool]],
+        keep_lists: Callable[[ServerConnection], None],
     ) -> None:
-        self.key, self.definition, self.root = key, definition, root
+        """`may_start` looks right before a start: False where the definition is not usable as it was any more."""
+        super().__init__(definition)
+        self.key, self.root = key, root
         self.folder = root
         """Folder whose definitions it is one of."""
         self.kept: Path | None = None
@@ -129,23 +118,18 @@ class ServerConnection:
         self.completes = False
         """True where it completes arguments of prompts."""
         self.last_ms = -1
-        self.log: deque[str] = deque(maxlen=LOG_LINES)
         self.ending: asyncio.TimerHandle | None = None
-        self._sandbox, self.helpers, self.limits, self._owner = sandbox, helpers, limits, owner
+        self._sandbox, self.helpers, self.limits = sandbox, helpers, limits
+        self._may_start, self._keep_lists = may_start, keep_lists
         self._service: DuplexService | None = None
         self.headers = HelpedHeaders(root, sandbox)
         """Headers of a server over HTTP, those of a helper too."""
-        self.access = ServerAccess(owner.credentials, definition, root, self)
+        self.access = ServerAccess(tokens, definition, root, self.note)
         """Tokens of the server, and the sign-in that begins."""
         self._starts: deque[float] = deque(maxlen=MOST_STARTS)
         self._connecting: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[Any]] = set()
-        self._forget = helpers.add(key, self)
-
-    @property
-    def name(self) -> str:
-        """Name as the user wrote it."""
-        return self.definition.name
+        self._forget = helpers.add(key, HelpedServer(self, self.take, self.take_loss))
 
     @property
     def pid(self) -> int:
@@ -277,7 +261,7 @@ class ServerConnection:
             if "prompts" not in connected.has:
                 catalogue = replace(catalogue, prompts=[])
             self.catalogue = catalogue if "tools" in connected.has else replace(catalogue, tools=[])
-            self._owner.keep_lists(self)
+            self._keep_lists(self)
 
     def _count_start(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -293,7 +277,7 @@ class ServerConnection:
 
     async def _open_service(self) -> tuple[int, int]:
         """Start the server; its stdout and stdin, for the helper."""
-        if not await self._owner.may_start(self):
+        if not await self._may_start(self):
             raise OSError(0, CHANGED)
         definition = self.definition
         command = replace(
@@ -311,7 +295,7 @@ class ServerConnection:
         return stdout, stdin
 
     async def _check_helper(self) -> None:
-        if self.definition.headers_helper and not await self._owner.may_start(self):
+        if self.definition.headers_helper and not await self._may_start(self):
             raise OSError(0, CHANGED)
 
     def _request(self) -> Connect:
@@ -345,7 +329,7 @@ class ServerConnection:
         self.state, self.text = state, text + reason_words(refused, WAY_OUT)
         await self._end_service(0)
 
-    def take(self, event: ServerStatus | Items | Log | AuthUrl | NewCredentials) -> None:
+    def take(self, event: ServerEvent) -> None:
         """Take an event of the helper."""
         match event:
             case ServerStatus():
@@ -392,11 +376,7 @@ class ServerConnection:
         else:
             return
         if self.state is ServerState.CONNECTED:
-            self._owner.keep_lists(self)
-
-    def note(self, line: str) -> None:
-        """Add a line to its log."""
-        self.log.append(clean_line(line))
+            self._keep_lists(self)
 
     def take_loss(self, why: str) -> None:
         """Take the end of the helper; the server is started again when it is needed."""

@@ -7,13 +7,13 @@ import contextlib
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import msgspec
 from msgspec import Raw, Struct, field
 
-from engine.extensions.mcp.server_asks import AskedConnection
 from engine.ports.mcp import ServerDefinition, ServerOrigin
 from tools.files.locked_file import hold_locked_file
 from tools.files.own_files import close_to_others, make_folder, read_file, write_file
@@ -94,7 +94,8 @@ class ServerAccess(Struct, eq=False):
     tokens: TokenStore
     definition: ServerDefinition
     root: Path
-    server: AskedConnection
+    note: Callable[[str], None]
+    """Adds a line to the log of the server."""
     stored: Raw = NOTHING
     """Tokens as they were read before the connection; null: none."""
     signing: bool = False
@@ -112,7 +113,7 @@ class ServerAccess(Struct, eq=False):
                 self.stored = await asyncio.to_thread(self.tokens.get, credentials_key(self.definition, self.root))
         except OSError as error:
             self.stored = NOTHING
-            self.server.note(f"error: its tokens cannot be read: {error.strerror or error}")
+            self.note(f"error: its tokens cannot be read: {error.strerror or error}")
 
     async def store(self, content: Raw) -> None:
         """Keep new tokens, null deletes them; where they cannot be written, another sign-in is needed later."""
@@ -120,7 +121,7 @@ class ServerAccess(Struct, eq=False):
             async with self.order:
                 await asyncio.to_thread(self.tokens.put, credentials_key(self.definition, self.root), content)
         except OSError as error:
-            self.server.note(f"error: its tokens cannot be stored: {error.strerror or error}")
+            self.note(f"error: its tokens cannot be stored: {error.strerror or error}")
 
     def take(self, found: AuthUrl | str) -> None:
         """Take the address of a sign-in, or the reason why there is none."""

@@ -12,13 +12,13 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from engine.extensions.mcp.server_asks import CANCEL, AskedConnection, ServerAsks
+from engine.extensions.mcp.server_asks import CANCEL, AskingServer, ServerAsks
 from tools.clean import clean_line
 from tools.contract import Captured
 from tools.files.own_files import make_folder
@@ -287,16 +287,17 @@ STEADY: Final = 60.0
 """Seconds after which a helper counts as running well."""
 
 
-class EventTaker(AskedConnection, Protocol):
-    """A connection that events are for."""
+ServerEvent: TypeAlias = ServerStatus | Items | Log | AuthUrl | NewCredentials
 
-    def take(self, event: ServerStatus | Items | Log | AuthUrl | NewCredentials) -> None:
-        """Take an event of its server."""
-        ...
 
-    def take_loss(self, why: str) -> None:
-        """Take the end of the helper."""
-        ...
+class HelpedServer(Struct, frozen=True):
+    """A server that the helper talks with, and who takes what happens to it."""
+
+    asking: AskingServer
+    take: Callable[[ServerEvent], None]
+    """Takes an event of the server."""
+    take_loss: Callable[[str], None]
+    """Takes the end of the helper with its reason."""
 
 
 class HelperProcess:
@@ -307,7 +308,7 @@ class HelperProcess:
         self._spill = spill
         self.asks = ServerAsks()
         """Questions of servers to the user."""
-        self._takers: dict[str, EventTaker] = {}
+        self._servers: dict[str, HelpedServer] = {}
         self._link: HelperLink | None = None
         self._starting = asyncio.Lock()
         self._ends = 0
@@ -315,12 +316,12 @@ class HelperProcess:
         self._watching: set[asyncio.Task[None]] = set()
         self.closed = False
 
-    def add(self, key: str, taker: EventTaker) -> Callable[[], None]:
+    def add(self, key: str, server: HelpedServer) -> Callable[[], None]:
         """Pass the events of one server on; returns what ends that."""
-        self._takers[key] = taker
+        self._servers[key] = server
 
         def forget() -> None:
-            self._takers.pop(key, None)
+            self._servers.pop(key, None)
 
         return forget
 
@@ -372,15 +373,15 @@ class HelperProcess:
     async def _watch(self, link: HelperLink) -> None:
         await link.ended.wait()
         self.asks.withdraw_all()
-        for taker in tuple(self._takers.values()):
-            taker.take_loss("the MCP helper ended")
+        for server in tuple(self._servers.values()):
+            server.take_loss("the MCP helper ended")
         await link.close(0.5)
 
     def _event(self, event: AnyEvent) -> None:
         match event:
             case ServerStatus() | Items() | Log() | AuthUrl() | NewCredentials():
-                if (taker := self._takers.get(event.server)) is not None:
-                    taker.take(event)
+                if (server := self._servers.get(event.server)) is not None:
+                    server.take(event)
             case ServerAsk():
                 self._ask(event)
             case AskClosed(ask=ask):
@@ -389,7 +390,7 @@ class HelperProcess:
                 pass
 
     def _ask(self, asked: ServerAsk) -> None:
-        link, taker = self._link, self._takers.get(asked.server)
+        link, server = self._link, self._servers.get(asked.server)
         if link is None:
             return
 
@@ -397,10 +398,10 @@ class HelperProcess:
             if not link.ended.is_set():
                 link.tell(Answer(id=0, ask=asked.ask, result=result))
 
-        if taker is None:
+        if server is None:
             answer(CANCEL)
         else:
-            self.asks.take(asked, taker, answer)
+            self.asks.take(asked, server.asking, answer)
 
     async def close(self) -> None:
         """End the helper."""

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -58,7 +58,7 @@ from tools.contract import (
     ToolSpec,
 )
 from tools.mcp_host.protocol import NOTHING, Auth, AuthUrl, host_of, is_plain_address
-from tools.mcp_tool import LIST, READ, ListResources, McpTool, ReadResource, ServerGone
+from tools.mcp_tool import LIST, READ, ListResources, McpTool, ReadResource, ResourceServer, ServerGone
 from tools.process.scratch import remove
 from tools.tool_search import NAME as SEARCH
 from tools.tool_search import ToolSearch
@@ -76,18 +76,10 @@ NO_ADDRESS: Final = "MCP server '{name}' gave no address to sign in at within {s
 BAD_ADDRESS: Final = "MCP server '{name}' names an address that no browser should open."
 
 
-class ConversationServers(Protocol):
-    """The servers of conversations."""
-
-    async def look(self, record: ConversationRecord) -> Sequence[ServerConnection]:
-        """Servers of the definitions as they are now; nothing is started."""
-        ...
-
-
 class HubSignIns(Struct, frozen=True):
     """Implements `engine.ports.mcp.SignIns`."""
 
-    servers: ConversationServers
+    hub: McpHub
 
     async def begin(self, record: ConversationRecord, name: str) -> SignInAddress | str:
         """Begin a sign-in, or give a sentence why there is none."""
@@ -117,7 +109,7 @@ class HubSignIns(Struct, frozen=True):
         return ""
 
     async def _find_server(self, record: ConversationRecord, name: str) -> ServerConnection | None:
-        return next((one for one in await self.servers.look(record) if one.name == name), None)
+        return next((one for one in await self.hub.look(record) if one.name == name), None)
 
 
 async def _begin(server: ServerConnection) -> SignInAddress | str:
@@ -205,21 +197,6 @@ class _Conversation(Struct, eq=False):
     offers: KeptOffers = field(default_factory=KeptOffers)
 
 
-class _Deferred(Struct, frozen=True):
-    """Implements `tools.tool_search.DeferredTools` for one conversation."""
-
-    hub: McpHub
-    record: ConversationRecord
-
-    def all(self) -> Sequence[ToolSpec]:
-        """Every deferred tool."""
-        return [one.spec for one in self.hub.list_deferred(self.record)]
-
-    async def load(self, names: Sequence[str]) -> None:
-        """Offer these from the next request on."""
-        await self.hub.load(self.record, names)
-
-
 class McpHub:
     """The servers of conversations; implements `engine.ports.extensions.ExtensionSource`."""
 
@@ -244,7 +221,7 @@ class McpHub:
         """Choices about servers that last."""
         self.sign_ins = HubSignIns(self)
         """Signing in to servers."""
-        self.texts = HubTexts(self, images, folders.outputs)
+        self.texts = HubTexts(self.connections, self.look, images, folders.outputs)
         """Prompts and resources for messages of the user."""
         self._servers: dict[str, ServerConnection] = {}
         self._conversations: dict[str, _Conversation] = {}
@@ -269,13 +246,17 @@ class McpHub:
         found = {name: tool for name, tool in made.items() if name not in deferred}
         found |= self._resource_tools([server for server, _ in offered])
         if deferred:
-            found[SEARCH] = ToolSearch(_Deferred(self, record))
+            found[SEARCH] = ToolSearch(partial(self._list_deferred_specs, record), partial(self.load, record))
             found |= {name: made[name] for name in loaded}
         return found
 
     def _resource_tools(self, servers: Sequence[ServerConnection]) -> Mapping[str, Tool]:
         """Tools that list and read resources, where a server has any."""
-        having = tuple(one for one in servers if one.catalogue is not None and one.catalogue.has_resources)
+        having = tuple(
+            ResourceServer(one.name, one.resources, one.read)
+            for one in servers
+            if one.catalogue is not None and one.catalogue.has_resources
+        )
         if not having:
             return {}
         return {LIST: ListResources(having), READ: ReadResource(having, self._images, self._folders.outputs)}
@@ -300,7 +281,7 @@ class McpHub:
         """Take that a call has shown what changed in the words of a tool."""
         if server.catalogue is not None:
             server.catalogue = without_change(server.catalogue, tool)
-            self.keep_lists(server)
+            self._keep_lists(server)
 
     def _select_deferred(self, record: ConversationRecord, offered: Sequence[ServerOffer]) -> Sequence[OfferedTool]:
         """Tools whose definitions are sent only once they are loaded."""
@@ -310,6 +291,9 @@ class McpHub:
     def list_deferred(self, record: ConversationRecord) -> Sequence[OfferedTool]:
         """Tools of a conversation that are deferred, loaded or not."""
         return self._select_deferred(record, self._list_offers(record))
+
+    def _list_deferred_specs(self, record: ConversationRecord) -> Sequence[ToolSpec]:
+        return [one.spec for one in self.list_deferred(record)]
 
     def _list_loaded(self, record: ConversationRecord) -> Sequence[str]:
         known = self._conversations.get(record.id)
@@ -398,7 +382,17 @@ class McpHub:
             known.sandbox_reason = reason
             return known
         number = f"{key}-{next(self._numbers)}"  # a server that ends beside its successor takes none of its events
-        made = ServerConnection(number, definition, root, sandbox, self._helpers, self._settings.limits, self)
+        made = ServerConnection(
+            number,
+            definition,
+            root,
+            sandbox,
+            self._helpers,
+            self._settings.limits,
+            self.credentials,
+            self._may_start,
+            self._keep_lists,
+        )
         made.folder = record.cwd
         made.kept = find_data_folder(self._folders.kept, definition, root)
         made.start_in = made.headers.start_in = neutral
@@ -416,14 +410,14 @@ class McpHub:
         path = None if is_projects else PathOrder.LEFT_OUT
         return Sandbox(mode, network=self._settings.sandbox_network, required=False, path=path)
 
-    async def may_start(self, server: ServerConnection) -> bool:
-        """Look at the definitions right before a start; implements `ConnectionOwner`."""
+    async def _may_start(self, server: ServerConnection) -> bool:
+        """Look at the definitions right before a start."""
         folder = await asyncio.to_thread(self._definitions.look, server.folder)
         defined = (*folder.servers, *self._given.of(server.users))
         same = (one for one in defined if one.name == server.name and one.is_enabled and not one.trouble)
         return any(one.identity == server.definition.identity for one in same)
 
-    def keep_lists(self, server: ServerConnection) -> None:
+    def _keep_lists(self, server: ServerConnection) -> None:
         """Keep the lists of a server for later starts."""
         if server.catalogue is not None:
             self._later(asyncio.to_thread(self._cache.put, server.definition.digest, server.catalogue))

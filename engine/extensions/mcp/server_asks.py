@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
 from msgspec import Raw, Struct
 
 from engine.ports.mcp import ServerDefinition
+from tools.clean import clean_line
 from tools.contract import JsonObject, Report
 from tools.mcp_form import OPEN, AddressForm, BadForm, FieldForm, FormAnswer, ServerForm, form_of
 from tools.mcp_host.protocol import Content, ServerAsk, raw
@@ -25,22 +26,16 @@ ENDING: Final = 2.0
 """Seconds that the end of a call waits for its questions, and for a model that answers one, to end."""
 LONGEST_PARAMS: Final = 64 * 1024
 """Bytes of a question; a longer one is declined."""
+LOG_LINES: Final = 200
 
 
-class UserAsker(Protocol):
-    """The front end of conversations, as far as a server may ask there."""
+class UserAsker(Struct, frozen=True):
+    """The front end of conversations, as far as a server may ask there; cancelling a question withdraws it."""
 
-    async def ask(self, conversation_id: str, server: str, form: ServerForm) -> FormAnswer:
-        """The user's answer; without a user the question is left. Cancelling withdraws the question."""
-        ...
-
-    async def sample(self, conversation_id: str, server: str, request: SampleRequest) -> SampleAnswer:
-        """The answer of a model to a request, after the user's yes. Cancelling ends both.
-
-        Raises:
-            SampleRefused: there is none.
-        """
-        ...
+    ask: Callable[[str, str, ServerForm], Awaitable[FormAnswer]]
+    """Returns the user's answer to a server's form in a conversation; without a user the form is left."""
+    sample: Callable[[str, str, SampleRequest], Awaitable[SampleAnswer]]
+    """Returns the answer of a model to a server's request, after the user's yes. Raises SampleRefused."""
 
 
 class NoAnswerError(Exception):
@@ -60,20 +55,22 @@ class QuestionHost(Protocol):
         ...
 
 
-class AskedConnection(Protocol):
-    """A server that may ask."""
+class AskingServer:
+    """A server that may ask: its definition and its log."""
 
-    definition: ServerDefinition
-    """Definition as it is now."""
+    def __init__(self, definition: ServerDefinition) -> None:
+        self.definition = definition
+        """Definition as it is now."""
+        self.log: deque[str] = deque(maxlen=LOG_LINES)
 
     @property
     def name(self) -> str:
         """Name as the user wrote it."""
-        ...
+        return self.definition.name
 
     def note(self, line: str) -> None:
         """Add a line to its log."""
-        ...
+        self.log.append(clean_line(line))
 
 
 class _Open(Struct, frozen=True):
@@ -128,7 +125,7 @@ class ServerAsks:
         del calls[conversation]
         return self._withdraw(lambda one: (one.server, one.conversation) == (key, conversation))
 
-    def take(self, asked: ServerAsk, server: AskedConnection, answer: Callable[[Raw], None]) -> None:
+    def take(self, asked: ServerAsk, server: AskingServer, answer: Callable[[Raw], None]) -> None:
         """Ask the user; `answer` is called once with the answer for the server."""
         conversation = next(reversed(self._calls.get(asked.server, Counter())), "")
         if asked.kind != "sampling":
@@ -161,7 +158,7 @@ class ServerAsks:
         return tasks
 
     async def _ask(
-        self, asked: ServerAsk, conversation: str, server: AskedConnection, answer: Callable[[Raw], None]
+        self, asked: ServerAsk, conversation: str, server: AskingServer, answer: Callable[[Raw], None]
     ) -> None:
         try:
             given = await self._answer(asked.kind, _params(asked.params), conversation, server.name)
@@ -190,7 +187,7 @@ class ServerAsks:
         asker: UserAsker,
         asked: ServerAsk,
         conversation: str,
-        server: AskedConnection,
+        server: AskingServer,
         answer: Callable[[Raw], None],
     ) -> None:
         try:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -48,18 +48,6 @@ LISTING: Final = 5.0
 T = TypeVar("T")
 
 
-class Connections(Protocol):
-    """The servers of conversations."""
-
-    def connections(self, record: ConversationRecord) -> Sequence[ServerConnection]:
-        """Servers of the last look."""
-        ...
-
-    async def look(self, record: ConversationRecord) -> Sequence[ServerConnection]:
-        """Servers of the definitions as they are now; nothing is started."""
-        ...
-
-
 class _Kept(Struct, frozen=True):
     """Prompts and the lists that they were made of."""
 
@@ -70,7 +58,10 @@ class _Kept(Struct, frozen=True):
 class HubTexts(Struct, eq=False):
     """Implements `engine.ports.mcp.ServerTexts`."""
 
-    servers: Connections
+    connections: Callable[[ConversationRecord], Sequence[ServerConnection]]
+    """Returns the servers of the last look."""
+    look_at_servers: Callable[[ConversationRecord], Awaitable[Sequence[ServerConnection]]]
+    """Returns the servers of the definitions as they are now; starts nothing."""
     images: ImageReader
     outputs: Path
     """Base of the folders of long texts."""
@@ -78,7 +69,7 @@ class HubTexts(Struct, eq=False):
 
     def prompts(self, record: ConversationRecord) -> Sequence[ServerPrompt]:
         """Prompts of a conversation as they are known, sorted; the same object while nothing has changed."""
-        servers = self.servers.connections(record)
+        servers = self.connections(record)
         now = tuple((one.name, one.catalogue) for one in servers)
         kept = self._kept.get(record.id)
         if kept is None or not (
@@ -94,7 +85,7 @@ class HubTexts(Struct, eq=False):
 
     async def look(self, record: ConversationRecord) -> None:
         """Look at the definitions, and begin to connect to servers that were never connected."""
-        for server in await self.servers.look(record):
+        for server in await self.look_at_servers(record):
             if server.state is ServerState.WAITING and server.catalogue is None:
                 server.start()
 
@@ -104,7 +95,7 @@ class HubTexts(Struct, eq=False):
         Raises:
             ServerTextError: its server cannot be reached.
         """
-        servers = await self.servers.look(record)
+        servers = await self.look_at_servers(record)
         if (found := self._find_prompt(record, command)) is not None:
             return found
         for server in servers:
@@ -131,7 +122,7 @@ class HubTexts(Struct, eq=False):
         self, record: ConversationRecord, prompt: ServerPrompt, field: str, value: str, others: Mapping[str, str]
     ) -> Sequence[str]:
         """Values that complete `value`, as a connected server knows them; none within its bound otherwise."""
-        server = next((one for one in self.servers.connections(record) if one.name == prompt.server), None)
+        server = next((one for one in self.connections(record) if one.name == prompt.server), None)
         if server is None or server.state is not ServerState.CONNECTED or not server.completes:
             return ()
         context = dict(others)
@@ -143,11 +134,11 @@ class HubTexts(Struct, eq=False):
 
     def names(self, record: ConversationRecord) -> Sequence[str]:
         """Names of the servers of a conversation at the last look."""
-        return [one.name for one in self.servers.connections(record)]
+        return [one.name for one in self.connections(record)]
 
     def resource_servers(self, record: ConversationRecord) -> Sequence[str]:
         """Names of the servers that have resources, as far as that is known."""
-        servers = self.servers.connections(record)
+        servers = self.connections(record)
         return [one.name for one in servers if one.catalogue is not None and one.catalogue.has_resources]
 
     async def resources(self, record: ConversationRecord, server: str) -> Sequence[ServerResource]:
@@ -174,7 +165,7 @@ class HubTexts(Struct, eq=False):
         return await self._output(record, await _await_answer(found.read(uri)), uri)
 
     async def _server(self, record: ConversationRecord, name: str) -> ServerConnection:
-        for server in await self.servers.look(record):
+        for server in await self.look_at_servers(record):
             if server.name == name:
                 return server
         raise ServerTextError(f"There is no MCP server '{clean_line(name)}' here; /mcp lists all.")

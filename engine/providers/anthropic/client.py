@@ -207,7 +207,7 @@ class AnthropicProvider:
         return [self.describe(model.id) for model in listed]
 
     async def count_tokens(self, request: ModelRequest) -> int | None:
-        """See `engine.ports.TokenCounter`."""
+        """Tokens of the request; None where the server does not say, or there is no key."""
         if self._settings.lacks_credentials:
             return None
         request = self._efforts.choose_effort(request, efforts_of(request.model))

@@ -495,6 +495,10 @@ class GuideProvider:
         """The one there is."""
         return [self.describe(MODEL)]
 
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        """None: its server does not count."""
+        return None
+
     async def warm(self) -> None:
         """Do nothing: there is no connection."""
 

@@ -75,6 +75,10 @@ class LocalProvider:
         """The usable files."""
         return [self.describe(name) for name in await asyncio.to_thread(self._models.usable)]
 
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        """None: its server does not count."""
+        return None
+
     async def warm(self) -> None:
         """Start the server of the model last asked, or of the only one there is, and let it read its prompt."""
         names = list(await asyncio.to_thread(self._models.usable))

@@ -267,6 +267,10 @@ class OpenAiCompatibleProvider:
         """List the models of the server; remembers its statements about each."""
         return [self.describe(name) for name in await self._offers.read()]
 
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        """None: its server does not count."""
+        return None
+
     async def warm(self) -> None:
         """Open a connection ahead of the first request, and ask for the windows that only the server knows."""
         await self._http.warm()

@@ -223,6 +223,9 @@ class HostServers:
         del record
         await self._connect()
 
+    def close_conversation(self, conversation_id: str) -> None:
+        """Do nothing: nothing is held for it."""
+
     async def call(self, server: str, method: str, params: JsonObject) -> JsonObject:
         """The result of a request of JSON-RPC.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol, assert_never
+from typing import TYPE_CHECKING, ClassVar, Final, assert_never
 
 from rich.segment import Segment
 from rich.style import Style
@@ -36,35 +36,10 @@ from tools.clock import SYSTEM_CLOCK, Clock
 from tools.contract import ImageRejected
 
 if TYPE_CHECKING:
-    from phoenix_tui.images.source import Box, Picture
+    from phoenix_tui.images.source import Box, ImageSource
 
 
 MOST_ROWS: Final = 400
-
-
-class Pictures(Protocol):
-    """Source of pictures (`images.source.ImageSource`)."""
-
-    @property
-    def is_off(self) -> bool:
-        """True when images are not shown at all."""
-        ...
-
-    @property
-    def aspect(self) -> float:
-        """Height of a cell divided by its width."""
-        ...
-
-    forgotten: int
-    """Number of times that all pictures were dropped: rows painted with them are invalid then."""
-
-    def ready(self, box: Box, background: str) -> Picture | None:
-        """A picture that was made already."""
-        ...
-
-    async def load(self, box: Box, background: str) -> None:
-        """Make a picture. Raises ImageRejected."""
-        ...
 
 
 class Gallery:
@@ -73,7 +48,7 @@ class Gallery:
     def __init__(self, view: Widget, canvas: Canvas) -> None:
         self._view = view
         self._canvas = canvas
-        self._source: Pictures | None = None
+        self._source: ImageSource | None = None
         self._background = "000000"
         self._loading = False
         self._refused: dict[Box, str] = {}
@@ -82,7 +57,7 @@ class Gallery:
         self._rows_of: tuple[Painter, int] | None = None
         """The painter they are from, and how often the source had forgotten its pictures."""
 
-    def use(self, source: Pictures | None) -> None:
+    def use(self, source: ImageSource | None) -> None:
         self._source = source
         self._refused.clear()
         self._canvas.stack.aspect = 0.0 if source is None or source.is_off else source.aspect
@@ -100,7 +75,7 @@ class Gallery:
                 self._view.run_worker(self._load(source, box), group="pictures")
                 return
 
-    async def _load(self, source: Pictures, box: Box) -> None:
+    async def _load(self, source: ImageSource, box: Box) -> None:
         try:
             await source.load(box, self._background)
         except ImageRejected as refusal:
@@ -121,7 +96,7 @@ class Gallery:
         painted = self._rows.get((box, index))
         return painted or self._paint(self._source, part, box, index, painter)
 
-    def _paint(self, source: Pictures, part: DrawnPart, box: Box, index: int, painter: Painter) -> Strip:
+    def _paint(self, source: ImageSource, part: DrawnPart, box: Box, index: int, painter: Painter) -> Strip:
         picture = source.ready(box, self._background)
         lead = part.lines[index].spans
         if picture is None:

@@ -12,12 +12,12 @@ from typing import Any
 from msgspec import Raw
 
 from engine.conversation import Conversation
-from engine.engine import ConversationAsker
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Refused
-from engine.extensions.mcp.server_asks import CANCEL, DECLINE, NoAnswerError, ServerAsks
+from engine.extensions.mcp.server_asks import CANCEL, DECLINE, AskingServer, NoAnswerError, ServerAsks, UserAsker
 from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.machine.states import ToolExecuting
 from engine.updates import ApprovalAsked
+from phoenix_tui.wiring.mcp import let_servers_ask
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.mcp_hubs import KINDS, Hub, hub_in, stdio
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
@@ -43,7 +43,7 @@ async def asked(home: Path, times: int = 1) -> AsyncIterator[tuple[EngineHarness
         hub_in(place, stdio(command=KINDS)) as one,
         engine_harness(home, *(CALLS_FORM, DONE) * times, extensions=[one.hub]) as harness,
     ):
-        one.hub.asks.asker = ConversationAsker(harness.engine)
+        let_servers_ask(one.hub, harness.engine)
         yield harness, await asking(harness), one
 
 
@@ -136,18 +136,8 @@ class Asker:
         raise AssertionError
 
 
-class Server:
-    """A server with a log."""
-
-    name = "kinds"
-
-    def __init__(self) -> None:
-        self.definition = stdio()
-        self.lines: list[str] = []
-
-    def note(self, line: str) -> None:
-        """Keep a line."""
-        self.lines.append(line)
+def asker_of(asker: Asker) -> UserAsker:
+    return UserAsker(asker.ask, asker.sample)
 
 
 def a_question(kind: Any = "form", **params: Any) -> ServerAsk:
@@ -155,10 +145,10 @@ def a_question(kind: Any = "form", **params: Any) -> ServerAsk:
     return ServerAsk(ask=1, server="key", kind=kind, params=raw(shown))
 
 
-async def told(asks: ServerAsks, question: ServerAsk, server: Server | None = None) -> list[Raw]:
+async def told(asks: ServerAsks, question: ServerAsk, server: AskingServer | None = None) -> list[Raw]:
     """Answers that the server gets, once its question is over."""
     found: list[Raw] = []
-    asks.take(question, server or Server(), found.append)
+    asks.take(question, server or AskingServer(stdio()), found.append)
     await until(lambda: found)
     return found
 
@@ -166,17 +156,18 @@ async def told(asks: ServerAsks, question: ServerAsk, server: Server | None = No
 async def test_a_question_without_a_call_or_a_user_is_answered_at_once() -> None:
     asks = ServerAsks()
     assert await told(asks, a_question()) == [CANCEL], "nobody is there"
-    asks.asker = Asker()
+    asks.asker = asker_of(Asker())
     assert await told(asks, a_question()) == [CANCEL], "no call of a conversation runs"
 
 
 async def test_a_question_goes_to_the_conversation_that_called_last_and_ends_with_its_call() -> None:
     asks, found = ServerAsks(), list[Raw]()
-    asks.asker = asker = Asker()
+    asker = Asker()
+    asks.asker = asker_of(asker)
     for conversation in ("c1", "c2", "c1", "c3"):
         asks.begin("key", conversation)
     asks.end("key", "c3")
-    asks.take(a_question(), Server(), found.append)
+    asks.take(a_question(), AskingServer(stdio()), found.append)
     await until(lambda: asker.asked)
     assert asker.asked[0][0] == "c1"
     asks.end("key", "c1")
@@ -188,24 +179,25 @@ async def test_a_question_goes_to_the_conversation_that_called_last_and_ends_wit
 
 
 async def test_a_form_that_cannot_be_shown_is_declined_and_noted() -> None:
-    asks, server = ServerAsks(), Server()
-    asks.asker = Asker()
+    asks, server = ServerAsks(), AskingServer(stdio())
+    asks.asker = asker_of(Asker())
     asks.begin("key", "c1")
     long = a_question("form", message="x" * 70_000)
     assert await told(asks, long, server) == [DECLINE]
     assert await told(asks, a_question("url", message="m", url="javascript:1"), server) == [DECLINE]
-    assert server.lines[1].endswith("it names an address that no browser should open")
+    assert server.log[1].endswith("it names an address that no browser should open")
 
 
 async def test_an_address_is_opened_after_the_yes_alone() -> None:
     asks, opened = ServerAsks(), list[str]()
-    asks.asker, asks.open_address = Asker(), opened.append
+    asker = Asker()
+    asks.asker, asks.open_address = asker_of(asker), opened.append
     asks.begin("key", "c1")
     found: list[Raw] = []
-    asks.take(a_question("url", message="m", url="https://a.example/x"), Server(), found.append)
-    await until(lambda: asks.asker.asked)  # type: ignore[union-attr]  # set above
+    asks.take(a_question("url", message="m", url="https://a.example/x"), AskingServer(stdio()), found.append)
+    await until(lambda: asker.asked)
     assert opened == []
-    asks.asker.answer.set_result(FormAnswer((("Open it",),)))
+    asker.answer.set_result(FormAnswer((("Open it",),)))
     await until(lambda: found)
     assert (opened, json.loads(bytes(found[0]))) == (["https://a.example/x"], {"action": "accept"})
 
@@ -224,13 +216,13 @@ class Program:
 
 
 async def test_a_host_is_asked_in_place_of_the_user_and_none_of_its_failures_leaves_a_call_hanging() -> None:
-    asks, server = ServerAsks(), Server()
-    asks.asker, asks.host = Asker(), Program({"action": "accept"})
+    asks, server = ServerAsks(), AskingServer(stdio())
+    asks.asker, asks.host = asker_of(Asker()), Program({"action": "accept"})
     asks.begin("key", "c1")
     (given,) = await told(asks, a_question(), server)
     assert json.loads(bytes(given)) == {"action": "accept", "content": ["c1", "kinds", "form", "m"]}
     asks.host = Program(NoAnswerError("it is gone"))
     assert await told(asks, a_question(), server) == [CANCEL]
-    assert server.lines == ["warning: a question to the user was cancelled: it is gone"]
+    assert list(server.log) == ["warning: a question to the user was cancelled: it is gone"]
     asks.host = Program(RuntimeError("a fault of ours"))
     assert await told(asks, a_question(), server) == [CANCEL]

@@ -13,14 +13,14 @@ import pytest
 from msgspec import Raw
 
 from engine.conversation import Conversation
-from engine.engine import ConversationAsker
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Refused
-from engine.extensions.mcp.server_asks import NO_SAMPLE, ServerAsks
+from engine.extensions.mcp.server_asks import NO_SAMPLE, AskingServer, ServerAsks, UserAsker
 from engine.machine.messages import ImageBlock, TextBlock, ToolResultBlock, Usage, text_in
 from engine.machine.states import is_busy
 from engine.ports import ModelMessage, ModelRequest
 from engine.updates import Noticed
+from phoenix_tui.wiring.mcp import let_servers_ask
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.mcp_hubs import KINDS, Hub, hub_in, stdio
 from tests.support.scripted_provider import Fail, Hang, Reply, Script, ScriptedCall, ScriptedProvider, Text
@@ -54,7 +54,7 @@ async def sampling(
         hub_in(place, SAMPLES) as one,
         engine_harness(home, settings=settings, provider=ScriptedProvider(scripts), extensions=[one.hub]) as harness,
     ):
-        one.hub.asks.asker = ConversationAsker(harness.engine)
+        let_servers_ask(one.hub, harness.engine)
         conversation = await harness.conversation()
         await conversation.say("a secret of the user")
         await until(lambda: conversation.question or not is_busy(conversation.state))
@@ -195,7 +195,7 @@ async def test_the_user_of_the_parent_is_asked_and_the_sub_agent_pays(tmp_path: 
         hub_in(place, SAMPLES) as one,
         engine_harness(tmp_path, settings=settings, provider=provider, extensions=[one.hub]) as harness,
     ):
-        one.hub.asks.asker = ConversationAsker(harness.engine)
+        let_servers_ask(one.hub, harness.engine)
         parent = await harness.conversation()
         await parent.say("begin")
         await until(lambda: parent.question)
@@ -211,7 +211,7 @@ async def test_a_server_without_the_setting_or_without_a_user_is_not_told_that_i
     for name, definition, has_user in (("off", stdio(), True), ("alone", SAMPLES, False)):
         (place := tmp_path / name).mkdir()
         async with hub_in(place, definition) as one:
-            one.hub.asks.asker = Asker() if has_user else None
+            one.hub.asks.asker = asker_of(Asker()) if has_user else None
             await one.hub.prepare(one.record)
             output = await one.call("mcp__kinds__sample")
         assert output.text == f"{ERROR}Sampling not supported.", name
@@ -234,18 +234,8 @@ class Asker:
         return await self.answer
 
 
-class Server:
-    """A server that may sample, with a log."""
-
-    name = "kinds"
-
-    def __init__(self, *, samples: bool = True) -> None:
-        self.definition = stdio(samples=samples)
-        self.lines: list[str] = []
-
-    def note(self, line: str) -> None:
-        """Keep a line."""
-        self.lines.append(line)
+def asker_of(asker: Asker) -> UserAsker:
+    return UserAsker(asker.ask, asker.sample)
 
 
 def a_request(text: str = "hi", **more: Any) -> ServerAsk:
@@ -255,7 +245,7 @@ def a_request(text: str = "hi", **more: Any) -> ServerAsk:
 
 
 async def told(
-    asks: ServerAsks, request: ServerAsk, server: Server, meanwhile: Callable[[], object] = lambda: None
+    asks: ServerAsks, request: ServerAsk, server: AskingServer, meanwhile: Callable[[], object] = lambda: None
 ) -> str:
     """The error that the server gets."""
     found: list[Raw] = []
@@ -267,20 +257,22 @@ async def told(
 
 
 async def test_requests_without_a_call_or_the_setting_and_unreadable_ones_ask_nobody() -> None:
-    asks, server = ServerAsks(), Server()
-    asks.asker = asker = Asker()
+    asks, server = ServerAsks(), AskingServer(SAMPLES)
+    asker = Asker()
+    asks.asker = asker_of(asker)
     no_call = "Sampling requests are answered only while a tool call of a conversation runs."
     assert await told(asks, a_request(), server) == no_call
     asks.begin("key", "c1")
-    assert await told(asks, a_request(), Server(samples=False)) == "Sampling is off for this server."
+    assert await told(asks, a_request(), AskingServer(stdio())) == "Sampling is off for this server."
     assert await told(asks, a_request(maxTokens=-5), server) == "maxTokens of a sampling request must be at least 1."
     assert asker.asked == []
-    assert server.lines[-1].startswith("warning: a sampling request was not answered: maxTokens")
+    assert server.log[-1].startswith("warning: a sampling request was not answered: maxTokens")
 
 
 async def test_a_request_that_its_server_takes_back_while_the_question_is_open_ends_it() -> None:
-    asks, server, found = ServerAsks(), Server(), list[Raw]()
-    asks.asker = asker = Asker()
+    asks, server, found = ServerAsks(), AskingServer(SAMPLES), list[Raw]()
+    asker = Asker()
+    asks.asker = asker_of(asker)
     asks.begin("key", "c1")
     asks.take(a_request(), server, found.append)
     await until(lambda: asker.asked)
@@ -307,14 +299,15 @@ class SlowToEnd(Asker):
 
 async def test_a_call_ends_behind_the_model_that_answers_its_request_so_that_its_run_has_the_cost() -> None:
     asks = ServerAsks()
-    asks.asker = asker = SlowToEnd()
+    asker = SlowToEnd()
+    asks.asker = asker_of(asker)
 
     class Asking:
         """A server that samples, and answers its call without waiting."""
 
         async def call(self, tool: str, args: JsonObject, report: Report) -> Content:
             """Return once the user is asked."""
-            asks.take(a_request(), Server(), lambda _: None)
+            asks.take(a_request(), AskingServer(SAMPLES), lambda _: None)
             await until(lambda: asker.asked)
             return Content(parts=[])
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engine.executor.event_hooks import MOST_TIMES, SAYS
 from engine.machine.messages import TextBlock
-from phoenix_tui.wiring.hooks import TranscriptFiles
+from phoenix_tui.wiring.hooks import write_transcripts
 from tests.support.engine import until
 from tests.support.hooked import PYTHON, Hooked, group, hooked_engine, script, write_hooks
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
@@ -67,7 +67,7 @@ os.rename({str(seen)!r} + ".new", {str(seen)!r})
     )
     write_hooks(tmp_path / "config" / "hooks.json", SubagentStop=copies)
     async with hooked_engine(tmp_path, SPAWNS, CALLS, SUBMITS, DONE) as hooked:
-        hooked.hooks.transcripts = TranscriptFiles(tmp_path / "transcripts", hooked.harness.store)
+        hooked.hooks.transcripts = write_transcripts(tmp_path / "transcripts", hooked.harness.store)
         conversation = await hooked.harness.conversation()
         await conversation.say("begin")
         await conversation.wait_idle()

@@ -24,6 +24,7 @@ from phoenix_tui.terminal.attention import (
     title,
 )
 from phoenix_tui.terminal.background import is_light, recall_light, remember
+from phoenix_tui.terminal.driver import QuietDriver
 from phoenix_tui.widgets.status_line import Heading, StatusValues
 from tests.support.fake_engine import RUN, FakeEngine
 
@@ -31,7 +32,7 @@ WORKING = AwaitingLlm(1, RUN, Requesting())
 ASKING = AwaitingApproval(1, RUN, ToolRound("m", ToolCall("c", "bash", "{}")), "")
 
 
-class Terminal:
+class Terminal(QuietDriver):
     def __init__(self) -> None:
         self.written: list[str] = []
         self.greeting = self.parting = ""

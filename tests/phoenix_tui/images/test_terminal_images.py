@@ -23,6 +23,7 @@ from phoenix_tui.images.source import (
     CellSize,
     GraphicsProtocol,
     ImageSource,
+    ImageTerminal,
     box_of,
     detect_protocol,
     kitty_image,
@@ -43,7 +44,7 @@ def png(width: int, height: int, colour: str = "#ff0000") -> bytes:
     return stream.getvalue()
 
 
-class FakeTerminal:
+class FakeTerminal(ImageTerminal):
     def __init__(self, way: GraphicsProtocol) -> None:
         self.way = way
         self.asked = 0

@@ -2,42 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyte
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from phoenix_tui.features.composing import PromptHistory
 from phoenix_tui.linear.line_buffer import LeaveTyped, LineBuffer, LineTyped, StopWanted
 from phoenix_tui.linear.terminal import find_unfinished
 
 KEYS = ["\x7f", "\x15", "\x17", "\x0b", "\x01", "\x05", "\x1b[C", "\x1b[D", "\x1b[3~", "\x1b[A", "\x1b[B", "\n"]
 
 
-class Past:
-    """A history of two lines."""
-
-    def __init__(self) -> None:
-        self._lines = ["first line", "zweite 行"]
-        self._place = len(self._lines)
-
-    def older(self, current: str) -> str | None:
-        if self._place == 0:
-            return None
-        self._place -= 1
-        return self._lines[self._place]
-
-    def newer(self) -> str | None:
-        if self._place >= len(self._lines) - 1:
-            return None
-        self._place += 1
-        return self._lines[self._place]
-
-    def leave(self) -> None:
-        self._place = len(self._lines)
-
-
 @given(st.lists(st.sampled_from([*KEYS, "a", "b c", "ä", "行", "x\ty"]), max_size=30))
-def test_the_terminal_shows_the_line_and_the_cursor_whatever_was_typed(keys: list[str]) -> None:
-    line = LineBuffer(Past())
+def test_the_terminal_shows_the_line_and_the_cursor_whatever_was_typed(
+    tmp_path_factory: pytest.TempPathFactory, keys: list[str]
+) -> None:
+    past = PromptHistory(tmp_path_factory.mktemp("state"), Path("/work"))
+    past.add("first line")
+    past.add("zweite 行")
+    line = LineBuffer(past)
     screen = pyte.Screen(400, 3)
     stream = pyte.Stream(screen)
     for key in keys:

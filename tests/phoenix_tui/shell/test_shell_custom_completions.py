@@ -10,6 +10,7 @@ import pytest
 
 from phoenix_tui.features.custom_commands import CustomCommands
 from phoenix_tui.widgets import completer
+from phoenix_tui.widgets.completer import CustomSource
 from phoenix_tui.widgets.completion_popup import Completion
 from tests.phoenix_tui.writing.test_custom_completions import custom, one
 from tests.support.waiting import poll
@@ -40,7 +41,7 @@ class SlowSource:
 async def test_letters_typed_before_the_files_were_looked_at_leave_no_command_out(open_shell: Any) -> None:
     async with open_shell() as shell:
         source = SlowSource(custom())
-        shell.dock.completer.offer_custom(source)
+        shell.dock.completer.offer_custom(CustomSource(source.now, source.look, source.values))
         await shell.type("/fix")
         assert "Fixes it." not in shell.text
         source.released.set()
@@ -50,7 +51,7 @@ async def test_letters_typed_before_the_files_were_looked_at_leave_no_command_ou
 async def test_letters_behind_tab_stay_behind_what_it_puts_in(open_shell: Any) -> None:
     async with open_shell() as shell:
         source = SlowSource(custom(one("fix-issue", "Fixes it.")))
-        shell.dock.completer.offer_custom(source)
+        shell.dock.completer.offer_custom(CustomSource(source.now, source.look, source.values))
         await shell.type("/fix")
         assert "Fixes it." in shell.text
         typing = asyncio.ensure_future(shell.pilot.press("tab", "1", "2"))
@@ -75,7 +76,7 @@ async def test_newer_completions_that_do_not_come_hold_neither_tab_nor_the_lette
     monkeypatch.setattr(completer, "SETTLES", 0.05)
     async with open_shell() as shell:
         source = SlowSource(custom(one("fix-issue", "Fixes it.")))
-        shell.dock.completer.offer_custom(source)
+        shell.dock.completer.offer_custom(CustomSource(source.now, source.look, source.values))
         shell.dock.completer.mentions = source.mentions
         await shell.type(typed)
         await shell.pilot.press("tab", "e", "s")
@@ -85,7 +86,7 @@ async def test_newer_completions_that_do_not_come_hold_neither_tab_nor_the_lette
 async def test_tab_puts_nothing_into_another_draft_that_came_into_view(open_shell: Any) -> None:
     async with open_shell() as shell:
         source = SlowSource(custom(one("fix-issue", "Fixes it.")))
-        shell.dock.completer.offer_custom(source)
+        shell.dock.completer.offer_custom(CustomSource(source.now, source.look, source.values))
         await shell.type("/fix")
         typing = asyncio.ensure_future(shell.pilot.press("tab"))
         assert not await poll(lambda: shell.composer.text != "/fix", 0.1)

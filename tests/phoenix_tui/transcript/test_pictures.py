@@ -16,18 +16,19 @@ from engine.machine.messages import (
 )
 from engine.records import StoredMessage
 from engine.updates import MessageSaved, ToolEnded
-from phoenix_tui.images.source import BlocksPicture, Box, Picture
+from phoenix_tui.images.source import BlocksPicture, Box, ImageSource, Picture
 from tests.support.screens import TranscriptApp, answered, message, said, snapshot
 from tests.support.waiting import poll
 from tools.contract import ImageRejected
 
 
-class FakePictures:
+class FakePictures(ImageSource):
     """Makes white pictures once it is let."""
 
+    is_off = False
+    aspect = 2.0
+
     def __init__(self) -> None:
-        self.is_off = False
-        self.aspect = 2.0
         self.forgotten = 0
         self.loaded: list[Box] = []
         self.let = asyncio.Event()
