@@ -1,7 +1,8 @@
-"""Tool calls in the names and fields of other agents: there and back unchanged, and nothing but one written error."""
+"""Tool calls in the names and fields of other agents, their titles, and arguments that make no sense."""
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any, cast
@@ -10,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.plain_runner import PlainRunner
+from tests.support.tools import MemoryJobs
 from tools.aliases import (
     FOREIGN,
     KEPT,
@@ -22,8 +25,15 @@ from tools.aliases import (
     native_names,
     to_foreign,
 )
+from tools.bash import BashInput
+from tools.call_titles import call_title, show_arguments, tool_label
 from tools.contract import JsonObject, ToolInputError
 from tools.displays import TodoStatus
+from tools.file_tools import PatchInput, ReadFileInput
+from tools.files.writing import ReadLedger
+from tools.images.decoder import ImageDecoder
+from tools.registry import ToolDependencies, build_tools
+from tools.search import ListFilesInput, SearchInput
 
 CWD = Path("/work/project")
 
@@ -305,3 +315,125 @@ def test_huge_inputs_are_translated_or_refused() -> None:
     with pytest.raises(ToolInputError) as raised:
         from_foreign("Read", {"\x1b" + "x" * 10**6: 1}, CWD)
     assert len(str(raised.value)) < 250
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("bash", "bash"),
+        ("mcp__demo__echo", "demo: echo"),
+        ("mcp__a__b__c", "a: b__c"),
+        ("mcp__demo", "demo"),
+        ("mcp__", "mcp__"),
+        ("mcp____", "mcp____"),
+        ("", ""),
+    ],
+)
+def test_a_tool_of_a_server_is_named_by_server_and_tool(name: str, label: str) -> None:
+    assert tool_label(name) == label
+
+
+def test_a_title_has_the_tool_once() -> None:
+    assert call_title("mcp__demo__echo", '{"text": "hi"}', 'demo: echo {"text": "hi"}') == "demo: echo hi"
+    assert call_title("mcp__demo__echo", "{}") == "demo: echo"
+    assert call_title("bash", '{"command": "make test"}', "make test", "  ") == "bash  make test"
+    assert call_title("think", "{}", "think") == "think"
+
+
+def test_arguments_that_are_no_object_are_shown_as_they_are_and_within_a_bound() -> None:
+    assert call_title("mcp__a__b", "[1, 2") == "a: b [1, 2"
+    assert call_title("mcp__a__b", '{"x": "\u001b[31m\nred"}').isprintable()
+    assert len(call_title("mcp__a__b", json.dumps({"x": "y" * 100_000}))) < 420
+    for depth in (900, 30_000):
+        assert call_title("mcp__a__b", f'{{"x": {"[" * depth}{"]" * depth}}}').endswith("[[[…")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ({}, ""),
+        ({"text": "two words"}, "two words"),
+        ({"count": 3}, "3"),
+        ({"owner": "a", "title": "b c", "draft": True}, 'owner=a title="b c" draft=true'),
+        ({"a": "x=1", "b": 'y"'}, 'a="x=1" b="y\\""'),
+    ],
+)
+def test_arguments_of_a_server_are_on_one_line_and_cannot_pass_for_each_other(args: JsonObject, words: str) -> None:
+    assert show_arguments(args) == words
+
+
+@pytest.mark.parametrize(
+    ("parse", "args", "sentence"),
+    [
+        (BashInput.parse, {}, "The argument command is missing."),
+        (BashInput.parse, {"command": None}, "The argument command is missing."),
+        (BashInput.parse, {"command": ["ls"]}, "command must be a string, not a list."),
+        (BashInput.parse, {"command": "ls", "timeout": "5"}, "timeout must be a number, not a string."),
+        (BashInput.parse, {"command": "ls", "timeout": True}, "timeout must be a number, not a boolean."),
+        (BashInput.parse, {"command": "ls", "timeout": 901}, "timeout must be between 1 and 900, not 901."),
+        (BashInput.parse, {"command": "ls", "background": 1}, "background must be true or false, not the number 1."),
+        (BashInput.parse, {"command": " \n"}, "The argument command is empty."),
+        (BashInput.parse, {"command": "a\0b"}, "The argument command contains a NUL character."),
+        (BashInput.parse, {"command": "a\ud800"}, "command contains half a character (a lone surrogate)."),
+        (
+            BashInput.parse,
+            {"command": "ls", "cwd": "/"},
+            "Unknown argument cwd; known are: command, timeout, slow, background, access, why, hosts.",
+        ),
+        (ReadFileInput.parse, {"path": "a", "offset": 1.5}, "offset must be a whole number, not the number 1.5."),
+        (ReadFileInput.parse, {"path": "a", "limit": 0}, "limit must be between 1 and 2000, not 0."),
+        (
+            SearchInput.parse,
+            {"pattern": ""},
+            "pattern must be one non-empty line; every line of a file is matched for itself.",
+        ),
+        (ListFilesInput.parse, {"glob": "{a"}, "The glob {a is malformed; use *, ?, **, [ab] and {a,b}."),
+        (PatchInput.parse, {"path": "a"}, "The argument edits is missing."),
+        (
+            PatchInput.parse,
+            {"path": "a", "edits": []},
+            "edits must be a list with at least one object, not an empty list.",
+        ),
+        (PatchInput.parse, {"path": "a", "edits": ["x"]}, "edits[0] must be an object, not a string."),
+        (
+            PatchInput.parse,
+            {"path": "a", "edits": [{"op": "move", "new": ""}]},
+            "edits[0].op must be one of replace, append, prepend, overwrite, not move.",
+        ),
+        (PatchInput.parse, {"path": "a", "edits": [{"op": "append"}]}, "The argument edits[0].new is missing."),
+        (
+            PatchInput.parse,
+            {"path": "a", "edits": [{"op": "replace", "old": "", "new": "x"}]},
+            "edits[0].old is empty; to set the whole content use the op overwrite.",
+        ),
+        (
+            PatchInput.parse,
+            {"path": "a", "edits": [{"op": "replace", "old": "x", "new": "x"}]},
+            "edits[0].old and new are the same; nothing would change.",
+        ),
+    ],
+)
+def test_a_mistake_is_named(parse: type, args: JsonObject, sentence: str) -> None:
+    with pytest.raises(ToolInputError) as caught:
+        parse(args)
+    assert str(caught.value) == sentence
+
+
+def test_a_whole_number_may_come_as_a_float() -> None:
+    assert ReadFileInput.parse({"path": "a", "offset": 3.0}) == ReadFileInput("a", 3, 2000)
+
+
+async def test_every_tool_refuses_unknown_arguments_and_describes_itself(tmp_path: Path) -> None:
+    runner = PlainRunner()
+    tools = build_tools(ToolDependencies(runner, MemoryJobs(), ImageDecoder(runner), ReadLedger(), tmp_path))
+    assert list(tools) == [
+        "bash", "job_output", "job_kill", "read_file", "list_files",
+        "search", "write_file", "patch", "read_image", "think", "todo_write", "exit_plan",
+        "ask_user", "web_fetch", "web_search",
+    ]  # fmt: skip
+    for name, tool in tools.items():
+        assert tool.spec.name == name
+        assert tool.spec.description.endswith(".")
+        assert tool.spec.input_schema["additionalProperties"] is False
+        with pytest.raises(ToolInputError, match="Unknown argument nonsense"):
+            await tool.request({"nonsense": 1}, tmp_path)

@@ -1,15 +1,18 @@
-"""bash says how every command ended and loses no output."""
+"""bash says how every command ended and loses no output; jobs belong to their conversation; names of branches."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from tests.support.git_repositories import empty_repository, git
 from tests.support.tools import MemoryJobs, ScriptedRunner, context_in, use, use_with
-from tools.bash import Bash
+from tools.bash import Bash, JobKill, JobOutput
 from tools.contract import (
     Captured,
     Command,
@@ -23,6 +26,7 @@ from tools.contract import (
     ToolInputError,
 )
 from tools.files.location import spills_of
+from tools.git.repository import branch_of, has_repository
 
 
 def bash(folder: Path, runner: ProcessRunner | None = None, jobs: MemoryJobs | None = None) -> Bash:
@@ -204,3 +208,128 @@ async def test_progress_goes_to_the_context_and_cancellation_reaches_the_runner(
         await running
     assert runner.cancelled
     assert seen == [OutputChunk("hello")]
+
+
+async def test_output_shows_state_and_text(tmp_path: Path) -> None:
+    board = MemoryJobs()
+    job = await board.start(Command(("x",), tmp_path), "one", "x")
+    assert (await use(JobOutput(board), tmp_path, job_id=job.id)).text == "[no output yet]\n[running for 0 s]"
+    board.printed[job.id] = Captured(b"ready\x1b[0m\n")
+    board.listed[job.id] = replace(job, running=False, exit_code=2)
+    output = await use(JobOutput(board), tmp_path, job_id=job.id)
+    assert (output.text, output.display) == ("ready\n[exit code 2]", TerminalDisplay("ready\n", 2))
+
+
+async def test_a_job_that_its_sandbox_refused_something_says_so_once_it_ended(tmp_path: Path) -> None:
+    board = MemoryJobs()
+    job = await board.start(Command(("x",), tmp_path), "one", "x")
+    board.printed[job.id] = Captured(b"cat: /x: No such file or directory\n", refused="/x is hidden")
+    for one, says in ((job, False), (replace(job, running=False, exit_code=1), True)):
+        board.listed[job.id] = one
+        output = await use(JobOutput(board), tmp_path, job_id=job.id)
+        assert output.text.count("[sandbox: /x is hidden; the agent can ask for more") == says
+
+
+async def test_another_conversations_job_does_not_exist(tmp_path: Path) -> None:
+    board = MemoryJobs()
+    job = await board.start(Command(("x",), tmp_path), "other", "x")
+    for tool in (JobOutput(board), JobKill(board)):
+        output = await use(tool, tmp_path, job_id=job.id)
+        assert (output.text, output.is_error) == ("This conversation has no job job1; it has none.", True)
+    assert board.listed[job.id].running
+
+
+async def test_an_unknown_id_is_answered_with_the_known_ones(tmp_path: Path) -> None:
+    board = MemoryJobs()
+    await board.start(Command(("x",), tmp_path), "one", "x")
+    output = await use(JobOutput(board), tmp_path, job_id="job9")
+    assert output.text == "This conversation has no job job9; its jobs are: job1."
+
+
+async def test_kill_ends_a_job_once(tmp_path: Path) -> None:
+    board = MemoryJobs()
+    job = await board.start(Command(("x",), tmp_path), "one", "x")
+    assert (await use(JobKill(board), tmp_path, job_id=job.id)).text == (
+        "Job job1 is ended, with everything it had started."
+    )
+    assert not board.listed[job.id].running
+    assert (await use(JobKill(board), tmp_path, job_id=job.id)).text == (
+        "Job job1 had ended already. [ended by a signal]"
+    )
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def repository(folder: Path, head: bytes) -> Path:
+    empty_repository(folder)
+    (folder / ".git" / "HEAD").write_bytes(head)
+    (folder / "src").mkdir()
+    return folder / "src"
+
+
+@pytest.mark.parametrize(
+    ("head", "branch"),
+    [
+        (b"ref: refs/heads/main\n", "main"),
+        (b"ref: refs/heads/fix/retry\n", "fix/retry"),
+        (b"ref: refs/remotes/origin/main\n", "refs/remotes/origin/main"),
+        (f"{COMMIT}\n".encode(), "0123456"),
+        (b"ref:\n", ""),
+        (b"no reference\n", ""),
+        (b"\xff\xfe", ""),
+    ],
+)
+def test_the_branch_stands_in_head(tmp_path: Path, head: bytes, branch: str) -> None:
+    assert branch_of(repository(tmp_path, head)) == branch
+
+
+def test_a_working_tree_of_its_own_has_its_own_branch(tmp_path: Path) -> None:
+    repository(tmp_path, b"ref: refs/heads/main\n")
+    own = tmp_path / ".git" / "worktrees" / "other"
+    own.mkdir(parents=True)
+    (own / "HEAD").write_text("ref: refs/heads/other\n")
+    (own / "commondir").write_text("../..\n")
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    (beside / ".git").write_text(f"gitdir: {own}\n")
+    assert branch_of(beside) == "other"
+
+
+def test_outside_a_repository_and_behind_a_pipe_there_is_none(tmp_path: Path) -> None:
+    assert branch_of(tmp_path) == ""
+    empty_repository(tmp_path)
+    (tmp_path / ".git" / "HEAD").unlink()
+    os.mkfifo(tmp_path / ".git" / "HEAD")
+    assert branch_of(tmp_path) == ""
+
+
+def test_a_git_folder_counts_where_git_itself_takes_it(tmp_path: Path) -> None:
+    """Each shape is asked about of git itself, too."""
+    pointed = empty_repository(tmp_path / "pointed")
+    own = empty_repository(tmp_path / "own") / ".git"
+    shapes = {"pointed": True, "own": True}
+    for name in ("empty", "no-head", "no-refs", "no-objects", "odd-head", "linked-head"):
+        empty_repository(tmp_path / name)
+        shapes[name] = name == "linked-head"
+    for path in ("empty/.git/HEAD", "no-head/.git/HEAD", "linked-head/.git/HEAD"):
+        (tmp_path / path).unlink()
+    for path in ("empty/.git/refs", "empty/.git/objects", "no-refs/.git/refs", "no-objects/.git/objects"):
+        (tmp_path / path).rmdir()
+    (tmp_path / "odd-head" / ".git" / "HEAD").write_text("main\n", "ascii")
+    (tmp_path / "linked-head" / ".git" / "HEAD").symlink_to("refs/heads/none-yet")
+    pointers = {"file": f"gitdir: {own}", "relative": "gitdir: ../own/.git", "nowhere": "gitdir: ../gone", "words": "x"}
+    for name, text in pointers.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / ".git").write_text(f"{text}\n", "ascii")
+        shapes[name] = name in {"file", "relative"}
+    assert {name: has_repository(tmp_path / name) for name in shapes} == shapes
+    assert {name: git_takes(tmp_path / name) for name in shapes} == shapes
+    assert has_repository(pointed) and not has_repository(tmp_path)
+
+
+def git_takes(folder: Path) -> bool:
+    try:
+        return git(folder, "rev-parse", "--show-toplevel") == str(folder)
+    except subprocess.CalledProcessError:
+        return False

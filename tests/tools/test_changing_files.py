@@ -1,21 +1,31 @@
-"""write_file and patch: exact, all or nothing, and never over what was not seen."""
+"""write_file and patch: exact, all or nothing (FAULTS 32), never over what was not seen; diffs and formatters."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import random
 import re
+import select
+import shutil
+import stat
+import subprocess
+import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Struct, field
 
 from tests.support.tools import context_in, use
 from tools.arguments import ToolFailure
-from tools.contract import DiffDisplay, JsonObject, ToolInputError, ToolRequest
+from tools.contract import DiffDisplay, JsonObject, ToolContext, ToolInputError, ToolRequest
 from tools.file_tools import Patch, ReadFile, WriteFile
-from tools.files.content import FileEdit, Operation, apply_edits
-from tools.files.writing import ReadLedger
+from tools.files.content import FileEdit, Operation, apply_edits, diff_display
+from tools.files.writing import CHANGED_SINCE, Formatted, ReadLedger
 
 
 def names(folder: Path) -> list[str]:
@@ -315,3 +325,164 @@ def test_repeated_lines_are_looked_for_as_one_text() -> None:
         apply_edits(lines, [FileEdit(Operation.REPLACE, "x", wanted)])
     with pytest.raises(ToolFailure, match=r"more than 5 times \(lines 1, 2, 3, 4, 5\)"):
         apply_edits("a  \n" * 50, [FileEdit(Operation.REPLACE, "x", " a")])
+
+
+SIZE = 300_000
+WRITER = """
+import sys
+from pathlib import Path
+from tools.files.writing import replace_file
+from tools.files.location import Location
+location = Location(Path(sys.argv[1]), ("target",), "target")
+print("ready", flush=True)
+while True:
+    for letter in b"ab":
+        replace_file(location, bytes([letter]) * int(sys.argv[2]))
+"""
+
+
+@pytest.mark.slow
+def test_kill_9_leaves_old_or_new_never_a_mixture(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_bytes(b"a" * SIZE)
+    target.chmod(0o754)
+    link.symlink_to("target")
+    chance = random.Random(7)
+    seen: set[bytes] = set()
+    for _ in range(25):
+        _write_until_killed(tmp_path, chance.uniform(0, 0.03))
+        content = target.read_bytes()
+        assert content in {b"a" * SIZE, b"b" * SIZE}
+        assert stat.S_IMODE(target.stat().st_mode) == 0o754
+        assert link.is_symlink()
+        seen.add(content[:1])
+    assert seen == {b"a", b"b"}
+
+
+def _write_until_killed(folder: Path, seconds: float) -> None:
+    argv = [sys.executable, "-c", WRITER, str(folder), str(SIZE)]
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(argv, cwd=root, stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"ready\n"
+        # Nothing more is printed, so this waits as long as the writer is to live.
+        select.select([writer.stdout], [], [], seconds)
+        writer.kill()
+
+
+TEXT = st.lists(st.sampled_from(["a", "b", "c", "", "dd"]), max_size=14).map("\n".join)
+
+
+@given(TEXT, TEXT)
+def test_added_and_removed_are_the_marked_lines(old: str, new: str) -> None:
+    display = diff_display("x", old, new)
+    lines = display.diff.split("\n")[2:]
+    assert display.added == sum(line.startswith("+") for line in lines)
+    assert display.removed == sum(line.startswith("-") for line in lines)
+    assert (display.added == display.removed == 0) == (old == new)
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git apply to check against")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("a\nb\nc\n", "a\nB\nc\n"),
+        ("a\n", "a"),
+        ("a", "a\nb"),
+        ("\n" * 30, "x" + "\n" * 30 + "y\n"),
+        ("".join(f"{n}\n" for n in range(100)), "".join(f"{n}\n" for n in range(100) if n not in {3, 9, 50, 99})),
+        ("".join(f"{n}\n" for n in range(9000)), "".join(f"{n * 2}\n" for n in range(9000))),
+    ],
+)
+def test_git_can_apply_a_diff(tmp_path: Path, old: str, new: str) -> None:
+    (tmp_path / "x").write_text(old)
+    patch = diff_display("x", old, new).diff
+    subprocess.run(["git", "apply", "-p0", "-"], cwd=tmp_path, input=patch.encode(), check=True, capture_output=True)
+    assert (tmp_path / "x").read_text() == new
+
+
+def test_a_small_change_in_a_large_file_is_found_quickly() -> None:
+    old = "".join(f"line {number}\n" for number in range(200_000))
+    start = time.process_time()
+    display = diff_display("x", old, old.replace("line 777\n", "changed\n"))
+    assert (display.added, display.removed) == (1, 1)
+    assert time.process_time() - start < 2.0
+
+
+def test_bytes_that_are_no_text_show_as_replacement_characters() -> None:
+    assert diff_display("x", "a\udcff\n", "b\n").diff == "--- x\n+++ x\n@@ -1 +1 @@\n-a\ufffd\n+b\n"
+
+
+class Scripted(Struct):
+    """A formatter that knows its answer."""
+
+    answer: Formatted | None
+    writes: str = ""
+    """Text that another program writes meanwhile."""
+    asked: list[str] = field(default_factory=list[str])
+
+    async def format(self, path: Path, text: str, context: ToolContext) -> Formatted | None:
+        self.asked.append(text)
+        if self.writes:
+            await asyncio.to_thread(path.write_text, self.writes)
+        return self.answer
+
+
+async def test_the_change_of_a_formatter_is_a_part_of_the_edit_and_is_shown_to_the_model(tmp_path: Path) -> None:
+    ledger, formatter = ReadLedger(), Scripted(Formatted("neat", "a = 1\nb = 2\n"))
+    output = await use(WriteFile(ledger, formatter), tmp_path, path="a.py", content="a=1\nb = 2\n")
+    assert (tmp_path / "a.py").read_text() == "a = 1\nb = 2\n"
+    assert output.text == (
+        "Created a.py: +2 lines.\n[Formatter neat changed it after your edit:\n@@ -1,2 +1,2 @@\n-a=1\n+a = 1\n b = 2\n]"
+    )
+    assert isinstance(output.display, DiffDisplay)
+    assert (output.display.added, output.display.removed, output.display.created) == (2, 0, True)
+    assert "+a = 1" in output.display.diff
+    assert "a=1" not in output.display.diff
+    formatter.answer = Formatted("neat", "a = 1\nb = 3\n")
+    edits = [{"op": "replace", "old": "b = 2", "new": "b = 3"}]
+    again = await use(Patch(ledger, formatter), tmp_path, path="a.py", edits=edits)  # the conversation knows the file
+    assert (again.is_error, again.text) == (False, "Changed a.py: +1 -1 lines.")
+    assert formatter.asked == ["a=1\nb = 2\n", "a = 1\nb = 3\n"]
+
+
+async def test_line_ends_of_the_file_stay(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_bytes(b"old\r\n")
+    ledger = ReadLedger()
+    await use(ReadFile(ledger), tmp_path, path="a.py")
+    formatter = Scripted(Formatted("neat", "b\r\nc\r\n"))
+    await use(WriteFile(ledger, formatter), tmp_path, path="a.py", content="b\nc")
+    assert formatter.asked == ["b\nc"]
+    assert (tmp_path / "a.py").read_bytes() == b"b\r\nc\r\n"
+
+
+async def test_a_formatter_that_fails_leaves_the_edit_and_says_why(tmp_path: Path) -> None:
+    formatter = Scripted(Formatted("neat", trouble="exit code 2: bad syntax"))
+    output = await use(WriteFile(ReadLedger(), formatter), tmp_path, path="a.py", content="a=(\n")
+    assert (tmp_path / "a.py").read_text() == "a=(\n"
+    assert not output.is_error
+    assert output.text.endswith("\n[Formatter neat: exit code 2: bad syntax; the file is as you wrote it.]")
+
+
+async def test_what_another_program_wrote_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    formatter = Scripted(Formatted("neat", "a = 1\n"), writes="theirs\n")
+    output = await use(WriteFile(ReadLedger(), formatter), tmp_path, path="a.py", content="a=1\n")
+    assert (tmp_path / "a.py").read_text() == "theirs\n"
+    assert CHANGED_SINCE in output.text or "was changed by" in output.text
+
+
+async def test_without_a_change_or_a_fitting_formatter_nothing_is_added(tmp_path: Path) -> None:
+    ledger, formatter = ReadLedger(), Scripted(None)
+    output = await use(WriteFile(ledger, formatter), tmp_path, path="a.py", content="a = 1\n")
+    assert output.text == "Created a.py: +1 lines."
+    output = await use(WriteFile(ledger, formatter), tmp_path, path="a.py", content="a = 1\n")
+    assert output.text == "a.py already has this content; nothing was written."
+    assert len(formatter.asked) == 1
+
+
+async def test_of_a_large_change_the_model_reads_a_part(tmp_path: Path) -> None:
+    text = "".join(f"x{number}=1\n" for number in range(2_000))
+    formatter = Scripted(Formatted("neat", text.replace("=", " = ")))
+    output = await use(WriteFile(ReadLedger(), formatter), tmp_path, path="a.py", content=text)
+    assert len(output.text) < 4_000
+    assert output.text.endswith("… the rest is left out; read the file\n]")

@@ -1,20 +1,31 @@
-"""Sub-agents from the call to the aggregate, on a real engine and store (SPEC BED-008, BED-009, STM-05, STM-09)."""
+"""Sub-agents from the call to the aggregate (SPEC BED-008, BED-009, STM-05, STM-09, T-TURN 9, 10), and their limits."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from engine.agents.manager import SubAgents, TaskRequest
+from engine.agents.spawn_tools import SpawnAgents, SpawnTask
+from engine.codec import encode_blocks
 from engine.conversation import Conversation
+from engine.engine import ConversationOptions
+from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Refused
 from engine.machine.messages import Origin, Role, TextBlock, ToolResultBlock
 from engine.machine.states import AwaitingSubagents, Completed, Failed, Idle
-from engine.records import ConversationQuery, SpawnMode, StoredMessage
-from engine.updates import AgentsChanged, AgentView, StateChanged
-from tests.support.engine import EngineHarness, engine_harness, until
-from tests.support.scripted_provider import Pause, Reply, ScriptedCall, Text
+from engine.ports import ConversationChanges
+from engine.ports.profiles import Profile, ProfileError
+from engine.records import ConversationQuery, PermissionMode, SpawnMode, StoredMessage
+from engine.store import StorePaths
+from engine.updates import AgentsChanged, AgentView, StateChanged, ToolEnded
+from tests.support.engine import BuiltIn, EngineHarness, StubTool, engine_harness, until
+from tests.support.fates import unanswered, words
+from tests.support.scripted_provider import Hang, Pause, Reply, ScriptedCall, Text
+from tests.support.storage import query
 
 DONE = Reply((Text("Both are back."),), when="Sub-agent results")
 
@@ -252,3 +263,264 @@ async def test_closing_the_parent_ends_its_agents(tmp_path: Path) -> None:
         assert harness.engine.live() == ()
         (row,) = await harness.store.agents.rows(parent.id)
         assert row.outcome is not None
+
+
+async def told(tmp_path: Path, *calls: ScriptedCall) -> list[str]:
+    """Results for the model of a user's conversation for these calls of one reply."""
+    async with engine_harness(tmp_path, Reply(calls, when="begin"), Reply((Text("Pity."),))) as harness:
+        parent = await harness.conversation()
+        await parent.say("begin")
+        assert isinstance(await parent.wait_idle(), Idle)
+        assert await harness.store.agents.rows(parent.id) == []
+        assert len(harness.seen(ToolEnded)) == len(calls), "the user sees it too"
+        assert all(update.result.is_error for update in harness.seen(ToolEnded))
+        messages = await harness.store.messages(parent.id)
+        assert unanswered(messages) == []
+        blocks = [block for message in messages for block in message.blocks if isinstance(block, ToolResultBlock)]
+        return [words((block,)) for block in blocks]
+
+
+def spawn_task(**arguments: object) -> ScriptedCall:
+    return ScriptedCall("spawn_task", json.dumps(arguments))
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        (spawn_task(), "The argument task_description is missing."),
+        (spawn_task(task_description="x", initial_prompt=" "), "neither empty"),
+        (spawn_task(task_id="", message="go on"), "give its task_id and a message"),
+        (spawn_task(task_id="nobody", message="go on"), "There is no task nobody of this conversation."),
+        (spawn_task(task_description="x", initial_prompt="y", timeout=1e12), "timeout must be between 0 and 86400"),
+        (spawn_task(task_description="x", initial_prompt="y", timeout=0.5), "must be at least 1"),
+        (spawn_task(task_description="x", initial_prompt="y", timeout=-1), "timeout must be between 0 and 86400"),
+        (spawn_task(task_description="x", initial_prompt="y", timeout=10**400), "not a number with hundreds of digits"),
+        (spawn_task(task_description="x", initial_prompt="y", max_turns=10**9), "max_turns must be between 0 and 250"),
+        (spawn_task(task_description="x", initial_prompt="y", profile="wizard"), "There is no profile 'wizard'."),
+        (spawn_task(task_description="x", initial_prompt="y", agents=3), "agents"),
+        (ScriptedCall("spawn_agents", '{"tasks": [{"task": "x", "priority": "asap"}]}'), "priority must be one of"),
+        (ScriptedCall("spawn_agents", '{"tasks": ["x"]}'), "tasks[0] must be an object"),
+        (ScriptedCall("spawn_agents", '{"tasks": [{"task": "x"'), "not one JSON object"),
+        (ScriptedCall("submit_result", '{"result": "x"}'), "no such tool"),
+        (ScriptedCall("submit_error", '{"error": "x"}'), "no such tool"),
+    ],
+)
+async def test_a_call_that_makes_no_sense_is_explained(tmp_path: Path, call: ScriptedCall, reason: str) -> None:
+    (text,) = await told(tmp_path, call)
+    assert reason in text
+
+
+async def test_one_bad_call_takes_no_other_with_it(tmp_path: Path) -> None:
+    first, second = await told(
+        tmp_path, ScriptedCall("spawn_agents", '{"tasks": []}'), spawn_task(task_id="t", message="m")
+    )
+    assert "there are 0" in first
+    assert "There is no task t" in second
+
+
+class Broken(BuiltIn):
+    """One profile's file cannot be read."""
+
+    def resolve(self, name: str, cwd: Path) -> Profile:
+        if name == "torn":
+            raise ProfileError("torn.md, line 3: 'tools' must be a list of names.")
+        return super().resolve(name, cwd)
+
+
+async def test_a_profile_with_a_broken_file_is_named_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.support.engine.BuiltIn", Broken)
+    (text,) = await told(tmp_path, ScriptedCall("spawn_agents", '{"tasks": [{"task": "x", "profile": "torn"}]}'))
+    assert text == "spawn_agents: torn.md, line 3: 'tools' must be a list of names."
+
+
+async def test_a_result_next_to_another_call_is_an_error_for_both_and_runs_nothing(tmp_path: Path) -> None:
+    both = (ScriptedCall("submit_result", '{"result": "early"}'), ScriptedCall("bash", '{"command": "ls"}'))
+    replies = (
+        Reply((ScriptedCall("spawn_agents", '{"tasks": [{"task": "TASK one"}]}'),), when="begin"),
+        Reply((ScriptedCall("submit_result", '{"result": "alone"}'),), when="must be the only tool"),
+        Reply(both, when="TASK one"),
+        Reply((Text("Done."),), when="Sub-agent results"),
+    )
+    tool = StubTool()
+    async with engine_harness(tmp_path, *replies, tool=tool) as harness:
+        parent = await harness.conversation()
+        await parent.say("begin")
+        await parent.wait_idle()
+        (row,) = await harness.store.agents.rows(parent.id)
+        assert (row.outcome and row.outcome.text, tool.calls) == ("alone", [])
+        results = [
+            (words((block,)), block.is_error)
+            for message in await harness.store.messages(row.id)
+            for block in message.blocks
+            if isinstance(block, ToolResultBlock)
+        ]
+        assert results == [("submit_result must be the only tool in response", True)] * 2 + [("Submitted.", False)]
+
+
+def leave_completions(tmp_path: Path, conversation_id: str, count: int) -> None:
+    for number in range(count):
+        query(
+            StorePaths.under(tmp_path).database,
+            "INSERT INTO inbox (conversation_id, type, content_json, sender_id, created_at) VALUES (?, ?, ?, ?, ?)",
+            conversation_id,
+            "completion",
+            encode_blocks((TextBlock(f"child {number} is done"),)),
+            "child",
+            1.0,
+        )
+
+
+async def completions(harness: EngineHarness, conversation_id: str) -> list[tuple[str, int]]:
+    messages = await harness.store.messages(conversation_id)
+    return [(words(m.blocks), m.turn_number) for m in messages if m.origin is Origin.COMPLETION]
+
+
+async def test_four_completions_wake_an_idle_parent_into_one_new_turn(tmp_path: Path) -> None:
+    async with engine_harness(tmp_path, Reply((Text("one"),)), Reply((Text("two"),))) as harness:
+        parent = await harness.conversation()
+        await parent.say("hi")
+        await parent.wait_idle()
+        leave_completions(tmp_path, parent.id, 4)
+        for _ in range(4):
+            parent.agents.begin_turn()
+        await parent.wait_idle()
+        assert await completions(harness, parent.id) == [(f"child {n} is done", 1) for n in range(4)]
+        assert len(harness.provider.requests) == 2
+
+
+async def test_four_completions_join_the_turn_of_a_parent_at_work(tmp_path: Path) -> None:
+    looks = Reply((Pause(0.0), ScriptedCall("bash", '{"command": "ls"}')))
+    async with engine_harness(tmp_path, looks, Reply((Text("two"),))) as harness:
+        parent = await harness.conversation()
+        await parent.say("hi")
+        await until(lambda: harness.provider.requests)
+        leave_completions(tmp_path, parent.id, 4)
+        parent.agents.begin_turn()
+        await parent.wait_idle()
+        assert await completions(harness, parent.id) == [(f"child {n} is done", 0) for n in range(4)]
+        assert len(harness.provider.requests) == 2
+
+
+SPAWNS = Reply((ScriptedCall("spawn_agents", json.dumps({"tasks": [{"task": "TASK one"}]})),), when="begin")
+
+
+async def test_at_depth_0_no_model_can_start_any(tmp_path: Path) -> None:
+    pity = Reply((Text("Pity."),))
+    async with engine_harness(tmp_path, SPAWNS, pity, settings=EngineSettings(agent_depth=0)) as harness:
+        assert harness.engine.tool_names == ("bash",)
+        parent = await harness.conversation()
+        await parent.say("begin")
+        await parent.wait_idle()
+        told = [words(message.blocks) for message in await harness.store.messages(parent.id)]
+        assert told[-2:] == [
+            "spawn_agents: sub-agents are switched off here (agent_depth = 0). There are: bash",
+            "Pity.",
+        ]
+        assert await harness.store.agents.rows(parent.id) == []
+        assert parent.routing.why_alone == "there are no sub-agents here"
+
+
+async def test_one_that_has_used_up_its_own_budget_ends_and_its_parent_reads_so(tmp_path: Path) -> None:
+    works = Reply((ScriptedCall("bash", '{"command": "make"}'),), when="TASK one", always=True)
+    done = Reply((Text("Too dear."),), when="Sub-agent results")
+    settings = EngineSettings(agent_budget_usd=0.02)  # each reply costs a cent
+    async with engine_harness(tmp_path, SPAWNS, done, works, settings=settings) as harness:
+        parent = await harness.conversation()
+        await parent.say("begin")
+        await parent.wait_idle()
+        (row,) = await harness.store.agents.rows(parent.id)
+        assert row.outcome is not None
+        assert row.outcome.reason == "The budget of $0.02 for a sub-agent is used up ($0.02 spent)."
+        assert len(harness.provider.requests) == 4, "two of its own, two of its parent"
+        assert words((await harness.store.messages(parent.id))[-1].blocks) == "Too dear."
+
+
+@pytest.mark.parametrize(
+    ("project", "asked", "limits"),
+    [
+        (False, TaskRequest("t"), (100, 30.0)),
+        (False, TaskRequest("t", max_turns=200, timeout=900.0), (200, 900.0)),
+        (True, TaskRequest("t"), (20, 30.0)),
+        (True, TaskRequest("t", max_turns=200, timeout=900.0), (20, 30.0)),
+        (True, TaskRequest("t", max_turns=5, timeout=9.0), (5, 9.0)),
+    ],
+)
+async def test_a_projects_profile_lowers_what_the_user_set_and_never_raises_it(
+    tmp_path: Path, project: bool, asked: TaskRequest, limits: tuple[int, float]
+) -> None:
+    profile = Profile("own", max_turns=100, timeout=30.0, project=project)
+    settings = EngineSettings(agent_turns=20, agent_timeout=300.0)
+    async with engine_harness(tmp_path, Reply((Hang(),), always=True), settings=settings) as harness:
+        assert harness.engine.sub_agents is not None
+        harness.engine.ports.profiles.resolve = lambda _name, _cwd: profile  # type: ignore[union-attr,method-assign]  # the one of the test
+        parent = await harness.conversation()
+        await harness.engine.sub_agents.begin(parent.id, "call", asked)
+        (view,) = harness.engine.sub_agents.views(parent.id)
+        assert (view.max_turns, view.timeout) == limits
+
+
+class Added(BuiltIn):
+    """More profiles than there is room for."""
+
+    def list_added(self, cwd: Path) -> tuple[Profile, ...]:
+        many = [Profile(f"p{number}", "x" * 400) for number in range(60)]
+        return (Profile("tools:reviewer", "Reviews\x1b[2J\n code"), Profile("bare"), *many)
+
+
+def test_each_is_named_to_the_model_with_its_description_as_far_as_there_is_room() -> None:
+    starter = cast("SubAgents", None)  # nothing is started
+    for tool in (SpawnAgents(starter, Added()), SpawnTask(starter, Added())):
+        told = json.dumps(tool.spec.input_schema, ensure_ascii=False)
+        assert "Also:\\ntools:reviewer: Reviews code\\nbare\\np0: xx" in told
+        assert "and 7 more without room for a name here" in told
+    assert "Also:" not in json.dumps(SpawnTask(starter, BuiltIn()).spec.input_schema)
+
+
+@pytest.mark.parametrize(
+    ("profile", "names"),
+    [("", ["bash", "spawn_agents", "spawn_task"]), ("code", ["bash", "spawn_agents", "spawn_task"]), ("explore", [])],
+)
+async def test_a_profile_says_what_the_users_own_conversation_may_call(
+    tmp_path: Path, profile: str, names: list[str]
+) -> None:
+    async with engine_harness(tmp_path, Reply((Text("Hello."),))) as harness:
+        options = ConversationOptions(
+            harness.cwd, "scripted/main", permission_mode=PermissionMode.AUTO, profile=profile
+        )
+        conversation = await harness.engine.create(options)
+        await conversation.say("hi")
+        await conversation.wait_idle()
+        assert [tool.name for tool in harness.provider.requests[0].tools] == names
+
+
+async def test_a_profile_that_is_gone_takes_nothing_away(tmp_path: Path) -> None:
+    async with engine_harness(tmp_path, Reply((Text("Hello."),))) as harness:
+        conversation = await harness.engine.create(ConversationOptions(harness.cwd, "scripted/main", profile="gone"))
+        await conversation.say("hi")
+        await conversation.wait_idle()
+        assert "bash" in {tool.name for tool in harness.provider.requests[0].tools}
+
+
+BEGINS = Reply(
+    (ScriptedCall("spawn_task", json.dumps({"task_description": "one", "initial_prompt": "TASK one"})),), when="go"
+)
+GOES_ON = Reply((Text("It works."),), when="started")
+ENDLESS = Reply((Pause(60.0),), when="TASK one", always=True)
+
+
+@pytest.mark.parametrize("changes", [ConversationChanges(archived=True), ConversationChanges(deleted=True)])
+async def test_what_works_in_the_background_is_stopped(changes: ConversationChanges, tmp_path: Path) -> None:
+    async with engine_harness(tmp_path, BEGINS, ENDLESS, GOES_ON) as harness:
+        parent = await harness.conversation()
+        await parent.say("go")
+        await parent.wait_idle()
+        sub_agents = harness.engine.sub_agents
+        assert sub_agents is not None
+        assert sub_agents.at_work(parent.id) == 1
+        await parent.change(changes)
+        await until(
+            lambda: sub_agents.at_work(parent.id) == 0 and isinstance(sub_agents.views(parent.id)[0].state, Failed)
+        )
+        assert isinstance(parent.state, Idle)

@@ -1,26 +1,28 @@
-"""Esc, x and closing with agents whose commands run: theirs are gone, everybody else's stay (SPEC BED-005, STM-05).
-
-How fast is measured by `python -m tests.benchmarks agents esc-command`.
-"""
+"""Esc, x and closing with agents whose commands run (SPEC BED-005, STM-05), and an end and Esc in the same moment."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from engine.agents.manager import SubAgents
 from engine.conversation import Conversation
 from engine.executor.engine_settings import EngineSettings
-from engine.machine.states import AwaitingSubagents, Completed, Failed, Idle
+from engine.machine.messages import Origin
+from engine.machine.states import AwaitingSubagents, Completed, Errored, Failed, Idle
+from engine.ports import Committed, Move, StorageError, SuppressWakes
 from tests.support.engine import EngineHarness, engine_harness, until
-from tests.support.fates import unanswered
+from tests.support.fates import unanswered, words
+from tests.support.gates import Gates
 from tests.support.processes import Watch, start_plain, watching
-from tests.support.scripted_provider import Hang, Reply, ScriptedCall, Text
+from tests.support.scripted_provider import Hang, Pause, Reply, Script, ScriptedCall, ScriptedProvider, Text
 from tests.support.tool_bench import NoJobs
 from tests.support.waiting import poll
 from tools.bash import Bash
@@ -195,3 +197,241 @@ async def test_a_hint_that_comes_too_late_is_read_all_the_same(tmp_path: Path) -
 
 def all_told(harness: EngineHarness) -> bool:
     return any("has completed successfully" in str(one.messages) for one in harness.provider.requests)
+
+
+ONE, TWO, LONG = 1.0, 2.0, 3.0
+"""The pauses of the two sub-agents and of their parent's long answer."""
+
+
+def submits(text: str) -> ScriptedCall:
+    return ScriptedCall("submit_result", json.dumps({"result": text}))
+
+
+def starts(number: int) -> ScriptedCall:
+    return ScriptedCall("spawn_task", json.dumps({"task_description": "look", "initial_prompt": f"TASK {number}"}))
+
+
+REPLIES = (
+    Reply((Text("I see."),), when="[SYSTEM]", always=True),
+    Reply(
+        (
+            Pause(LONG),
+            Text("Long."),
+        ),
+        when="work long",
+    ),
+    Reply((Text("Started."),), when=" started", always=True),
+    Reply((submits("more"),), when="dig deeper"),
+    Reply((Pause(ONE), submits("first")), when="TASK 1"),
+    Reply((Pause(TWO), submits("second")), when="TASK 2"),
+    Reply((Text("Hello."),), when="nothing yet"),
+    Reply((ScriptedCall("spawn_agents", '{"tasks": [{"task": "TASK 1"}]}'),), when="begin together"),
+    Reply((starts(1),), when="begin one"),
+    Reply((starts(1), starts(2)), when="begin two"),
+)
+Commit = Callable[[Move], Awaitable[Committed]]
+Storing = Callable[[Move, Commit], Awaitable[Committed]]
+
+
+def ending(told: str) -> str:
+    """The result in a completion message, or why there is none."""
+    first, *_, last = told.splitlines()
+    return last if "successfully" in first else first.partition("has failed: ")[2]
+
+
+class Meeting:
+    """An idle parent whose one sub-agent is about to submit."""
+
+    def __init__(self, harness: EngineHarness, parent: Conversation, sub_agents: SubAgents, gates: Gates) -> None:
+        self.harness, self.parent, self.sub_agents, self.gates = harness, parent, sub_agents, gates
+        self.hushed = False
+
+    async def esc(self) -> None:
+        """Press it, and wait until what it means is stored."""
+        self.parent.cancel()
+        await until(lambda: self.hushed)
+
+    async def come_to_rest(self) -> None:
+        await self.sub_agents.wait_finished(self.parent.id)
+        await self.parent.wait_idle()
+
+    async def given(self) -> list[str]:
+        """Outcomes and texts of the ends in the parent."""
+        messages = await self.harness.store.messages(self.parent.id)
+        return [ending(words(one.blocks)) for one in messages if one.origin is Origin.COMPLETION]
+
+    async def waits_for_the_user(self, *results: str) -> None:
+        """Check that no turn has begun, and that the next one gets every result once."""
+        await self.come_to_rest()
+        assert (isinstance(self.parent.state, Idle), self.sub_agents.results(self.parent.id)) == (True, len(results))
+        assert await self.given() == []
+        await self.parent.say("and now")
+        await self.come_to_rest()
+        assert await self.given() == list(results)
+
+
+@asynccontextmanager
+async def meeting(home: Path, begin: str = "begin one") -> AsyncGenerator[Meeting]:
+    gates = Gates()
+    async with engine_harness(home, provider=ScriptedProvider({"main": Script(REPLIES)}, gates.wait)) as harness:
+        sub_agents = harness.engine.sub_agents
+        assert sub_agents is not None
+        parent = await harness.conversation()
+        await parent.say(begin)
+        await parent.wait_idle()
+        here = Meeting(harness, parent, sub_agents, gates)
+        commit = harness.store.commit
+
+        async def watched(move: Move) -> Committed:
+            committed = await commit(move)
+            here.hushed |= any(isinstance(write, SuppressWakes) for write in move.writes)
+            return committed
+
+        harness.store.commit = watched  # type: ignore[assignment, method-assign] # when Esc is stored
+        yield here
+
+
+def around_the_end(here: Meeting, patch: pytest.MonkeyPatch, act: Storing) -> None:
+    """Let `act` store the end of the sub-agent."""
+    commit = here.harness.store.commit
+
+    async def stored(move: Move) -> Committed:
+        return await (act(move, commit) if isinstance(move.state, Completed) else commit(move))
+
+    patch.setattr(here.harness.store, "commit", stored)
+
+
+async def test_esc_before_an_end_is_stored_lets_it_wait_for_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with meeting(tmp_path) as here:
+
+        async def esc_first(move: Move, commit: Commit) -> Committed:
+            await here.esc()
+            return await commit(move)
+
+        around_the_end(here, monkeypatch, esc_first)
+        here.gates[ONE].set()
+        await here.waits_for_the_user("first")
+
+
+async def test_esc_while_an_end_is_stored_lets_it_wait_for_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with meeting(tmp_path) as here:
+
+        async def esc_after(move: Move, commit: Commit) -> Committed:
+            committed = await commit(move)
+            await here.esc()
+            return committed
+
+        around_the_end(here, monkeypatch, esc_after)
+        here.gates[ONE].set()
+        await here.waits_for_the_user("first")
+
+
+@pytest.mark.parametrize(
+    ("place", "stored"),
+    [("row", True), ("row", False), ("waiting", True), ("waiting", False), ("wakes", False)],
+    ids=lambda value: {True: "stored", False: "not stored yet"}.get(value, value),
+)
+async def test_esc_while_an_end_is_told_lets_it_wait_for_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, *, stored: bool
+) -> None:
+    async with meeting(tmp_path) as here:
+        read, pressed = getattr(here.harness.store.agents, place), list[str]()
+
+        async def interrupted(conversation_id: str) -> Any:
+            found = await read(conversation_id)
+            if not pressed:
+                pressed.append(place)
+                here.parent.cancel()
+                if stored:  # not in a move of the parent itself, which must not wait
+                    await until(lambda: here.hushed)
+            return found
+
+        monkeypatch.setattr(here.harness.store.agents, place, interrupted)
+        here.gates[ONE].set()
+        await until(lambda: pressed)
+        await here.waits_for_the_user("first")
+        assert here.hushed
+
+
+async def test_esc_while_an_end_that_failed_to_be_stored_is_mended_lets_it_wait_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with meeting(tmp_path) as here:
+
+        async def full(move: Move, commit: Commit) -> Committed:
+            raise StorageError("The disk is full.")
+
+        mend = here.harness.store.mend
+
+        async def esc_first(conversation_id: str) -> None:
+            await here.esc()
+            await mend(conversation_id)
+
+        around_the_end(here, monkeypatch, full)
+        monkeypatch.setattr(here.harness.store, "mend", esc_first)
+        here.gates[ONE].set()
+        await here.come_to_rest()
+        assert (isinstance(here.parent.state, Idle), here.sub_agents.results(here.parent.id)) == (True, 1)
+        assert await here.given() == []
+
+
+async def test_what_came_back_before_esc_is_not_begun_with_by_the_end_of_another(tmp_path: Path) -> None:
+    async with meeting(tmp_path, "begin two") as here:
+        await here.parent.say("work long")
+        here.gates[ONE].set()
+        await until(lambda: here.sub_agents.results(here.parent.id) == 1)
+        await here.esc()
+        await here.come_to_rest()
+        await here.waits_for_the_user("first", "cancelled.")
+
+
+async def test_a_result_that_is_told_too_late_for_its_stopped_call_is_given_with_the_next_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with meeting(tmp_path, "nothing yet") as here:
+        await here.parent.say("begin together")
+        await until(lambda: len(here.sub_agents.views(here.parent.id)) == 1)
+
+        async def until_given_up(move: Move, commit: Commit) -> Committed:
+            committed = await commit(move)
+            here.parent.cancel()
+            await until(lambda: isinstance(here.parent.state, Idle))
+            return committed
+
+        around_the_end(here, monkeypatch, until_given_up)
+        here.gates[ONE].set()
+        await here.waits_for_the_user("first")
+        assert unanswered(await here.harness.store.messages(here.parent.id)) == []
+
+
+async def test_an_end_that_began_a_turn_before_esc_stands_in_it(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as here:
+        here.gates[ONE].set()
+        await until(lambda: not isinstance(here.parent.state, Idle | Errored))
+        here.parent.cancel()
+        await here.come_to_rest()
+        assert (await here.given(), here.sub_agents.results(here.parent.id)) == (["first"], 0)
+
+
+async def test_one_that_is_told_to_go_on_after_esc_wakes_its_parent_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with meeting(tmp_path) as here:
+
+        async def esc_first(move: Move, commit: Commit) -> Committed:
+            monkeypatch.undo()
+            await here.esc()
+            return await commit(move)
+
+        around_the_end(here, monkeypatch, esc_first)
+        here.gates[ONE].set()
+        await here.come_to_rest()
+        (view,) = here.sub_agents.views(here.parent.id)
+        await here.sub_agents.hint(view.id, "dig deeper")
+        await until(lambda: here.sub_agents.results(here.parent.id) == 0)
+        await here.come_to_rest()
+        assert await here.given() == ["first", "more"]

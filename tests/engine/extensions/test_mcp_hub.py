@@ -1,4 +1,4 @@
-"""The hub with real servers: offers, calls, restarts, ends."""
+"""The hub with real servers: offers, calls, restarts, ends; servers of a client, their sandbox, the places they see."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from engine.extensions.mcp.connection import McpLimits
-from engine.ports.mcp import ServerState
+from engine.extensions.mcp.connection import WAY_OUT, McpLimits
+from engine.extensions.mcp.server_start import NamedPlaces, find_data_folder, find_named_places
+from engine.ports.mcp import ServerOrigin, ServerState
+from engine.records import AgentFacts, SpawnMode
 from tests.support.mcp_helper import ROOT
-from tests.support.mcp_hubs import KINDS, hub_in, stdio
+from tests.support.mcp_hubs import KINDS, Hub, hub_in, stdio
+from tests.support.outside import folder_outside_temp
 from tests.support.processes import MARK, SHAPES, Shape, marked, watching
+from tests.support.sandboxes import home, needs_full_enforcement
 from tests.support.waiting import poll, poll_blocking
-from tools.contract import ToolClass
+from tools.contract import SandboxMode, ToolClass
+from tools.mcp_host.protocol import Failure
 
 
 def is_alive(pid: int) -> bool:
@@ -248,3 +254,189 @@ def test_kill_9_leaves_no_server_and_no_process_of_any_shape(shape: Shape, tmp_p
             finally:
                 host.kill()
         assert poll_blocking(lambda: marked(watch.mark) == set()), MARK
+
+
+async def test_a_given_server_is_offered_in_its_conversation_alone(tmp_path: Path) -> None:
+    async with hub_in(tmp_path) as one:
+        one.hub.give(one.record.id, [stdio("mine", origin=ServerOrigin.FLAG)])
+        await one.hub.prepare(one.record)
+        other = one.another()
+        await one.hub.prepare(other)
+        assert (await one.view("mine")).state is ServerState.CONNECTED
+        assert "mcp__mine__echo" in one.names()
+        assert one.names(other) == []
+
+
+async def test_a_given_server_takes_the_place_of_one_in_a_file(tmp_path: Path) -> None:
+    async with hub_in(tmp_path, stdio("kinds"), stdio("other")) as one:
+        one.hub.give(one.record.id, [stdio("kinds", origin=ServerOrigin.FLAG, source="client")])
+        assert [(view.name, view.source) for view in await one.hub.views(one.record)] == [
+            ("kinds", "client"),
+            ("other", "config.toml"),
+        ]
+
+
+async def test_sub_agents_have_the_servers_of_their_parents_client(tmp_path: Path) -> None:
+    async with hub_in(tmp_path) as one:
+        one.hub.give(one.record.id, [stdio("mine", origin=ServerOrigin.FLAG)])
+        child = replace(one.another(), agent=facts(one.record.id))
+        grandchild = replace(one.another(), agent=facts(child.id))
+        await one.hub.prepare(child)
+        await one.hub.prepare(grandchild)
+        assert "mcp__mine__echo" in one.names(child)
+        assert "mcp__mine__echo" in one.names(grandchild)
+
+
+async def test_other_servers_take_the_place_of_those_given_before(tmp_path: Path) -> None:
+    async with hub_in(tmp_path) as one:
+        one.hub.give(one.record.id, [stdio("first")])
+        await one.hub.prepare(one.record)
+        one.hub.give(one.record.id, [stdio("second")])
+        await one.hub.prepare(one.record)
+        assert {name.split("__")[1] for name in one.names()} == {"second"}
+
+
+async def test_a_closed_conversation_has_none(tmp_path: Path) -> None:
+    async with hub_in(tmp_path) as one:
+        one.hub.give(one.record.id, [stdio("mine")])
+        await one.hub.prepare(one.record)
+        one.hub.close_conversation(one.record.id)
+        assert await one.hub.views(one.record) == ()
+
+
+def facts(parent: str) -> AgentFacts:
+    return AgentFacts(parent, SpawnMode.FAN_IN, "c1", 1, "t")
+
+
+@pytest.fixture
+def user() -> Iterator[Path]:
+    with folder_outside_temp() as folder:
+        for name in ("mcp", "apps/one/dist", "apps/one/node_modules/two/dist", "venv/bin", "docs"):
+            (folder / name).mkdir(parents=True)
+        for name in ("mcp/server.py", "apps/one/package.json", "apps/one/dist/index.js", "alone.py", "venv/bin/python"):
+            (folder / name).touch()
+        (folder / "apps/one/node_modules/two/dist/index.js").touch()
+        with home(folder):
+            yield folder.resolve()
+
+
+CASES = [
+    (("python3", "{home}/mcp/server.py"), {}, ("mcp",), ()),
+    (("node", "{home}/apps/one/dist/index.js"), {}, ("apps/one",), ()),
+    (("node", "{home}/apps/one/node_modules/two/dist/index.js"), {}, ("apps/one",), ()),
+    (("{home}/venv/bin/python", "-m", "server"), {}, ("venv",), ()),
+    (("x", "--root={home}/docs", "~/docs"), {}, (), ("docs",)),
+    (("x", "{home}/alone.py", "{home}", "/", "/tmp"), {}, (), ("alone.py",)),
+    (("x",), {"MEMORY": "{home}/mcp/new.jsonl"}, ("mcp",), ()),
+    (("x",), {"PYTHONPATH": "{home}/docs:{home}/mcp"}, (), ("docs", "mcp")),
+    (("x", "{home}/none/at/all"), {}, (), ()),
+]
+
+
+@pytest.mark.parametrize(("command", "environment", "programs", "folders"), CASES)
+def test_programs_and_folders_are_told_apart(
+    user: Path,
+    command: tuple[str, ...],
+    environment: dict[str, str],
+    programs: tuple[str, ...],
+    folders: tuple[str, ...],
+) -> None:
+    words = tuple(word.replace("{home}", str(user)) for word in command)
+    values = {name: value.replace("{home}", str(user)) for name, value in environment.items()}
+    found = find_named_places(replace(stdio(command=words), environment=values))
+    mine = NamedPlaces(
+        tuple(path for path in found.programs if path.is_relative_to(user)),
+        tuple(path for path in found.folders if path.is_relative_to(user)),
+    )
+    assert mine == NamedPlaces(tuple(user / name for name in programs), tuple(user / name for name in folders))
+    assert user not in found.programs
+    assert Path("/usr/bin") not in found.programs
+
+
+def test_a_project_shows_nothing(user: Path) -> None:
+    definition = replace(stdio(command=("x", str(user / "docs"))), origin=ServerOrigin.PROJECT)
+    assert find_named_places(definition) == NamedPlaces()
+
+
+def test_a_server_of_a_project_keeps_its_files_for_that_project(tmp_path: Path) -> None:
+    mine = stdio("a/b")
+    theirs = replace(mine, origin=ServerOrigin.PROJECT)
+    roots = (Path("/one"), Path("/two"))
+    assert len({find_data_folder(tmp_path, mine, root) for root in roots}) == 1
+    assert len({find_data_folder(tmp_path, theirs, root) for root in roots}) == 2
+    assert find_data_folder(tmp_path, mine, roots[0]).parent == tmp_path
+
+
+@pytest.fixture
+async def place() -> None:
+    await needs_full_enforcement()
+
+
+@pytest.fixture
+def folder(place: None) -> Iterator[Path]:
+    """A folder with a home folder, whose documents have a server that only writes to stderr."""
+    with folder_outside_temp() as made:
+        (made / "home" / "docs").mkdir(parents=True)
+        (made / "home" / "docs" / "server.py").write_text("import sys; sys.exit('it runs')\n", "ascii")
+        with home(made / "home"):
+            yield made.resolve()
+
+
+def confined(one: Hub) -> None:
+    one.record = replace(one.record, sandbox=SandboxMode.WORKSPACE)
+
+
+async def test_a_server_in_a_hidden_folder_fails_with_the_path_and_the_way_out(folder: Path) -> None:
+    script = folder / "home" / "docs" / "server.py"
+    theirs = replace(stdio("kinds", (sys.executable, str(script))), origin=ServerOrigin.PROJECT)
+    async with hub_in(folder, theirs) as one:
+        confined(one)
+        await one.hub.settle(one.record, 20)
+        view = await one.view()
+    assert (view.state, view.sandbox) == (ServerState.FAILED, SandboxMode.WORKSPACE)
+    assert view.text.endswith(f"; the sandbox was the reason: {script} is hidden; {WAY_OUT}")
+
+
+async def test_a_server_that_the_user_defines_sees_its_script(folder: Path) -> None:
+    mine = stdio("kinds", (sys.executable, str(folder / "home" / "docs" / "server.py")))
+    async with hub_in(folder, mine) as one:
+        confined(one)
+        await one.hub.settle(one.record, 20)
+        view = await one.view()
+    assert "it runs" in view.text
+    assert "sandbox" not in view.text
+
+
+@pytest.mark.parametrize("mode", [SandboxMode.OFF, SandboxMode.READ_ONLY])
+async def test_a_definition_has_a_sandbox_of_its_own(folder: Path, mode: SandboxMode) -> None:
+    async with hub_in(folder, stdio(sandbox=mode)) as one:
+        confined(one)
+        assert (await one.view()).sandbox is mode
+
+
+async def test_what_a_server_keeps_is_named_and_removed(folder: Path) -> None:
+    async with hub_in(folder, stdio()) as one:
+        confined(one)
+        assert not await one.hub.forget_kept(one.record, "kinds")
+        await one.hub.settle(one.record, 20)
+        view = await one.view()
+        assert view.kept is not None
+        assert view.kept.parent == folder / "servers"
+        assert view.kept.is_dir()
+        assert await one.hub.forget_kept(one.record, "kinds")
+        assert not view.kept.exists()
+
+
+async def test_no_sentence_names_a_server_twice(folder: Path) -> None:
+    async with hub_in(folder, stdio()) as one:
+        await one.hub.settle(one.record, 20)
+        [server] = one.hub.connections(one.record)
+        for failure in (
+            Failure(kind="timeout", message="MCP server 'kinds' did not answer in time."),
+            Failure(kind="server", message="MCP server 'kinds' answered with an error: no."),
+            Failure(kind="internal", message="MCP server 'kinds': no."),
+            Failure(kind="limit", message="no more"),
+        ):
+            said = server.sentence(failure)
+            assert said.count("MCP server 'kinds'") == 1
+            assert said.endswith(".")

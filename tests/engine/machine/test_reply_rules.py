@@ -1,4 +1,4 @@
-"""Replies, retries and continuations (SPEC BED-003, BED-006, STM-02, T-SM 5, 7, 10)."""
+"""Replies, retries, continuations, texts that break, stopped lines (SPEC BED-003, BED-006, STM-02, T-SM 5, 7, 10)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,24 @@ from engine.machine.effects import (
     SaveContext,
     SaveMessage,
     SaveNotice,
+    SaveToolResult,
     SaveView,
     ScheduleRetry,
 )
 from engine.machine.events import (
+    CancelDeadlinePassed,
     CompactAsked,
     CompactionEnded,
     LlmFailed,
+    RetryAsked,
     RetryDue,
     RouteDecided,
+    StoppedOutput,
+    ToolAborted,
     ToolFinished,
+    UserCancelled,
     UserMessage,
+    UserShell,
 )
 from engine.machine.messages import (
     LastMessage,
@@ -37,20 +44,27 @@ from engine.machine.messages import (
     StopReason,
     TextBlock,
     ThinkingBlock,
+    ToolCall,
     ToolResult,
     ToolStatus,
     Usage,
 )
 from engine.machine.states import (
+    AgentRun,
     AwaitingLlm,
+    BrokenText,
     CompactingContext,
     Errored,
+    Failed,
     Idle,
     Requesting,
     RetryWait,
     Routing,
+    Run,
+    StopCause,
     ToolExecuting,
 )
+from engine.machine.transition import opens_turn
 from engine.machine.views import ContextView
 from tests.support.machine import compacted, nothing_compacted
 from tests.support.moves import Driver, calls, done, reply, user
@@ -302,3 +316,168 @@ def test_routing_falls_back_to_the_main_model() -> None:
     assert driver.state.phase == Routing()
     assert driver.on(RouteDecided(driver.gen, "m2")).has(RequestLlm)
     assert not driver.has(SaveMessage)
+
+
+LOST = "The connection broke off."
+
+
+def breaks(driver: Driver, written: str, *, retryable: bool = True, cause: str = LOST) -> Driver:
+    name = f"m-{driver.gen}"
+    failed = LlmFailed(driver.gen, "network", cause, retryable, message_id=name, written=written)
+    driver.on(failed)
+    return driver
+
+
+def again(driver: Driver) -> Driver:
+    return driver.on(RetryDue(driver.gen))
+
+
+def kept(driver: Driver) -> list[tuple[tuple[object, ...], str]]:
+    return [(message.blocks, message.cut) for message in driver.saved if message.cut]
+
+
+def test_text_that_broke_is_stored_with_its_reason_in_the_move_that_ends_the_run() -> None:
+    driver = breaks(Driver().on(user()), "half an ans", retryable=False)
+    assert kept(driver) == [((TextBlock("half an ans"),), LOST)]
+    assert driver.effect(SaveNotice).text == f"The answer broke off here and is kept: {LOST}"
+    assert driver.effect(FinishRun).status is RunStatus.FAILURE
+    assert isinstance(driver.state, Errored)
+
+
+def test_a_retry_that_succeeds_stores_its_answer_alone() -> None:
+    driver = again(breaks(Driver().on(user()), "half"))
+    driver.on(reply(driver.gen, TextBlock("half and whole")))
+    assert [message.blocks for message in driver.saved[1:]] == [(TextBlock("half and whole"),)]
+    assert driver.state == Idle(driver.gen)
+
+
+def test_of_all_attempts_the_longest_text_is_kept_once() -> None:
+    driver = Driver().on(user())
+    for written in ("half", "half an answer", ""):
+        again(breaks(driver, written, cause=f"broke at {written!r}"))
+    breaks(driver, "ha")
+    assert kept(driver) == [((TextBlock("half an answer"),), "broke at 'half an answer'")]
+    assert isinstance(driver.state, Errored)
+
+
+def test_the_text_of_an_earlier_attempt_stands_in_the_state_so_that_a_crash_keeps_it() -> None:
+    driver = again(breaks(Driver().on(user()), "half"))
+    assert isinstance(driver.state, AwaitingLlm)
+    assert driver.state.broken == BrokenText("half", LOST, "m-1")
+
+
+def test_what_was_being_continued_is_kept_with_what_broke() -> None:
+    driver = Driver().on(user()).on(reply(1, TextBlock("one "), stop=StopReason.MAX_TOKENS))
+    breaks(driver, "two and", retryable=False)
+    assert kept(driver) == [((TextBlock("one two and"),), LOST)]
+    driver = Driver().on(user()).on(reply(1, TextBlock("one "), stop=StopReason.MAX_TOKENS))
+    breaks(driver, "", retryable=False)
+    assert kept(driver) == [((TextBlock("one "),), LOST)]
+
+
+@pytest.mark.parametrize("written", ["", " \n"])
+def test_a_failure_without_words_stores_nothing(written: str) -> None:
+    driver = breaks(Driver().on(user()), written, retryable=False)
+    assert (kept(driver), driver.has(SaveNotice)) == ([], False)
+
+
+def test_a_reply_that_goes_on_forgets_what_an_earlier_attempt_had_written() -> None:
+    driver = again(breaks(Driver().on(user()), "a long text that broke"))
+    driver.on(reply(driver.gen, TextBlock("one "), stop=StopReason.MAX_TOKENS))
+    breaks(driver, "", retryable=False)
+    assert kept(driver) == [((TextBlock("one "),), LOST)]
+
+
+def test_a_compaction_between_two_attempts_loses_no_text() -> None:
+    driver = again(breaks(Driver().on(user()), "half"))
+    driver.on(LlmFailed(driver.gen, "overflow", "too long", retryable=False, context_overflow=True))
+    driver.on(CompactionEnded(driver.gen, nothing_compacted("no model")))
+    breaks(driver, "", retryable=False)
+    assert kept(driver) == [((TextBlock("half"),), LOST)]
+
+
+def test_a_stop_while_a_retry_waits_keeps_what_had_broken() -> None:
+    driver = breaks(Driver().on(user()), "half").on(UserCancelled("m-stop", 3))
+    assert kept(driver) == [((TextBlock("half"),), LOST)]
+    notices = [effect.text for effect in driver.effects if isinstance(effect, SaveNotice)]
+    assert notices == [texts.broke_off(LOST), "Stopped by you after 3 s"]
+    assert driver.effect(FinishRun).status is RunStatus.CANCELLED
+
+
+def test_a_stop_while_text_arrives_keeps_none_of_it() -> None:
+    driver = again(breaks(Driver().on(user()), "half")).on(UserCancelled("m-stop", 3, written="other"))
+    assert kept(driver) == []
+
+
+def test_the_time_limit_of_a_run_keeps_the_text_that_it_ends() -> None:
+    driver = Driver().on(user()).on(UserCancelled("m-stop", 9, by=StopCause.TIME_LIMIT, written="half"))
+    assert kept(driver) == [((TextBlock("half"),), texts.TIME_LIMIT)]
+    assert driver.effect(SaveNotice).text == "Stopped at the time limit after 9 s"
+
+
+@pytest.mark.parametrize("timed_out", [False, True])
+def test_a_sub_agent_hands_the_text_that_broke_to_its_parent(timed_out: bool) -> None:
+    driver = Driver(AwaitingLlm(1, Run("run-1", 20, agent=AgentRun()), Requesting()))
+    if timed_out:
+        driver.on(UserCancelled("m-stop", 9, by=StopCause.TIME_LIMIT, written="found a"))
+    else:
+        breaks(driver, "found a", retryable=False)
+    assert isinstance(driver.state, Failed)
+    assert driver.state.partial == "found a"
+    assert [blocks for blocks, _ in kept(driver)] == [(TextBlock("found a"),)]
+
+
+def test_a_text_that_broke_is_continued_by_a_retry_and_opens_no_turn() -> None:
+    driver = Driver(Idle(4)).on(RetryAsked(LastMessage.CUT, "run-2", 250))
+    assert driver.effect(RequestLlm).run_id == "run-2"
+    assert not opens_turn(LastMessage.CUT)
+    driver.on(reply(driver.gen, last=LastMessage.CUT))
+    assert driver.effect(FinishRun).status is RunStatus.SUCCESS, "nothing more to say is no failure there"
+
+
+def test_a_sub_agent_that_declines_fails_with_what_it_said() -> None:
+    driver = Driver(AwaitingLlm(1, Run("run-1", 20, agent=AgentRun()), Requesting()))
+    driver.on(reply(1, TextBlock("Well, "), stop=StopReason.REFUSAL))
+    assert isinstance(driver.state, Failed)
+    assert (driver.state.kind, driver.state.error, driver.state.partial) == ("refusal", texts.DECLINED, "Well, ")
+
+
+OUTPUT = StoppedOutput("half\n[stopped by the user after 3 s]", '{"shown": 1}', truncated=True, note="a note")
+KEPT = ToolResult("t1", OUTPUT.text, ToolStatus.CANCELLED, (), OUTPUT.display_json, truncated=True)
+
+
+def stopped_line(send: bool) -> Driver:
+    shell = UserShell("m-sh", ToolCall("t1", "bash", "{}"), "run-1", send, LastMessage.ANSWER, "make")
+    return Driver().on(shell).on(UserCancelled("m-c", elapsed=3))
+
+
+@pytest.mark.parametrize("send", [True, False])
+@pytest.mark.parametrize("late", [True, False], ids=["at the deadline", "once it is dead"])
+def test_a_stopped_line_keeps_its_output_also_for_the_model_that_was_to_read_it(send: bool, late: bool) -> None:
+    driver = stopped_line(send)
+    gen = driver.gen
+    driver.on(CancelDeadlinePassed(gen, "m-r", OUTPUT) if late else ToolAborted(gen, "t1", "m-r", output=OUTPUT))
+    assert isinstance(driver.state, Idle)
+    assert driver.effect(SaveToolResult).result == KEPT
+    assert driver.effect(SaveNotice).text == "a note", "no second row says that it was stopped"
+    assert driver.effect(FinishRun).status is RunStatus.CANCELLED
+    if send:
+        saved = driver.effect(SaveMessage)
+        assert (saved.message.blocks, saved.new_turn) == ((TextBlock(f"$ make\n{OUTPUT.text}"),), True)
+    assert driver.has(SaveMessage) is send
+
+
+@pytest.mark.parametrize("job", ["", "job-1"])
+def test_a_line_without_output_and_one_that_runs_on_are_not_told_to_the_model(job: str) -> None:
+    driver = stopped_line(True)
+    driver.on(ToolAborted(driver.gen, "t1", "m-r", job=job, output=OUTPUT if job else None))
+    assert driver.effect(SaveToolResult).result.text.startswith("Cancelled by user")
+    assert not driver.has(SaveMessage)
+    assert driver.effect(SaveNotice).text == "Stopped by you after 3 s"
+
+
+def test_the_model_reads_nothing_of_its_own_stopped_call_and_the_screen_shows_its_output() -> None:
+    driver = Driver().on(user()).on(reply(1, *calls("t1"), stop=StopReason.TOOL_USE)).on(UserCancelled("m-c"))
+    driver.on(ToolAborted(driver.gen, "t1", "m-r", output=OUTPUT))
+    assert driver.results() == [("t1", "Cancelled by user", True)]
+    assert driver.effect(SaveToolResult).result.display_json == OUTPUT.display_json

@@ -1,4 +1,4 @@
-"""Rules that deny: before every rule that allows and in every mode, from the file to the decision."""
+"""Rules that deny, in every mode and before every other; rules in Claude Code's names, and for tools of MCP servers."""
 
 from __future__ import annotations
 
@@ -8,16 +8,34 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from engine.executor.requests import EngineError
+from engine.extensions.mcp.offering import definition_mark
 from engine.permissions.denials import Denials, denials_in_force, is_denial, parse_denial, why_denies_nothing
 from engine.permissions.place import PathPlace
 from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide, may_read
-from engine.permissions.rules import KeptRule, Rule, parse_rule, rules_in_force
+from engine.permissions.rules import (
+    KeptRule,
+    Rule,
+    RuledCall,
+    allows,
+    effect,
+    grant,
+    native_rules,
+    parse_rule,
+    refusal,
+    rules_in_force,
+    suggest,
+)
+from engine.ports.mcp import ServerOrigin
+from engine.ports.profiles import ProfileError
 from engine.records import PermissionMode
 from engine.rule_store import NOT_FOR_ONE, ActiveRule
+from phoenix_tui.config.profile_files import parse_profile
 from phoenix_tui.config.rules import RuleFile
 from tests.support.fake_rules import NOW, rule_desk
+from tests.support.mcp_hubs import hub_in, stdio
 from tools.contract import Access, Enforcement, SandboxMode, ToolClass, ToolRequest, ToolSpec
 
 CWD = Path("/work/project")
@@ -257,3 +275,108 @@ def test_a_rule_that_asks_is_kept_in_the_file_as_one(tmp_path: Path) -> None:
     assert [rule.text for rule in book.rules()] == ["bash(make)", "ask bash(git push*)", "deny bash(rm*)"]
     assert 'ask = [\n  "bash(git push*)",\n]' in (tmp_path / "rules.toml").read_text()
     assert parse_rule("ask bash(git push*)") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "native"),
+    [
+        ("Bash(git log:*)", ("bash(git log *)",)),
+        ("Bash(git log *)", ("bash(git log *)",)),
+        ("Bash(make test)", ("bash(make test)",)),
+        ("Bash(:*)", ("bash(:*)",)),
+        ("Bash", ("Bash",)),
+        ("deny Bash", ("deny bash(*)",)),
+        ("deny  Bash(rm:*)", ("deny bash(rm *)",)),
+        ("Read(//etc/**)", ("read_file(/etc/*)", "read_image(/etc/*)")),
+        ("Edit(/src/**/*.py)", ("patch(src/*.py)", "write_file(src/*.py)")),
+        ("Read(./a)", ("read_file(a)", "read_image(a)")),
+        ("deny Write(a)", ("deny write_file(a)", "deny patch(a)")),
+        ("deny Read(a)", ("deny read_file(a)", "deny read_image(a)", "deny search(a)", "deny list_files(a)")),
+        ("WebFetch(domain:a.org)", ("web_fetch(domain:a.org)",)),
+        ("bash(git:*)", ("bash(git:*)",)),
+        ("Unknown(x)", ("Unknown(x)",)),
+        ("mcp__a__b(*)", ("mcp__a__b(*)",)),
+    ],
+)
+def test_a_foreign_rule_means_native_ones(text: str, native: tuple[str, ...]) -> None:
+    assert tuple(one.replace("**", "*") for one in native_rules(text)) == native
+
+
+def test_the_home_folder_is_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/u")
+    assert native_rules("Glob(~/x)") == ("list_files(/home/u/x)",)
+
+
+def test_foreign_rules_in_a_file_hold_as_native_ones() -> None:
+    assert rules_in_force([KeptRule("Bash(git log:*)")], CWD) == [Rule("bash", "git log *")]
+    [rule] = denials_in_force([KeptRule("deny Bash(git push:*)")], CWD).rules
+    assert str(rule) == "bash(git push *)"
+
+
+def test_a_foreign_rule_is_accepted_by_hand_with_its_native_effect() -> None:
+    desk = rule_desk({})
+    assert desk.problem("Bash(make test:*)") == desk.problem("deny Bash(git push:*)") == ""
+    assert "git push" in desk.effect("deny Bash(git push:*)")
+    assert "can start other programs" in desk.problem("Bash(git:*)")
+
+
+def test_a_profile_may_name_tools_as_others_do() -> None:
+    text = "---\ntools: Read, Grep, Bash\n---\nx"
+    assert parse_profile(text, Path("/p/a.md")).tools == ("read_file", "read_image", "search", "bash")
+    with pytest.raises(ProfileError, match="there is no tool 'Nothing'"):
+        parse_profile("---\ntools: Nothing\n---\n", Path("/p/a.md"))
+
+
+PROJECT = Path("/project")
+NAME = "mcp__files__read"
+SPEC = ToolSpec(NAME, "Reads.", {"type": "object"}, ToolClass.RUN)
+
+
+def call(server: str) -> RuledCall:
+    return RuledCall(NAME, ToolClass.RUN, ToolRequest("files: read", server=server), PROJECT)
+
+
+def test_a_kept_rule_is_void_once_the_server_is_another_program() -> None:
+    rule = suggest(SPEC, call("abc").request, PROJECT)
+    assert rule == Rule(NAME, "server:abc")
+    assert allows(rule, call("abc"))
+    assert not allows(rule, call("abd"))
+    assert not allows(rule, call(""))
+    assert not allows(Rule(NAME, "server:"), call(""))
+    assert refusal(str(rule), call("abd")).startswith("This rule does not match")
+
+
+def test_a_written_rule_holds_for_any_definition() -> None:
+    assert allows(Rule(NAME, "*"), call("abc"))
+    assert allows(Rule("mcp__files__*", "*"), call("abd"))
+    assert allows(Rule("mcp__files__*", "server:abd"), call("abd"))
+
+
+def test_the_effect_of_a_kept_rule_says_that_it_is_bound() -> None:
+    rule = Rule(NAME, "server:abc")
+    words = "every files: read, until its server is changed"
+    assert effect(rule, ToolClass.RUN) == f"Allows {words}."
+    assert grant(rule, ToolClass.RUN, has_paths=False) == words
+
+
+@pytest.mark.parametrize(
+    ("changes", "same"),
+    [
+        ({"command": ("other",)}, False),
+        ({"cwd": "/else"}, False),
+        ({"origin": ServerOrigin.PROJECT}, False),
+        ({"url": "https://a.example"}, False),
+        ({"timeout_ms": 5_000}, True),
+        ({"environment": {"TOKEN": "new"}}, True),
+    ],
+)
+def test_another_command_or_address_has_another_mark(changes: dict[str, object], same: bool) -> None:
+    made = stdio()
+    assert (definition_mark(replace(made, **changes)) == definition_mark(made)) is same
+
+
+async def test_calls_of_a_server_carry_its_mark(tmp_path: Path) -> None:
+    async with hub_in(tmp_path, stdio()) as one:
+        await one.hub.prepare(one.record)
+        request = await one.hub.tools(one.record)["mcp__kinds__echo"].request({}, tmp_path)
+    assert request.server == definition_mark(stdio())

@@ -1,20 +1,26 @@
-"""The stored stream: rising numbers, pages, readers in any process, removal after a time (SPEC SDK-04, SDK-22)."""
+"""The stored stream: rising numbers, pages, batches, readers in any process, removal (SPEC SDK-04, SDK-22)."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 import sys
 from contextlib import aclosing, closing
 from pathlib import Path
 from typing import cast
 
-from engine.machine.effects import FinishRun, RunStatus
-from engine.ports import RecordEvent
+import pytest
+
+from engine.machine.effects import FinishRun, RunStatus, StartRun
+from engine.machine.messages import Usage
+from engine.ports import ConversationChanges, ImportTerms, RecordEvent
 from engine.records.events import EventKind, StandingRun, StoredEvent
+from engine.records.runs import CallPurpose, CallStatus, ModelCall
 from engine.store import Store, StorePaths, open_ephemeral_store, open_store
-from engine.store.events import PAGE
-from tests.support.storage import ROOT, asking, move, new_conversation, new_id, query, start_run
+from engine.store.events import MOST_ROWS, PAGE
+from engine.store.names import are_names, decode_names, encode_names
+from tests.support.storage import ROOT, asking, move, new_conversation, new_id, query, say, start_run
 from tests.support.waiting import PATIENCE
 from tools.contract import JsonObject
 
@@ -157,3 +163,90 @@ async def test_an_unknown_kind_of_a_newer_phoenix_is_read_as_it_is(store: Store,
         connection.commit()
     newest = (await store.events.after(1))[0]
     assert (newest.type, newest.payload_json, newest.conversation_id) == ("task:future", "no json", "")
+
+
+def progress(number: int) -> RecordEvent:
+    return RecordEvent(f"event-{number}", EventKind.TASK_PROGRESS, json.dumps({"iteration": number}))
+
+
+async def test_messages_and_other_events_keep_their_order_across_statements(tmp_path: Path) -> None:
+    store = await open_store(StorePaths.under(tmp_path))
+    conversation_id = (await store.create(new_conversation(), 1.0)).id
+    first, second = say("one"), say("two")
+    count = 2 * MOST_ROWS + 3
+    events = [progress(number) for number in range(count)]
+    await store.commit(move(conversation_id, first, *events, second, progress(count)))
+    await store.close()
+    found = query(store.path, "SELECT type, COALESCE(message_id, id) FROM events ORDER BY seq")
+    persisted, told = EventKind.MESSAGE_PERSISTED.value, EventKind.TASK_PROGRESS.value
+    assert found == [
+        (persisted, first.message.id),
+        *[(told, f"event-{number}") for number in range(count)],
+        (persisted, second.message.id),
+        (told, f"event-{count}"),
+    ]
+    assert query(store.path, "SELECT payload_json FROM events WHERE type = ?", persisted)[0] == (
+        '{"role":"user","origin":"human","seq":1}',
+    )
+
+
+async def test_the_end_of_a_run_has_its_figures_also_without_a_payload_of_its_own(tmp_path: Path) -> None:
+    store = await open_store(StorePaths.under(tmp_path))
+    conversation_id = (await store.create(new_conversation(), 1.0)).id
+    run_id = new_id()
+    plain = RecordEvent("plain", EventKind.TASK_COMPLETED, run_id=run_id)
+    named = RecordEvent("named", EventKind.TASK_COMPLETED, '{"result":"a } b","status":"success"}', run_id)
+    ends = FinishRun(run_id, RunStatus.SUCCESS, 1)
+    await store.commit(move(conversation_id, StartRun(run_id), ends, plain, named))
+    await store.close()
+    bare, whole = [json.loads(str(row[0])) for row in query(store.path, "SELECT payload_json FROM events ORDER BY seq")]
+    assert (bare["numTurns"], bare["artifacts"]) == (1, [])
+    assert whole == {"result": "a } b", "status": "success"} | bare
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '{"a": 1}', "[null]", "[" * 5_000])
+def test_a_damaged_column_is_no_name_and_is_not_imported(text: str) -> None:
+    assert decode_names(text) == ()
+    assert not are_names(text)
+
+
+def test_names_come_back_as_they_were() -> None:
+    names = ("b", "a", "ü'\"", "lone \ud800")
+    assert decode_names(encode_names(names))[:3] == names[:3]
+    assert (encode_names(()), are_names(""), are_names(encode_names(names))) == ("", True, True)
+    assert not are_names(encode_names(("x" * 201,)))
+    assert not are_names(encode_names(("x",) * 2_001))
+    assert not are_names(7)
+
+
+async def test_servers_that_are_off_and_loaded_tools_are_kept_with_the_conversation(store: Store) -> None:
+    new = new_conversation()
+    record = (await store.create(new, 1.0)).record
+    changes = ConversationChanges(mcp_off=("files",), mcp_loaded=("mcp__a__b", "mcp__a__a"))
+    await store.change(new.id, changes, 1.0)
+    stored = await store.conversation(new.id)
+    assert stored is not None
+    assert (stored.record.mcp_off, stored.record.mcp_loaded) == (("files",), ("mcp__a__b", "mcp__a__a"))
+    assert changes.apply(record, 1.0).mcp_off == ("files",)
+
+
+SEARCH = ModelCall(
+    "s", CallPurpose.WEB_SEARCH, CallStatus.OK, "anthropic", "m", Usage(5, 6, web_searches=3), cost_usd=0.03
+)
+
+
+@pytest.mark.parametrize("older", [False, True])
+async def test_searches_are_summed_exported_and_imported(tmp_path: Path, older: bool) -> None:
+    store = await open_store(StorePaths.under(tmp_path))
+    record = await store.create(new_conversation(), 1.0)
+    await store.change(record.id, ConversationChanges(calls=(SEARCH,)), 2.0)
+    (told,) = await store.library.calls(record.id)
+    assert (told.purpose, told.web_searches, told.calls) == (CallPurpose.WEB_SEARCH, 3, 1)
+    document: JsonObject = await store.library.export(record.id)
+    if older:
+        for row in cast("dict[str, list[JsonObject]]", document["tables"])["model_calls"]:
+            del row["web_searches"]
+    copied = await store.library.import_conversation(document, 3.0, ImportTerms(tmp_path, "demo/guide"))
+    (again,) = await store.library.calls(copied.id)
+    assert (again.calls, again.web_searches) == (1, 0 if older else 3)
+    await store.close()

@@ -1,4 +1,4 @@
-"""Whole conversations: lists, changes, forks, exports and imports, search, purge, images."""
+"""Whole conversations: lists, families of agents, changes, forks, exports and imports, search, purge, images."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from engine.machine.effects import FinishRun, MarkToolCall, RunStatus, SaveToolResult
 from engine.machine.messages import ImageBlock, TextBlock, ToolCall, ToolResult, ToolResultBlock, ToolStatus, Usage
-from engine.machine.states import Idle
+from engine.machine.states import Completed, Idle
 from engine.ports import ConversationChanges, Imported, RecordEvent, RecordSpan, SetContext, StorageError
-from engine.records import ConversationQuery, PermissionMode
+from engine.records import AgentFacts, ConversationQuery, PermissionMode, SpawnMode, TitleBy
 from engine.records.events import EventKind
 from engine.records.runs import Totals
 from engine.store import Store, StorePaths, open_store
@@ -296,3 +296,175 @@ async def test_a_running_conversation_can_be_forked(store: Store) -> None:
     assert isinstance(block, ToolResultBlock)
     assert block.content == (TextBlock("[Tool execution interrupted by restart]"),)
     assert query(store.path, "SELECT status FROM runs ORDER BY rowid") == [("running",), ("interrupted",)]
+
+
+IMAGE = PreparedImage(b"picture", "image/png", 4, 5, 40, 50, 999)
+
+
+async def family(store: Store) -> tuple[str, str]:
+    """A conversation whose one sub-agent has seen an image, answered, and is named in an answer of its parent."""
+    parent = (await store.create(new_conversation(), 1.0)).id
+    facts = AgentFacts(parent, SpawnMode.BACKGROUND, "toolu_1", 1, "look around", context="User: hello")
+    (child,) = await store.agents.create_all([replace(new_conversation(), agent=facts)], 2.0)
+    await store.add_attachment(child.id, IMAGE, 2.0)
+    spent = used(Usage(10, 5), 0.25)
+    found = reply(TextBlock("Found it."))
+    await store.commit(move(child.id, say("look around"), found, spent, state=Completed(3, "Found it."), at=3.0))
+    own = used(Usage(100, 50), 0.5)
+    await store.commit(move(parent, say("go"), reply(TextBlock(f"{child.id} started")), own, at=4.0))
+    return parent, child.id
+
+
+async def test_the_cost_of_a_conversation_is_that_of_all_its_sub_agents_too(store: Store) -> None:
+    parent, _ = await family(store)
+    record = await store.conversation(parent)
+    assert record is not None
+    assert (record.totals.cost_usd, record.agents_totals.cost_usd) == (0.5, 0.25)
+    assert record.spent == Totals(110, 55, 0, 0, 0.75)
+    (listed,) = await store.conversations(ConversationQuery())
+    assert listed.totals == record.spent
+
+
+async def test_an_export_holds_the_sub_agents_and_an_import_brings_them_back(store: Store, tmp_path: Path) -> None:
+    parent, child = await family(store)
+    document = json.loads(json.dumps(await store.library.export(parent)))
+    other = await open_store(StorePaths.under(tmp_path / "other"))
+    try:
+        assert await other.library.import_conversation(document, 9.0, OUR_TERMS) == Imported(
+            parent, ("2 undelivered notes",)
+        )
+        (brought,), (original,) = await other.agents.rows(parent), await store.agents.rows(parent)
+        known = replace(original, facts=replace(original.facts, context=""), state=Completed(0, "Found it."))
+        assert brought == known, "without the part of a system prompt that stood in its row"
+        assert await other.messages(child) == await store.messages(child)
+        assert [one.id for one in await other.conversations(ConversationQuery())] == [parent]
+        assert history(await other.library.export(parent)) == history(document)
+    finally:
+        await other.close()
+
+
+async def test_an_import_beside_its_original_gives_the_sub_agents_new_ids_wherever_they_are_named(
+    store: Store,
+) -> None:
+    parent, child = await family(store)
+    copy = (await store.library.import_conversation(await store.library.export(parent), 9.0, OUR_TERMS)).id
+    (copied,) = await store.agents.rows(copy)
+    assert copied.id != child
+    assert (copied.facts.parent_id, copied.facts.task) == (copy, "look around")
+    named = (await store.messages(copy))[-1]
+    assert named.blocks == (TextBlock(f"{copied.id} started"),)
+    assert [row.id for row in await store.agents.rows(parent)] == [child]
+
+
+async def test_a_fork_leaves_the_sub_agents_behind(store: Store) -> None:
+    parent, child = await family(store)
+    fork = await store.library.fork(parent, "fork", 9.0)
+    assert await store.agents.rows(fork.id) == []
+    assert fork.spent == Totals()
+    assert [row.id for row in await store.agents.rows(parent)] == [child]
+
+
+@pytest.mark.parametrize("copied", [False, True])
+async def test_a_purge_takes_them_along_with_their_images(store: Store, paths: StorePaths, copied: bool) -> None:
+    parent, child = await family(store)
+    if copied:  # the image is another conversation's too
+        await store.library.import_conversation(await store.library.export(parent), 9.0, OUR_TERMS)
+    await store.library.purge(parent)
+    assert query(paths.database, "SELECT COUNT(*) FROM conversations WHERE id IN (?, ?)", parent, child) == [(0,)]
+    assert query(paths.database, "SELECT COUNT(*) FROM messages WHERE conversation_id = ?", child) == [(0,)]
+    assert len([path for path in paths.attachments.iterdir() if path.is_file()]) == int(copied)
+
+
+PINNED = ConversationChanges(pinned=True)
+
+
+async def test_a_pin_outlives_the_store(store: Store, paths: StorePaths) -> None:
+    first = await store.create(new_conversation("one"), 1.0)
+    second = await store.create(new_conversation("two"), 2.0)
+    await store.change(first.id, PINNED, 50.0)
+    await store.close()
+    again = await open_store(paths)
+    rows = await again.conversations(ConversationQuery())
+    assert [(row.id, row.pinned_at) for row in rows] == [(second.id, 0.0), (first.id, 50.0)]
+    await again.change(first.id, ConversationChanges(pinned=False), 60.0)
+    record = await again.conversation(first.id)
+    assert record is not None
+    assert record.pinned_at == 0.0
+    await again.close()
+
+
+async def test_only_the_user_replaces_a_title_of_the_user(store: Store) -> None:
+    unnamed = await store.create(new_conversation(), 1.0)
+    named = await store.create(new_conversation("mine"), 1.0)
+    suggestion = ConversationChanges(suggested_title="the model's")
+    for one in (unnamed, named):
+        call = used(Usage(1, 2), 0.5).call
+        await store.change(one.id, replace(suggestion, calls=(call,)), 2.0)
+    found = {row.id: row for row in await store.conversations(ConversationQuery())}
+    assert (found[unnamed.id].title, found[named.id].title) == ("the model's", "mine")
+    assert found[named.id].totals == Totals(1, 2, cost_usd=0.5)
+    await store.change(unnamed.id, ConversationChanges(title="better"), 3.0)
+    await store.change(unnamed.id, suggestion, 4.0)
+    record = await store.conversation(unnamed.id)
+    assert record is not None
+    assert (record.title, record.title_by) == ("better", TitleBy.USER)
+
+
+async def test_a_row_says_how_the_newest_run_ended(store: Store) -> None:
+    conversation = await store.create(new_conversation(), 1.0)
+
+    async def status() -> str:
+        (row,) = await store.conversations(ConversationQuery())
+        return row.last_status
+
+    assert await status() == ""
+    for ended in (RunStatus.SUCCESS, RunStatus.CANCELLED):
+        run_id = await start_run(store, conversation.id)
+        assert await status() == "running"
+        await store.commit(move(conversation.id, FinishRun(run_id, ended, 1), state=Idle(2)))
+        assert await status() == ended.value
+
+
+async def test_many_change_together_and_those_of_another_process_stay(store: Store, paths: StorePaths) -> None:
+    ids = [(await store.create(new_conversation(name), 1.0)).id for name in ("a", "b", "c")]
+    await store.release(ids[0])
+    other = await open_store(paths)
+    await other.take(ids[0])
+    refused = await store.library.change_all(ids, ConversationChanges(archived=True), 9.0)
+    assert refused == [ids[0]]
+    archived = await store.conversations(ConversationQuery(archived=True))
+    assert {row.id for row in archived} == set(ids[1:])
+    assert {row.put_away_at for row in archived} == {9.0}
+    await other.close()
+
+
+async def test_the_trash_shows_what_went_last_first(store: Store) -> None:
+    ids = [(await store.create(new_conversation(name), at)).id for name, at in (("old", 1.0), ("new", 2.0))]
+    for number, one in enumerate(reversed(ids)):
+        await store.change(one, ConversationChanges(deleted=True), 10.0 + number)
+    assert [row.id for row in await store.conversations(ConversationQuery(deleted=True))] == ids
+
+
+async def test_a_draft_shows_in_the_list_and_a_fork_is_not_pinned(store: Store) -> None:
+    conversation = await store.create(new_conversation("one"), 1.0)
+    await store.change(conversation.id, replace(PINNED, draft="half a thought"), 2.0)
+    copy = await store.library.fork(conversation.id, "copy", 3.0)
+    rows = {row.id: row for row in await store.conversations(ConversationQuery())}
+    assert rows[conversation.id].has_draft
+    assert not rows["copy"].has_draft
+    assert copy.pinned_at == 0.0
+
+
+async def test_the_title_of_an_older_export_counts_as_the_users(store: Store) -> None:
+    conversation = await store.create(new_conversation("named"), 1.0)
+    document = await store.library.export(conversation.id)
+    tables = document["tables"]
+    assert isinstance(tables, dict)
+    conversations = tables["conversations"]
+    assert isinstance(conversations, list)
+    (row,) = conversations
+    assert isinstance(row, dict)
+    del row["title_by"], row["pinned_at"]
+    record = await store.conversation((await store.library.import_conversation(document, 2.0, OUR_TERMS)).id)
+    assert record is not None
+    assert (record.title, record.title_by) == ("named", TitleBy.USER)

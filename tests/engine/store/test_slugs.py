@@ -1,14 +1,31 @@
-"""Names of conversations that can be typed: from titles, unique, and found in databases from before they existed."""
+"""Names of conversations that can be typed, the user's prompts, effects of each prompt, conversations of scripts."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.ports import ConversationChanges
-from engine.store import Store, StorePaths, open_store
-from tests.support.storage import OUR_TERMS, move, new_conversation, new_id, query, say
+from engine.machine.effects import FinishRun, RunStatus, SaveToolResult, StartRun
+from engine.machine.messages import (
+    Block,
+    NewMessage,
+    Origin,
+    Role,
+    TextBlock,
+    ToolCall,
+    ToolResult,
+    ToolStatus,
+    ToolUseBlock,
+)
+from engine.ports import AppendMessage, ConversationChanges
+from engine.records import ConversationQuery, NewConversation
+from engine.records.runs import TurnDigest, TurnNote, TurnSummary
+from engine.store import Store, StorePaths, open_ephemeral_store, open_store
+from engine.store.turns import EXCERPT, FIRST_WORDS
+from tests.support.storage import OUR_TERMS, asks_for_tools, move, new_conversation, new_id, query, reply, say
 from tools.fresh_ids import LONGEST_SLUG as LONGEST
 from tools.fresh_ids import slug_of
 
@@ -129,3 +146,127 @@ async def test_parts_of_titles_count_in_any_case_and_the_beginning_first(store: 
     assert await found(store, "%", partly=True) == [percent]
     assert await found(store, "_", partly=True) == []
     assert await found(store, "rger") == []
+
+
+def row(role: Role, origin: Origin, block: Block, run_id: str) -> AppendMessage:
+    return AppendMessage(NewMessage(new_id(), role, origin, (block,)), run_id)
+
+
+def command(run_id: str) -> AppendMessage:
+    return row(Role.SYSTEM, Origin.NOTICE, ToolUseBlock("shell_1", "bash", '{"command": "ls"}'), run_id)
+
+
+def notice(run_id: str) -> AppendMessage:
+    return row(Role.SYSTEM, Origin.NOTICE, TextBlock("3 processes ended late"), run_id)
+
+
+def said(text: str, run_id: str) -> AppendMessage:
+    return row(Role.USER, Origin.HUMAN, TextBlock(text), run_id)
+
+
+async def test_a_command_is_one_of_them_its_output_is_not_wherever_it_stands(store: Store) -> None:
+    conversation = (await store.create(new_conversation(), 1.0)).id
+    runs = {
+        "r1": (command("r1"), notice("r1"), said("$ ls\nREADME", "r1")),
+        "r2": (command("r2"),),
+        "r3": (said("$ 5 is too much", "r3"),),
+    }
+    for run_id, rows in runs.items():
+        await store.commit(move(conversation, StartRun(run_id), *rows, FinishRun(run_id, RunStatus.SUCCESS, 0)))
+    found = await store.turn_log.prompts(conversation, 10)
+    assert [prompt.text for prompt in found] == ["$ 5 is too much", "! ls", "! ls"]
+
+
+async def test_a_turn_names_its_tools_its_failures_its_files_its_time_and_its_cost(
+    store: Store, paths: StorePaths
+) -> None:
+    conversation_id = (await store.create(new_conversation(), 1.0)).id
+    run_id, first = new_id(), say("\n  Fix the test.\nIt hangs.", new_turn=True)
+    calls = (
+        ToolCall("c1", "bash", '{"command":"make test"}'),
+        ToolCall("c2", "patch", '{"path":"a.py"}'),
+        ToolCall("c3", "patch", '{"path":"b.py"}'),
+        ToolCall("c4", "patch", '{"path":"a.py"}'),
+        ToolCall("c5", "write_file", "no json"),
+    )
+    statuses = (ToolStatus.ERROR, *([ToolStatus.SUCCESS] * 4))
+    await store.commit(move(conversation_id, first, StartRun(run_id, first.message.id), at=10.0))
+    await store.commit(move(conversation_id, *asks_for_tools(run_id, *calls), at=11.0))
+    results = [SaveToolResult(ToolResult(call.id, "x", status)) for call, status in zip(calls, statuses, strict=True)]
+    await store.commit(move(conversation_id, *results, reply(TextBlock("done"), run_id=run_id), at=12.0))
+    await store.commit(move(conversation_id, FinishRun(run_id, RunStatus.SUCCESS, 2), at=14.5))
+    await store.commit(move(conversation_id, say("Thanks.", new_turn=True), at=20.0))
+    query(paths.database, "UPDATE runs SET cost_usd = 0.25")
+    turns = await store.library.turns(conversation_id)
+    assert turns == [
+        TurnSummary(
+            1, "Fix the test.", 10.0, (("patch", 3), ("bash", 1), ("write_file", 1)), 1, ("a.py", "b.py"), 4.5, 0.25
+        ),
+        TurnSummary(turns[1].seq, "Thanks.", 20.0),
+    ]
+
+
+async def test_a_megabyte_of_a_prompt_is_not_read_for_its_first_line(store: Store) -> None:
+    conversation_id = (await store.create(new_conversation(), 1.0)).id
+    await store.commit(move(conversation_id, say("x" * 1_000_000, new_turn=True)))
+    (turn,) = await store.library.turns(conversation_id)
+    assert turn.words == "x" * FIRST_WORDS
+
+
+async def test_a_summary_stands_with_the_last_prompt_of_its_turn_and_goes_into_a_fork(store: Store) -> None:
+    conversation_id = (await store.create(new_conversation(), 1.0)).id
+    for message in (say("Fix it.", new_turn=True), say("And test it."), say("Thanks.", new_turn=True)):
+        await store.commit(move(conversation_id, message))
+    note = ConversationChanges(turn_note=TurnNote(0, "Fixed the retry \ud800 and its test."))
+    await store.change(conversation_id, note, 2.0)
+    wanted = ["", "Fixed the retry � and its test.", ""]
+    assert [turn.summary for turn in await store.library.turns(conversation_id)] == wanted
+    fork = await store.library.fork(conversation_id, new_id(), 3.0)
+    assert [turn.summary for turn in await store.library.turns(fork.id)] == wanted
+    await store.change(conversation_id, ConversationChanges(turn_note=TurnNote(9, "gone")), 4.0)
+    assert [turn.summary for turn in await store.library.turns(conversation_id)] == wanted
+
+
+async def test_the_newest_turn_is_told_in_its_own_words_alone(store: Store) -> None:
+    conversation_id = (await store.create(new_conversation(), 1.0)).id
+    assert await store.library.newest_turn(conversation_id) is None
+    run_id, first = new_id(), say("Look.", new_turn=True)
+    await store.commit(move(conversation_id, first, StartRun(run_id, first.message.id)))
+    await store.commit(move(conversation_id, *asks_for_tools(run_id, ToolCall("c0", "bash", "{}"))))
+    second = say("Fix it.\n" + "x" * 5_000, new_turn=True)
+    await store.commit(move(conversation_id, second))
+    calls = (ToolCall("c1", "patch", '{"path":"b.py"}'), ToolCall("c2", "patch", '{"path":"a.py"}'))
+    await store.commit(move(conversation_id, *asks_for_tools(run_id, *calls)))
+    results = [SaveToolResult(ToolResult(call.id, "x", ToolStatus.SUCCESS)) for call in calls]
+    await store.commit(move(conversation_id, *results, reply(TextBlock("Done."), run_id=run_id)))
+    assert await store.library.newest_turn(conversation_id) == TurnDigest(
+        1, ("Fix it.\n" + "x" * 5_000)[:EXCERPT], "Done.", (("patch", 2),), ("b.py", "a.py")
+    )
+
+
+LISTED = ConversationQuery(scripted=False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "listed"),
+    [
+        (ConversationChanges(model="demo/guide", unread=True, scroll_seq=3), []),
+        (ConversationChanges(suggested_title="Of a model"), []),
+        (ConversationChanges(title="Named"), ["s"]),
+        (ConversationChanges(draft=""), ["s"]),
+        (ConversationChanges(pinned=True), ["s"]),
+        (ConversationChanges(unread=False), ["s"]),
+    ],
+)
+async def test_only_what_a_person_does_brings_one_into_the_list(
+    tmp_path: Path, changes: ConversationChanges, listed: list[str]
+) -> None:
+    store = await open_ephemeral_store()
+    try:
+        await store.create(NewConversation("s", tmp_path, "demo/guide", scripted=True), 1.0)
+        assert await store.conversations(LISTED) == []
+        assert [(one.id, one.scripted) for one in await store.conversations(ConversationQuery())] == [("s", True)]
+        await store.change("s", changes, 2.0)
+        assert [one.id for one in await store.conversations(LISTED)] == listed
+    finally:
+        await store.close()

@@ -1,9 +1,11 @@
-"""The vectors of SPEC T-TSK on real rows, and properties of the order of tasks."""
+"""The task board: changes, their undoing, and their events."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from engine.machine.messages import ToolUseBlock
+from engine.ports import ConversationChanges, StorageError
 from engine.ports.task_store import (
     AddPreference,
     AddProgress,
@@ -18,16 +21,19 @@ from engine.ports.task_store import (
     AppendToPlanning,
     BoardChange,
     InsertTask,
+    MessageTracking,
     TaskRefused,
     UpdateTask,
 )
 from engine.records.tracked_tasks import TaskStatus, TrackingStatus
-from engine.store import Store
+from engine.store import Store, StorePaths, open_store
 from engine.store.migrations import migrate
-from engine.store.tasks import MOST_LINES, MOST_TASKS, BoardWriter, read_board, remove_task
+from engine.store.tasks import BOARD_FULL, LONGEST_PROBLEM, MOST_LINES, MOST_TASKS, BoardWriter, read_board, remove_task
 from engine.tracking.task_agent import call_of
+from tests.support.engine import engine_harness
 from tests.support.storage import move, new_conversation, query, say
-from tests.support.tracking import call
+from tests.support.tracking import BY_HAND, FINISH, agent, append, call, insert, plain, progress_events
+from tests.support.tracking import say as send
 
 
 async def with_messages(store: Store, count: int = 3) -> str:
@@ -312,3 +318,191 @@ def _database() -> sqlite3.Connection:
         [(f"m{seq}", seq, seq) for seq in range(1, 31)],
     )
     return connection
+
+
+BOARD: tuple[BoardChange, ...] = (
+    InsertTask(0, "A"),
+    InsertTask(1, "B"),
+    InsertTask(2, "C"),
+    AppendMessages(2, (1, 2), "halfway", "Prefers tabs."),
+    UpdateTask(2, TaskStatus.FAILED),
+)
+
+
+async def tracked(store: Store) -> str:
+    """Three tasks; the second one has failed, with two of three messages."""
+    conversation_id = (await store.create(new_conversation(), 1.0)).id
+    await store.commit(replace(move(conversation_id, *(say(f"message {n}") for n in range(3))), tracking="pending"))
+    await store.tasks.take(conversation_id, 3, 2.0)
+    await store.tasks.apply(conversation_id, (1, 2, 3), BOARD, (), 5.0, ends=True)
+    return conversation_id
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+async def test_a_task_comes_back_at_its_place_with_all_it_had(store: Store, place: int) -> None:
+    conversation_id = await tracked(store)
+    before = await store.tasks.board(conversation_id)
+    removed = await store.tasks.remove(conversation_id, before.tasks[place].id, 6.0)
+    assert removed == before.tasks[place]
+    assert await store.tasks.put_back(conversation_id, removed, 7.0) == removed
+    assert await store.tasks.board(conversation_id) == before
+    events = "SELECT json_extract(payload_json, '$.removed'), ts FROM events WHERE type = 'tracked_task.changed'"
+    assert query(store.path, f"{events} AND ts > 5 ORDER BY seq") == [(1, 6.0), (0, 7.0)]
+
+
+async def test_messages_that_another_task_took_stay_there(store: Store) -> None:
+    conversation_id = await tracked(store)
+    removed = await store.tasks.remove(conversation_id, (await store.tasks.board(conversation_id)).tasks[1].id, 6.0)
+    await store.tasks.apply(conversation_id, (1,), (AppendMessages(1, (1,)),), (), 7.0)
+    await store.tasks.put_back(conversation_id, removed, 8.0)
+    view = await store.tasks.board(conversation_id)
+    assert [plain(task) for task in view.tasks] == [
+        (1, "A", "running", (1,)),
+        (2, "B", "failed", (2,)),
+        (3, "C", "pending", ()),
+    ]
+
+
+async def test_a_place_that_is_gone_is_the_end_and_a_second_time_changes_nothing(store: Store) -> None:
+    conversation_id = await tracked(store)
+    first, second, third = (await store.tasks.board(conversation_id)).tasks
+    for task in (first, second, third):
+        await store.tasks.remove(conversation_id, task.id, 6.0)
+    assert (await store.tasks.put_back(conversation_id, third, 7.0)).order == 1
+    assert (await store.tasks.put_back(conversation_id, third, 8.0)).order == 1
+    assert [plain(task) for task in (await store.tasks.board(conversation_id)).tasks] == [(1, "C", "pending", ())]
+
+
+async def test_a_full_board_and_the_planning_section_are_refused(store: Store) -> None:
+    conversation_id = await tracked(store)
+    removed = await store.tasks.remove(conversation_id, (await store.tasks.board(conversation_id)).tasks[0].id, 6.0)
+    await store.tasks.apply(conversation_id, (), [InsertTask(0, "x")] * (MOST_TASKS - 2), (), 7.0)
+    with pytest.raises(TaskRefused) as refused:
+        await store.tasks.put_back(conversation_id, removed, 8.0)
+    assert str(refused.value) == BOARD_FULL
+    await store.tasks.apply(conversation_id, (), (AddPreference("Prefers tabs."),), (), 9.0)
+    planning = (await store.tasks.board(conversation_id)).planning
+    assert planning is not None
+    gone = await store.tasks.remove(conversation_id, planning.id, 10.0)
+    with pytest.raises(TaskRefused, match="planning section cannot be put back"):
+        await store.tasks.put_back(conversation_id, gone, 11.0)
+
+
+async def waiting(store: Store, count: int = 2) -> str:
+    """A conversation with messages that wait."""
+    conversation_id = (await store.create(new_conversation(), 1.0)).id
+    await store.commit(replace(move(conversation_id, *(say(f"message {n}") for n in range(count))), tracking="pending"))
+    return conversation_id
+
+
+def times(path: Path) -> list[float]:
+    return [
+        float(str(ts)) for (ts,) in query(path, "SELECT ts FROM events WHERE type = 'message.updated' ORDER BY seq")
+    ]
+
+
+async def test_a_pass_reports_each_message_as_running_and_as_recorded(tmp_path: Path) -> None:
+    async with engine_harness(
+        tmp_path, provider=agent([insert(0, "A"), append(1, 1)], [append(1, 2), FINISH]), settings=BY_HAND
+    ) as harness:
+        conversation = await harness.conversation()
+        await send(conversation, "first")
+        assert progress_events(harness.store.path) == {1: [], 2: []}
+        await harness.engine.tasks.flush(conversation.id)
+        assert progress_events(harness.store.path) == {1: ["running", "success"], 2: ["running", "success"]}
+
+
+async def test_messages_of_a_failed_pass_report_the_failure_and_the_next_try(tmp_path: Path) -> None:
+    refused = [append(7, 1)]
+    async with engine_harness(
+        tmp_path, provider=agent(refused, [insert(0, "A"), append(1, 1, 2), FINISH]), settings=BY_HAND
+    ) as harness:
+        conversation = await harness.conversation()
+        await send(conversation, "first")
+        await harness.engine.tasks.flush(conversation.id)
+        assert progress_events(harness.store.path)[2] == ["running", "failed"]
+        await harness.engine.tasks.flush(conversation.id)
+        assert progress_events(harness.store.path)[2] == ["running", "failed", "pending", "running", "success"]
+
+
+async def test_switching_tracking_off_reports_messages_that_wait_no_longer(tmp_path: Path) -> None:
+    async with engine_harness(tmp_path, provider=agent(), settings=BY_HAND) as harness:
+        conversation = await harness.conversation()
+        await send(conversation, "first")
+        await harness.engine.tasks.set_tracking(conversation.id, on=False)
+        assert progress_events(harness.store.path) == {1: ["disabled"], 2: ["disabled"]}
+
+
+async def test_a_closed_conversation_reports_them_too_once_each_in_the_order_of_messages(store: Store) -> None:
+    conversation_id = await waiting(store, 12)
+    await store.tasks.take(conversation_id, 2, 3.0)
+    await store.change(conversation_id, ConversationChanges(tracking=False), 5.0)
+    await store.change(conversation_id, ConversationChanges(tracking=False), 6.0)
+    assert progress_events(store.path) == {1: ["running", "disabled"], 2: ["running", "disabled"]} | {
+        seq: ["disabled"] for seq in range(3, 13)
+    }
+    assert times(store.path) == [3.0] * 2 + [5.0] * 12
+    order = """SELECT m.seq FROM events AS e JOIN messages AS m ON m.id = e.message_id
+        WHERE e.type = 'message.updated' AND e.ts = 3.0 ORDER BY e.seq"""
+    assert query(store.path, order) == [(1,), (2,)]
+
+
+async def test_a_message_that_two_replies_link_is_reported_once(store: Store) -> None:
+    conversation_id = await waiting(store)
+    await store.tasks.take(conversation_id, 2, 3.0)
+    first: tuple[BoardChange, ...] = (InsertTask(0, "A"), AppendMessages(1, (1,)))
+    await store.tasks.apply(conversation_id, (1, 2), first, (), 4.0)
+    await store.tasks.apply(conversation_id, (1, 2), (AppendMessages(1, (1,)),), (), 5.0, ends=True)
+    assert progress_events(store.path) == {1: ["running", "success"], 2: ["running", "success"]}
+    assert times(store.path) == [3.0, 3.0, 4.0, 5.0]
+
+
+@pytest.mark.parametrize("work", ["take", "apply", "settle", "switch off"])
+async def test_a_progress_whose_event_cannot_be_stored_does_not_change(store: Store, work: str) -> None:
+    conversation_id = await waiting(store)
+    if work != "take":
+        await store.tasks.take(conversation_id, 2, 3.0)
+    before = query(store.path, "SELECT seq, task_process_status FROM messages ORDER BY seq")
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute(
+            """CREATE TRIGGER refused BEFORE INSERT ON events WHEN NEW.type = 'message.updated'
+                BEGIN SELECT RAISE(ABORT, 'refused'); END"""
+        )
+    jobs: dict[str, Callable[[], Awaitable[object]]] = {
+        "take": lambda: store.tasks.take(conversation_id, 2, 4.0),
+        "apply": lambda: store.tasks.apply(conversation_id, (1, 2), (), (), 4.0, ends=True),
+        "settle": lambda: store.tasks.settle(conversation_id, MessageTracking.FAILED, 4.0),
+        "switch off": lambda: store.change(conversation_id, ConversationChanges(tracking=False), 4.0),
+    }
+    with pytest.raises(StorageError):
+        await jobs[work]()
+    assert query(store.path, "SELECT seq, task_process_status FROM messages ORDER BY seq") == before
+    assert times(store.path) == ([] if work == "take" else [3.0, 3.0])
+
+
+async def test_recovery_reports_messages_that_wait_again(store: Store, paths: StorePaths) -> None:
+    conversation_id = await waiting(store)
+    await store.tasks.take(conversation_id, 1, 3.0)
+    await store.release(conversation_id)
+    other = await open_store(paths)
+    await other.take(conversation_id)
+    await other.close()
+    assert progress_events(store.path) == {1: ["running", "pending"], 2: []}
+
+
+async def test_a_reason_is_stored_cut_and_in_valid_text(store: Store) -> None:
+    conversation_id = await waiting(store, 1)
+    await store.tasks.take(conversation_id, 1, 2.0)
+    await store.tasks.settle(conversation_id, MessageTracking.FAILED, 3.0, problem="\udc00" + "x" * 5_000)
+    problem = (await store.tasks.status(conversation_id)).problem
+    assert (len(problem), problem[-1]) == (LONGEST_PROBLEM, "x")
+    problem.encode()
+
+
+async def test_a_reason_without_a_message_it_is_about_is_not_shown(store: Store) -> None:
+    conversation_id = await waiting(store, 1)
+    await store.tasks.take(conversation_id, 1, 2.0)
+    await store.tasks.settle(conversation_id, MessageTracking.FAILED, 3.0, problem="The model is gone.")
+    assert (await store.tasks.status(conversation_id)).problem == "The model is gone."
+    await store.tasks.settle(conversation_id, MessageTracking.SUCCESS, 4.0, of=MessageTracking.FAILED)
+    assert (await store.tasks.status(conversation_id)).problem == ""

@@ -22,7 +22,7 @@ from phoenix_tui.wiring.mcp import KeyringTokens
 from tests.engine.extensions.test_sign_ins import address, over_http, wait_until_connected
 from tests.support.mcp_hubs import hub_in
 from tests.support.mcp_web import SignInServer, serving
-from tests.tools.mcp_host.test_signing_in import fetch
+from tests.tools.mcp_host.test_http_servers import fetch
 from tools.mcp_host.protocol import NOTHING
 
 Entries: TypeAlias = dict[tuple[str, str], str]

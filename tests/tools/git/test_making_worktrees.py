@@ -1,20 +1,22 @@
-"""Worktrees: made beside the repository, taken up again, and nothing left of one that could not be made."""
+"""Worktrees: made, taken up again, undone; commands in them; and nothing left of one that could not be made."""
 
 from __future__ import annotations
 
 import asyncio
 import fcntl
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.support.git_repositories import commit, git, repository
 from tests.support.plain_runner import PlainRunner
-from tools.contract import Command, Finished, Report
+from tools.contract import Command, Finished, Report, Sandbox, SandboxMode
 from tools.git.checkouts import LOCK, WorktreeOrigin, repository_of, worktrees
-from tools.git.ending import standing_of, standings
-from tools.git.making import make_worktree
+from tools.git.ending import remove_worktree, standing_of, standings
+from tools.git.making import Made, make_worktree, undo_worktree
 from tools.git.repository import FOLDER, GitFailure
+from tools.process.start import ProcessSettings, start_processes
 
 
 @pytest.fixture
@@ -320,3 +322,81 @@ async def test_included_files_end_at_their_bound(repo: Path) -> None:
         "1 ignored file copied by .worktreeinclude. Not copied: build/large "
         "(no regular files, unreadable, or more than 100 MB together).",
     )
+
+
+def everything(folder: Path) -> list[str]:
+    """Names of all files of a repository and of its worktrees, without locks that stay."""
+    home = folder.parent
+    return sorted(str(path.relative_to(home)) for path in home.rglob("*") if ".making" not in path.parts)
+
+
+async def make(repo: Path) -> Made:
+    return await make_worktree(PlainRunner(), repo, "fix")
+
+
+async def test_a_new_worktree_goes_with_its_branch(repo: Path) -> None:
+    await make_worktree(PlainRunner(), repo, "other")
+    before, branches = everything(repo), git(repo, "branch", "--list")
+    made = await make(repo)
+    await undo_worktree(PlainRunner(), made)
+    left = set(everything(repo)) - set(before)
+    assert {name for name in left if "logs" not in name and not name.endswith(".removed")} == set()
+    assert git(repo, "branch", "--list") == branches
+    assert git(repo, "worktree", "list", "--porcelain").count("worktree ") == 2
+    assert (await make(repo)).is_new
+
+
+@pytest.mark.parametrize("work", ["commit", "file"])
+async def test_work_in_it_keeps_it(repo: Path, work: str) -> None:
+    made = await make(repo)
+    if work == "commit":
+        commit(made.folder, "new", "1\n")
+    else:
+        (made.folder / "new").write_text("1\n")
+    with pytest.raises(GitFailure, match="has work in it; /worktree remove fix removes it"):
+        await undo_worktree(PlainRunner(), made)
+    assert (made.folder / "new").exists()
+
+
+async def test_one_that_is_used_again_stays(repo: Path) -> None:
+    await make(repo)
+    again = await make(repo)
+    assert not again.is_new
+    await undo_worktree(PlainRunner(), again)
+    assert again.folder.is_dir()
+
+
+async def test_one_of_an_older_branch_stays(repo: Path) -> None:
+    made = await make(repo)
+    found = await standing_of(PlainRunner(), made.folder)
+    assert found is not None
+    await remove_worktree(PlainRunner(), found)
+    restored = await make(repo)
+    assert not restored.is_new
+    await undo_worktree(PlainRunner(), restored)
+    assert restored.folder.is_dir()
+
+
+async def test_a_command_in_the_sandbox_commits_on_the_branch_of_the_worktree(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo")
+    tree = (await make_worktree(PlainRunner(), repo, "fix")).folder
+    processes = await start_processes(ProcessSettings(environment=dict(os.environ)))
+    try:
+        if not (await processes.probe()).sandbox:
+            pytest.skip("no sandbox here")
+        line = (
+            "echo 1 > new && git add new && git -c user.name=n -c user.email=e commit -qm sandboxed; "
+            f"echo x > {repo}/README; echo x > {tree.parent}/beside; git config user.name evil; true"
+        )
+        limits = Sandbox(SandboxMode.WORKSPACE, network=False)
+        ended = await processes.runner.run(Command(("/bin/sh", "-c", line), tree, 30.0, sandbox=limits))
+    finally:
+        await processes.close()
+    assert git(tree, "log", "-1", "--format=%s") == "sandboxed", ended.captured.head
+    assert git(repo, "status", "--porcelain") == ""
+    assert (repo / "README").read_text("ascii") == "one\n"
+    assert not (tree.parent / "beside").exists()
+    assert "evil" not in (repo / ".git" / "config").read_text("utf-8")
+    found = await standing_of(PlainRunner(), tree)
+    assert found is not None
+    assert (found.ahead, found.dirty) == (1, False)

@@ -1,4 +1,4 @@
-"""Streams of services: apart, bounded, passable to another process, and nothing of Phoenix beside them."""
+"""Streams of services: apart, bounded, passable to another process, exact; and the files that a server keeps."""
 
 from __future__ import annotations
 
@@ -10,22 +10,29 @@ import socket
 import subprocess
 import sys
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.support.outside import folder_outside_temp
 from tests.support.processes import ROOT, start_plain
-from tests.support.sandboxes import needs_full_enforcement
+from tests.support.sandboxes import Box, home, needs_full_enforcement, sandbox
 from tests.support.service_host import python, shell
 from tests.support.waiting import poll
-from tools.contract import Sandbox, SandboxMode
+from tools.contract import KeptPlaces, Sandbox, SandboxMode
 from tools.process.service import STDERR_KEPT
 from tools.process.start import Processes, ProcessSettings, start_processes
+from tools.process.zygote import wire
+from tools.process.zygote.mount_places import MountPlace
 from tools.services import ProgramLimits, ServiceCommand, ServiceEndedError
 
 if TYPE_CHECKING:
     from tools.process.service import SupervisedServices
+
 
 MEGABYTE: Final = 1 << 20
 PYTHON_AND_GLIBC: Final = 1 << 12 | 1 << 24 | 3 << 31
@@ -271,3 +278,143 @@ async def test_nothing_of_services_is_loaded_before_the_first_of_them() -> None:
     )
     assert [name for name in late if f"'tools.process.{name}'".encode() in loaded] == []
     assert b"'tools.services'" not in loaded
+
+
+CONFINED = Sandbox(SandboxMode.WORKSPACE, network=False)
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A home folder with documents, dot folders and Phoenix's own, which has the kept ones; a server in `mcp`."""
+    with folder_outside_temp() as folder:
+        for name in (
+            "home/docs",
+            "home/.config/x",
+            "home/.local/share",
+            "home/.local/state/phoenix",
+            "home/mcp",
+            "work",
+        ):
+            (folder / name).mkdir(parents=True)
+        for name in ("docs/a.txt", ".config/x/set", ".profile", "mcp/server.py", ".local/state/phoenix/phoenix.db"):
+            (folder / "home" / name).write_text("real\n", "ascii")
+        (folder / "home" / ".link").symlink_to(".profile")
+        with home(folder / "home"):
+            yield folder.resolve()
+
+
+def kept(place: Path, name: str = "one") -> KeptPlaces:
+    return KeptPlaces(place / "home" / ".local" / "state" / "phoenix" / "servers" / name, (place / "home" / "mcp",))
+
+
+async def run(box: Box, script: str, kept: KeptPlaces | None, sandbox: Sandbox = CONFINED) -> str:
+    command = ServiceCommand(("/bin/sh", "-c", script), box.folder, sandbox=sandbox, kept=kept)
+    ended = await box.processes.services.run_program(command)
+    return (ended.stdout.head + ended.stderr.head).decode()
+
+
+def real(place: Path) -> dict[str, str]:
+    found = [path for path in (place / "home").rglob("*") if path.is_file() and "servers" not in path.parts]
+    return {str(path.relative_to(place / "home")): path.read_text("ascii") for path in found}
+
+
+WRITE = """
+mkdir -p ~/mem ~/.npm/deep ~/.local/share/tool && echo one > ~/mem/memory.jsonl && echo two > ~/.config/x/new
+echo three > ~/.config/x/set && echo four > ~/.local/share/tool/data && echo five > ~/mcp/state && echo six > ~/.new
+echo seven > ~/.local/other && echo eight > ~/.npm/deep/file && echo written
+"""
+READ = """cd; cat mem/memory.jsonl .config/x/new .config/x/set .local/share/tool/data mcp/state mcp/server.py .new \
+.local/other .npm/deep/file .profile .link"""
+
+KEPT = ["one", "two", "three", "four", "five", "real", "six", "seven", "eight", "real", "real"]
+
+
+async def test_all_of_it_is_there_at_the_next_start_and_nothing_of_it_outside(place: Path) -> None:
+    before = real(place)
+    for turn in (WRITE, READ):
+        async with sandbox(place / "work", hidden=(place / "home" / ".local" / "state" / "phoenix",)) as box:
+            said = await run(box, turn, kept(place))
+            assert said == (
+                "written\n" if turn is WRITE else "one\ntwo\nthree\nfour\nfive\nreal\nsix\nseven\neight\nreal\nreal\n"
+            )
+    assert real(place) == before
+
+
+async def test_documents_keys_and_files_of_phoenix_stay_out_of_sight(place: Path) -> None:
+    (place / "home" / ".ssh").mkdir()
+    (place / "home" / ".ssh" / "id").write_text("key\n", "ascii")
+    async with sandbox(place / "work", hidden=(place / "home" / ".local" / "state" / "phoenix",)) as box:
+        said = await run(
+            box, "cat ~/docs/a.txt ~/.ssh/id ~/.local/state/phoenix/phoenix.db 2>/dev/null; ls ~", kept(place)
+        )
+    assert said == "mcp\n"
+
+
+async def test_another_server_and_a_read_only_sandbox_see_none_of_it(place: Path) -> None:
+    async with sandbox(place / "work") as box:
+        await run(box, WRITE, kept(place))
+        assert "No such file" in await run(box, "cat ~/mem/memory.jsonl", kept(place, "other"))
+        read_only = Sandbox(SandboxMode.READ_ONLY, network=False)
+        assert "No such file" in await run(box, "cat ~/mem/memory.jsonl", kept(place), read_only)
+        assert await run(box, "cat ~/mcp/server.py", kept(place), read_only) == "real\n"
+        assert "Read-only" in await run(box, "echo x > ~/mcp/state", kept(place), read_only)
+
+
+async def test_a_second_process_of_a_server_shares_new_files_and_sees_those_in_folders_of_the_user(place: Path) -> None:
+    async with sandbox(place / "work") as box:
+        await run(box, WRITE, kept(place))
+        command = ServiceCommand(("/bin/cat",), place / "work", sandbox=CONFINED, kept=kept(place))
+        async with await box.processes.services.open(command):
+            said = await run(
+                box,
+                "cat ~/mem/memory.jsonl ~/.config/x/new; echo more >> ~/mem/memory.jsonl; echo x > ~/.config/x/y",
+                kept(place),
+            )
+            assert said == "one\ntwo\n"
+        said = await run(box, "cat ~/mem/memory.jsonl ~/.config/x/y", kept(place))
+    assert said.startswith("one\nmore\n")
+    assert "No such file" in said
+
+
+WORDS = st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20), max_size=4)
+
+WORD = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+PLACES = st.lists(st.builds(MountPlace, WORD, WORD, WORD), max_size=4)
+
+
+@given(argv=WORDS, environment=WORDS, writable=WORDS, places=PLACES, network=st.booleans(), filtered=st.booleans())
+def test_what_is_encoded_is_decoded(
+    argv: list[str],
+    environment: list[str],
+    writable: list[str],
+    places: list[MountPlace],
+    network: bool,
+    filtered: bool,
+) -> None:
+    sent = wire.SupervisorRequest(
+        wire.NAMESPACE,
+        "/with space\nand line",
+        argv,
+        environment,
+        network=network,
+        filtered=filtered,
+        places=places,
+        writable=writable,
+        secret=writable,
+        shown=argv,
+    )
+    encoded = sent.encode()
+    assert wire.LENGTH.unpack(encoded[: wire.LENGTH.size])[0] == len(encoded) - wire.LENGTH.size
+    received = wire.decode(encoded[wire.LENGTH.size :])
+    for name in wire.SupervisorRequest.__slots__:
+        assert getattr(received, name) == getattr(sent, name)
+
+
+def test_bytes_that_are_no_text_travel_unharmed() -> None:
+    sent = wire.SupervisorRequest(wire.SUBREAPER, "/", ["a\udcffb"], [])
+    assert wire.decode(sent.encode()[wire.LENGTH.size :]).argv == ("a\udcffb",)
+
+
+def test_a_nul_cannot_travel() -> None:
+    with pytest.raises(ValueError, match="null"):
+        wire.SupervisorRequest(wire.SUBREAPER, "/", ["a\0b"], []).encode()

@@ -1,4 +1,4 @@
-"""Contract of both transports of the Anthropic provider, against one strict server."""
+"""Contract of both Anthropic transports; streams cut at every byte (FAULTS 36, 37, 40); calls left in text."""
 
 from __future__ import annotations
 
@@ -24,8 +24,13 @@ from engine.ports import (
     UsageTold,
 )
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
+from engine.providers.anthropic.from_wire import AnthropicReplyBuilder
+from engine.providers.events import EventParser
+from engine.providers.failures import Service
 from tests.support.loopback import Answer, Loopback, Talk, serve
 from tests.support.loopback_anthropic import plays, recording, redacted, refuses, start, stop, text, thinking, tool
+from tests.support.waiting import PATIENCE
+from tools.contract import ToolClass, ToolSpec
 
 KEY = "sk-ant-PLANTED-0123456789"
 HELLO = ModelRequest("claude-sonnet-5-5", ("Be brief.",), (ModelMessage(Role.USER, (TextBlock("Hi"),)),))
@@ -404,3 +409,166 @@ async def test_another_server_with_this_api_has_its_own_name_and_may_need_no_key
         await asked.close()
         assert "x-api-key" not in loopback.requests[0].headers
     assert asked.describe("m").reference == "mine/m"
+
+
+REQUEST = ModelRequest("claude-sonnet-5-5", (), (ModelMessage(Role.USER, (TextBlock("Hi"),)),))
+SERVICE = Service("http://x", "X")
+RECORDED = b"".join(
+    recording(start(), text(0, "Ω ok"), tool(1, "bash", '{"command"', ': "rm -r x"}'), stop("tool_use"))
+)
+BLOCKS = (TextBlock("Ω ok"), ToolUseBlock("toolu_1", "bash", '{"command": "rm -r x"}'))
+WHOLE = len(RECORDED) - len(b"\n\n")
+"""Offset from which the last event is complete, even if its blank line is not."""
+
+
+async def outcome(provider: AnthropicProvider) -> str:
+    """`reply` for a whole one, else the kind of the error; a tool call that is not whole fails the test."""
+    items: list[StreamItem] = []
+    try:
+        async with asyncio.timeout(PATIENCE):
+            async for item in provider.stream(REQUEST):
+                items.append(item)
+    except ProviderError as error:
+        assert error.retryable
+        assert not any(isinstance(item, ModelReply) for item in items)
+        return error.kind
+    reply = items[-1]
+    assert isinstance(reply, ModelReply)
+    assert (reply.blocks, reply.stop) == (BLOCKS, StopReason.TOOL_USE)
+    return "reply"
+
+
+def test_every_split_of_the_bytes_gives_the_same_reply() -> None:
+    replies: set[ModelReply] = set()
+    for at in range(len(RECORDED)):
+        parser, builder = EventParser(), AnthropicReplyBuilder(SERVICE, "m", set())
+        for payload in [*parser.feed(RECORDED[:at]), *parser.feed(RECORDED[at:])]:
+            builder.feed(payload)
+        assert builder.done
+        replies.add(builder.reply())
+    assert [reply.blocks for reply in replies] == [BLOCKS]
+
+
+@pytest.mark.parametrize(
+    ("ending", "transport", "stride"),
+    [("end", "http", 1), ("reset", "http", 7), ("end", "sdk", 97), ("reset", "sdk", 97)],
+)
+async def test_a_stream_cut_at_any_byte_is_a_network_error_or_a_whole_reply(
+    ending: str, transport: str, stride: int
+) -> None:
+    offsets = [*range(0, WHOLE, stride), *range(WHOLE, len(RECORDED) + 1)]
+    left = iter(offsets)
+
+    async def answer(talk: Talk) -> None:
+        await talk.begin()
+        if piece := RECORDED[: next(left)]:
+            await talk.send(piece)
+        await (talk.end() if ending == "end" else hang_up(talk))
+
+    async with serve(answer) as loopback:
+        provider = AnthropicProvider(
+            AnthropicSettings(api_key="k", base_url=loopback.url, transport="sdk" if transport == "sdk" else "http")
+        )
+        outcomes = [await outcome(provider) for _ in offsets]
+        await provider.close()
+    # Without the last blank line, or with the connection gone, a whole reply may or may not count as such.
+    sure = [kind for offset, kind in zip(offsets, outcomes, strict=True) if offset < WHOLE]
+    assert set(sure) == {"network"}
+    assert set(outcomes[len(sure) :]) <= {"reply", "network"}
+    assert outcomes[-1] == "reply"
+
+
+async def hang_up(talk: Talk) -> None:
+    """Close without the end of the chunked body, after what was sent has left."""
+    talk.keep = False
+    talk.writer.write_eof()
+
+
+async def test_a_stall_at_sampled_bytes_ends_at_the_idle_limit() -> None:
+    offsets = range(0, WHOLE, 97)
+    left = iter(offsets)
+
+    async def answer(talk: Talk) -> None:
+        await talk.begin()
+        if piece := RECORDED[: next(left)]:
+            await talk.send(piece)
+        await talk.stall()
+
+    async with serve(answer) as loopback:
+        provider = AnthropicProvider(AnthropicSettings(api_key="k", base_url=loopback.url, idle_timeout=0.05))
+        assert {await outcome(provider) for _ in offsets} == {"network"}
+        await provider.close()
+        await loopback.wait_closed()
+
+
+BASH = ToolSpec("bash", "Run a command.", {"type": "object", "properties": {"command": {}}}, ToolClass.RUN)
+LS = '{"name": "bash", "arguments": {"command": "ls"}}'
+
+
+def says(*words: str) -> Answer:
+    return plays(recording(start(), text(0, *words), stop()))
+
+
+async def replies(*answers: Answer, tools: tuple[ToolSpec, ...] = (BASH,), model: str = "qwen") -> list[ModelReply]:
+    """Reply read from each answer."""
+    request = ModelRequest(model, (), (ModelMessage(Role.USER, (TextBlock("Go"),)),), tools)
+    async with serve(*answers) as loopback:
+        asked = AnthropicProvider(AnthropicSettings(api_key="k", base_url=loopback.url))
+        try:
+            found = [[item async for item in asked.stream(request)][-1] for _ in answers]
+        finally:
+            await asked.close()
+    return [each for each in found if isinstance(each, ModelReply)]
+
+
+@pytest.mark.parametrize("written", [LS, f"{{{LS}}}", f"<tools>\n{LS}\n</tools>", f"```json\n{LS}\n```"])
+async def test_a_call_in_the_text_is_a_call(written: str) -> None:
+    (reply,) = await replies(says("I look.\n", written[:9], written[9:]))
+    assert reply.blocks[0] == TextBlock("I look.")
+    assert isinstance(reply.blocks[1], ToolUseBlock)
+    assert (reply.blocks[1].name, reply.blocks[1].input_json) == ("bash", '{"command":"ls"}')
+    assert reply.stop is StopReason.TOOL_USE
+
+
+async def test_reasoning_in_tags_is_reasoning() -> None:
+    (reply,) = await replies(says("<think>I look.</think>", "Calm."))
+    assert (reply.blocks, reply.stop) == ((ThinkingBlock("I look.", ""), TextBlock("Calm.")), StopReason.END_TURN)
+
+
+@pytest.mark.parametrize(
+    "words", ["Hello.", f"Write {LS} so.", '{"name": "hammer", "arguments": {}}', f"{LS}\nis one."]
+)
+async def test_everything_else_stays_text(words: str) -> None:
+    (reply,) = await replies(says(words))
+    assert (reply.blocks, reply.stop) == ((TextBlock(words),), StopReason.END_TURN)
+
+
+async def test_without_tools_and_from_a_server_that_reads_calls_itself_it_is_text() -> None:
+    (reply,) = await replies(says(LS), tools=())
+    assert reply.blocks == (TextBlock(LS),)
+    calls = plays(recording(start(), tool(0, "bash", '{"command": "ls"}'), stop("tool_use")))
+    _, reply = await replies(calls, says(LS))
+    assert reply.blocks == (TextBlock(LS),)
+
+
+@pytest.mark.parametrize("model", ["claude-opus-4-8", "bedrock/anthropic.claude-sonnet-4-5", "gpt-5", "openai/o3"])
+async def test_a_model_that_makes_its_calls_itself_may_quote_one(model: str) -> None:
+    (reply,) = await replies(says(LS), model=model)
+    assert reply.blocks == (TextBlock(LS),)
+
+
+async def test_the_loop_goes_on_while_a_long_text_is_looked_through() -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    before = turns
+    (reply,) = await replies(says("a\n" * 120_000 + LS))
+    counting.cancel()
+    assert isinstance(reply.blocks[-1], ToolUseBlock)
+    assert turns - before > 100  # some 30 where the loop reads it itself

@@ -1,17 +1,42 @@
-"""Whole turns of the guide with the real tools in a real repository."""
+"""The guide: sentences as it understands them, whole turns with real tools, and an end of every turn."""
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from engine.machine.messages import Role, StopReason, TextBlock, ToolResultBlock, ToolUseBlock, Usage
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, TextDelta
-from engine.providers.guide.plan import file_count, goes_on
+from engine.providers.guide.plan import ROUNDS, file_count, goes_on
 from engine.providers.guide.provider import SIGNATURE, GuideProvider
+from engine.providers.guide.understand import (
+    CountLines,
+    CountTo,
+    Courtesy,
+    Describe,
+    GitChanges,
+    GuideRequest,
+    Help,
+    ListRequest,
+    ReadFiles,
+    Replace,
+    RunCommand,
+    RunTests,
+    SearchRequest,
+    SmallTalk,
+    Summarize,
+    ThinkRequest,
+    WriteRequest,
+    understand,
+)
 from tests.support.tool_bench import Turn, real_tools, take_turn
+from tools.contract import ToolClass, ToolSpec
 
 
 @pytest.fixture
@@ -240,3 +265,165 @@ async def test_a_note_of_phoenix_beside_results_is_not_taken_for_a_wish() -> Non
     assert isinstance(reply, ModelReply)
     assert isinstance(reply.blocks[0], TextBlock)
     assert reply.blocks[0].text.startswith("```\na\n```")
+
+
+TOOLS = tuple(
+    ToolSpec(name, "", {}, ToolClass.READ)
+    for name in ("bash", "read_file", "list_files", "search", "write_file", "patch", "think")
+)
+WORDS = st.sampled_from([
+    "please", "read", "write", "list", "run", "replace", "with", "in", "the", "file", "tests", "describe", "this",
+    "project", "search", "TODO", "a.py", "'b c'", "```", "\n", "count", "to", "lines", "think", "git", "changed", "!",
+])  # fmt: skip
+TYPED = st.one_of(
+    st.text(max_size=200),
+    st.lists(WORDS, max_size=12).map(" ".join),
+    st.sampled_from(["describe this project", "run the tests", "write a.txt with b", "read a.py and b.py"]),
+)
+RESULT = st.tuples(
+    st.one_of(
+        st.text(max_size=200),
+        st.just("README.md\npyproject.toml\npackage.json\nMakefile"),
+        st.just("1\t[project]\n2\tname = "),
+        st.just('1\t{"name": 3}'),
+        st.just("read it first"),
+    ),
+    st.booleans(),
+)
+
+
+async def _reply(messages: list[ModelMessage]) -> ModelReply:
+    items = [item async for item in GuideProvider().stream(ModelRequest("guide", (), tuple(messages), TOOLS))]
+    reply = items[-1]
+    assert isinstance(reply, ModelReply)
+    return reply
+
+
+async def _rounds(typed: str, results: list[tuple[str, bool]]) -> int:
+    messages = [ModelMessage(Role.USER, (TextBlock(typed),))]
+    for number in range(ROUNDS + 2):
+        reply = await _reply(messages)
+        calls = [block for block in reply.blocks if isinstance(block, ToolUseBlock)]
+        assert (reply.stop is StopReason.TOOL_USE) == bool(calls)
+        if not calls:
+            assert isinstance(reply.blocks[0], TextBlock)
+            assert reply.blocks[0].text.endswith(SIGNATURE)
+            return number
+        answers = tuple(
+            ToolResultBlock(call.id, (TextBlock(results[index % len(results)][0]),), results[index % len(results)][1])
+            for index, call in enumerate(calls)
+        )
+        messages += [ModelMessage(Role.ASSISTANT, reply.blocks), ModelMessage(Role.USER, answers)]
+    raise AssertionError("the guide goes on and on")
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(TYPED, st.lists(RESULT, min_size=1, max_size=4))
+def test_every_turn_ends_within_the_bound(typed: str, results: list[tuple[str, bool]]) -> None:
+    assert asyncio.run(_rounds(typed, results)) <= ROUNDS
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.builds(
+            ModelMessage,
+            st.sampled_from([Role.USER, Role.ASSISTANT]),
+            st.lists(
+                st.one_of(
+                    st.builds(TextBlock, st.text(max_size=20)),
+                    st.builds(ToolUseBlock, st.sampled_from("ab"), st.just("bash"), st.text(max_size=10)),
+                    st.builds(ToolResultBlock, st.sampled_from("ab"), st.just((TextBlock("x"),)), st.booleans()),
+                ),
+                max_size=3,
+            ).map(tuple),
+        ),
+        max_size=6,
+    )
+)
+def test_every_history_gets_an_answer(messages: list[ModelMessage]) -> None:
+    assert asyncio.run(_reply(messages)).blocks
+
+
+SENTENCES: list[tuple[str, GuideRequest | None]] = [
+    ("hello", SmallTalk(Courtesy.HELLO)),
+    ("Thanks a lot!", SmallTalk(Courtesy.THANKS)),
+    ("who are you?", SmallTalk(Courtesy.WHO)),
+    ("what can you do?", Help()),
+    ("hello, can you list the files please", ListRequest()),
+    ("list the files in this directory", ListRequest()),
+    ("lsit files", ListRequest()),
+    ("ls src", ListRequest(folder="src")),
+    ("show me the src folder", ListRequest(folder="src")),
+    ("list *.py", ListRequest(glob="*.py")),
+    ("read README.md", ReadFiles(("README.md",))),
+    ("Please could you raed README.md?", ReadFiles(("README.md",))),
+    ("Show me what's in pyproject.toml", ReadFiles(("pyproject.toml",))),
+    ("open src/main.py and tell me what it does", ReadFiles(("src/main.py",))),
+    ("read a.py, b.py and 'my notes.txt'", ReadFiles(("a.py", "b.py", "my notes.txt"))),
+    ("cat docs/my notes.txt", ReadFiles(("docs/my notes.txt",))),
+    ("what is in @README.md", ReadFiles(("README.md",))),
+    ("read @a.py and @'my notes.txt'", ReadFiles(("a.py", "my notes.txt"))),
+    ("write @deco to a.py", WriteRequest("a.py", "@deco\n")),
+    ("search TODO", SearchRequest("TODO")),
+    ('serach for "def main" in *.py', SearchRequest("def main", "*.py")),
+    ("find all TODO comments in this repository", SearchRequest("TODO")),
+    ("grep foo in src/*.py", SearchRequest("foo", "src/*.py")),
+    ("find app.py", ListRequest(glob="app.py")),
+    ("where are the files named *.toml?", ListRequest(glob="*.toml")),
+    ("find the word", SearchRequest("word")),
+    ("search apples in pears", SearchRequest("apples in pears")),
+    ("run ls -la .", RunCommand("ls -la .")),
+    ("run the tests", RunTests()),
+    ("execute `echo hi`", RunCommand("echo hi")),
+    ("run\n```sh\necho a\necho b\n```", RunCommand("echo a\necho b")),
+    ("!git log", RunCommand("git log")),
+    ("what changed in git?", GitChanges()),
+    ("git status", GitChanges()),
+    ("replace foo with bar in a.py", Replace("a.py", "foo", "bar")),
+    ("replace 'a b' with \"\" in my file.txt", Replace("my file.txt", "a b", "")),
+    ("change x to y in the file src/a b.py", Replace("src/a b.py", "x", "y")),
+    ("in a.py replace x with y", Replace("a.py", "x", "y")),
+    ("write hello.txt with Hello world.", WriteRequest("hello.txt", "Hello world.\n")),
+    ("create a file hello.txt containing the word hello", WriteRequest("hello.txt", "hello\n")),
+    ("write hello.py with\n```python\nprint(1)\n```", WriteRequest("hello.py", "print(1)\n")),
+    ("write 'hi there' to notes.txt", WriteRequest("notes.txt", "hi there\n")),
+    ("describe this project", Describe()),
+    ("what is this project about?", Describe()),
+    ("count to 10", CountTo(10)),
+    ("count the lines in app.py", CountLines("app.py")),
+    ("think about ducks", ThinkRequest("ducks")),
+    ("summarize this conversation", Summarize()),
+    ("make me a cake", None),
+    ("fix the bug in the parser", None),
+    ("delete everything", None),
+    ("read it", None),
+    ("run", None),
+    ("", None),
+]
+
+
+@pytest.mark.parametrize(("sentence", "request_"), SENTENCES)
+def test_a_sentence_means_this_request(sentence: str, request_: GuideRequest | None) -> None:
+    assert understand(sentence) == request_
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "edit " + "with in " * 240,
+        "write " + "a with " * 280,
+        "search " + "in " * 660,
+        "please " * 280,
+        "replace " + "'" * 1990,
+        "`" * 29_000,
+        "`" * 14_000 + "\n" + "`" * 13_999,
+        "```\n" * 7_000,
+        "read " + "and " * 490,
+        "x" * 40_000,
+    ],
+)
+def test_no_input_keeps_the_rules_busy(hostile: str) -> None:
+    started = time.process_time()
+    understand(hostile)
+    assert time.process_time() - started < 2.0

@@ -1,17 +1,24 @@
-"""Both transports to a service, direct and over httpx2, with the same results and failures."""
+"""Both transports to a service, with the same results and failures: in pieces, in one, in bursts and in trickles."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
+import json
 import ssl
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
+from engine.machine.messages import Role, StopReason, TextBlock, ToolUseBlock, Usage, text_in
+from engine.ports import ModelMessage, ModelReply, ModelRequest, Provider, ProviderError
+from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.providers.direct_transport import DirectTransport, tls_context
+from engine.providers.http import MERGE_SECONDS, STEADY_READS, ReadPace
 from engine.providers.http_transport import (
     ConnectTimeout,
     HttpTransport,
@@ -22,7 +29,10 @@ from engine.providers.http_transport import (
     is_straight,
 )
 from engine.providers.httpx_transport import HttpxTransport
+from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiCompatibleSettings
+from tests.support.clocks import SteppedClock
 from tests.support.loopback import CERTIFICATE, Answer, Loopback, Talk, serve
+from tests.support.loopback_anthropic import Event, recording, start, stop, text
 
 Maker = Callable[[str, float], HttpTransport]
 PATIENCE = 20.0
@@ -262,3 +272,223 @@ async def test_a_connection_that_ended_as_it_rested_is_asked_again_once() -> Non
         with pytest.raises(TransportError, match="closed the connection without an answer"):
             await asked(carrier, loopback)
         assert [seen.connection for seen in loopback.requests] == [1, 1, 2, 2, 3]
+
+
+HELLO = ModelRequest("m", (), (ModelMessage(Role.USER, (TextBlock("Hi"),)),))
+CLAUDE = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude-sonnet-5-5",
+    "content": [
+        {"type": "text", "text": "Hello there"},
+        {"type": "tool_use", "id": "t1", "name": "bash", "input": {"command": "ls"}},
+    ],
+    "stop_reason": "tool_use",
+    "usage": {"input_tokens": 10, "output_tokens": 5},
+}
+OPENAI = {
+    "id": "c1",
+    "object": "chat.completion",
+    "model": "m",
+    "choices": [
+        {
+            "index": 0,
+            "message": {
+                "role": "assistant",
+                "content": "Hello there",
+                "tool_calls": [
+                    {"id": "t1", "type": "function", "function": {"name": "bash", "arguments": '{"command":"ls"}'}}
+                ],
+            },
+            "finish_reason": "tool_calls",
+        }
+    ],
+    "usage": {"prompt_tokens": 10, "completion_tokens": 5},
+}
+
+
+def provider(kind: str, loopback: Loopback) -> Provider:
+    if kind == "openai":
+        return OpenAiCompatibleProvider(OpenAiCompatibleSettings("gateway", f"{loopback.url}/v1", api_key="sk-test"))
+    transport: Any = "sdk" if kind == "claude, sdk" else "http"
+    return AnthropicProvider(AnthropicSettings(api_key="sk-test", base_url=loopback.url, transport=transport))
+
+
+async def ask(kind: str, answer: Answer) -> tuple[ModelReply, int]:
+    """The reply, and how many requests it took."""
+    async with serve(answer) as loopback:
+        asked = provider(kind, loopback)
+        try:
+            items = [item async for item in asked.stream(HELLO)]
+        finally:
+            await asked.close()
+        assert isinstance(items[-1], ModelReply)
+        return items[-1], len(loopback.requests)
+
+
+@pytest.mark.parametrize("kind", ["claude", "claude, sdk", "openai"])
+@pytest.mark.parametrize("named", ["application/json", "text/event-stream", "text/plain"])
+@pytest.mark.parametrize("pieces", [1, 40])
+async def test_a_reply_in_one_piece_is_read_as_one(kind: str, named: str, pieces: int) -> None:
+    document = b"\n " + json.dumps(OPENAI if kind == "openai" else CLAUDE).encode()
+
+    async def answer(talk: Talk) -> None:
+        await talk.begin(named)
+        size = len(document) // pieces + 1
+        await talk.send(*(document[at : at + size] for at in range(0, len(document), size)))
+        await talk.end()
+
+    reply, requests = await ask(kind, answer)
+    assert (text_in(reply.blocks), reply.stop, requests) == ("Hello there", StopReason.TOOL_USE, 1)
+    [call] = [block for block in reply.blocks if isinstance(block, ToolUseBlock)]
+    assert (call.name, json.loads(call.input_json)) == ("bash", {"command": "ls"})
+    assert reply.usage == Usage(10, 5)
+
+
+@pytest.mark.parametrize("kind", ["claude", "claude, sdk", "openai"])
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"error": {"message": "No such deployment: gpt-9", "code": 404}},
+        {"error": "No such deployment: gpt-9"},
+        {"message": "No such deployment: gpt-9"},
+        {"detail": "No such deployment: gpt-9"},
+        {"type": "error", "error": {"type": "not_found_error", "message": "No such deployment: gpt-9"}},
+    ],
+)
+async def test_an_error_in_the_place_of_a_reply_is_told_in_its_own_words(kind: str, document: Any) -> None:
+    async def answer(talk: Talk) -> None:
+        await talk.plain(200, json.dumps(document).encode())
+
+    with pytest.raises(ProviderError, match="No such deployment: gpt-9") as caught:
+        await ask(kind, answer)
+    assert not caught.value.retryable
+
+
+@pytest.mark.parametrize("kind", ["claude", "claude, sdk", "openai"])
+@pytest.mark.parametrize("body", [b'{"type": "message", "content": [{"ty', b"{}}", b'{"a": \xff\xfe', b"[1, 2"])
+async def test_a_damaged_body_counts_as_a_stream_that_was_cut(kind: str, body: bytes) -> None:
+    async def answer(talk: Talk) -> None:
+        await talk.plain(200, body)
+
+    with pytest.raises(ProviderError, match="was lost in the middle of the reply") as caught:
+        await ask(kind, answer)
+    assert caught.value.retryable
+
+
+@pytest.mark.parametrize("kind", ["claude", "claude, sdk", "openai"])
+async def test_a_web_page_in_the_place_of_a_reply_is_named(kind: str) -> None:
+    async def answer(talk: Talk) -> None:
+        await talk.begin("text/html; charset=utf-8")
+        await talk.send(b"<!DOCTYPE html><title>Log in</title>")
+        await talk.end()
+
+    with pytest.raises(ProviderError, match="answered with a web page"):
+        await ask(kind, answer)
+
+
+@pytest.mark.parametrize("kind", ["claude", "claude, sdk"])
+async def test_kinds_that_nobody_knows_yet_are_passed_by(kind: str) -> None:
+    new: list[Event] = [
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "hologram", "beam": [1, 2]}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "hologram_delta", "beam": {"x": 1}}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "weather_report", "sky": "clear"},
+    ]
+    events = recording(start(), new, text(1, "Hello there"), stop())
+
+    async def answer(talk: Talk) -> None:
+        await talk.begin()
+        await talk.send(*events)
+        await talk.end()
+
+    reply, requests = await ask(kind, answer)
+    assert (text_in(reply.blocks), requests) == ("Hello there", 1)
+
+
+SHORT_LINES = "a\n" * 40_000
+CODE = "[{" * 30_000
+
+
+def in_one_piece(kind: str, text: str, **more: object) -> Answer:
+    """A server that answers with `text`."""
+    said = (
+        {**OPENAI, "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]}
+        if kind == "openai"
+        else {**CLAUDE, "content": [{"type": "text", "text": text}], "stop_reason": "end_turn"}
+    )
+
+    async def answer(talk: Talk) -> None:
+        await talk.plain(200, json.dumps({**said, **more}).encode())
+
+    return answer
+
+
+@pytest.mark.parametrize("kind", ["claude", "claude, sdk", "openai"])
+@pytest.mark.parametrize("text", [SHORT_LINES, CODE, '"\\' * 20_000], ids=["short lines", "code", "quotes"])
+async def test_every_character_arrives_brackets_in_the_text_too(kind: str, text: str) -> None:
+    reply, requests = await ask(kind, in_one_piece(kind, text))
+    assert (text_in(reply.blocks).strip(), requests) == (text.strip(), 1)
+
+
+@pytest.mark.parametrize("kind", ["claude", "openai"])
+@pytest.mark.parametrize("extra", [[{}] * 60_000, ["["] * 200_000], ids=["objects", "texts"])
+async def test_as_many_objects_or_texts_with_brackets_are_refused(kind: str, extra: object) -> None:
+    with pytest.raises(ProviderError, match="larger than any reply"):
+        await ask(kind, in_one_piece(kind, "Hello", extra=extra))
+
+
+async def test_the_loop_goes_on_while_a_reply_of_many_lines_is_read() -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with serve(in_one_piece("openai", SHORT_LINES)) as loopback, contextlib.AsyncExitStack() as stack:
+        asked = provider("openai", loopback)
+        stack.push_async_callback(asked.close)
+        stream, pieces = asked.stream(HELLO), 0
+        counting: asyncio.Task[None] | None = None
+        async for _ in stream:
+            counting = counting or asyncio.create_task(count())
+            pieces += 1
+        assert counting is not None
+        counting.cancel()
+    assert pieces > 50
+    assert turns > 20
+
+
+def read(pace: ReadPace, clock: SteppedClock, *, waited: float, worked: float = 0.0001) -> float | None:
+    clock.seconds += waited
+    pace.note_piece()
+    clock.seconds += worked
+    return pace.rest()
+
+
+def test_a_burst_lets_the_loop_run_every_millisecond() -> None:
+    clock = SteppedClock()
+    pace = ReadPace(clock)
+    rests = [read(pace, clock, waited=0.0, worked=0.0003) for _ in range(8)]
+    assert rests == [None, None, None, 0.0, None, None, None, 0.0]
+
+
+def test_a_short_answer_is_read_without_pauses() -> None:
+    clock = SteppedClock()
+    pace = ReadPace(clock)
+    assert [read(pace, clock, waited=0.01) for _ in range(STEADY_READS)] == [None] * STEADY_READS
+
+
+def test_tokens_that_trickle_in_are_merged_and_what_was_merged_is_read_at_once() -> None:
+    clock = SteppedClock()
+    pace = ReadPace(clock)
+    for _ in range(STEADY_READS):
+        read(pace, clock, waited=0.0125)
+    assert read(pace, clock, waited=0.0125) == MERGE_SECONDS
+    clock.seconds += MERGE_SECONDS
+    pace.note_rest()
+    assert [read(pace, clock, waited=0.0001) for _ in range(3)] == [None] * 3
+    assert read(pace, clock, waited=0.0125) == MERGE_SECONDS
