@@ -90,7 +90,6 @@ class AnsweringSheet(Sheet[str]):
         """Update the list after an event in a conversation."""
 
     def on_mount(self) -> None:
-        """Follow all conversations."""
         self._unwatch = self._engine.watch(lambda _: self.look())
         self.begin()
 
@@ -98,7 +97,6 @@ class AnsweringSheet(Sheet[str]):
         """Show the list, and follow the time."""
 
     def on_unmount(self) -> None:
-        """Follow nothing any more."""
         self.leave()
 
     def leave(self) -> None:
@@ -191,7 +189,6 @@ class ApprovalsSheet(AnsweringSheet):
         return self._waiting
 
     def compose(self) -> ComposeResult:
-        """Heading, rows, the whole question."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             yield Static(id="rows", markup=False)
@@ -202,12 +199,8 @@ class ApprovalsSheet(AnsweringSheet):
         """Show the other waiting processes, and their times."""
         self.query_one("#elsewhere").display = bool(self._elsewhere)
         self.query_one("#elsewhere", Static).update("\n".join(f"  {clean_line(one)}" for one in self._elsewhere))
-        self.set_interval(1.0, self._draw)
+        self.set_interval(1.0, self._draw_rows)
         self.look()
-
-    def on_resize(self) -> None:
-        """Redraw: rows are as wide as the screen, the text as tall as the rest."""
-        self._show()
 
     def look(self) -> None:
         """Read the waiting questions; the chosen one stays chosen while it waits."""
@@ -219,14 +212,15 @@ class ApprovalsSheet(AnsweringSheet):
             return
         places = [place for place, one in enumerate(self._waiting) if one.question == chosen]
         self._chosen = places[0] if places else min(self._chosen, len(self._waiting) - 1)
-        self._show()
-
-    def _show(self) -> None:
-        listed = min(len(self._waiting), MOST_ROWS) + len(self._elsewhere)
-        self.ask(self._waiting[self._chosen] if self._waiting else None, listed)
         self._draw()
 
     def _draw(self) -> None:
+        """Draw all: rows are as wide as the screen, the text as tall as the rest."""
+        listed = min(len(self._waiting), MOST_ROWS) + len(self._elsewhere)
+        self.ask(self._waiting[self._chosen] if self._waiting else None, listed)
+        self._draw_rows()
+
+    def _draw_rows(self) -> None:
         count = len(self._waiting)
         words = f"{pluralize(count, 'approval')} {'wait' if count > 1 else 'waits'}"
         keys = hint(("deny_all", "denies all") if count > 1 else "", ("sheet_take", "opens"))
@@ -254,11 +248,10 @@ class ApprovalsSheet(AnsweringSheet):
         return Content.styled(row.plain, "reverse") if chosen else row
 
     def action_move(self, by: int) -> None:
-        """Choose another one."""
         place = move_choice(self._chosen, by, len(self._waiting))
         if place != self._chosen:
             self._chosen = place
-            self._show()
+            self._draw()
 
     def action_go(self) -> None:
         """Send the answers chosen here, else go to the conversation of the selected one."""
@@ -323,7 +316,10 @@ class AgentsSheet(AnsweringSheet):
         self._sub_agents = engine.sub_agents
         self._parent_id = parent_id
         self.clock: Clock = SYSTEM_CLOCK
-        self._chosen = self._place_of(current)
+        ids = [view.id for view in self._views]
+        wanted = [current, *(one.conversation.id for one in self.waiting())]
+        self._chosen = next((ids.index(one) for one in wanted if one in ids), 0)
+        """At first the current one, or where it is not listed one that asks."""
         self._first = 0
         """The place of the one on top."""
         self._each = 1
@@ -338,12 +334,6 @@ class AgentsSheet(AnsweringSheet):
         if self.is_mounted:
             self._draw()
 
-    def _place_of(self, agent_id: str) -> int:
-        """Index of this one; if it is not listed, the first that asks."""
-        ids = [view.id for view in self._views]
-        wanted = [agent_id, *(one.conversation.id for one in self.waiting())]
-        return next((ids.index(one) for one in wanted if one in ids), 0)
-
     @property
     def _views(self) -> list[AgentView]:
         return list(self._sub_agents.views(self._parent_id))
@@ -353,7 +343,6 @@ class AgentsSheet(AnsweringSheet):
         return self._views[min(self._chosen, len(self._views) - 1)]
 
     def compose(self) -> ComposeResult:
-        """Heading, rows, and details of the selected one, or its question."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             yield Static(id="rows", markup=False)
@@ -363,10 +352,6 @@ class AgentsSheet(AnsweringSheet):
     def begin(self) -> None:
         """Look again each second while it is open."""
         self.set_interval(TICK, self._draw)
-        self._draw()
-
-    def on_resize(self) -> None:
-        """Rows are as wide as the screen."""
         self._draw()
 
     def _draw(self) -> None:
@@ -413,7 +398,6 @@ class AgentsSheet(AnsweringSheet):
         return Content("\n").join(lines[:DETAIL_ROWS])
 
     def action_move(self, by: int) -> None:
-        """Choose another one."""
         self._chosen = move_choice(self._chosen, by, len(self._views))
         self._draw()
 
@@ -425,11 +409,9 @@ class AgentsSheet(AnsweringSheet):
             self.action_move(by)
 
     def action_take(self) -> None:
-        """Open its transcript."""
         self.dismiss(self._one.id)
 
     def action_beside(self) -> None:
-        """Open it in a pane beside."""
         self.dismiss(f"{BESIDE}{self._one.id}")
 
     def action_stop_one(self) -> None:
@@ -441,7 +423,6 @@ class AgentsSheet(AnsweringSheet):
         self._draw()
 
     def action_stop_all(self) -> None:
-        """Stop all of them."""
         working = at_work(self._views)
         self._sub_agents.stop([view.id for view in working])
         self._toasts.tell(f"{len(working)} stopped; their results are kept." if working else "No sub-agent is running.")

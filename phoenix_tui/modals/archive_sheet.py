@@ -54,7 +54,6 @@ class ArchiveSheet(Sheet[str]):
         self.rows = ConversationList(plain=plain, view=group)
 
     def compose(self) -> ComposeResult:
-        """The heading over the list."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             yield self.rows

@@ -153,6 +153,12 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
             self.key_order.hold(self._opener, may_work=True)
         return super().dismiss(result)
 
+    def on_resize(self) -> None:
+        self._draw()
+
+    def _draw(self) -> None:
+        """Show all there is, in rows as wide as the sheet is now; nothing where its widgets do so themselves."""
+
     @property
     def _left(self) -> int:
         """Cells that the list keeps at its left."""

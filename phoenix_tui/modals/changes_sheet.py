@@ -70,7 +70,6 @@ class ChangesSheet(DiffSheet):
         self._file = 0
 
     def compose(self) -> ComposeResult:
-        """Heading, the set, its files, one change."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             yield Static(id="set", markup=False)
@@ -80,17 +79,12 @@ class ChangesSheet(DiffSheet):
             yield Static(id="note", markup=False)
 
     def begin(self) -> None:
-        """Look."""
         self.action_again()
-
-    def on_resize(self) -> None:
-        """Rows are as wide as the screen."""
-        self.call_after_refresh(self._draw)
 
     def action_again(self) -> None:
         """Look at the folder now: a run may be under way."""
         self._view.show(None, LOOKING)
-        self._draw()
+        self._draw_files()
         self.run_worker(self._look(), group="look")
 
     def action_set(self, by: int) -> None:
@@ -100,7 +94,6 @@ class ChangesSheet(DiffSheet):
             self._choose(0)
 
     def action_file(self, by: int) -> None:
-        """Another file."""
         if 0 <= self._file + by < len(self._files):
             self._choose(self._file + by)
 
@@ -145,7 +138,7 @@ class ChangesSheet(DiffSheet):
     def _choose(self, place: int) -> None:
         self._file = place
         self._display = None
-        self._draw()
+        self._draw_files()
         if self._chosen is None:
             self._view.show(None, NOTHING)
         else:
@@ -158,6 +151,9 @@ class ChangesSheet(DiffSheet):
             self._view.show(found, file.remark if found is not None else without_lines(file))
 
     def _draw(self) -> None:
+        self.call_after_refresh(self._draw_files)
+
+    def _draw_files(self) -> None:
         if not self.is_mounted:
             return
         width = self.measure
@@ -223,7 +219,6 @@ class TurnsSheet(PickerSheet):
         super().__init__("Turns", choices, current=str(nearest))
 
     def begin(self) -> None:
-        """Draw and take the keys."""
         self.query_one(".sheet").mount(Static(id="turn", markup=False))
         super().begin()
 

@@ -213,25 +213,18 @@ class ContextSheet(Sheet[str]):
         self._unsubscribe: Unsubscribe | None = None
 
     def compose(self) -> ComposeResult:
-        """One text, drawn for the width there is."""
         with Vertical(classes="sheet"):
             yield Static(id="context", markup=False)
 
     async def on_mount(self) -> None:
-        """Measure, then follow the conversation."""
         self._draw()
         await self._measure()
         self._unsubscribe = await self._conversation.subscribe(self._follow)
         run_latest(self, self._conversation.context.count, "count")
 
     def on_unmount(self) -> None:
-        """Follow no longer."""
         if self._unsubscribe is not None:
             self._unsubscribe()
-
-    def on_resize(self) -> None:
-        """The bar is as wide as the screen."""
-        self._draw()
 
     def _follow(self, update: Update) -> None:
         if isinstance(update, ContextChanged | MessageSaved):
@@ -243,7 +236,6 @@ class ContextSheet(Sheet[str]):
         self._draw()
 
     def action_move(self, by: int) -> None:
-        """Choose another part."""
         parts = self._report.measured.parts if self._report else ()
         self._chosen = move_choice(self._chosen, by, len(parts))
         self._draw()
@@ -342,7 +334,8 @@ class ContextSheet(Sheet[str]):
         size = f"~{tokens(part.tokens)}" if not part.omission else f"~{tokens(part.whole)} → ~{tokens(part.tokens)}"
         right = f"{left_out}  {size:>8}{share_of(part.tokens, window):>6}".lstrip()
         mark = (">" if self._plain else "›") if chosen else " "
-        left = Content(f"{mark} #{part.seq:<4} {_kind(part):<{KIND_WIDTH}} {clean_line(part.label)}")
+        kind = KINDS.get(part.filling, "you" if part.role is Role.USER else "agent")
+        left = Content(f"{mark} #{part.seq:<4} {kind:<{KIND_WIDTH}} {clean_line(part.label)}")
         left = left.truncate(max(width - len(right) - 1, 1), ellipsis=True, pad=True)
         row = f"{left.plain} {right}"
         return Content.styled(row, "reverse" if chosen else Tone.QUIET.value if part.omission else "")
@@ -393,12 +386,6 @@ WORDS: Final[dict[str, str]] = {
 }
 
 
-def _kind(part: WindowPart) -> str:
-    if part.filling is Filling.HISTORY:
-        return "you" if part.role is Role.USER else "agent"
-    return KINDS[part.filling]
-
-
 def _wrap_words(words: list[str], width: int) -> list[str]:
     """Keys joined by dots, broken only between two of them."""
     lines = [""]
@@ -441,14 +428,12 @@ class SummarySheet(Sheet[str]):
         self._unsubscribe: Unsubscribe | None = None
 
     def compose(self) -> ComposeResult:
-        """Heading, the summary, the keys."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             with VerticalScroll():
                 yield Static(id="summary", markup=False)
 
     async def on_mount(self) -> None:
-        """Ask for the summary."""
         self._draw()
         self._unsubscribe = await self._summary.conversation.subscribe(self._follow)
         if refusal := await self._summary.request(self.review):
@@ -494,7 +479,6 @@ class SummarySheet(Sheet[str]):
             self.app.push_screen(LineSheet("What matters most? Empty: no change"), self._take_hint)
 
     def action_scroll(self, by: int) -> None:
-        """Move by lines."""
         self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
 
     def action_close(self) -> None:

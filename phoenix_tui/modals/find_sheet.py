@@ -96,13 +96,11 @@ class FindSheet(Sheet[str]):
         self._given = text
 
     def compose(self) -> ComposeResult:
-        """Heading and line."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             yield LineInput(self._given, placeholder="find in this conversation")
 
     def on_mount(self) -> None:
-        """Take the keys."""
         line = self.query_one(LineInput)
         line.move_cursor(line.document.end)
         self.set_focus(line)
@@ -110,12 +108,7 @@ class FindSheet(Sheet[str]):
         self._draw()
 
     def on_unmount(self) -> None:
-        """Remove all marks."""
         self._mark("")
-
-    def on_resize(self) -> None:
-        """The heading is as wide as the screen."""
-        self._draw()
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Look for another text; the answer to the one before is dropped."""
@@ -133,7 +126,6 @@ class FindSheet(Sheet[str]):
             self._show((self._place + by) % self._places.count)
 
     def action_scroll(self, by: int) -> None:
-        """Read around the place."""
         self._transcript.scroller.page(by)
 
     def action_everywhere(self) -> None:
@@ -159,15 +151,12 @@ class FindSheet(Sheet[str]):
         else:
             self._trouble = ""
         if text == self._text and self.is_drawable:
-            self._take(text, found)
+            self._places = FoundPlaces(found)
+            self._mark(text)
+            if self._places.count:
+                lowest = max((slot for slot, _, _ in self._transcript.canvas.viewport.rows()), default=0)
+                self._show(self._places.last_up_to(lowest + 1))
             self._draw()
-
-    def _take(self, text: str, found: Sequence[FoundText]) -> None:
-        self._places = FoundPlaces(found)
-        self._mark(text)
-        if self._places.count:
-            lowest = max((slot for slot, _, _ in self._transcript.canvas.viewport.rows()), default=0)
-            self._show(self._places.last_up_to(lowest + 1))
 
     def _mark(self, text: str) -> None:
         self._transcript.canvas.marks.look_for((text,) if text else ())
@@ -213,22 +202,18 @@ class HitSheet(Sheet[str]):
         self._words = f"{place + 1} of {count}"
 
     def compose(self) -> ComposeResult:
-        """One line."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
 
-    def on_resize(self) -> None:
-        """The line is as wide as the screen."""
+    def _draw(self) -> None:
         keys = hint(("hit_stay", "stays here"), ("hit_previous hit_next", "other hits"))
         line = Content.assemble(("Hit ", "bold"), (self._words, "bold"), "   ", (keys, Tone.QUIET.value))
         self.query_one("#heading", Static).update(line.truncate(self.measure, ellipsis=True))
 
     def action_answer(self, answer: str) -> None:
-        """Give the answer."""
         self.dismiss(answer)
 
     def action_scroll(self, by: int) -> None:
-        """Read around the hit."""
         self._transcript.scroller.page(by)
 
 
@@ -286,7 +271,6 @@ class HistorySheet(Sheet[str]):
         """Counted from the newest."""
 
     def compose(self) -> ComposeResult:
-        """Heading, rows with the newest nearest to the line, the line, and the full text of the chosen one."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             yield Static(id="rows", markup=False)
@@ -294,15 +278,10 @@ class HistorySheet(Sheet[str]):
             yield Static(id="preview", markup=False)
 
     def on_mount(self) -> None:
-        """Draw and take the keys."""
         line = self.query_one(LineInput)
         line.fill(self._text)
         self.set_focus(line)
         self._search()
-
-    def on_resize(self) -> None:
-        """Rows are as wide as the screen."""
-        self._draw()
 
     def on_unmount(self) -> None:
         """Move the lifted widgets back."""
@@ -314,12 +293,10 @@ class HistorySheet(Sheet[str]):
         self._search()
 
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
-        """Enter."""
         event.stop()
         self.action_take()
 
     def action_take(self) -> None:
-        """Give the chosen prompt."""
         if self._found:
             self.dismiss(self._found[self._chosen])
 

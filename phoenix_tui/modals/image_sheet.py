@@ -91,23 +91,17 @@ class ImageSheet(Sheet[None]):
         self._at = at
 
     def compose(self) -> ComposeResult:
-        """Number and size of the image, and the image itself."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             yield PictureView(self._source)
 
     def on_mount(self) -> None:
-        """Show the first."""
-        self._show()
-
-    def on_resize(self) -> None:
-        """Redraw for the new size."""
-        self._show()
+        self._draw()
 
     def action_step(self, by: int) -> None:
         """Another one, round the ends."""
         self._at = (self._at + by) % max(len(self._images), 1)
-        self._show()
+        self._draw()
 
     def action_take_away(self) -> None:
         """Remove this image from the message; the key may come once more while the sheet closes."""
@@ -119,9 +113,9 @@ class ImageSheet(Sheet[None]):
             self.dismiss(None)
             return
         self._at %= len(self._images)
-        self._show()
+        self._draw()
 
-    def _show(self) -> None:
+    def _draw(self) -> None:
         if not self._images:
             return
         image = self._images[self._at]

@@ -54,7 +54,6 @@ class JobsSheet(Sheet[None]):
         """The place of the row on top."""
 
     def compose(self) -> ComposeResult:
-        """Heading, rows, and the last output of the chosen one."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             yield Static(id="rows", markup=False)
@@ -65,35 +64,30 @@ class JobsSheet(Sheet[None]):
         self.set_interval(TICK, self._draw)
         self._draw()
 
-    def on_resize(self) -> None:
-        """Rows are as wide as the screen."""
-        self._draw()
-
     @property
     def _one(self) -> JobInfo | None:
         jobs = self._jobs.all()
         return jobs[min(self._chosen, len(jobs) - 1)] if jobs else None
 
     def _draw(self) -> None:
-        jobs, width = self._jobs.all(), self.measure
+        jobs, job, width = self._jobs.all(), self._one, self.measure
+        runs = running(jobs)
+        count = pluralize(len(jobs), "background command")
+        keys = hint(("sheet_take", "shows output"), ("job_end", "stops"))
+        heading = Content.assemble(
+            (count, "bold"), (f" · {runs} running" if runs else "", Tone.WORK.value), (f"   {keys}", Tone.QUIET.value)
+        )
+        self.query_one("#heading", Static).update(heading.truncate(width, ellipsis=True))
         room = max(int(self.size.height * SHARE) - CHROME, 2)
         most = max(min(len(jobs), room - LEAST_OUTPUT), 1)
         self._first = first_visible(self._chosen, len(jobs), most)
         shown = enumerate(jobs[self._first : self._first + most], start=self._first)
-        rows = [_row(job, width, chosen=place == self._chosen) for place, job in shown]
-        self.query_one("#heading", Static).update(_heading(jobs, width))
+        rows = [_row(one, width, chosen=place == self._chosen) for place, one in shown]
         self.query_one("#rows", Static).update(Content("\n").join(rows))
-        self.query_one("#output", Static).update(self._newest(max(room - most, 1), width - POINTER))
-
-    def _newest(self, rows: int, width: int) -> Content:
-        """The end of the chosen one's output; a row that is too long is cut."""
-        lines = self._lines()[-rows:]
-        if not lines:
-            return Content.styled("no output yet", Tone.QUIET.value)
-        return Content("\n").join(Content(line).truncate(width, ellipsis=True) for line in lines)
-
-    def _lines(self) -> list[str]:
-        return output_lines(self._jobs, self._one) if self._one is not None else []
+        lines = output_lines(self._jobs, job)[-max(room - most, 1) :] if job is not None else []
+        newest = [Content(line).truncate(width - POINTER, ellipsis=True) for line in lines]
+        output = Content("\n").join(newest) if newest else Content.styled("no output yet", Tone.QUIET.value)
+        self.query_one("#output", Static).update(output)
 
     @on(events.Click, "#rows")
     def point(self, event: events.Click) -> None:
@@ -105,7 +99,6 @@ class JobsSheet(Sheet[None]):
             self.action_move(place - self._chosen)
 
     def action_move(self, by: int) -> None:
-        """Choose another one."""
         self._chosen = move_choice(self._chosen, by, len(self._jobs.all()))
         self._draw()
 
@@ -125,16 +118,6 @@ class JobsSheet(Sheet[None]):
     async def _end(self, job: JobInfo) -> None:
         await end_job(self._front, self._jobs, job)
         self._draw()
-
-
-def _heading(jobs: tuple[JobInfo, ...], width: int) -> Content:
-    """Numbers of all and running jobs, and as many of the keys as fit."""
-    runs = running(jobs)
-    head = Content.assemble(
-        (pluralize(len(jobs), "background command"), "bold"), (f" · {runs} running" if runs else "", Tone.WORK.value)
-    )
-    keys = hint(("sheet_take", "shows output"), ("job_end", "stops"))
-    return Content.assemble(head, (f"   {keys}", Tone.QUIET.value)).truncate(width, ellipsis=True)
 
 
 def _row(job: JobInfo, width: int, *, chosen: bool) -> Content:

@@ -13,7 +13,6 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
-from engine.ports import ModelInfo
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.model import ModelRow, OfferedModels, change_text, mark
 from phoenix_tui.keys.active_keys import fitting
@@ -84,7 +83,10 @@ class ModelLines:
         if row.offer is not None:
             line = Content.assemble(sign, (cut_end(clean_line(row.name), self._cells - SIGN), Tone.QUIET.value))
         else:
-            name, facts = self._name(row), self._facts(row.info)
+            name, facts = self._name(row), NOT_LISTED
+            if row.info is not None:
+                cells = (" " * one.gap + one.text(row.info).center(one.cells) for one in self._columns)
+                facts = "".join(cells).rstrip()
             gap = " " * max(self._name_cells - cell_len(name), 0)
             line = Content.assemble(
                 sign, (name, "bold" if row.key == self._now else ""), gap, (facts, Tone.QUIET.value)
@@ -99,11 +101,6 @@ class ModelLines:
         if cell_len(f"{name}{mark}{used}") <= self._name_cells:
             return f"{name}{mark}{used}"
         return f"{cut_middle(name, max(self._name_cells - len(mark), 1))}{mark}"
-
-    def _facts(self, info: ModelInfo | None) -> str:
-        if info is None:
-            return NOT_LISTED
-        return "".join(" " * column.gap + column.text(info).center(column.cells) for column in self._columns).rstrip()
 
 
 def detail(row: ModelRow | None, now: str) -> str:
@@ -184,7 +181,6 @@ class ModelSheet(Sheet[str]):
         self._said = ""
 
     def compose(self) -> ComposeResult:
-        """Heading, filter, rows, details."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             yield LineInput(placeholder="type to filter")
@@ -198,10 +194,6 @@ class ModelSheet(Sheet[str]):
             self.action_filter()
         self._draw()
         self._refresh(again=False)
-
-    def on_resize(self) -> None:
-        """Rows are as wide as the screen."""
-        self._draw()
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Narrow to rows with every word."""
@@ -221,13 +213,11 @@ class ModelSheet(Sheet[str]):
             self.action_take()
 
     def action_move(self, by: int) -> None:
-        """Choose another row."""
         self._said = ""
         self._models.move(by)
         self._draw()
 
     def action_page(self, by: int) -> None:
-        """A screenful on."""
         self.action_move(by * max(self._room - 2, 1))
 
     def action_filter(self) -> None:
@@ -320,7 +310,13 @@ class ModelSheet(Sheet[str]):
         keys = fitting(measure - len("Model") - len(head), *self._keys())
         heading = Content.assemble(("Model", "bold"), (f"{head}{keys}", Tone.QUIET.value))
         self.query_one("#heading", Static).update(heading.truncate(measure, ellipsis=True))
-        self.query_one("#rows", Static).update(self._rows())
+        if found:
+            lines = ModelLines(measure, self._models.now, self._models.preferred.favourites)
+            rows = lines.window(found, self._models.chosen, self._room)
+        else:
+            words = f"{NOTHING}{AS_TYPED if is_reference(self._models.query) else WIDER}"
+            rows = Content.styled(f"  {words}", Tone.QUIET.value)
+        self.query_one("#rows", Static).update(rows)
         self.query_one("#detail", Static).update(Content("\n".join(self._details(max(measure - 2, 1)))))
 
     def _keys(self) -> tuple[tuple[str, str] | str, ...]:
@@ -329,14 +325,6 @@ class ModelSheet(Sheet[str]):
         if row is not None and row.offer is not None:
             return (CLOSED.get(row.offer.state, CLOSED[ProviderState.UNREACHABLE]), *KEYS[-2:])
         return TYPING if self.query_one(LineInput).has_focus else KEYS
-
-    def _rows(self) -> Content:
-        models = self._models
-        if models.found:
-            lines = ModelLines(self.measure, models.now, models.preferred.favourites)
-            return lines.window(models.found, models.chosen, self._room)
-        words = f"{NOTHING}{AS_TYPED if is_reference(models.query) else WIDER}"
-        return Content.styled(f"  {words}", Tone.QUIET.value)
 
     def _details(self, cells: int) -> list[str]:
         row = self._models.row

@@ -68,7 +68,6 @@ class PageSheet(RowsSheet):
         return [*wrapped[: room - 1], f"… {len(wrapped) - room + 1:,} lines more; {self.page.cut}"]
 
     def action_move(self, by: int) -> None:
-        """Choose another row."""
         if self.page.outcome != "last":
             self._said = ""
         super().action_move(by)

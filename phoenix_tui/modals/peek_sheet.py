@@ -177,7 +177,6 @@ class PeekSheet(Sheet[str]):
         """Gate that delays answers."""
 
     def compose(self) -> ComposeResult:
-        """Heading, newest words, keys, the line."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             with VerticalScroll(id="body", can_focus=True):
@@ -278,7 +277,6 @@ class PeekSheet(Sheet[str]):
         return Content.assemble((self.gate.refusal, bold), "\n", keys) if self.gate.refusal else keys
 
     def action_scroll(self, by: int) -> None:
-        """Scroll the content."""
         body = self.query_one("#body", VerticalScroll)
         page = max(body.size.height - 1, 1)  # a page skips no unread row
         self._look()
@@ -308,29 +306,23 @@ class PeekSheet(Sheet[str]):
         return refusal is not None
 
     def action_reply(self) -> None:
-        """Move the focus to the line."""
         self.set_focus(self._line)
 
     def action_open(self) -> None:
-        """Open it."""
         self.dismiss(OPEN)
 
     def action_answer(self, letter: str) -> None:
-        """Answer the question."""
         question = self._question
         if question is not None and (letter.isdecimal() or question.request.questions):
-            self._choose(question, letter)
+            # The option with this number where a single question asks for one, or no answer.
+            chosen = quick_answer(question, letter)
+            if chosen is not None and self.gate.is_open:
+                self.run_worker(self._answer(question, chosen))
             return
         if question is None or (ANSWERS[letter] is ApprovalChoice.CONVERSATION and not question.rule):
             return
         if self.gate.is_open and (letter == "n" or not self._refuses()):
             self.run_worker(self._answer(question, ApprovalAnswer(ANSWERS[letter])))
-
-    def _choose(self, question: Question, letter: str) -> None:
-        """Give the option with this number where a single question asks for one, or decline."""
-        answer = quick_answer(question, letter)
-        if answer is not None and self.gate.is_open:
-            self.run_worker(self._answer(question, answer))
 
     async def _answer(self, question: Question, answer: ApprovalAnswer) -> None:
         if self._conversation is not None:

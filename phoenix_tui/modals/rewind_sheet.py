@@ -101,7 +101,7 @@ def change_row(change: FileChange, width: int) -> Content:
 def preview_row(file: PreviewFile, width: int, *, chosen: bool, taken: bool, plain: bool = False) -> Content:
     """One file that would go back, and whether it will."""
     change = file.change
-    verb = _verb(change)
+    verb = "delete" if change.after is None else "create" if change.before is None else "restore"
     mark = _mark(plain) if chosen else " "
     if file.conflict and not file.possible:
         verb, tone = "keep", Tone.QUIET
@@ -153,12 +153,6 @@ def _mark(plain: bool) -> str:
     return ">" if plain else "›"
 
 
-def _verb(change: FileChange) -> str:
-    if change.after is None:
-        return "delete"
-    return "create" if change.before is None else "restore"
-
-
 INDENT: Final = 2
 SHARE: Final = 0.92
 """Share of the screen's height that the sheet may take."""
@@ -185,20 +179,13 @@ class RewindSheet(Sheet[RewindTarget]):
         self._chosen = 0
 
     def compose(self) -> ComposeResult:
-        """One text, drawn for the size there is."""
         with Vertical(classes="sheet"):
             yield Static(id="rewind", markup=False)
 
     def on_mount(self) -> None:
-        """Draw."""
-        self._draw()
-
-    def on_resize(self) -> None:
-        """Rows are as wide as the screen."""
         self._draw()
 
     def action_move(self, by: int) -> None:
-        """Choose another prompt."""
         self._chosen = move_choice(self._chosen, by, len(self._found.points) + 1)
         self._draw()
 
@@ -227,7 +214,11 @@ class RewindSheet(Sheet[RewindTarget]):
 
     def _rows(self) -> list[Content]:
         width = self.measure
-        top = [self._heading(width), *self._list_unfinished(width)]
+        top = [self._heading(width)]
+        if self._found.unfinished:
+            ways = hint(("rewind_finish", "finishes it"), ("rewind_take_back", "undoes it"))
+            words = f"A restore of {pluralize(self._found.unfinished, 'file')} was interrupted; {ways}."
+            top.append(Content.styled(words, Tone.NEEDS_YOU.value).truncate(width, ellipsis=True))
         below = self._files(width)
         room = max(int(self.size.height * SHARE) - len(top) - len(below) - FRAME, FRAME)
         return [*top, *self._list(width, room), *below]
@@ -243,13 +234,6 @@ class RewindSheet(Sheet[RewindTarget]):
             short.append(("rewind_branches", "branches"))
         heading = _heading(hint(*long))
         return heading if heading.cell_length <= width else _heading(hint(*short)).truncate(width, ellipsis=True)
-
-    def _list_unfinished(self, width: int) -> list[Content]:
-        if not self._found.unfinished:
-            return []
-        ways = hint(("rewind_finish", "finishes it"), ("rewind_take_back", "undoes it"))
-        words = f"A restore of {pluralize(self._found.unfinished, 'file')} was interrupted; {ways}."
-        return [Content.styled(words, Tone.NEEDS_YOU.value).truncate(width, ellipsis=True)]
 
     def _list(self, width: int, room: int) -> list[Content]:
         points, now = self._found.points, time.time()
@@ -322,16 +306,10 @@ class RewindConfirmSheet(Sheet[HowFar]):
         self._place = 0
 
     def compose(self) -> ComposeResult:
-        """One text, drawn for the size there is."""
         with Vertical(classes="sheet"):
             yield Static(id="go-back", markup=False)
 
     def on_mount(self) -> None:
-        """Draw."""
-        self._draw()
-
-    def on_resize(self) -> None:
-        """Rows are as wide as the screen."""
         self._draw()
 
     def action_move(self, by: int) -> None:

@@ -23,7 +23,7 @@ from phoenix_tui.markdown.lines import cut_middle
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.fuzzy import BASE_SCATTERED, places, rank
 from phoenix_tui.text.labels import Tone, short_path
-from phoenix_tui.widgets.bases import first_visible, move_choice
+from phoenix_tui.widgets.bases import first_line, first_visible, move_choice
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.workspace.environment import ThemeControl
 from tools.clean import clean_line
@@ -99,7 +99,6 @@ class RowsSheet(Sheet[str]):
         self._chosen = next((place for place, one in enumerate(entries) if one.key == current), 0)
 
     def compose(self) -> ComposeResult:
-        """Heading, filter line, rows, and details of the selected one."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             if self.TYPED:
@@ -108,17 +107,11 @@ class RowsSheet(Sheet[str]):
             yield Static(id="remark", markup=False)
 
     def on_mount(self) -> None:
-        """Draw and take the keys."""
         self.begin()
 
     def begin(self) -> None:
-        """Draw and take the keys."""
         if self.TYPED:
             self.set_focus(self.query_one(LineInput))
-        self._draw()
-
-    def on_resize(self) -> None:
-        """Rows are as wide as the screen."""
         self._draw()
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
@@ -130,7 +123,6 @@ class RowsSheet(Sheet[str]):
             self._draw()
 
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
-        """Enter."""
         event.stop()
         self.take_row()
 
@@ -145,13 +137,11 @@ class RowsSheet(Sheet[str]):
         return self._found[self._chosen] if self._found else None
 
     def action_move(self, by: int) -> None:
-        """Choose another row."""
         if self._found:
             self._chosen = move_choice(self._chosen, by, len(self._found))
             self._draw()
 
     def action_page(self, by: int) -> None:
-        """A screenful on."""
         self.action_move(by * max(self._room - 1, 1))
 
     def remark(self, entry: PageRow | None) -> str:
@@ -190,7 +180,7 @@ class RowsSheet(Sheet[str]):
             if place == self._chosen:
                 last = len(lines)
         room = self._room
-        top = max(0, min(max(last - room, first - room // 2), len(lines) - room))
+        top = first_line(first, last, len(lines), room)
         shown = lines[top : top + room]
         if top + len(shown) - 1 in headings:
             shown[-1] = Content("")  # a heading without a row below it
@@ -198,7 +188,11 @@ class RowsSheet(Sheet[str]):
 
     def _format_name(self, entry: PageRow) -> Content:
         """Name of an entry, and its argument in the common column."""
-        words = self._mark_found(clean_line(entry.words))
+        name = clean_line(entry.words)
+        words = Content(name)
+        for word in self._query.split():
+            for place in places(word, name):
+                words = words.stylize(f"bold {Tone.YOU.value}", place, place + 1)
         if not entry.argument:
             return words
         apart = " " * (self._argument_from - words.cell_length)
@@ -226,13 +220,6 @@ class RowsSheet(Sheet[str]):
         if not chosen:
             return lines
         return [Content(line.plain).truncate(width + GAP, pad=True).stylize("reverse") for line in lines]
-
-    def _mark_found(self, words: str) -> Content:
-        content = Content(words)
-        for word in self._query.split():
-            for place in places(word, words):
-                content = content.stylize(f"bold {Tone.YOU.value}", place, place + 1)
-        return content
 
 
 def find(entries: Sequence[PageRow], query: str) -> list[PageRow]:
@@ -312,27 +299,19 @@ class PickerSheet(Sheet[str]):
         self._chosen = next((place for place, one in enumerate(choices) if one.key == current), 0)
 
     def compose(self) -> ComposeResult:
-        """Heading, line to narrow, rows."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             yield LineInput(placeholder="type to filter")
             yield Static(id="rows", markup=False)
 
     def on_mount(self) -> None:
-        """Draw and take the keys."""
         self.begin()
 
     def begin(self) -> None:
-        """Draw and take the keys."""
         self.set_focus(self.query_one(LineInput))
         self._draw()
 
-    def on_resize(self) -> None:
-        """Rows are as wide as the screen."""
-        self._draw()
-
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Find again."""
         self.narrow(event.text_area.text)
 
     def narrow(self, text: str) -> None:
@@ -355,7 +334,6 @@ class PickerSheet(Sheet[str]):
             self.dismiss(event.text)
 
     def action_move(self, by: int) -> None:
-        """Choose another row."""
         if self._found:
             self._chosen = move_choice(self._chosen, by, len(self._found))
             self._draw()
@@ -507,7 +485,6 @@ class ThemeSheet(PickerSheet):
         self._look()
 
     def action_close(self) -> None:
-        """Restore the former theme."""
         self._colours.choose(self._before)
         self.dismiss(None)
 

@@ -23,7 +23,7 @@ from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.labels import Tone, age, short_path
 from phoenix_tui.text.request_text import one_line
-from phoenix_tui.widgets.bases import move_choice
+from phoenix_tui.widgets.bases import first_line, move_choice
 from phoenix_tui.widgets.line_input import LineInput
 from tools.clean import clean_line
 from tools.clock import SYSTEM_CLOCK, Clock
@@ -60,7 +60,7 @@ def rows_of(
         if place == chosen:
             first, last = len(body) - begins, len(body) + 1
         body.append(_row(rule, width, now, chosen=place == chosen, bad=bool(active.problem(rule.text))))
-    top = max(0, min(max(last - room, first - room // 2), len(body) - room))
+    top = first_line(first, last, len(body), room)
     return [*lines, *body[top : top + room]]
 
 
@@ -125,7 +125,6 @@ class RulesSheet(Sheet[None]):
         self._said = Content("")
 
     def compose(self) -> ComposeResult:
-        """Rules, the effect of the chosen one, a line to write in, keys."""
         with Vertical(classes="sheet"):
             yield Static(id="rows", markup=False)
             yield LineInput(placeholder="tool(pattern), such as bash(make test*), or deny tool(pattern)")
@@ -136,10 +135,6 @@ class RulesSheet(Sheet[None]):
         """Read, and again each second: another Phoenix may change them."""
         self._look()
         self.set_interval(1.0, self._look)
-
-    def on_resize(self) -> None:
-        """Rows are as wide as the screen."""
-        self._draw()
 
     @property
     def _writing(self) -> bool:
@@ -175,18 +170,14 @@ class RulesSheet(Sheet[None]):
             return hint("Enter adds it to this project", ("rule_everywhere", "everywhere"), *here)
         if self._writing:
             return "Enter saves"
-        own = self._row is not None and not self._row.file
-        chosen = (("sheet_take", "edits"), ("rule_remove", "removes"), *self._moves()) if own else ()
-        return hint(*chosen, ("rule_new", "adds one"), ("rule_undo", "undoes"))
-
-    def _moves(self) -> tuple[tuple[str, str], ...]:
         row = self._row
-        if row is None or row.conversation_id or row.file:
-            return ()
-        return (("rule_move", "for all projects" if row.project else "for this project only"),)
+        keys = [("rule_new", "adds one"), ("rule_undo", "undoes")]
+        if row is not None and not row.file:
+            moves = ("rule_move", "for all projects" if row.project else "for this project only")
+            keys[:0] = [("sheet_take", "edits"), ("rule_remove", "removes"), *(() if row.conversation_id else (moves,))]
+        return hint(*keys)
 
     def action_move(self, by: int) -> None:
-        """Choose another rule."""
         if self._found and not self._writing:
             self._chosen = move_choice(self._chosen, by, len(self._found))
             self._said = Content("")

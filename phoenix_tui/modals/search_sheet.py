@@ -332,7 +332,6 @@ class SearchSheet(Sheet[SearchHit]):
         """Enter came before the answer."""
 
     def compose(self) -> ComposeResult:
-        """Heading, input, the place of a mistake, results."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             yield LineInput(self._memory.text, placeholder="words, a “phrase”, -without …")
@@ -349,10 +348,6 @@ class SearchSheet(Sheet[SearchHit]):
         else:
             self._ask()
         self.run_worker(self._loop.run(), group="search")
-        self._draw()
-
-    def on_resize(self) -> None:
-        """Rows are as wide as the screen."""
         self._draw()
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
@@ -387,11 +382,9 @@ class SearchSheet(Sheet[SearchHit]):
         self._draw()
 
     def action_page(self, by: int) -> None:
-        """A screenful on."""
         self.action_move(by * max(self.query_one(HitList).fitting - 1, 1))
 
     def action_here(self) -> None:
-        """Search only in this folder, or everywhere."""
         self._memory.only_here = not self._memory.only_here
         self._memory.chosen = 0
         self._ask()

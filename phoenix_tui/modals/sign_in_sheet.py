@@ -52,7 +52,6 @@ class SignInSheet(Sheet[bool]):
         self._said = WAITING
 
     def compose(self) -> ComposeResult:
-        """Host and address over the keys, and the outcome of the last one."""
         heading, *lines = sign_in_lines(self._server, self._address)
         letter = f"bold {Tone.NEEDS_YOU.value}"
         keys = (("o", "opens it"), ("c", "copies it"), ("p", "takes a pasted address"), ("Esc", "closes"))
@@ -80,12 +79,10 @@ class SignInSheet(Sheet[bool]):
             self.query_one("#said", Static).update(Content(self._said))
 
     def action_open(self) -> None:
-        """Open the address in the browser."""
         self.app.open_url(self._address.url)
         self._say(OPENED)
 
     async def action_copy(self) -> None:
-        """Copy the address."""
         self._say(f"Copied {await self._clipboard.copy(self._address.url)}.")
 
     def action_paste(self) -> None:

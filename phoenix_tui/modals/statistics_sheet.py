@@ -178,7 +178,8 @@ def _daily(report: StatisticsReport, width: int, *, plain: bool) -> list[Content
     if not report.daily:
         return []
     sizes = _sizes(report.daily)
-    count = report.days or _span(report)
+    days = [row.key for row in report.daily if row.key and row.key <= report.today]
+    count = report.days or (min(count_days(days[0], report.today), MOST_DAYS) if days else 1)
     values = [sizes.get(day, 0.0) for day in days_until(report.today, count)]
     room = max(width - len(DAILY), 1)
     shown = squeeze(values, room)
@@ -186,11 +187,6 @@ def _daily(report: StatisticsReport, width: int, *, plain: bool) -> list[Content
     name = DAILY if step == 1 else f"{step} days each".ljust(len(DAILY))
     line = draw_sparkline(shown, plain=plain)
     return [Content.assemble((name[: len(DAILY)], Tone.QUIET.value), (line, Tone.YOU.value))]
-
-
-def _span(report: StatisticsReport) -> int:
-    days = [row.key for row in report.daily if row.key and row.key <= report.today]
-    return min(count_days(days[0], report.today), MOST_DAYS) if days else 1
 
 
 def _year(report: StatisticsReport, width: int, *, plain: bool) -> list[Content]:
@@ -247,17 +243,11 @@ class StatisticsSheet(Sheet[None]):
         self._first = 0
 
     def compose(self) -> ComposeResult:
-        """One text, drawn for the width there is."""
         with Vertical(classes="sheet"):
             yield Static(id="statistics", markup=False)
 
     def on_mount(self) -> None:
-        """Draw and read."""
         self._show()
-
-    def on_resize(self) -> None:
-        """Plots are as wide as the screen."""
-        self._draw()
 
     def action_page_of(self, by: int) -> None:
         """Show the next or the previous page."""
@@ -270,7 +260,6 @@ class StatisticsSheet(Sheet[None]):
         self._show()
 
     def action_move(self, by: int) -> None:
-        """Scroll the rows."""
         self._first += by
         self._draw()
 
@@ -366,7 +355,6 @@ class TraceSheet(Sheet[TraceSpan]):
         """The place of the row on top."""
 
     def compose(self) -> ComposeResult:
-        """Heading, keys, filter, rows, and a remark on what is not shown."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             yield Static(id="keys", markup=False)
@@ -377,10 +365,6 @@ class TraceSheet(Sheet[TraceSpan]):
     def on_mount(self) -> None:
         """Draw; a run under way is read again each second."""
         self.set_interval(TICK, self._again)
-        self._draw()
-
-    def on_resize(self) -> None:
-        """Rows are as wide as the screen."""
         self._draw()
 
     @property
@@ -425,7 +409,6 @@ class TraceSheet(Sheet[TraceSpan]):
         self._draw()
 
     def action_filter(self) -> None:
-        """Type in the filter line."""
         self._line.add_class("-shown")
         self.set_focus(self._line)
         self._draw()
@@ -442,7 +425,6 @@ class TraceSheet(Sheet[TraceSpan]):
             self.dismiss(None)
 
     def action_move(self, by: int) -> None:
-        """Choose another span."""
         self._chosen = move_choice(self._chosen, by, len(self._found))
         self._draw()
 
@@ -484,7 +466,10 @@ class TraceSheet(Sheet[TraceSpan]):
         width = self.measure
         head = Content.assemble(("Trace", "bold"), f"   {heading(self._trace)}")
         self.query_one("#heading", Static).update(head.truncate(width, ellipsis=True))
-        self.query_one("#keys", Static).update(self._keys(width))
+        place = f"{self._chosen + 1} / {len(self._found)}" if self._found else "0"
+        keys = hint(("sheet_take", "input and output"), ("trace_message", "its message"), ("trace_filter", "filters"))
+        line = Content.styled(f"{place}   {keys}", Tone.QUIET.value)
+        self.query_one("#keys", Static).update(line.truncate(width, ellipsis=True))
         self._first = first_visible(self._chosen, len(self._found), self._room)
         shown = self._found[self._first : self._first + self._room]
         rows = trace_rows(self._trace, shown, width - 2, plain=self._plain)
@@ -494,11 +479,6 @@ class TraceSheet(Sheet[TraceSpan]):
         remark = self.query_one("#remark", Static)
         remark.update(Content.styled(" ".join(note_left_out(self._trace)), Tone.QUIET.value))
         remark.display = bool(self._trace.left_out)
-
-    def _keys(self, width: int) -> Content:
-        place = f"{self._chosen + 1} / {len(self._found)}" if self._found else "0"
-        keys = hint(("sheet_take", "input and output"), ("trace_message", "its message"), ("trace_filter", "filters"))
-        return Content.styled(f"{place}   {keys}", Tone.QUIET.value).truncate(width, ellipsis=True)
 
     def _row(self, row: TraceRow, chosen: bool) -> Content:
         gap = " " * GAP

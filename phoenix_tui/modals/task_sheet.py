@@ -32,7 +32,7 @@ from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.labels import Tone, age
 from phoenix_tui.text.task_text import MARKS, PLANNING, STATUS_WORDS, facts, preference, shorten, summary, title
-from phoenix_tui.widgets.bases import first_visible, run_latest
+from phoenix_tui.widgets.bases import first_line, first_visible, run_latest
 
 POINTER: Final = 2
 """Cells of the sign before a row."""
@@ -129,7 +129,8 @@ def detail(task: TrackedTask | None, width: int, now: float) -> list[Content]:
     if task is not None:
         lines = _cut(Content(title(task)), width, TITLE_ROWS)
         lines.append(Content.styled(facts(task, now), Tone.QUIET.value).truncate(width, ellipsis=True))
-        lines += [_milestone(text, width) for text in task.progresses[-MILESTONES:]]
+        for text in task.progresses[-MILESTONES:]:
+            lines.append(Content.assemble(("│ ", Tone.QUIET.value), shorten(text)).truncate(width, ellipsis=True))
         room = DETAIL_ROWS - len(lines)
         lines += [
             Content.styled(preference(text), Tone.QUIET.value).truncate(width, ellipsis=True)
@@ -137,10 +138,6 @@ def detail(task: TrackedTask | None, width: int, now: float) -> list[Content]:
             if room > 0
         ]
     return [*lines, *[Content("")] * (DETAIL_ROWS - len(lines))][:DETAIL_ROWS]
-
-
-def _milestone(text: str, width: int) -> Content:
-    return Content.assemble(("│ ", Tone.QUIET.value), shorten(text)).truncate(width, ellipsis=True)
 
 
 def _cut(text: Content, width: int, most: int) -> list[Content]:
@@ -192,7 +189,7 @@ def content_rows(lines: Sequence[TaskLine], chosen: int, width: int, room: int) 
             last = len(rows)
         else:
             rows.append(Content.assemble(" " * POINTER, Content(line.text).truncate(width - POINTER, ellipsis=True)))
-    top = max(0, min(max(last - room, first - room // 2), len(rows) - room))
+    top = first_line(first, last, len(rows), room)
     return rows[top : top + room]
 
 
@@ -215,22 +212,18 @@ class TaskActionsSheet(Sheet[str]):
         """Show the board as it was read last."""
 
     def action_status(self) -> None:
-        """Ask for the status of the task."""
         if (task := self.changeable) is not None:
             self.carry_out(choose_status(self.front, self.board, task))
 
     def action_edit(self) -> None:
-        """Change the text of the task."""
         if (task := self.changeable) is not None:
             self.carry_out(edit_task(self.front, self.board, task))
 
     def action_remove(self) -> None:
-        """Delete the task after a question."""
         if (task := self.changeable) is not None:
             self.carry_out(remove_task(self.front, self.board, task, self.way_back))
 
     def action_undo(self) -> None:
-        """Restore the task that was deleted last."""
         self.carry_out(undo_removal(self.board))
 
     @property
@@ -304,7 +297,6 @@ class TaskSheet(TaskActionsSheet):
         self._lines: Sequence[TaskLine] = ()
 
     def compose(self) -> ComposeResult:
-        """Heading, keys, text, contents and a remark."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             yield Static(id="keys", markup=False)
@@ -313,12 +305,7 @@ class TaskSheet(TaskActionsSheet):
             yield Static(id="remark", markup=False)
 
     def on_mount(self) -> None:
-        """Begin at the first message."""
         self.show()
-
-    def on_resize(self) -> None:
-        """Rows are as wide as the screen."""
-        self._draw()
 
     @property
     def target(self) -> TrackedTask | None:
@@ -388,7 +375,6 @@ class TaskSheet(TaskActionsSheet):
             self.dismiss(DELETED)
 
     def action_move(self, by: int) -> None:
-        """Choose another line."""
         self.said = ""
         places = self._places
         if self._chosen is not None:
@@ -397,7 +383,6 @@ class TaskSheet(TaskActionsSheet):
             self._draw()
 
     def action_take(self) -> None:
-        """Go to the chosen message."""
         line = self._lines[self._chosen] if self._chosen is not None else None
         if line is not None and line.seq:
             self.dismiss(f"#{line.seq}")

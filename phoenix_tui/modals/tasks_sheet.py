@@ -119,18 +119,11 @@ class BoardList:
         tasks = list(board.newest if self.newest and not query else view.tasks)
         if query:
             tasks = matching(tasks, query)
-            tasks.sort(key=_by_time if self.newest else _by_order, reverse=self.newest)
+            newest = self.newest
+            tasks.sort(key=lambda task: (task.created_at if newest else task.order, task.id), reverse=newest)
         is_end = not (self.newest and board.has_more and not query)
         planning = matching((view.planning,), query) if view.planning is not None and is_end else ()
         return [BoardRow(task.id, task) for task in (*tasks, *planning)]
-
-
-def _by_time(task: TrackedTask) -> tuple[float, str]:
-    return task.created_at, task.id
-
-
-def _by_order(task: TrackedTask) -> tuple[float, str]:
-    return task.order, task.id
 
 
 SHARE: Final = 10
@@ -145,11 +138,12 @@ def todo_rows(todos: TodoList, width: int, height: int, indent: int) -> list[Con
         return []
     room = height // SHARE
     head = Content.styled(format_todo_heading(todos), "bold")
+    current = todos.current
     if room < LEAST:
-        current = todos.current
         words = Content.styled(f"   {shorten(current.words)}" if current is not None else "", Tone.QUIET.value)
         return [Content.assemble(head, words).truncate(width, ellipsis=True)]
-    first = _first(todos, room)
+    at = todos.items.index(current) if current is not None else len(todos.items)
+    first = max(min(at - 1, len(todos.items) - room), 0)  # one before the current item, or before the end
     lines = list(zip(lines_of(todos.items), todos.items, strict=True))[first : first + room]
     if len(todos.items) > room:
         place = f"   {first + 1} to {first + len(lines)} of {len(todos.items)}"
@@ -159,13 +153,6 @@ def todo_rows(todos: TodoList, width: int, height: int, indent: int) -> list[Con
         text = Content.styled(shorten(line), TONES[item.status]).truncate(max(width - indent, 1), ellipsis=True)
         rows.append(Content.assemble(" " * indent, text))
     return rows
-
-
-def _first(todos: TodoList, room: int) -> int:
-    """Index of the first shown item: one before the current item, or before the end."""
-    current = todos.current
-    place = todos.items.index(current) if current is not None else len(todos.items)
-    return max(min(place - 1, len(todos.items) - room), 0)
 
 
 SHARE_PERCENT: Final = 85
@@ -221,7 +208,6 @@ class TasksSheet(TaskActionsSheet):
         self._unsubscribe: Unsubscribe | None = None
 
     def compose(self) -> ComposeResult:
-        """Heading, keys, the problem, the agent's todo list, the filter, rows, details and a remark."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             yield Static(id="keys", markup=False)
@@ -233,20 +219,14 @@ class TasksSheet(TaskActionsSheet):
             yield Static(id="remark", markup=False)
 
     async def on_mount(self) -> None:
-        """Show the board, then follow it."""
         self.show()
         if self.first is not None:
             self._open(self.first)
         self._unsubscribe = await self.board.conversation.subscribe(self._follow)
 
     def on_unmount(self) -> None:
-        """Follow no longer."""
         if self._unsubscribe is not None:
             self._unsubscribe()
-
-    def on_resize(self) -> None:
-        """Rows are as wide as the screen."""
-        self._draw()
 
     def _follow(self, update: Update) -> None:
         if isinstance(update, TasksChanged):
@@ -409,7 +389,6 @@ class TasksSheet(TaskActionsSheet):
         return describe_switch(await self.board.tasks.set_tracking(self.board.id, wanted))
 
     def action_now(self) -> None:
-        """Track the waiting messages now."""
         self.carry_out(self._track_now())
 
     async def _track_now(self) -> str:
@@ -429,13 +408,11 @@ class TasksSheet(TaskActionsSheet):
         self._filter("" if self._list.is_loose else NO_TASK)
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Filter by what is typed."""
         event.stop()
         if event.text_area.display:
             self._filter(event.text_area.text)
 
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
-        """Open the chosen row."""
         event.stop()
         self.action_take()
 

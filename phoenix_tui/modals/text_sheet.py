@@ -48,7 +48,6 @@ class TextSheet(Sheet[None]):
         """True to begin at its end."""
 
     def compose(self) -> ComposeResult:
-        """The text in a scroll."""
         with VerticalScroll(classes="sheet"):
             yield Static(self._heading, markup=False)
             yield Static(id="text", markup=False)
@@ -56,9 +55,9 @@ class TextSheet(Sheet[None]):
     def fill(self, text: Content) -> None:
         """Show another text."""
         self._text = text
-        self.on_resize()
+        self._draw()
 
-    def on_resize(self) -> None:
+    def _draw(self) -> None:
         """Wrap the text; a wrapped row continues below its own text, `hang` cells in."""
         self.query_one("#text", Static).update(Content("\n").join(self.rows(max(self.measure - SCROLLBAR, 1))))
         if self._at_end:
@@ -70,7 +69,6 @@ class TextSheet(Sheet[None]):
         return [row for line in self._text.split("\n", allow_blank=True) for row in _hung(line, width, hang)]
 
     def action_scroll(self, by: int) -> None:
-        """Move by lines."""
         self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
 
 
@@ -97,7 +95,6 @@ class ConfirmSheet(Sheet[bool]):
         self._words = (question, yes, no)
 
     def compose(self) -> ComposeResult:
-        """The question over its two answers."""
         question, yes, no = self._words
         letter = f"bold {Tone.NEEDS_YOU.value}"
         with Vertical(classes="sheet"):
@@ -107,7 +104,6 @@ class ConfirmSheet(Sheet[bool]):
             yield Static(Content.assemble(("  y ", letter), f"{yes}   ", ("n ", letter), no), markup=False)
 
     def action_say(self, answer: bool) -> None:
-        """Answer."""
         self.dismiss(answer)
 
 
@@ -121,19 +117,16 @@ class LineSheet(Sheet[str]):
         self._text = text
 
     def compose(self) -> ComposeResult:
-        """The heading over the line."""
         with Vertical(classes="sheet"):
             heading = Content.assemble((self._heading, "bold"), ("   Enter accepts", Tone.QUIET.value))
             yield Static(heading, markup=False)
             yield self._line
 
     def on_mount(self) -> None:
-        """Take the keys."""
         self._line.fill(self._text)
         self.set_focus(self._line)
 
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
-        """Done."""
         event.stop()
         self.dismiss(event.text)
 
@@ -174,7 +167,6 @@ class EditSheet(Sheet[str]):
         self._asked = False
 
     def compose(self) -> ComposeResult:
-        """Heading and text."""
         with Vertical(classes="sheet"):
             yield Static(self._words(), markup=False)
             wrapped = len(self._text) <= WRAP_UP_TO
@@ -186,14 +178,12 @@ class EditSheet(Sheet[str]):
             yield area
 
     def on_mount(self) -> None:
-        """The text takes the keys."""
         area = self.query_one(TextArea)
         self.set_focus(area)
         if not self._is_large:
             area.move_cursor(area.document.end)
 
     def action_keep(self) -> None:
-        """Return the present text."""
         self.dismiss(self._whole if self._is_large else clean(self.query_one(TextArea).text))
 
     def action_outside(self) -> None:
@@ -208,7 +198,6 @@ class EditSheet(Sheet[str]):
             self.dismiss(clean(text))
 
     def action_undo(self) -> None:
-        """Take the last change back."""
         self.query_one(TextArea).action_undo()
 
     def action_close(self) -> None:
@@ -275,24 +264,19 @@ class DiffSheet(Sheet[None]):
         self._words = words
 
     def compose(self) -> ComposeResult:
-        """The change alone: its first row is its heading."""
         with Vertical(classes="sheet"):
             yield DiffView()
 
     def on_mount(self) -> None:
-        """Show it."""
         self.begin()
 
     def begin(self) -> None:
-        """Show it."""
         self._view.show(self._display, self._words)
 
     def action_change(self, by: int) -> None:
-        """Another change of the file."""
         self._view.to_change(by)
 
     def action_scroll(self, by: int) -> None:
-        """Scroll by rows."""
         self._view.scroll_relative(y=by, animate=False)
 
     def action_page(self, by: int) -> None:
@@ -300,7 +284,6 @@ class DiffSheet(Sheet[None]):
         self.action_scroll(by * max(self._view.size.height - 2, 1))
 
     def action_end(self, by: int) -> None:
-        """Scroll to the first or the last row."""
         self._view.scroll_to(y=0 if by < 0 else self._view.max_scroll_y, animate=False)
 
     def action_turn(self) -> None:
@@ -337,7 +320,6 @@ class SideQuestionSheet(TextSheet):
         return SideExchange(self._question, self._answered)
 
     def on_mount(self) -> None:
-        """Ask."""
         if not self._answered:
             self.run_worker(self._answer(), group="side")
 
@@ -347,7 +329,7 @@ class SideQuestionSheet(TextSheet):
             self.fill(Content.styled(answer.text, Tone.BAD.value))
             return
         self._answered = answer.text
-        self.on_resize()
+        self._draw()
 
     def rows(self, width: int) -> Sequence[Content]:
         """Earlier questions, the answer's Markdown once it is there, and the keys that take it further."""
