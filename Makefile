@@ -7,23 +7,24 @@ ARGS ?=
 .PHONY: run test quick one check pyrefly mypy lint collect structure index schema bench fuzz screenshots snapshots tour sdk-parsers sdk-hosts mcp-servers acp-clients trial litellm llama clean
 BESIDE := $(MAKE) --no-print-directory -j 2 -O
 
-$(VENV)/.installed: pyproject.toml
+# $(call install,EXTRAS,FOLDERS): the packages of pyproject.toml with these extras, compiled on all cores with these folders.
+define install
 	@if command -v uv >/dev/null 2>&1; then \
-	  uv venv -q --allow-existing --python $(PYTHON) $(VENV) && uv pip install -q --python $(BIN)/python -e '.[local]'; \
+	  uv venv -q --allow-existing --python $(PYTHON) $(VENV) && uv pip install -q --python $(BIN)/python -e '.[$(1)]'; \
 	else \
-	  $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[local]'; \
+	  $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile -e '.[$(1)]'; \
 	fi
-	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib phoenix_tui engine tools || true
+	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib phoenix_tui engine tools $(2) || true
+endef
+comma := ,
+
+$(VENV)/.installed: pyproject.toml
+	$(call install,local)
 	@touch $@
 
-$(VENV)/.tested: $(VENV)/.installed
-	@if command -v uv >/dev/null 2>&1; then \
-	  uv pip install -q --python $(BIN)/python -e '.[local,test]'; \
-	else \
-	  $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[local,test]'; \
-	fi
-	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib tests || true
-	@touch $@
+$(VENV)/.tested: pyproject.toml
+	$(call install,local$(comma)test,tests)
+	@touch $(VENV)/.installed $@
 
 run: $(VENV)/.installed
 	@$(BIN)/phoenix $(ARGS)
