@@ -175,6 +175,8 @@ class PhoenixApp(App[None]):
             await super().on_event(event)
         elif self._typed_early is not None:
             self._typed_early.append(event)
+        elif isinstance(event, events.Key) and self._containment.way_out.leads_out(event.key):
+            self.shutdown.begin(0)
         else:
             await self.key_order.take(event)
 

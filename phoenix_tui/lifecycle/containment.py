@@ -58,8 +58,39 @@ COMPOSING: Final = Widget._compose.__code__
 FRAME_TIMER: Final = "screen_update"
 """Textual's name of the timer without which a screen draws nothing more."""
 SENTENCE: Final = "Something went wrong here and was stopped; nothing was lost (report: {report})."
+FAILING_KEYS: Final = 3
+"""Keys in a row behind which something fails, after which the next may lead out of Phoenix."""
+WAY_OUT: Final = "Keys fail here again and again: Ctrl+Q, or Ctrl+C twice, quits now, and stops what runs."
 StackPlace: TypeAlias = tuple[tuple[CodeType, int], ...]
 """Code and line of each frame of a stack."""
+
+
+class WayOut:
+    """Ends Phoenix at Ctrl+Q, or Ctrl+C twice, where keys fail one after the other, past every handler of a screen."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._failed = 0
+        """Keys in a row behind each of which something failed."""
+        self._has_failed = False
+        """True where something failed since the last key."""
+        self._last = ""
+
+    def note_fault(self) -> None:
+        """Count the last key among those that failed, once."""
+        if not self._has_failed:
+            self._has_failed = True
+            self._failed += 1
+            if self._failed == FAILING_KEYS:
+                self._tell(WAY_OUT)
+
+    def leads_out(self, key: str) -> bool:
+        """True for a key that ends Phoenix; notes every other one."""
+        if not self._has_failed:
+            self._failed = 0
+        self._has_failed = False
+        before, self._last = self._last, key
+        return self._failed >= FAILING_KEYS and (key == "ctrl+q" or key == before == "ctrl+c")
 
 
 class Containment:
@@ -68,6 +99,7 @@ class Containment:
     def __init__(
         self, app: App[Any], tell: Callable[[str], None], reports: CrashReports | None, clock: Clock = SYSTEM_CLOCK
     ) -> None:
+        self.way_out = WayOut(tell)
         self._app = app
         self._tell = tell
         self._reports = reports
@@ -103,6 +135,7 @@ class Containment:
                 self._seen[place] = self._clock.monotonic()
                 if owner is None or len(self._failures.get(owner, ())) < 2:
                     self._report(fault)
+            self.way_out.note_fault()
         except Exception:
             log.exception("a fault could not be contained")
             return False

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.lifecycle.containment import MOST
+from phoenix_tui.lifecycle.containment import MOST, WAY_OUT
 from tests.support.cli import Phoenix, with_claude
 from tests.support.faulty_child import KEY
 from tests.support.journeys import Answer, picks, says
 from tests.support.loopback import Seen, serve
-from tests.support.program import CTRL_Q, ENTER, Program, program
+from tests.support.program import CTRL_C, CTRL_Q, ENTER, Program, program
 
 pytestmark = pytest.mark.pty
 CHILD = "tests.support.faulty_child"
@@ -58,6 +58,29 @@ async def test_a_fault_ends_neither_phoenix_nor_the_command_that_runs_nor_the_dr
             assert b"a draft of mine" in server.requests[0].body
             running.type(CTRL_Q)
             assert await running.exit_code() == 0
+
+
+@pytest.mark.parametrize("way", [CTRL_Q, CTRL_C + CTRL_C], ids=["Ctrl+Q", "Ctrl+C twice"])
+async def test_a_screen_whose_every_key_fails_says_how_to_leave_it_and_can_be_left(tmp_path: Path, way: bytes) -> None:
+    async with serve() as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with program(phoenix, module="tests.support.deaf_child") as running:
+            running.expects_faults = True
+            await running.ready()
+            await running.send("!true")
+            await running.shows("✓ bash true", "○ ready")
+            running.type(F13)
+            await running.shows("keys fail from now on")
+            running.type(CTRL_Q)
+            await is_reported(running, phoenix, "leaving")
+            running.type("a")
+            await is_reported(running, phoenix, "a key")
+            await running.lacks(WAY_OUT[:20])
+            running.type("b")
+            await running.shows(WAY_OUT[:20])
+            running.type(way)
+            assert await running.exit_code() == 0
+            assert running.terminal_is_back
 
 
 async def test_where_no_frame_can_be_drawn_phoenix_ends_with_a_private_report_and_one_sentence(tmp_path: Path) -> None:
