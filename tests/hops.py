@@ -60,8 +60,7 @@ WIRE: Final = (
     Step("engine/executor/model_call.py", "_stream", "provider.stream"),
     Step("engine/providers/anthropic/client.py", "AnthropicProvider.stream", "_ask("),
     Step("engine/providers/anthropic/client.py", "AnthropicProvider._ask", "_transport.events"),
-    Step("engine/providers/anthropic/client.py", "HttpMessagesTransport.events", "post_events"),
-    Step("engine/providers/events.py", "post_events", "post_stream"),
+    Step("engine/providers/anthropic/client.py", "HttpMessagesTransport.events", "post_stream"),
     Step("engine/providers/http.py", "HttpService.post_stream", "_ask_until_ready"),
     Step("engine/providers/http.py", "HttpService._ask_until_ready", "transport.ask"),
     Step("engine/providers/direct_transport.py", "DirectTransport.ask", "_ask_on"),
@@ -83,7 +82,7 @@ REQUEST: Final = Chain(
         *LOOP,
         *WIRE,
     ),
-    limit=17,
+    limit=16,
     of_screens=6,
 )
 ANSWER: Final = Chain(
@@ -110,11 +109,11 @@ ANSWER: Final = Chain(
         Step(f"{P}/execution.py", "Execution.start", "link.send"),
         Step(f"{P}/zygote/main.py", "_serve", "_fork"),
         Step(f"{P}/zygote/main.py", "_fork", "supervise("),
-        Step(f"{P}/zygote/supervise.py", "supervise", "run(request)"),
+        Step(f"{P}/zygote/main.py", "supervise", "run(request)"),
         Step(f"{P}/zygote/supervisor.py", "Supervisor.run", "launch("),
-        Step(f"{P}/zygote/launch.py", "launch", ""),
+        Step(f"{P}/zygote/supervisor.py", "launch", ""),
     ),
-    limit=21,
+    limit=19,
     of_screens=6,
 )
 STOP: Final = Chain(
@@ -172,7 +171,7 @@ AGENT_END: Final = Chain(
         *LOOP,
         *WIRE,
     ),
-    limit=13,
+    limit=12,
     of_screens=0,
 )
 CHAINS: Final = (REQUEST, ANSWER, STOP, OPEN, AGENT_END)

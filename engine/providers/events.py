@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Callable
-from contextlib import aclosing
 from time import monotonic
 from typing import Final
 
@@ -14,7 +13,7 @@ from msgspec.structs import replace
 from engine.ollama_tags import read_names
 from engine.ports import ProviderError
 from engine.providers.failures import Service, build_broken, build_refused, silent, unreadable
-from engine.providers.http import Head, HttpService, read_refusal
+from engine.providers.http import HttpService, read_refusal
 from engine.providers.http_transport import (
     LONGEST_PINGS,
     MEBIBYTE,
@@ -196,21 +195,6 @@ class WireModels(msgspec.Struct):
     """The answer of /v1/models."""
 
     data: list[WireModel] | None = None
-
-
-async def post_events(
-    http: HttpService, path: str, body: bytes, head: Head, clock: Callable[[], float] = monotonic
-) -> AsyncGenerator[list[bytes], None]:
-    """Send `body` and give the payloads of the events of the answer, in batches as they arrive.
-
-    `head` is filled in before the first of them.
-
-    Raises:
-        ProviderError: the request failed, or the answer broke off.
-    """
-    async with aclosing(http.post_stream(path, body, head)) as chunks:
-        async for payloads in payloads_of(http.service, chunks, clock):
-            yield payloads
 
 
 async def payloads_of(

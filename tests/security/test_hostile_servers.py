@@ -14,7 +14,7 @@ from functools import cache
 import pytest
 
 from engine.ports import ProviderError
-from engine.providers.events import EventParser, post_events
+from engine.providers.events import EventParser, payloads_of
 from engine.providers.failures import Service
 from engine.providers.http import Head, HttpService
 from engine.providers.http_transport import LONGEST_PINGS, MOST_EVENT, InvalidResponse, Unpacker, seconds, tokens
@@ -280,6 +280,7 @@ async def test_signs_of_life_do_not_keep_a_stream_open_for_ever() -> None:
     async with serve(pings) as loopback:
         http = HttpService(Service(loopback.url, ""), {}, 5.0)
         with pytest.raises(ProviderError, match="sent nothing"):
-            async for _ in post_events(http, "/", b"{}", Head(), lambda: next(passed) * LONGEST_PINGS / 50):
+            chunks = http.post_stream("/", b"{}", Head())
+            async for _ in payloads_of(http.service, chunks, lambda: next(passed) * LONGEST_PINGS / 50):
                 pass
         await http.close()

@@ -431,7 +431,7 @@ DOORS = {
     "tools/process/link.py": "the zygote: Python by its path, an environment of its own",
     "tools/process/helper.py": "helpers of Python by its path, an environment of their own, in /",
     "tools/process/zygote/main.py": "forks supervisors",
-    "tools/process/zygote/launch.py": "starts what the plan decided",
+    "tools/process/zygote/supervisor.py": "starts what the plan decided",
     "tools/process/zygote/namespace.py": "forks the first process of a namespace",
     "tools/process/zygote/scan.py": "ps of the system's own PATH",
     "tools/process/desktop.py": "foreground_environment, in /",

@@ -27,7 +27,7 @@ from engine.providers.anthropic.to_wire import (
     without_force,
 )
 from engine.providers.catalogue import bare_name, is_closed
-from engine.providers.events import WireModel, drain, post_events, read_models
+from engine.providers.events import WireModel, drain, payloads_of, read_models
 from engine.providers.failures import build_broken, missing_key
 from engine.providers.http import Head, HttpService, set_limits
 from engine.providers.refusals import RefusedEfforts, RefusedTools, without_effort
@@ -298,9 +298,11 @@ class HttpMessagesTransport:
         headers |= settings.headers
         self._http = HttpService(settings.service, headers, settings.idle_timeout)
 
-    def events(self, body: bytes, head: Head) -> AsyncGenerator[list[bytes], None]:
+    async def events(self, body: bytes, head: Head) -> AsyncGenerator[list[bytes], None]:
         """See `MessagesTransport.events`."""
-        return post_events(self._http, "/v1/messages", body, head)
+        async with aclosing(self._http.post_stream("/v1/messages", body, head)) as chunks:
+            async for payloads in payloads_of(self._http.service, chunks):
+                yield payloads
 
     async def count(self, body: bytes) -> int:
         """See `MessagesTransport.count`."""

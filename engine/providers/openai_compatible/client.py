@@ -19,7 +19,7 @@ from engine.providers.events import (
     WireModel,
     WireModelMeta,
     drain,
-    post_events,
+    payloads_of,
     read_models,
     read_props_window,
     read_tags,
@@ -305,7 +305,10 @@ class OpenAiCompatibleProvider:
             dialect,
         )
         head = Head()
-        async with aclosing(post_events(self._http, "/chat/completions", body, head)) as batches:
+        async with (
+            aclosing(self._http.post_stream("/chat/completions", body, head)) as chunks,
+            aclosing(payloads_of(self._service, chunks)) as batches,
+        ):
             async for batch in batches:
                 if head.limits:
                     yield LimitsTold(head.limits)

@@ -78,7 +78,7 @@ def test_the_screens_load_neither_engine_nor_markdown_before_the_first_frame() -
         "phoenix_tui.markdown",
         "engine.ports",
         "phoenix_tui.widgets.completions",
-        "tools.process.zygote.supervise",
+        "tools.process.zygote.main",
         "tools.process.zygote.supervisor",
     }
     assert not loaded & (late | {"sqlite3", "hashlib", "markdown_it", "pygments", "tools.registry"})
