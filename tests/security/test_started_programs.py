@@ -483,7 +483,7 @@ def test_only_commands_and_what_a_trusted_project_starts_see_programs_of_the_fol
         "engine/permissions/policy.py",
         "engine/executor/ready_calls.py",
         "engine/executor/event_hooks.py",
-        "phoenix_tui/wiring/hooks.py",
+        "phoenix_tui/features/hook_board.py",
         "engine/extensions/mcp/hub.py",
         "tools/lsp/checker.py",
         "phoenix_tui/wiring/edit_services.py",
