@@ -439,9 +439,9 @@ DOORS = {
     "phoenix_tui/cli/files_commands.py": "foreground_start, in a Phoenix that runs no command",
     "phoenix_tui/terminal/serving/server.py": "Python by its path; the tab leaves out the folder itself",
 }
-DECIDING = {"desktop.py": "foreground_environment", "external_editor.py": "foreground_start"}
-DECIDING |= {"config_command.py": "foreground_start"}
-LOOKING = {"external_editor.py": "trouble_at(", "desktop.py": 'cwd="/"', "helper.py": 'cwd="/"'}
+DECIDING = {"desktop.py": "foreground_environment", "lending.py": "foreground_start"}
+DECIDING |= {"files_commands.py": "foreground_start"}
+LOOKING = {"lending.py": "trouble_at(", "desktop.py": 'cwd="/"', "helper.py": 'cwd="/"'}
 """Words of a place that keep its programs from git's settings in a folder in which commands ran."""
 
 
