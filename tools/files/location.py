@@ -153,12 +153,9 @@ def open_regular(location: Location) -> Generator[BinaryIO, None, None]:
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)
-        what = (
-            "a folder, not a file; use list_files"
-            if stat.S_ISDIR(mode)
-            else "not a regular file but a pipe, device or socket"
-        )
-        raise ToolFailure(f"{location.shown} is {what}.")
+        if stat.S_ISDIR(mode):
+            raise ToolFailure(f"{location.shown} is a folder, not a file; use list_files.")
+        raise ToolFailure(f"{location.shown} is not a regular file but a pipe, device or socket.")
     with os.fdopen(descriptor, "rb") as stream:
         yield stream
 

@@ -73,11 +73,9 @@ async def standing_of(runner: ProcessRunner, folder: Path) -> Standing | None:
         repository = await asyncio.to_thread(repository_of, folder)
     except GitFailure:
         return None
-    return (
-        await standing_at(runner, repository, repository.worktree.name)
-        if (repository.worktree.parent == home_of(repository) and origin_of(repository.own) is not None)
-        else None
-    )
+    if repository.worktree.parent != home_of(repository) or origin_of(repository.own) is None:
+        return None
+    return await standing_at(runner, repository, repository.worktree.name)
 
 
 async def standing_at(runner: ProcessRunner, repository: Repository, name: str) -> Standing:
@@ -299,7 +297,7 @@ async def _keep(runner: ProcessRunner, found: Standing) -> None:
     """Keep what is needed to make it again."""
     worktree = found.worktree
     repository = await asyncio.to_thread(repository_of, worktree.folder)
-    if repository.own != worktree.own or repository.common != await asyncio.to_thread(_common_of, worktree.folder):
+    if repository.own != worktree.own:
         raise GitFailure(f"{reveal_name(worktree.folder)} changed meanwhile; try again.")
     if found.dirty:
         reader = GitReader(runner, repository, repository.worktree)
@@ -308,10 +306,6 @@ async def _keep(runner: ProcessRunner, found: Standing) -> None:
     if worktree.origin is not None:
         record = msgspec.json.encode(worktree.origin)
         await asyncio.to_thread(write_file, home_of(repository) / GONE / f"{worktree.name}.json", record)
-
-
-def _common_of(folder: Path) -> Path:
-    return repository_of(folder).common
 
 
 def _delete(found: Standing) -> None:
