@@ -176,14 +176,10 @@ async def act(ctx: CommandContext, action: str, ids: tuple[str, ...]) -> None:
 async def rename_row(ctx: CommandContext, ids: tuple[str, ...]) -> None:
     """Ask for a title."""
     row = ctx.active.index.summary(ids[0])
-    await rename_one(ctx, ids[0], row.title if row is not None else "")
-
-
-async def rename_one(ctx: CommandContext, conversation_id: str, before: str, title: str = "") -> None:
-    """Ask for a title where none is given."""
-    title = title or await ctx.sheets.ask_line("Title of this conversation", before) or ""
+    before = row.title if row is not None else ""
+    title = await ctx.sheets.ask_line("Title of this conversation", before) or ""
     if title.strip():
-        await ctx.active.services.engine.change(conversation_id, ConversationChanges(title=title.strip()))
+        await ctx.active.services.engine.change(ids[0], ConversationChanges(title=title.strip()))
         await ctx.active.index.reload()
 
 

@@ -61,11 +61,11 @@ class ScreenFrontEnd(FrontEnd):
         """Show a longer text in a sheet until it is closed."""
         await self._ctx.sheets.review(heading, Content(text))
 
-    async def pick(self, heading: str, options: Sequence[Option], *, current: str = "", free: bool = False) -> str:
+    async def pick(self, heading: str, options: Sequence[Option], *, current: str = "") -> str:
         """Ask in a sheet that is narrowed by typing."""
         rows = [PickerRow(one.key, one.words, " · ".join(one.facts)) for one in options]
         takes = "" if current else "Enter selects"
-        return await self._ctx.sheets.show(PickerSheet(heading, rows, current=current, free=free, takes=takes)) or ""
+        return await self._ctx.sheets.show(PickerSheet(heading, rows, current=current, takes=takes)) or ""
 
     async def ask_line(self, heading: str, text: str = "") -> str:
         """Ask in a sheet with one line."""

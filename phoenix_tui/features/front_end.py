@@ -175,7 +175,8 @@ class FrontEnd(ABC):
 
     def __init__(self, in_view: InView) -> None:
         self._in_view = in_view
-        self._undo_steps: dict[str, UndoSteps] = {}
+        self.undo_steps = UndoSteps()
+        """Changes of notes that can be undone."""
 
     @property
     def services(self) -> Services:
@@ -217,10 +218,6 @@ class FrontEnd(ABC):
         """The conversation in view, created now if there is none. Raises EngineError."""
         return await self._in_view.current()
 
-    def undo_steps(self, page: str) -> UndoSteps:
-        """Changes that can be undone on this page."""
-        return self._undo_steps.setdefault(page, UndoSteps())
-
     def prefer(
         self,
         *,
@@ -253,8 +250,8 @@ class FrontEnd(ABC):
         """Show a longer text, and wait until the user has read it."""
 
     @abstractmethod
-    async def pick(self, heading: str, options: Sequence[Option], *, current: str = "", free: bool = False) -> str:
-        """Ask for one of these by its key, `free`: or for a text of the user's own."""
+    async def pick(self, heading: str, options: Sequence[Option], *, current: str = "") -> str:
+        """Ask for one of these by its key; empty for none."""
 
     @abstractmethod
     async def ask_line(self, heading: str, text: str = "") -> str:

@@ -44,7 +44,7 @@ class NotesPage:
     def __init__(self, front: FrontEnd) -> None:
         self._front = front
         self._notes = notes_of(front)
-        self._undo_steps = front.undo_steps("memory")
+        self._undo_steps = front.undo_steps
 
     async def read(self) -> ListPage:
         """List them, with the cost of calls for notes before summaries of this conversation."""

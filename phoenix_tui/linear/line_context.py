@@ -86,7 +86,7 @@ class LineAsker(FrontEnd):
         number = number_within(text, len(rows))
         return number - 1 if number is not None else None
 
-    async def pick(self, heading: str, options: Sequence[Option], *, current: str = "", free: bool = False) -> str:
+    async def pick(self, heading: str, options: Sequence[Option], *, current: str = "") -> str:
         """The key of the option whose number is typed; empty for anything else."""
         rows = [", ".join((one.words + (" (now)" if one.key == current else ""), *one.facts)) for one in options]
         chosen = await self.choose(f"{heading}:", rows)

@@ -285,14 +285,11 @@ class PickerSheet(Sheet[str]):
     rows_below: int = 0
     """Rows that a subclass shows below the list."""
 
-    def __init__(
-        self, heading: str, choices: Sequence[PickerRow], *, current: str = "", free: bool = False, takes: str = ""
-    ) -> None:
+    def __init__(self, heading: str, choices: Sequence[PickerRow], *, current: str = "", takes: str = "") -> None:
         super().__init__()
         self._takes = takes or self.TAKES
         self._heading = heading
         self._choices = choices
-        self._free = free
         self._found = list(choices)
         self._longest = max((_cells(one.words) for one in choices), default=1)
         self._remarks = max((_cells(one.remark) for one in choices), default=0)
@@ -326,12 +323,10 @@ class PickerSheet(Sheet[str]):
         self._draw()
 
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
-        """Take the chosen row, or the typed text where that is allowed."""
+        """Take the chosen row."""
         event.stop()
         if self._found:
             self.dismiss(self._found[self._chosen].key)
-        elif self._free and is_reference(event.text):
-            self.dismiss(event.text)
 
     def action_move(self, by: int) -> None:
         if self._found:
@@ -350,9 +345,7 @@ class PickerSheet(Sheet[str]):
 
     def _rows(self) -> Content:
         if not self._found:
-            takes = self._free and is_reference(self.query_one(LineInput).text)
-            wide = "Enter uses it as typed." if takes else "Type fewer letters to find more."
-            return Content.styled(f"  No matches. {wide}", Tone.QUIET.value)
+            return Content.styled("  No matches. Type fewer letters to find more.", Tone.QUIET.value)
         rows = max(min(MOST_ROWS, self.size.height // 2, self._room), 2)
         first = first_visible(self._chosen, len(self._found), rows)
         lines = [

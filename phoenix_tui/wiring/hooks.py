@@ -244,12 +244,10 @@ def _row(record: ConversationRecord, row: StoredMessage) -> JsonObject:
 MOST_NAMED: Final = 5
 
 
-def hook_findings(sources: ProjectSources, cwd: Path, off: str = "") -> Iterator[Finding]:
+def hook_findings(sources: ProjectSources, cwd: Path) -> Iterator[Finding]:
     """Findings about the hooks of a folder: their number, and what is not used."""
-    found = HookFiles(sources, off).look(cwd)
-    if found.off:
-        yield Finding("hooks", Health.NOTE, f"none runs: {found.off}")
-    elif found.hooks:
+    found = HookFiles(sources).look(cwd)
+    if found.hooks:
         own = sum(hook.is_users for hook in found.hooks)
         place = f", started in {reveal_name(cwd) if sources.is_trusted(cwd) else APART}" if own else ""
         yield Finding("hooks", Health.OK, f"{pluralize(len(found.hooks), 'hook')}, {own} of them yours{place}")

@@ -126,11 +126,11 @@ AGAIN: Final = 6 * 3_600.0
 """Seconds between two removals in a Phoenix that stays open."""
 
 
-async def remove_old_events(events: EventLog, days: float, first: float = FIRST_EVENTS) -> None:
+async def remove_old_events(events: EventLog, days: float) -> None:
     """Remove what is too old now, and again later, until cancelled; keeps all for 0 days."""
     if days <= 0:
         return
-    await asyncio.sleep(first)
+    await asyncio.sleep(FIRST_EVENTS)
     while True:
         await remove_now(events, days)
         await asyncio.sleep(AGAIN)

@@ -64,10 +64,10 @@ class FrameWriter:
 class HostLines:
     """Hands every line to `deliver`, in the loop, in order; at last `EndOfInput`, or a fault and nothing more."""
 
-    def __init__(self, deliver: Callable[[HostLine], None], descriptor: int = 0, ahead: bytes = b"") -> None:
-        """`ahead` was read of the descriptor before."""
+    def __init__(self, deliver: Callable[[HostLine], None], ahead: bytes = b"") -> None:
+        """`ahead` was read from stdin before."""
         self._deliver = deliver
-        self._descriptor, self._ahead = descriptor, ahead
+        self._ahead = ahead
         self._loop = asyncio.get_running_loop()
         self._room = threading.Semaphore(AHEAD)
         threading.Thread(target=self._run, name="host lines", daemon=True).start()
@@ -87,7 +87,7 @@ class HostLines:
             ahead, self._ahead = self._ahead, b""
             return ahead
         try:
-            return os.read(self._descriptor, PIECE)
+            return os.read(0, PIECE)
         except OSError:
             return b""
 

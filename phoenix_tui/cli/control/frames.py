@@ -54,27 +54,27 @@ def error_frame(request_id: str, sentence: str) -> JsonObject:
     }
 
 
-def encode_frame(frame: JsonObject, most: int = MOST) -> str:
-    """One line of at most `most` bytes: a larger frame has its longest texts shortened, then its lists."""
+def encode_frame(frame: JsonObject) -> str:
+    """One line of at most `MOST` bytes: a larger frame has its longest texts shortened, then its lists."""
     text = encode(frame)
-    if _fits(text, most):
+    if _fits(text):
         return text
     for kept in KEPT:
         text = encode(_map_texts(frame, partial(_shorten, kept=kept)))
-        if _fits(text, most):
+        if _fits(text):
             return text
     shortest = _map_texts(frame, lambda one: _shorten(one, KEPT[-1]), MOST_ITEMS)
     text = encode(shortest)
-    return text if _fits(text, most) else encode(_strip(frame))
+    return text if _fits(text) else encode(_strip(frame))
 
 
 def is_too_large(frame: JsonObject) -> bool:
     """True for a frame that would not leave whole."""
-    return not _fits(encode(frame), MOST)
+    return not _fits(encode(frame))
 
 
-def _fits(text: str, most: int) -> bool:
-    return len(text) <= most and len(text.encode("utf-8", "replace")) <= most
+def _fits(text: str) -> bool:
+    return len(text) <= MOST and len(text.encode("utf-8", "replace")) <= MOST
 
 
 def _shorten(text: str, kept: int) -> str:
@@ -139,20 +139,20 @@ def parse_line(line: bytes) -> JsonObject | LineFault | None:
     return cast("JsonObject", value) if isinstance(value, dict) else LineFault("a line on stdin is no JSON object")
 
 
-def split_lines(read: Callable[[], bytes], longest: int = LONGEST) -> Iterator[bytes | LineFault]:
+def split_lines(read: Callable[[], bytes]) -> Iterator[bytes | LineFault]:
     """Whole lines of a stream; the last one may have no end. Ends behind a line that is too long."""
     waiting = bytearray()
     while piece := read():
         start = len(waiting)
         waiting += piece
         while (end := waiting.find(b"\n", start)) >= 0:
-            if end > longest:
+            if end > LONGEST:
                 yield LineFault(TOO_LONG)
                 return
             yield bytes(waiting[:end])
             del waiting[: end + 1]
             start = 0
-        if len(waiting) > longest:
+        if len(waiting) > LONGEST:
             yield LineFault(TOO_LONG)
             return
     if waiting:
