@@ -71,7 +71,10 @@ def form_of(asked: tuple[AskedQuestion, ...]) -> ElicitationSchema:
     """A form with a choice, and a line for own words, for each question."""
     fields: dict[str, Any] = {}
     for number, one in enumerate(asked, 1):
-        choices = [{"const": option.label, "title": _title(option.label, option.description)} for option in one.options]
+        choices = [
+            {"const": option.label, "title": ": ".join(filter(None, (option.label, option.description)))}
+            for option in one.options
+        ]
         facts = {"title": one.header, "description": one.question}
         if one.multi:
             fields[f"q{number}"] = facts | {"type": "array", "items": {"anyOf": choices}}
@@ -87,19 +90,12 @@ def answers_in(asked: tuple[AskedQuestion, ...], content: dict[str, Any]) -> tup
     answers: list[tuple[str, ...]] = []
     for number, one in enumerate(asked, 1):
         given = content.get(f"q{number}")
-        labels = tuple(label for label in one.labels if _is_chosen(label, given))
+        chosen = cast("list[object]", given) if isinstance(given, list) else [given]
+        labels = tuple(label for label in one.labels if label in chosen)
         own = content.get(f"q{number}_{OTHER}")
         words = (clean(own).strip(),) if isinstance(own, str) and own.strip() else ()
         answers.append((*labels, *words) if one.multi else words or labels[:1])
     return tuple(answers)
-
-
-def _is_chosen(label: str, given: object) -> bool:
-    return label in cast("list[object]", given) if isinstance(given, list) else label == given
-
-
-def _title(label: str, description: str) -> str:
-    return f"{label}: {description}" if description else label
 
 
 log = logging.getLogger(__name__)

@@ -142,7 +142,8 @@ class UpdatePump:
             whole = _join_chunks(last, update)
         elif isinstance(update, ToolCallProgress) and isinstance(last, ToolCallProgress):
             same = last.tool_call_id == update.tool_call_id
-            whole = last.model_copy(update=_list_fields(update)) if same else None
+            fields: dict[str, Any] = {name: getattr(update, name) for name in update.model_fields_set}
+            whole = last.model_copy(update=fields) if same else None
         if whole is not None:
             self._waiting[-1] = whole
         return whole is not None
@@ -176,11 +177,6 @@ def _join_chunks(last: Any, update: AgentMessageChunk | AgentThoughtChunk) -> Ba
     if len(before.text) + len(after.text) > LONGEST_CHUNK:
         return None
     return update.model_copy(update={"content": text_content(before.text + after.text)})
-
-
-def _list_fields(update: ToolCallProgress) -> dict[str, Any]:
-    fields: dict[str, Any] = {name: getattr(update, name) for name in update.model_fields_set}
-    return fields
 
 
 ASKED_AGAIN: Final = "The reply broke off and is asked for again."

@@ -211,7 +211,7 @@ class ConversationCommands(Struct, frozen=True):
         actions: dict[str, Callable[[], Awaitable[None]]] = {
             "list": self._list,
             "show": self._show,
-            "search": self._search,
+            "search": lambda: SearchCommand(self.library, self.arguments).run(),
             "rename": lambda: self._change(ConversationChanges(title=self.arguments.title), "Renamed"),
             "archive": lambda: self._change(ConversationChanges(archived=True), "Archived"),
             "unarchive": lambda: self._change(ConversationChanges(archived=False), "Unarchived"),
@@ -263,9 +263,6 @@ class ConversationCommands(Struct, frozen=True):
         whole["agents"] = [agent_object(view) for view in await self._agents(record.id)]
         whole["turns"] = [_turn_object(turn) for turn in await self.library.turns(record.id)]
         write_json(whole)
-
-    async def _search(self) -> None:
-        await SearchCommand(self.library, self.arguments).run()
 
     async def _change(self, changes: ConversationChanges, done: str) -> None:
         found = await self._find()

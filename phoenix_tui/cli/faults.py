@@ -63,8 +63,10 @@ def fault_of(error: BaseException) -> CommandError:
             return CommandError(str(error), codes[0])
         case OwnedElsewhere():
             return CommandError(f"{error} Use --fork to continue in a copy.")
+        case ProviderError(kind="auth"):
+            return CommandError(error.message, Exit.CREDENTIALS)
         case ProviderError():
-            return _of_provider(error)
+            return CommandError(error.message, Exit.RETRYABLE if error.retryable else Exit.USAGE)
         case OSError():
             _log(error)
             return _of_system(error)
@@ -103,10 +105,3 @@ def _of_system(error: OSError) -> CommandError:
     if name:
         return CommandError(f"{ahead}{name} cannot be used ({why}); check it and its permissions.", Exit.FAILED)
     return CommandError(f"{ahead}The system refuses it ({why}).", Exit.FAILED)
-
-
-def _of_provider(error: ProviderError) -> CommandError:
-    """A provider that cannot be used, before anything was sent."""
-    if error.kind == "auth":
-        return CommandError(error.message, Exit.CREDENTIALS)
-    return CommandError(error.message, Exit.RETRYABLE if error.retryable else Exit.USAGE)

@@ -195,7 +195,8 @@ def command_parser() -> Parser:
     _add_events(commands)
     _add_stats(commands)
     _leaf(commands, "tasks", "the task board of a conversation: its tasks, milestones and preferences", "reference")
-    _add_trace(commands)
+    trace = _leaf(commands, "trace", "print the calls of one run as a tree")
+    trace.add_argument("reference", metavar="RUN|CONVERSATION", help="id of a run, or a conversation: its newest run")
     checking = _leaf(commands, "doctor", "check this installation")
     bundle_help = "write a redacted archive for a bug report, without transcripts; shows its contents and asks first"
     checking.add_argument("--bundle", nargs="?", const="", metavar="FILE", help=bundle_help)
@@ -332,11 +333,6 @@ def _add_stats(commands: Commands) -> None:
     counting.add_argument("--days", type=_count, metavar="N", help="the last N days (default: all time)")
     choices = ("day", "model", "project", "conversation", "tool", "agent", "purpose")
     counting.add_argument("--by", choices=choices, help="rows of the table (default: purpose)")
-
-
-def _add_trace(commands: Commands) -> None:
-    trace = _leaf(commands, "trace", "print the calls of one run as a tree")
-    trace.add_argument("reference", metavar="RUN|CONVERSATION", help="id of a run, or a conversation: its newest run")
 
 
 def _add_config(commands: Commands) -> None:

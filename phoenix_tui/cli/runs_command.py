@@ -7,7 +7,7 @@ import contextlib
 import signal
 import sys
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
@@ -287,13 +287,10 @@ class EventsCommand(Struct, frozen=True):
         return Exit.OK
 
     async def _print_stored(self, conversation_id: str) -> None:
-        async for event in self._pages(self.arguments.since or 0, conversation_id):
-            self._print(event)
-
-    async def _pages(self, seq: int, conversation_id: str) -> AsyncGenerator[StoredEvent]:
+        seq = self.arguments.since or 0
         while page := await self.events.after(seq, conversation_id):
             for event in page:
-                yield event
+                self._print(event)
             seq = page[-1].seq
 
     async def _follow(self, conversation_id: str) -> None:

@@ -42,7 +42,13 @@ def start(parsed: Namespace) -> int:
         setup = replace(setup, settings=replace(setup.settings, notices=(*setup.settings.notices, *notes)))
     if arguments.headless:
         return _without_screen(arguments, setup)
-    return _in_lines(arguments, setup) if in_lines else _with_screen(arguments, setup)
+    if in_lines:
+        from phoenix_tui.wiring.linear import run_linear  # noqa: PLC0415 - the engine, not for a headless run
+
+        return run_linear(arguments, setup)
+    from phoenix_tui.wiring.screen import run_screen  # noqa: PLC0415 - Textual, not for a headless run
+
+    return run_screen(arguments, setup)
 
 
 def _after_answer(arguments: RunArguments, setup: Setup) -> Setup:
@@ -73,15 +79,3 @@ def _without_screen(arguments: RunArguments, setup: Setup) -> Exit:
     for notice in setup.notices():
         write_progress(notice)
     return run_loop(run_headless(arguments, setup, prompt, images))
-
-
-def _with_screen(arguments: RunArguments, setup: Setup) -> int:
-    from phoenix_tui.wiring.screen import run_screen  # noqa: PLC0415 - Textual, not for a headless run
-
-    return run_screen(arguments, setup)
-
-
-def _in_lines(arguments: RunArguments, setup: Setup) -> int:
-    from phoenix_tui.wiring.linear import run_linear  # noqa: PLC0415 - the engine, not for a headless run
-
-    return run_linear(arguments, setup)

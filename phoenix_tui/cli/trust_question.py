@@ -66,15 +66,12 @@ def ask_trust(
         if key in KEYS:
             return KEYS[key]
         if key == "s":
-            own = trust_file.changes(project) if changed else _whole(project)
+            whole = (f"--- {reveal_name(file.path)}\n{file.text}" for file in project.files)
+            own = trust_file.changes(project) if changed else "\n".join(whole)
             shown = "\n".join(filter(None, (own, texts)))
             _say("\n".join(map(reveal, shown.split("\n"))) + "\n\n")
         elif key in {"q", "\x1b", "\x04", ""}:
             raise CommandError("Nothing was started; run `phoenix` to be asked again.", Exit.INTERRUPTED)
-
-
-def _whole(project: Project) -> str:
-    return "\n".join(f"--- {reveal_name(file.path)}\n{file.text}" for file in project.files)
 
 
 def _say(text: str) -> None:

@@ -54,7 +54,9 @@ class SearchReturn(Struct, frozen=True):
 
 async def run_search(ctx: CommandContext, text: str) -> None:
     """Search all conversations; Enter goes to a hit, Esc from there to the results, Esc again to where one was."""
-    memory, before, moved = SearchMemory(text), _stand(ctx), False
+    conversation, viewport = ctx.active.conversation, ctx.active.parts.transcript.canvas.viewport
+    before = SearchReturn(conversation.id if conversation is not None else "", viewport.following, *viewport.hold())
+    memory, moved = SearchMemory(text), False
     while await ctx.sheets.show(SearchSheet(ctx.active.services.library, ctx.active.folder, memory)) is not None:
         moved = True
         if await _visit(ctx, memory):
@@ -98,11 +100,6 @@ async def _go(ctx: CommandContext, hit: SearchHit, words: tuple[str, ...]) -> Tr
     transcript.canvas.marks.go(Goal(hit.seq, hit.call_id))
     transcript.scroller.place_again()
     return transcript
-
-
-def _stand(ctx: CommandContext) -> SearchReturn:
-    conversation, viewport = ctx.active.conversation, ctx.active.parts.transcript.canvas.viewport
-    return SearchReturn(conversation.id if conversation is not None else "", viewport.following, *viewport.hold())
 
 
 async def _return(ctx: CommandContext, stand: SearchReturn) -> None:

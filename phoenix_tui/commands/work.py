@@ -47,7 +47,11 @@ async def run_agents(ctx: CommandContext, argument: str) -> None:
     """The list of all; or one by its id or task; or a way through them."""
     front = ScreenFrontEnd(ctx)
     if argument == "parent":
-        await _parent(ctx)
+        conversation = ctx.active.conversation
+        if conversation is None or conversation.record.agent is None:
+            ctx.tell("This conversation is not a sub-agent; it has no parent.")
+        else:
+            await ctx.active.open(conversation.record.agent.parent_id)
         return
     views = views_in_view(front)
     if not views:
@@ -63,7 +67,10 @@ async def run_agents(ctx: CommandContext, argument: str) -> None:
         case "stop":
             stop_agents(front, views)
         case "fold":
-            _fold(ctx)
+            if ctx.dock.agents is not None and ctx.dock.agents.display:
+                ctx.dock.agents.fold()
+            else:
+                ctx.tell(NONE_AT_WORK)
         case _:
             await ctx.active.open(agent_named(front, views, argument, USAGE).id)
 
@@ -96,21 +103,6 @@ async def _step(ctx: CommandContext, views: Sequence[AgentView], by: int) -> Non
     else:
         seen = [view.id for view in at_work(views)] or ids  # those with a row; earlier ones are behind them
         await ctx.active.open(seen[0 if by > 0 else -1])
-
-
-async def _parent(ctx: CommandContext) -> None:
-    conversation = ctx.active.conversation
-    if conversation is None or conversation.record.agent is None:
-        ctx.tell("This conversation is not a sub-agent; it has no parent.")
-        return
-    await ctx.active.open(conversation.record.agent.parent_id)
-
-
-def _fold(ctx: CommandContext) -> None:
-    if ctx.dock.agents is not None and ctx.dock.agents.display:
-        ctx.dock.agents.fold()
-    else:
-        ctx.tell(NONE_AT_WORK)
 
 
 async def run_approvals(ctx: CommandContext, _: str) -> None:

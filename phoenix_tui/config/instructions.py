@@ -224,18 +224,16 @@ def _within_budget(named: list[_Named], total: int) -> tuple[PromptFile, ...]:
         room = min(MOST_CHARACTERS, left)
         texts[place] = text if len(text) <= room else _cut(text, room, named[place].file, total)
         left -= min(len(text), room)
-    return tuple(_prompt_files(named, texts))
+    return tuple(
+        PromptFile(one.kind, one.file.path, texts[place], one.file.imported_by, one.owner, one.scope)
+        for place, one in enumerate(named)
+    )
 
 
 def _turn(one: _Named, place: int) -> tuple[bool, bool, int]:
     """Place in the order in which files get their room: many rules leave enough for the file of their folder."""
     is_instructions = one.kind is PromptFileKind.INSTRUCTIONS
     return one.file.imported_by is not None, one.is_rule, -place if is_instructions else place - _LATER
-
-
-def _prompt_files(named: list[_Named], texts: dict[int, str]) -> Iterator[PromptFile]:
-    for place, one in enumerate(named):
-        yield PromptFile(one.kind, one.file.path, texts[place], one.file.imported_by, one.owner, one.scope)
 
 
 def _cut(text: str, room: int, file: ProjectFile, total: int) -> str:

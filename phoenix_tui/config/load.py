@@ -120,7 +120,7 @@ def parse_layer(text: str, path: Path, *, project: bool) -> Layer:
         elif name == "web" and not project:
             web = _table(name, web_settings_of, value, text, path)
         elif name == "mcp" or (name in {"hooks", "lsp", "format"} and not project):
-            continue  # `config/servers` reads [mcp.NAME], `hook_files.py` [hooks], `language_servers.py` the others
+            continue  # `server_files.py` reads [mcp.NAME], `wiring/hooks.py` [hooks], `language_servers.py` the others
         elif name not in known:
             raise ConfigError(f"{where}: unknown key '{name}'. {_describe_known_keys(known, project=project)}")
         else:

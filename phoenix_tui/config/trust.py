@@ -205,16 +205,13 @@ def _below(folder: Path, root: Path) -> list[Path]:
     found: list[Path] = []
     for count, (parent, folders, names) in enumerate(os.walk(folder)):
         if not count:
-            folders[:], names = (_without_later(entries) for entries in (folders, names))
+            folders[:] = [name for name in folders if name not in _LATER]
+            names = [name for name in names if name not in _LATER]
         folders.sort()
         found += [Path(parent) / name for name in sorted(names)]
         if len(found) >= COUNT_LIMIT or count >= COUNT_LIMIT:
             break
     return found[:COUNT_LIMIT]
-
-
-def _without_later(names: list[str]) -> list[str]:
-    return [name for name in names if name not in _LATER]
 
 
 NAMES: Final = ("user", "project", "local")

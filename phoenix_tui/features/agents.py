@@ -54,13 +54,10 @@ def asking(engine: Engine | None, conversation_id: str) -> list[Conversation]:
     """The sub-agents of a conversation that ask something, the one that waits longest first."""
     if engine is None:
         return []
-    waiting = {view.id for view in at_work(views_of(engine, conversation_id)) if _asks(view)}
+    views = at_work(views_of(engine, conversation_id))
+    waiting = {view.id for view in views if isinstance(view.state, AwaitingApproval)}
     found = [(one.question.asked, one) for one in engine.live() if one.id in waiting and one.question is not None]
     return [one for _, one in sorted(found, key=lambda each: each[0])]
-
-
-def _asks(view: AgentView) -> bool:
-    return isinstance(view.state, AwaitingApproval)
 
 
 def find_asker(engine: Engine, conversation: Conversation, call_id: str) -> Conversation:

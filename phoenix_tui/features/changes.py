@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.ports import StorageError
-from engine.ports.files import Coverage, FileChange, FileKind, FilesError, FileState
+from engine.ports.files import Coverage, FileChange, FileKind, FilesError
 from engine.rewind.rewind import Changed, RewindPoint
 from tools.clean import clean_line
 from tools.contract import DiffDisplay, ProcessRunner
@@ -274,7 +274,7 @@ def words_of(change: FileChange) -> str:
     if before is not None and after is not None and before.content == after.content and before.kind is after.kind:
         return f"The mode changed from {before.mode & 0o7777:o} to {after.mode & 0o7777:o}."
     if after is not None and after.kind is FileKind.LINK:
-        return f"The link now points to {_target(after)}."
+        return f"The link now points to {clean_line(after.content.decode('utf-8', 'replace'))}."
     if any(state is not None and not state.kept for state in (before, after)):
         return "The file is too large; its content is not kept."
     return NO_TEXT
@@ -293,7 +293,3 @@ def _from_git(patch: DiffDisplay) -> ShownFile:
 def _note(coverage: Coverage) -> str:
     names = ", ".join(clean_line(name) for name in coverage.too_large[:NAMES_SHOWN])
     return coverage.refusal or (f"Too large to show: {names}." if names else "")
-
-
-def _target(link: FileState) -> str:
-    return clean_line(link.content.decode("utf-8", "replace"))

@@ -79,16 +79,13 @@ def _last_line(draft: str, kind: str) -> tuple[str, str]:
 def _folds(places: str, length: int) -> tuple[tuple[int, int], ...]:
     """Parse positions and lengths; empty if one of them does not fit the text: then it is folded as a whole."""
     pairs = [place.split("+") for place in places.split()]
-    if not all(len(pair) == 2 and all(map(_is_number, pair)) for pair in pairs):
+    numbers = (part.isdecimal() and len(part) <= LONGEST_NUMBER for pair in pairs for part in pair)
+    if any(len(pair) != 2 for pair in pairs) or not all(numbers):
         return ()
     folds = tuple((int(start), int(size)) for start, size in pairs)
     ends = [0, *(start + size for start, size in folds)]
     fits = all(start >= end for (start, _), end in zip(folds, ends, strict=False)) and ends[-1] <= length
     return folds if fits else ()
-
-
-def _is_number(part: str) -> bool:
-    return part.isdecimal() and len(part) <= LONGEST_NUMBER
 
 
 MOST_DRAFTS: Final = 50

@@ -18,7 +18,7 @@ from engine.executor.requests import ENGINE_ERRORS, EngineError, Proposal, Recei
 from engine.machine.states import Compacting
 from engine.permissions.place import project_of
 from engine.records import SideExchange
-from engine.records.runs import CallGroup, RunRecord, Statistics, StatisticsGroup, StatisticsQuery, ToolGroup
+from engine.records.runs import CallGroup, StatisticsGroup, StatisticsQuery, ToolGroup
 from engine.records.traces import Trace, TraceSummary
 from phoenix_tui.features.agents import views_of
 from phoenix_tui.features.front_end import FrontEnd, FrontEndSession, Option
@@ -237,15 +237,14 @@ async def choose_run(front: FrontEnd, conversation: Conversation) -> None:
     if not found:
         front.tell("There are no runs yet.")
         return
-    options = [Option(run.id, format_run_heading(run), tuple(filter(None, _facts(run)))) for run in found]
+    options = [
+        Option(run.id, format_run_heading(run), tuple(filter(None, (clock(run.seconds), money(run.cost_usd)))))
+        for run in found
+    ]
     chosen = await front.pick("Runs of this conversation, newest first", options)
     for run in found:
         if run.id == chosen:
             front.read("Run details", "\n".join(run_lines(run)), hang=HANG)
-
-
-def _facts(run: RunRecord) -> tuple[str, str]:
-    return clock(run.seconds), money(run.cost_usd)
 
 
 UNAVAILABLE: Final = "Statistics are not available here."
@@ -319,7 +318,8 @@ async def statistics_report(api: StatisticsStore, by: StatisticsBy, days: int, n
     if by is StatisticsBy.DAY:
         rows = daily[::-1]
         if days and days < YEAR:
-            daily = (await _year(api, now)).groups[StatisticsGroup.DAY]
+            year = StatisticsQuery((StatisticsGroup.DAY,), since=first_second(now, YEAR))
+            daily = (await api.read(year)).groups[StatisticsGroup.DAY]
     today = time.strftime("%Y-%m-%d", time.localtime(now))
     return StatisticsReport(by, days, today, found.total, tuple(rows), found.tools, daily)
 
@@ -328,10 +328,6 @@ def first_second(now: float, days: int) -> float:
     """Unix time at which the first of so many local days until today began."""
     year, month, day = time.localtime(now)[:3]
     return time.mktime((year, month, day - days + 1, 0, 0, 0, 0, 0, -1))
-
-
-async def _year(api: StatisticsStore, now: float) -> Statistics:
-    return await api.read(StatisticsQuery((StatisticsGroup.DAY,), since=first_second(now, YEAR)))
 
 
 def _by_project(folders: Sequence[CallGroup]) -> tuple[CallGroup, ...]:

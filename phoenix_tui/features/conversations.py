@@ -79,13 +79,11 @@ async def resume(front: FrontEnd, reference: str) -> None:
     rows = found or await engine.list(ConversationQuery(limit=front.most_options))
     if not rows:
         front.tell("There is no conversation to resume yet.")
-    elif chosen := await front.pick("Resume a conversation", _options(rows)):
-        await front.open(chosen)
-
-
-def _options(rows: Sequence[ConversationSummary]) -> list[Option]:
+        return
     now = time.time()
-    return [Option(row.id, row.title or UNTITLED, tuple(filter(None, _facts(row, now)))) for row in rows]
+    options = [Option(row.id, row.title or UNTITLED, tuple(filter(None, _facts(row, now)))) for row in rows]
+    if chosen := await front.pick("Resume a conversation", options):
+        await front.open(chosen)
 
 
 def _facts(row: ConversationSummary, now: float) -> tuple[str, ...]:

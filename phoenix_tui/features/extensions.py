@@ -130,7 +130,13 @@ async def hooks(front: FrontEnd, _: str) -> None:
     kind, _, place = (await front.pick(heading, options)).partition(" ")
     match kind:
         case "hook":
-            await _hook(front, api, found.hooks[int(place)])
+            hook = found.hooks[int(place)]
+            chosen = await front.pick(hook_words(hook), [Option("read", READ_HOOK), Option("try", TRY)])
+            if chosen == "read":
+                front.read(hook_words(hook), hook_details(hook))
+            elif chosen == "try":
+                reply = await api.try_out(hook, (await front.current()).record)
+                front.read(reply_words(reply), reply_details(reply))
         case "problem":
             front.read("Not used", found.problems[int(place)].sentence)
         case "waiting":
@@ -156,15 +162,6 @@ def _options(found: HookSet, api: HookBoard) -> list[Option]:
     return [*hooks, *waiting, *problems, *runs]
 
 
-async def _hook(front: FrontEnd, api: HookBoard, hook: Hook) -> None:
-    chosen = await front.pick(hook_words(hook), [Option("read", READ_HOOK), Option("try", TRY)])
-    if chosen == "read":
-        front.read(hook_words(hook), hook_details(hook))
-    elif chosen == "try":
-        reply = await api.try_out(hook, (await front.current()).record)
-        front.read(reply_words(reply), reply_details(reply))
-
-
 SERVERS_HEADING: Final = "Language servers, which check edited files"
 HANG: Final = 11
 
@@ -188,7 +185,10 @@ async def language_servers(front: FrontEnd, name: str) -> None:
             for view in views
             if is_there(view)
         ]
-        options += [_folder_option(servers, place.folder)]
+        if servers.is_allowed(place.folder):
+            options.append(Option("forbid", FORBID, ("allowed now",)))
+        else:
+            options.append(Option("allow", ALLOW, ("not allowed now",)))
         options += [Option(f"notice {number}", notice) for number, notice in enumerate(notices)]
         options += [
             Option(f"server {view.name}", clean_line(view.name), (_server_facts(view),))
@@ -208,12 +208,6 @@ async def language_servers(front: FrontEnd, name: str) -> None:
             front.read("Left out", clean_line(notices[int(rest)]))
         case _:
             await _server(front, servers, place, views, rest or name)
-
-
-def _folder_option(servers: LanguageServerBoard, folder: Path) -> Option:
-    if servers.is_allowed(folder):
-        return Option("forbid", FORBID, ("allowed now",))
-    return Option("allow", ALLOW, ("not allowed now",))
 
 
 def _server_facts(view: LanguageServerView) -> str:

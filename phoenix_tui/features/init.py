@@ -91,7 +91,8 @@ def gather(folder: Path, is_closed: Callable[[Path], bool]) -> ProjectFacts:
     """Read the facts of a folder; a file that `is_closed` is not read, only its name counts."""
 
     def text_of(path: Path) -> str:
-        return "" if is_closed(path) else _text(path)
+        content = read_regular(path, MOST_READ, follow=False) if not is_closed(path) else None
+        return clean(content.decode("utf-8", "replace")) if content is not None else ""
 
     files = [Path(path).relative_to(folder) for path in walk(folder, hidden=False, most=MOST_FILES).files]
     return ProjectFacts(
@@ -154,11 +155,6 @@ def _about(folder: Path, text_of: _TextOf) -> str:
         if lines and lines[0] and not lines[0].startswith(_NO_PROSE):
             return one_line(clean_line(" ".join(lines)), ABOUT)
     return ""
-
-
-def _text(path: Path) -> str:
-    content = read_regular(path, MOST_READ, follow=False)
-    return clean(content.decode("utf-8", "replace")) if content is not None else ""
 
 
 def _json(text: str) -> object:
@@ -248,7 +244,7 @@ async def request_text(folder: Path, is_closed: Callable[[Path], bool]) -> str:
 
 async def _write_facts(front: FrontEnd, folder: Path, facts: str) -> None:
     """Show the new file, or what changes in the one that exists; write it after a yes."""
-    location = await asyncio.to_thread(_location, folder)
+    location = Location(await asyncio.to_thread(folder.resolve), (NAME,), NAME)
     before = await asyncio.to_thread(_present, location)
     if before is None and await asyncio.to_thread((folder / OTHER).exists):
         facts = f"@{OTHER}\n\n{facts}"  # it counts only where there is no AGENTS.md
@@ -264,10 +260,6 @@ async def _write_facts(front: FrontEnd, folder: Path, facts: str) -> None:
     if await front.confirm(question, "write it", "leave it"):
         await asyncio.to_thread(_write, location, before, facts)
         front.tell(WRITTEN)
-
-
-def _location(folder: Path) -> Location:
-    return Location(folder.resolve(), (NAME,), NAME)
 
 
 def _present(location: Location) -> str | None:

@@ -292,7 +292,15 @@ async def choose_model(front: FrontEnd, words: str) -> None:
     if not models.found:
         front.tell(f"No model has “{words}”. /model lists all; /model PROVIDER/MODEL uses one as typed.", bad=True)
         return
-    options = [Option(one.key, _words(models, one), _facts(one)) for one in once(models.found) if one.key]
+    options = [
+        Option(
+            one.key,
+            f"{one.key} *" if one.key in models.preferred.favourites else one.key,
+            facts_line(one.info) if one.info is not None else ("not in a list",),
+        )
+        for one in once(models.found)
+        if one.key
+    ]
     if len(options) > front.most_options:
         front.tell(f"The first {front.most_options} of {pluralize(len(options), 'model')}; /model WORD finds others.")
     _tell_closed(front, models)
@@ -391,14 +399,6 @@ async def _remember(front: FrontEnd, reference: str, before: str) -> None:
         await asyncio.to_thread(front.services.models.preferred.note_use, reference, before)
     except OSError as error:
         front.tell(f"Recent models cannot be saved: {error.strerror}.", bad=True)
-
-
-def _words(models: OfferedModels, row: ModelRow) -> str:
-    return f"{row.key} *" if row.key in models.preferred.favourites else row.key
-
-
-def _facts(row: ModelRow) -> tuple[str, ...]:
-    return facts_line(row.info) if row.info is not None else ("not in a list",)
 
 
 def _tell_closed(front: FrontEnd, models: OfferedModels) -> None:

@@ -247,8 +247,8 @@ def _section(one: Profile) -> str:
 
 def settings_line(profile: Profile) -> str:
     """Special settings of a profile: model, tools, mode, limits, source."""
-    limits = [f"{profile.max_turns} replies" if profile.max_turns else "", _time(profile.timeout)]
-    limit = ", ".join(filter(None, limits))
+    replies = f"{profile.max_turns} replies" if profile.max_turns else ""
+    limit = ", ".join(filter(None, (replies, age(profile.timeout) if profile.timeout else "")))
     source = "built in" if profile.source == BUILT_IN else clean_line(short_path(Path(profile.source)))
     parts = (
         clean_line(profile.model) or "your model",
@@ -261,7 +261,3 @@ def settings_line(profile: Profile) -> str:
         source,
     )
     return " · ".join(filter(None, parts))
-
-
-def _time(seconds: float) -> str:
-    return age(seconds) if seconds else ""

@@ -56,7 +56,12 @@ class SettingsCommands:
         name, _, value = argument.partition(" ")
         if not name:
             await self._choose()
-        elif (now := self._set(name, value.strip()) if value.strip() else await self.change(name)) is not None:
+            return
+        if not value.strip():
+            now = await self.change(name)
+        else:
+            now = self.keep(name, value.strip()) if self._require(name) is not None else None
+        if now is not None:
             self._front.tell(self._asker.words(now))
 
     async def change(self, name: str) -> Setting | None:
@@ -75,24 +80,21 @@ class SettingsCommands:
             return None
         return now
 
-    def _set(self, name: str, value: str) -> Setting | None:
-        return self.keep(name, value) if self._require(name) is not None else None
-
     async def _choose(self) -> None:
         before = ""
         while order := await self._asker.which_setting(self._settings.all(), before):
             before = order.name
             try:
-                now = self._reset(order.name) if order.reset else await self.change(order.name)
+                if order.reset:
+                    self._settings.reset(order.name)
+                    now = self._apply(order.name)
+                else:
+                    now = await self.change(order.name)
             except EngineError as error:
                 self._front.tell(str(error), bad=True)
             else:
                 if now is not None:
                     self._front.confirm_change(self._asker.words(now))
-
-    def _reset(self, name: str) -> Setting | None:
-        self._settings.reset(name)
-        return self._apply(name)
 
     def _require(self, name: str) -> Setting | None:
         found = self._find(name)
@@ -129,8 +131,10 @@ async def debug(front: FrontEnd, name: str) -> None:
         if not found:
             front.tell(NONE_YET)
             return
+        changed = [f"{datetime.fromtimestamp(one.changed).astimezone():%Y-%m-%d %H:%M}" for one in found]
         options = [
-            Option(one.name, clean_line(one.name), (size_in_words(one.size), _when(one.changed))) for one in found
+            Option(one.name, clean_line(one.name), (size_in_words(one.size), when))
+            for one, when in zip(found, changed, strict=True)
         ]
         wanted = name.strip() or await front.pick("Files for debugging, newest first", options)
         if wanted:
@@ -140,10 +144,6 @@ async def debug(front: FrontEnd, name: str) -> None:
         raise EngineError(f"There is no file {clean_line(name)} here; /debug lists all.") from error
     except OSError as error:
         raise EngineError(f"The file cannot be read: {error.strerror}.") from error
-
-
-def _when(at: float) -> str:
-    return f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M}"
 
 
 COLUMN: Final = 20

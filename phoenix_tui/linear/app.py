@@ -103,7 +103,9 @@ class LinearApp:
                 unwatch_sources()
                 self._sources.close()
                 await self.ctx.side_questions.close()
-                self.last_conversation = self._way_back()
+                conversation = self.ctx.active.conversation
+                if conversation is not None and conversation.record.message_count:
+                    self.last_conversation = conversation.id
                 await self.ctx.active.put_away(self.ctx.terminal.line.text)
         return self.ctx.leaving or 0
 
@@ -118,10 +120,6 @@ class LinearApp:
             return ""
         self._watch.stop()
         return self._watch.last_words
-
-    def _way_back(self) -> str:
-        conversation = self.ctx.active.conversation
-        return conversation.id if conversation is not None and conversation.record.message_count else ""
 
     def _listen_to_signals(self) -> None:
         loop = asyncio.get_running_loop()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from engine.executor.context_manager import HIGHEST, LOWEST, ContextManager, ContextReport, Edited
-from engine.executor.requests import DropSummary, Proposal, Refused, SummarizeAgain, SummaryDecision, TakeSummary
+from engine.executor.requests import DropSummary, Proposal, SummarizeAgain, SummaryDecision, TakeSummary
 from phoenix_tui.features.composing import remember
 from phoenix_tui.features.context_window import (
     FORKED,
@@ -57,7 +57,12 @@ async def run_context(ctx: LinearContext, word: str) -> None:
         "restore": active.restore,
     }
     if name in edits:
-        _say_edit(ctx, await edits[name]())
+        outcome = await edits[name]()
+        if isinstance(outcome, Edited):
+            count = pluralize(outcome.count, "part")
+            ctx.say(f"Done, {count}: from {outcome.before:,} to about {outcome.after:,} tokens.")
+        else:
+            ctx.say_outcome(outcome, "")
     elif name == "threshold":
         await _threshold(ctx, active, value)
     elif name:
@@ -67,13 +72,6 @@ async def run_context(ctx: LinearContext, word: str) -> None:
         ctx.say(*_report(await active.report(), conversation.record.model))
         if shares := await server_shares(ctx):
             ctx.say(f"{shares}.")
-
-
-def _say_edit(ctx: LinearContext, outcome: Edited | Refused) -> None:
-    if isinstance(outcome, Edited):
-        ctx.say(f"Done, {pluralize(outcome.count, 'part')}: from {outcome.before:,} to about {outcome.after:,} tokens.")
-    else:
-        ctx.say_outcome(outcome, "")
 
 
 async def _threshold(ctx: LinearContext, window: ContextManager, value: str) -> None:

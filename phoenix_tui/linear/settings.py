@@ -107,7 +107,12 @@ async def choose_rule(ctx: LinearContext) -> None:
     if not found:
         ctx.say(NONE_YET)
         return
-    chosen = await ctx.choose("What runs without asking, or never (deny):", _rows(found))
+    now = time.time()
+    rows = [
+        f"{one_line(rule.text)}, {_where(rule)}{f', {age(now - rule.since)} ago' if rule.since else ''}"
+        for rule in found
+    ]
+    chosen = await ctx.choose("What runs without asking, or never (deny):", rows)
     if chosen is None:
         return
     rule = found[chosen]
@@ -138,14 +143,6 @@ async def _write(ctx: LinearContext, text: str) -> None:
         ctx.say("Not saved.")
     else:
         ctx.say(ctx.rule_changes.keep(None, new[chosen]))
-
-
-def _rows(found: Sequence[ActiveRule]) -> list[str]:
-    now = time.time()
-    return [
-        f"{one_line(rule.text)}, {_where(rule)}{f', {age(now - rule.since)} ago' if rule.since else ''}"
-        for rule in found
-    ]
 
 
 def _where(rule: ActiveRule) -> str:

@@ -17,7 +17,7 @@ from engine.machine.messages import Origin, Role, ToolUseBlock
 from engine.ports import ConversationChanges, OwnedElsewhere
 from engine.ports.extensions import ExtensionSource
 from engine.ports.mcp import ServerState, ServerView
-from engine.records import ConversationQuery, ConversationRecord, PermissionMode, StoredMessage
+from engine.records import ConversationQuery, ConversationRecord, PermissionMode
 from engine.run_options import Effort
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError, Exit
@@ -134,10 +134,13 @@ async def place_of(store: Store, conversation_id: str, message_id: str, *, one_t
     """
     seq = await _seq_of(store, conversation_id, message_id)
     after = await store.messages(conversation_id, first_seq=seq, last_seq=seq + 1)
-    if len(after) > 1 and _calls(after[0]) and after[1].origin is Origin.TOOL:
+    has_calls = any(isinstance(block, ToolUseBlock) for message in after[:1] for block in message.blocks)
+    if has_calls and len(after) > 1 and after[1].origin is Origin.TOOL:
         seq += 1
-    if one_turn and await _prompts_after(store, conversation_id, seq) > 1:
-        raise CommandError(TOO_MANY)
+    if one_turn:
+        rest = await store.messages(conversation_id, first_seq=seq + 1)
+        if sum(message.role is Role.USER and message.origin is Origin.HUMAN for message in rest) > 1:
+            raise CommandError(TOO_MANY)
     return seq
 
 
@@ -149,15 +152,6 @@ async def _seq_of(store: Store, conversation_id: str, message_id: str) -> int:
                 return message.seq
         first = page[-1].seq + 1
     raise CommandError(UNKNOWN.format(id=clean_line(message_id)[:60]))
-
-
-async def _prompts_after(store: Store, conversation_id: str, seq: int) -> int:
-    rest = await store.messages(conversation_id, first_seq=seq + 1)
-    return sum(message.role is Role.USER and message.origin is Origin.HUMAN for message in rest)
-
-
-def _calls(message: StoredMessage) -> bool:
-    return any(isinstance(block, ToolUseBlock) for block in message.blocks)
 
 
 async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, images: ImageFiles) -> Exit:

@@ -22,7 +22,7 @@ from phoenix_tui.text.server_text import sandbox_words
 from phoenix_tui.wiring.boards import project_sources
 from phoenix_tui.wiring.hooks import APART
 from phoenix_tui.wiring.installation import process_settings
-from phoenix_tui.wiring.mcp import keep_nothing, open_hub, server_files
+from phoenix_tui.wiring.mcp import MISSING, keep_nothing, open_hub, server_files
 from phoenix_tui.wiring.start_facts import choose_sandbox
 from tools.clean import clean_line, reveal_name
 from tools.contract import Enforcement, SandboxMode
@@ -82,8 +82,6 @@ def _sandbox_findings(found: FolderServers, mode: SandboxMode, enforcement: Enfo
 def _tokens_finding(setup: Setup) -> Iterator[Finding]:
     """Finding about the keyring, where tokens of servers are to be there."""
     if setup.credentials.mcp_tokens == KEYRING:
-        from phoenix_tui.wiring.mcp import MISSING  # noqa: PLC0415 - only where it is chosen
-
         is_there = find_spec(KEYRING) is not None
         words = "tokens of servers are in the keyring" if is_there else f"tokens of servers: {MISSING}"
         yield Finding("mcp", Health.OK if is_there else Health.BAD, words)

@@ -62,14 +62,11 @@ def describe_widened(record: ConversationRecord, changes: ConversationChanges) -
     mode, sandbox = changes.permission_mode, changes.sandbox
     if mode is not None and FREEDOM[mode] > FREEDOM[record.permission_mode]:
         said.append(
-            f"--permission-mode {mode.value} allows more than this conversation's mode, which was {_mode(record)}."
+            f"--permission-mode {mode.value} allows more than this conversation's mode, which was "
+            f"{record.permission_mode.value}."
         )
     if sandbox is not None and SANDBOX_FREEDOM[sandbox] > SANDBOX_FREEDOM[record.sandbox]:
         said.append(
             f"--sandbox {sandbox.value} allows more than this conversation's sandbox, which was {record.sandbox.value}."
         )
     return " ".join(said)
-
-
-def _mode(record: ConversationRecord) -> str:
-    return record.permission_mode.value

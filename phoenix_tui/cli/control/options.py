@@ -316,13 +316,14 @@ def add_settings(options: HostOptions) -> HostOptions:
     variables, wrong = _choose_variables(cast("JsonValue", found.values.get("env")))
     unread = [f"--settings: {clean_line(clause)}." for clause in faults_of(found, READ, Path.cwd(), given=True)]
     folders = found.permissions.get("additionalDirectories")
+    named = cast("list[object]", folders) if isinstance(folders, list) else []
     return replace(
         options,
         run=run,
         allowed=(*options.allowed, *found.allow),
         asked=found.ask,
         disallowed=(*options.disallowed, *found.deny),
-        add_dirs=(*options.add_dirs, *_choose_folders(folders)),
+        add_dirs=(*options.add_dirs, *(one for one in named if isinstance(one, str) and one.strip())),
         hooks=content if HOOKS in found.values else b"",
         variables=variables,
         notices=(*options.notices, *unread, *_name_malformed(found), *wrong),
@@ -353,11 +354,6 @@ def _read_settings(given: str) -> bytes:
         return Path(given).read_bytes()
     except (OSError, ValueError) as error:
         raise CommandError(f"--settings needs JSON, or a file with it: {error}.") from error
-
-
-def _choose_folders(value: object) -> Iterator[str]:
-    entries = cast("list[object]", value) if isinstance(value, list) else []
-    return (one for one in entries if isinstance(one, str) and one.strip())
 
 
 def _choose_variables(value: JsonValue) -> tuple[dict[str, str], list[str]]:

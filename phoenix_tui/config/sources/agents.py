@@ -228,7 +228,12 @@ class AgentReader(Struct, eq=False):
                 troubles.append(AgentTrouble(file.path, f"{shown} has the same name and comes first"))
         if len(files) > MOST_AGENTS:
             troubles.append(AgentTrouble(files[MOST_AGENTS].path, f"at most {MOST_AGENTS} agents of a folder are used"))
-        return FolderAgents(tuple(found.values()), (*troubles, *_waiting(sources), *_list_left_out(sources)))
+        left_out = (  # beyond the limits, or links out of the project
+            AgentTrouble(one.path, clean_line(one.reason))
+            for one in sources.left_out
+            if FOLDER in pairwise(one.path.parts)
+        )
+        return FolderAgents(tuple(found.values()), (*troubles, *_waiting(sources), *left_out))
 
 
 def _read(file: SourceFile) -> AgentFile | AgentTrouble:
@@ -251,13 +256,6 @@ def _waiting(sources: TrustedSources) -> Iterator[AgentTrouble]:
         why = "changed since it was trusted" if sources.trusted else "is not trusted"
         agents = pluralize(len(waiting), "agent")
         yield AgentTrouble(waiting[0], f"the project {why}: {agents} left out ({names}{more}); /trust shows them")
-
-
-def _list_left_out(sources: TrustedSources) -> Iterator[AgentTrouble]:
-    """Files beyond the limits, and links out of the project."""
-    for one in sources.left_out:
-        if FOLDER in pairwise(one.path.parts):
-            yield AgentTrouble(one.path, clean_line(one.reason))
 
 
 def is_agent_file(profile: Profile) -> bool:

@@ -433,7 +433,9 @@ def _is_own(file: SourceFile, folder: Path) -> bool:
 
 def source_faults(found: TrustedSources, folder: Path) -> list[str]:
     """Every fault; each begins with the file, and its line where it has one."""
-    return [*_agents(found), *file_faults(found, folder)]
+    troubles = AgentReader().read(found).troubles if found.of(SourceKind.AGENT) else ()
+    agents = [_sentence(one.path, one.line, one.clause) for one in troubles if one.is_fault]
+    return [*agents, *file_faults(found, folder)]
 
 
 def file_faults(found: TrustedSources, folder: Path) -> list[str]:
@@ -447,14 +449,6 @@ def file_faults(found: TrustedSources, folder: Path) -> list[str]:
 def settings_files(found: TrustedSources) -> list[Path]:
     """The settings files of another program that are used."""
     return [file.path for file in found.of(SourceKind.HOOKS) if file.path.name in NAMES and file.plugin is None]
-
-
-def _agents(found: TrustedSources) -> Iterator[str]:
-    if not found.of(SourceKind.AGENT):
-        return
-    for one in AgentReader().read(found).troubles:
-        if one.is_fault:
-            yield _sentence(one.path, one.line, one.clause)
 
 
 def _sentence(path: Path, line: int, reason: str) -> str:

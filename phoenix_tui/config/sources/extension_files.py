@@ -218,7 +218,8 @@ class Digests(Struct, eq=False):
         """
         descriptor = open_own(path)
         try:
-            version = _version(os.fstat(descriptor))
+            now = os.fstat(descriptor)
+            version = _Version(now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
             with self._lock:
                 kept = self._kept.get(path)
             if kept is not None and kept[0] == version:
@@ -256,7 +257,3 @@ def _read(descriptor: int, size: int) -> str:
         total.update(piece)
         left -= len(piece)
     return total.hexdigest()
-
-
-def _version(status: os.stat_result) -> _Version:
-    return _Version(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

@@ -457,14 +457,11 @@ class _Search:
         elif rule.kind is SourceKind.SKILL:
             for one in self._children(path, real):
                 if one.is_folder and one.real is not None:
-                    self._take_skill(one.path, one.real, rule)
+                    self._seen.note(one.path)
+                    if os.path.lexists(one.path / SKILL_FILE):
+                        self._walk(one.path, one.real, rule, DEPTH, one.path)
         else:
             self._walk(path, real, rule, DEPTH, None)
-
-    def _take_skill(self, path: Path, real: Path, rule: _Rule) -> None:
-        self._seen.note(path)
-        if os.path.lexists(path / SKILL_FILE):
-            self._walk(path, real, rule, DEPTH, path)
 
     def _walk(self, folder: Path, real: Path, rule: _Rule, depth: int, unit: Path | None) -> None:
         for one in self._children(folder, real):
@@ -512,7 +509,7 @@ class _Search:
             self._leave_out_once(folder, _TOO_WIDE)
         entries = [one for one in entries[: self._entries] if one.name not in _PASSED]
         self._entries -= len(entries)
-        return [self._entry(folder, real, one) for one in sorted(entries, key=_name)]
+        return [self._entry(folder, real, one) for one in sorted(entries, key=lambda one: one.name)]
 
     def _entry(self, folder: Path, real: Path, found: os.DirEntry[str]) -> _Entry:
         path = folder / found.name
@@ -528,7 +525,3 @@ class _Search:
         except (OSError, RuntimeError):
             return None
         return real if self._root is None or real.is_relative_to(self._root) else None
-
-
-def _name(entry: os.DirEntry[str]) -> str:
-    return entry.name

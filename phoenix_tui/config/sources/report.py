@@ -160,7 +160,11 @@ def report_of(found: TrustedSources, folder: Path) -> SourceReport:
 
 
 def _entries(used: Iterable[SourceFile], found: TrustedSources, root: Path) -> Iterator[SourceEntry]:
-    states = {change.path: _find_change(is_new=change.is_new) for change in found.changes if not change.is_gone}
+    states = {
+        change.path: SourceState.NEW if change.is_new else SourceState.CHANGED
+        for change in found.changes
+        if not change.is_gone
+    }
     unaccepted = SourceState.OFF if found.trusted else SourceState.NEW
     for file in used:
         yield _entry(file, SourceState.USED, root)
@@ -171,10 +175,6 @@ def _entries(used: Iterable[SourceFile], found: TrustedSources, root: Path) -> I
             yield SourceEntry(change.path, _name(change.path, root), SourceState.GONE, change.group)
     for one in found.left_out:
         yield SourceEntry(one.path, _name(one.path, root), SourceState.LEFT_OUT, why=one.reason)
-
-
-def _find_change(*, is_new: bool) -> SourceState:
-    return SourceState.NEW if is_new else SourceState.CHANGED
 
 
 def _entry(file: SourceFile, state: SourceState, root: Path) -> SourceEntry:

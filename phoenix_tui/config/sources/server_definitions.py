@@ -170,6 +170,7 @@ def _parse_definition(name: str, table: dict[str, object], place: DefinitionPlac
     if any("\0" in text for text in (*command, *environment, *environment.values(), cwd)):
         raise Invalid("has a null character in a value")
     sandbox, samples = _sandbox(table, place), _samples(table, place)
+    access = [msgspec.to_builtins(oauth)] if oauth is not None else []
     return ServerDefinition(
         name=name,
         origin=place.origin,
@@ -194,7 +195,7 @@ def _parse_definition(name: str, table: dict[str, object], place: DefinitionPlac
         shown=clean_line(shown),
         digest=_digest(place.source, name, table),
         identity=_digest(
-            *(name, command, environment, cwd, url, headers, sandbox or "inherit", *_words_of(oauth), *helper),
+            *(name, command, environment, cwd, url, headers, sandbox or "inherit", *access, *helper),
             *(["sampling"] if samples else []),
             *([era] if (era := _era(table)) != ERAS[0] else []),
         ),
@@ -323,10 +324,6 @@ def _helper(table: dict[str, object], variables: Variables) -> tuple[str, ...]:
     if len(words) > MOST_WORDS or any("\0" in word for word in words):
         raise Invalid(f"needs at most {MOST_WORDS} words for 'headersHelper'")
     return tuple(map(variables.fill, words))
-
-
-def _words_of(oauth: OAuth | None) -> list[object]:
-    return [] if oauth is None else [msgspec.to_builtins(oauth)]
 
 
 def _flag(table: dict[str, object], key: str, *, default: bool) -> bool:

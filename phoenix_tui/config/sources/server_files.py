@@ -214,7 +214,8 @@ class ServerFiles(Struct, eq=False):
     def _read(self, folder: Path, trusted: TrustedSources) -> FolderServers:
         found, root = _Found(*self.choices.read()), places_of(folder)[0]
         for value in self.given:
-            place = DefinitionPlace(ServerOrigin.FLAG, _source_of(value), folder, self.environment)
+            source = "" if value.lstrip().startswith("{") else reveal_name(Path(value).expanduser())
+            place = DefinitionPlace(ServerOrigin.FLAG, source, folder, self.environment)
             _collect(found, lambda value=value, place=place: found.take(read_given_servers(value), place))
         self._plugins(found, folder, trusted)
         if not self.only_given:
@@ -332,10 +333,6 @@ def read_given_servers(value: str) -> dict[str, object]:
     except OSError as error:
         raise BadServers(f"--mcp-config {reveal_name(path)} cannot be read: {error.strerror or error}.") from error
     return json_servers(text, reveal_name(path))
-
-
-def _source_of(value: str) -> str:
-    return "" if value.lstrip().startswith("{") else reveal_name(Path(value).expanduser())
 
 
 def _text(path: Path) -> str:
