@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 from tests.support.settling import settle_pilots
 from tests.support.shared_styles import share_styles
@@ -20,7 +22,11 @@ settings.register_profile("fixed", max_examples=50, derandomize=True, deadline=N
 settings.register_profile("quick", max_examples=10, derandomize=True, deadline=None, database=None)
 settings.register_profile("explore", max_examples=1_000, deadline=None, database=None, print_blob=True)
 # HYPOTHESIS_PROFILE=explore looks for new examples; `make quick` takes a few of those that are fixed.
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "fixed")
+settings.load_profile(PROFILE)
+if PROFILE != "explore":
+    # Constants of the modules that happen to be loaded make other examples each time, and take 7 s to read.
+    setattr(providers, "_get_local_constants", Constants)  # noqa: B010 - Hypothesis has no setting for it
 settle_pilots()
 share_styles()
 for number in (signal.SIGINT, signal.SIGHUP):

@@ -186,28 +186,27 @@ async def test_the_largest_allowed_image_fits_into_the_memory_limit() -> None:
     assert (await prepare(encoded(Image.new("RGBA", (7900, 5000)), "PNG", compress_level=1))).width == 1568
 
 
-def cut(kind: str) -> bytes:
-    raw = encoded(noise(200, 200), kind)
-    return raw[: len(raw) * 2 // 3]
-
-
 @pytest.mark.parametrize(
     ("raw", "sentence"),
     [
         (b"", "This image is empty."),
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "This is not a PNG, JPEG, GIF, WebP, BMP or TIFF image."),
         (b"\x89PNG\r\n\x1a\n", "This is not a PNG, JPEG, GIF, WebP, BMP or TIFF image."),
-        (cut("PNG"), "This PNG image is damaged or cut off."),
-        (cut("JPEG"), "This JPEG image is damaged or cut off."),
-        (cut("GIF"), "This GIF image is damaged or cut off."),
-        (cut("BMP"), "This BMP image is damaged or cut off."),
     ],
-    ids=["empty", "svg", "signature", "png", "jpeg", "gif", "bmp"],
+    ids=["empty", "svg", "signature"],
 )
 async def test_what_cannot_be_used_is_refused_in_one_sentence(raw: bytes, sentence: str) -> None:
     with pytest.raises(ImageRejected) as caught:
         await prepare(raw)
     assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "BMP"])
+async def test_an_image_that_is_cut_off_is_refused_in_one_sentence(kind: str) -> None:
+    raw = encoded(noise(200, 200), kind)
+    with pytest.raises(ImageRejected) as caught:
+        await prepare(raw[: len(raw) * 2 // 3])
+    assert str(caught.value) == f"This {kind} image is damaged or cut off."
 
 
 @pytest.mark.parametrize(
