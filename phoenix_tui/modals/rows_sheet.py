@@ -23,7 +23,7 @@ from phoenix_tui.markdown.lines import cut_middle
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.fuzzy import BASE_SCATTERED, places, rank
 from phoenix_tui.text.labels import Tone, short_path
-from phoenix_tui.widgets.bases import first_line, first_visible, move_choice
+from phoenix_tui.widgets.bases import first_visible, first_visible_line, move_choice
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.workspace.environment import ThemeControl
 from tools.clean import clean_line
@@ -180,7 +180,7 @@ class RowsSheet(Sheet[str]):
             if place == self._chosen:
                 last = len(lines)
         room = self._room
-        top = first_line(first, last, len(lines), room)
+        top = first_visible_line(first, last, len(lines), room)
         shown = lines[top : top + room]
         if top + len(shown) - 1 in headings:
             shown[-1] = Content("")  # a heading without a row below it

@@ -23,7 +23,7 @@ from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.labels import Tone, age, short_path
 from phoenix_tui.text.request_text import one_line
-from phoenix_tui.widgets.bases import first_line, move_choice
+from phoenix_tui.widgets.bases import first_visible_line, move_choice
 from phoenix_tui.widgets.line_input import LineInput
 from tools.clean import clean_line
 from tools.clock import SYSTEM_CLOCK, Clock
@@ -60,7 +60,7 @@ def rows_of(
         if place == chosen:
             first, last = len(body) - begins, len(body) + 1
         body.append(_row(rule, width, now, chosen=place == chosen, bad=bool(active.problem(rule.text))))
-    top = first_line(first, last, len(body), room)
+    top = first_visible_line(first, last, len(body), room)
     return [*lines, *body[top : top + room]]
 
 

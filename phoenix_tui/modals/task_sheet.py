@@ -32,7 +32,7 @@ from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.labels import Tone, age
 from phoenix_tui.text.task_text import MARKS, PLANNING, STATUS_WORDS, facts, preference, shorten, summary, title
-from phoenix_tui.widgets.bases import first_line, first_visible, run_latest
+from phoenix_tui.widgets.bases import first_visible, first_visible_line, run_latest
 
 POINTER: Final = 2
 """Cells of the sign before a row."""
@@ -189,7 +189,7 @@ def content_rows(lines: Sequence[TaskLine], chosen: int, width: int, room: int) 
             last = len(rows)
         else:
             rows.append(Content.assemble(" " * POINTER, Content(line.text).truncate(width - POINTER, ellipsis=True)))
-    top = first_line(first, last, len(rows), room)
+    top = first_visible_line(first, last, len(rows), room)
     return rows[top : top + room]
 
 

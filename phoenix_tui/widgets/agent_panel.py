@@ -103,7 +103,7 @@ LOWER: Final = (PROFILE, MODEL, LAST)
 
 def figures(views: Sequence[AgentView], columns: Sequence[FigureColumn], now: float) -> list[Content]:
     """The columns of each, aligned over all of them, with a gap before each; all are as long."""
-    texts = [[_cut(column.words(view, now), column.longest) for column in columns] for view in views]
+    texts = [[one_line(column.words(view, now), column.longest) for column in columns] for view in views]
     widths = [max((len(row[place]) for row in texts), default=0) for place in range(len(columns))]
     rows: list[Content] = []
     for view, row in zip(views, texts, strict=True):
@@ -118,10 +118,6 @@ def figures(views: Sequence[AgentView], columns: Sequence[FigureColumn], now: fl
         ]
         rows.append(Content.assemble(*parts))
     return rows
-
-
-def _cut(text: str, longest: int) -> str:
-    return f"{text[: longest - 1]}…" if longest and len(text) > longest else text
 
 
 WAITING: Final = labels.Glyph("·", ".", labels.Tone.QUIET)

@@ -100,7 +100,7 @@ class Answering:
         self.host = ComposerHost()
         self.typed_at = 0.0
         self.settled: events.Key | None = None
-        """The newest letter behind which nothing was typed (`key_gate.py`): no other one answers."""
+        """The newest letter behind which nothing was typed (`key_order.py`): no other one answers."""
         self._begun = NEVER
         """Time at which the text in the box was begun by hand; a draft or an older prompt counts as begun long ago."""
         self._tried = NEVER

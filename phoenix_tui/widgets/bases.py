@@ -139,6 +139,6 @@ def first_visible(chosen: int, total: int, room: int) -> int:
     return max(min(chosen - room // 2, total - room), 0)
 
 
-def first_line(start: int, end: int, total: int, room: int) -> int:
+def first_visible_line(start: int, end: int, total: int, room: int) -> int:
     """The first of `room` lines, where the selected row is those from `start` to `end`: in the middle, as above."""
     return max(min(max(end - room, start - room // 2), total - room), 0)

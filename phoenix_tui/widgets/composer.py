@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from phoenix_tui.features.catalogue import is_command, is_shell_line
+from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.widgets import composer_messages as messages
 from phoenix_tui.widgets.answer_keys import Answering, ComposerHost, Entered
@@ -145,7 +146,9 @@ class ComposerKeys:
             case Entered.ANSWER:
                 self.take()
             case Entered.HELD:
-                self._area.screen.post_message(messages.DraftHeld())
+                again = hint(("send", "again denies with this reason"), ("complete", "queues it"))
+                why = f"The question appeared while you were typing; {again}."
+                self._area.screen.post_message(messages.KeyRefused(why))
             case _:
                 assert_never(entered)
 
@@ -212,7 +215,8 @@ class ComposerKeys:
             if not (self.busy or self.sending or self.has_queue):
                 self._area.screen.focus_next()
         elif not (self.busy or self.sending or self.has_queue):
-            self._area.screen.post_message(messages.NothingToComplete())
+            why = f"Nothing to complete: {hint(('send', 'sends'), ('list', 'goes to the list'))}."
+            self._area.screen.post_message(messages.KeyRefused(why))
         elif self._area.text.strip():
             self._area.screen.post_message(messages.QueueWanted(self.take()))
 
@@ -269,8 +273,7 @@ class Composer(Still, ShellKeys, TextArea):
     ImageDropped: TypeAlias = messages.ImageDropped
     LeaveWanted: TypeAlias = messages.LeaveWanted
     ModeChanged: TypeAlias = messages.ModeChanged
-    DraftHeld: TypeAlias = messages.DraftHeld
-    NothingToComplete: TypeAlias = messages.NothingToComplete
+    KeyRefused: TypeAlias = messages.KeyRefused
 
     def __init__(self) -> None:
         super().__init__(soft_wrap=True, tab_behavior="focus", placeholder="Type to start")

@@ -61,12 +61,12 @@ class PasteTaken(Message, namespace="composer"):
         self.length = length
 
 
-class NothingToComplete(Message, namespace="composer"):
-    """Tab behind a text that nothing completes, while nothing runs."""
+class KeyRefused(Message, namespace="composer"):
+    """A key had no effect on the text; `why` also names the key that has one."""
 
-
-class DraftHeld(Message, namespace="composer"):
-    """Enter behind a text that was begun before the open question: it is no answer to it."""
+    def __init__(self, why: str) -> None:
+        super().__init__()
+        self.why = why
 
 
 class HelpWanted(Message, namespace="composer"):

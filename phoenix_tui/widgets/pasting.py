@@ -123,16 +123,13 @@ class PasteStore:
         self._texts.clear()
 
     def _mark(self, text: str, number: int) -> str:
-        mark = f"[pasted {number}: {_size(text)}]"
+        lines = pluralize(text.count("\n") + (not text.endswith("\n")), "line")
+        size = pluralize(len(text), "character")
+        if len(text) >= MEGABYTE:
+            size = f"{len(text) / MEGABYTE:.1f} M characters"
+        mark = f"[pasted {number}: {lines}, {size}]"
         self._texts[mark] = text
         return mark
-
-
-def _size(text: str) -> str:
-    lines = pluralize(text.count("\n") + (not text.endswith("\n")), "line")
-    if len(text) >= MEGABYTE:
-        return f"{lines}, {len(text) / MEGABYTE:.1f} M characters"
-    return f"{lines}, {pluralize(len(text), 'character')}"
 
 
 async def paste_of(text: str, *, into_empty: bool) -> Paste:

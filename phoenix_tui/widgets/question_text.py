@@ -14,7 +14,7 @@ from textual.content import Content
 from engine.machine.texts import OUTSIDE
 from engine.updates import Question
 from phoenix_tui.keys.active_keys import hint, key
-from phoenix_tui.markdown.lines import TextTone
+from phoenix_tui.markdown.lines import TextTone, breaks
 from phoenix_tui.text.labels import EDITS_PLAN, PLAN_LETTERS, PLAN_WORDS, PROPOSES, Tone, short_path
 from phoenix_tui.text.request_text import (
     END,
@@ -171,9 +171,9 @@ class RequestRows(NamedTuple):
     """Characters of a command, lines of a change that are too many to be laid out."""
 
 
-def request_rows(question: Question, width: int, paint: Paint | None = None) -> list[Content]:
+def request_rows(question: Question, width: int) -> list[Content]:
     """The command or the change, every hidden character spelled out."""
-    return lay_out(question, width, paint).rows
+    return lay_out(question, width).rows
 
 
 def lay_out(question: Question, width: int, paint: Paint | None = None) -> RequestRows:
@@ -206,8 +206,6 @@ def first_change(question: Question, width: int) -> int:
 
 def break_rows(content: Content, width: int, *, hard: bool = False) -> list[Content]:
     """The rows of a text, none wider than `width`; Textual's `fold` makes one row of a line of combining marks."""
-    from phoenix_tui.markdown.lines import breaks  # noqa: PLC0415 - not loaded before the first frame
-
     rows: list[Content] = []
     start = 0
     for line in content.plain.split("\n"):

@@ -170,7 +170,6 @@ class RequestReading(Vertical):
 
 OTHER: Final = "Other"
 ONE: Final = ("( )", "(•)")
-PLAIN_ONE: Final = ("( )", "(*)")
 SEVERAL: Final = ("[ ]", "[x]")
 LEAD: Final = 6
 """Cells of number and mark before a label."""
@@ -180,16 +179,16 @@ BOLD: Final = f"bold {Tone.NEEDS_YOU.value}"
 class AskRows:
     """The rows of a form for one width, and which of them belong to the selected option."""
 
-    def __init__(self, form: AskForm, width: int, *, plain: bool = False) -> None:
+    def __init__(self, form: AskForm, width: int) -> None:
         self.rows: list[Content] = []
         self.chosen: tuple[int, int] = (0, 0)
         """First row of the selected option, and the row behind its last."""
-        self._form, self._width, self._plain = form, max(width, 1), plain
+        self._form, self._width = form, max(width, 1)
         if len(form.questions) > 1:
             tabs: list[Content] = []
             for at, asked in enumerate(self._form.questions):
                 done = self._form.is_answered(at)
-                mark = ("*" if self._plain else "✓") if done else " "
+                mark = "✓" if done else " "
                 style = "bold reverse" if at == self._form.at else Tone.QUIET.value
                 tabs.append(Content.styled(f" {mark} {asked.header} ", style))
             rows: list[Content] = []
@@ -214,7 +213,7 @@ class AskRows:
 
     def _option(self, place: int) -> list[Content]:
         form = self._form
-        marks = SEVERAL if form.question.multi else PLAIN_ONE if self._plain else ONE
+        marks = SEVERAL if form.question.multi else ONE
         is_other = form.is_other(place)
         chosen = bool(form.other) if is_other else form.is_chosen(place)
         label = OTHER if is_other else form.question.options[place].label

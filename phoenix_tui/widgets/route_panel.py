@@ -115,12 +115,6 @@ def _name(agent: RouteAgent) -> str:
     return clean_line(agent.profile) if normal else f"{clean_line(agent.profile)} ({agent.priority.value})"
 
 
-def _agent_of(name: str, task: str) -> RouteAgent:
-    """Parse the text behind the mark: a profile, and perhaps the priority of its task."""
-    profile, _, word = name.removesuffix(")").partition(" (")
-    return RouteAgent(profile.strip(), task, RunPriority(word) if word in set(RunPriority) else RunPriority.NORMAL)
-
-
 def from_text(text: str) -> tuple[RouteAgent, ...]:
     """Agents that the edited text names; one without a task is left out."""
     found: list[tuple[str, list[str]]] = []
@@ -129,7 +123,11 @@ def from_text(text: str) -> tuple[RouteAgent, ...]:
             found.append((line.removeprefix(MARK).strip(), []))
         elif found:
             found[-1][1].append(line)
-    agents = [_agent_of(name, "\n".join(lines).strip()) for name, lines in found]
+    agents: list[RouteAgent] = []
+    for name, lines in found:
+        profile, _, word = name.removesuffix(")").partition(" (")
+        priority = RunPriority(word) if word in set(RunPriority) else RunPriority.NORMAL
+        agents.append(RouteAgent(profile.strip(), "\n".join(lines).strip(), priority))
     return tuple(agent for agent in agents if agent.profile and agent.task)
 
 

@@ -540,14 +540,13 @@ class VimKeys:
 
     def _draft(self) -> Draft:
         document = self._area.document
-        text = "\n".join(document.get_line(each) for each in range(document.line_count))
-        marks = [(self._offset((row, left)), self._offset((row, right))) for row, left, right in self._find_marks()]
-        return Draft(text, self._offset(self._area.cursor_location), marks)
-
-    def _find_marks(self) -> list[tuple[int, int, int]]:
-        document = self._area.document
-        lines = range(document.line_count)
-        return [(row, left, right) for row in lines for left, right in self._bulk.marks(document.get_line(row))]
+        lines = [document.get_line(each) for each in range(document.line_count)]
+        marks = [
+            (self._offset((row, left)), self._offset((row, right)))
+            for row, line in enumerate(lines)
+            for left, right in self._bulk.marks(line)
+        ]
+        return Draft("\n".join(lines), self._offset(self._area.cursor_location), marks)
 
     def _offset(self, place: tuple[int, int]) -> int:
         row, column = place

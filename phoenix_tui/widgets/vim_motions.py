@@ -106,14 +106,6 @@ def find(text: str, at: int, found: CharSearch, count: int, *, again: bool = Fal
     return place - step * till
 
 
-def _move_left(text: str, at: int, count: int) -> int:
-    return max(at - (count or 1), line_start(text, at))
-
-
-def _move_right(text: str, at: int, count: int) -> int:
-    return min(at + (count or 1), line_end(text, at))
-
-
 def _line_end(text: str, at: int, count: int) -> int | None:
     here = row(text, line_start(text, at), count - 1) if count > 1 else at
     return None if here is None else line_end(text, here)
@@ -127,8 +119,8 @@ def _line(text: str, _: int, count: int, *, last: bool) -> int:
 
 
 MOTIONS: Final[dict[str, tuple[Motion, MotionKind]]] = {
-    "h": (_move_left, MotionKind.BEFORE),
-    "l": (_move_right, MotionKind.BEFORE),
+    "h": (lambda text, at, count: max(at - (count or 1), line_start(text, at)), MotionKind.BEFORE),
+    "l": (lambda text, at, count: min(at + (count or 1), line_end(text, at)), MotionKind.BEFORE),
     "j": (lambda text, at, count: row(text, at, count or 1), MotionKind.LINES),
     "k": (lambda text, at, count: row(text, at, -(count or 1)), MotionKind.LINES),
     "w": (lambda text, at, count: word_ahead(text, at, count or 1), MotionKind.BEFORE),

@@ -186,11 +186,3 @@ class ComposerEvents:
         self._composer.keys.busy = is_busy(status.state) and not status.agent_counts.is_agent
         if self._composer.text.startswith("!"):
             self._parts.dock.composer.vim.tell()  # a line that ended may have changed its folder
-
-
-def why_not(asked: Composer.DraftHeld | Composer.NothingToComplete) -> str:
-    """Reason why a key had no effect on a text, and the key that has one."""
-    if isinstance(asked, Composer.NothingToComplete):
-        return f"Nothing to complete: {hint(('send', 'sends'), ('list', 'goes to the list'))}."
-    again = hint(("send", "again denies with this reason"), ("complete", "queues it"))
-    return f"The question appeared while you were typing; {again}."

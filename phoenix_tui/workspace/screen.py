@@ -25,7 +25,8 @@ from phoenix_tui.widgets.dock import Dock, ImageChips
 from phoenix_tui.widgets.status_line import Heading, StatusLine, StatusValues, TitleRow
 from phoenix_tui.widgets.transcript.signals import BlockWanted, CursorMoved, LinkClicked, Rewrapped, SelectionCopied
 from phoenix_tui.widgets.welcome_panel import WelcomePanel
-from phoenix_tui.workspace import composer_events, sidebar
+from phoenix_tui.workspace import sidebar
+from phoenix_tui.workspace.composer_events import ComposerEvents
 from phoenix_tui.workspace.escape import EscapeHandler
 from phoenix_tui.workspace.startup import Startup
 from phoenix_tui.workspace.widgets import Toasts, WorkspaceWidgets
@@ -62,7 +63,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self.toasts = Toasts(self)
         self.startup = Startup(self, launch, self.parts, self.toasts)
         self.sidebar = sidebar.Sidebar(self, self.rows, self.parts, self.startup)
-        self.writing = composer_events.ComposerEvents(self, self.parts, self.startup, self.toasts)
+        self.writing = ComposerEvents(self, self.parts, self.startup, self.toasts)
         self.shell_typing: ShellTyping | None = None
         self.escape_handler = EscapeHandler(self, self.parts, self.startup, self.sidebar, self.writing, self.toasts)
 
@@ -143,10 +144,9 @@ class WorkspaceScreen(PhoenixScreen[None]):
     def _name_mode(self) -> None:
         self.writing.name_mode()
 
-    @on(Composer.DraftHeld)
-    @on(Composer.NothingToComplete)
-    def _say_why_not(self, asked: Composer.DraftHeld | Composer.NothingToComplete) -> None:
-        self.toasts.tell(composer_events.why_not(asked))
+    @on(Composer.KeyRefused)
+    def _say_why(self, asked: Composer.KeyRefused) -> None:
+        self.toasts.tell(asked.why)
 
     @on(Dock.Chosen)
     def _run_completed(self, asked: Dock.Chosen) -> None:

@@ -358,22 +358,18 @@ def check_rows(checks: Sequence[EditCheck], width: int, *, is_open: bool, action
     for check in checks:
         if check.errors:
             yield draw_row(_FAILED, "", clean_line(check_row(check)), "", width, action=action, look=_BAD)
-            yield from _problems(check, width, is_open=is_open)
+            shown = check.problems if is_open else check.problems[:FOLDED]
+            for problem in shown:
+                text = clean_line(problem_text(problem))
+                yield from bar_whole(text, width) if is_open else bar_lines((text,), width, PLAIN)
+            if (hidden := check.errors - len(shown)) > 0:
+                yield StyledLine((Span(" " * MARGIN), Span(f"  … +{pluralize(hidden, 'error')}", QUIET)))
     passed = [check for check in checks if not check.errors and not check.note]
     if passed:
         yield draw_row(_PASSED, "", _together(passed), "", width, action=action, look=QUIET)
     for check in checks:
         if check.note and not check.errors:
             yield draw_row(_NOTED, "", clean_line(check_row(check)), "", width, action=action, look=QUIET)
-
-
-def _problems(check: EditCheck, width: int, *, is_open: bool) -> Iterator[StyledLine]:
-    shown = check.problems if is_open else check.problems[:FOLDED]
-    for problem in shown:
-        text = clean_line(problem_text(problem))
-        yield from bar_whole(text, width) if is_open else bar_lines((text,), width, PLAIN)
-    if (hidden := check.errors - len(shown)) > 0:
-        yield StyledLine((Span(" " * MARGIN), Span(f"  … +{pluralize(hidden, 'error')}", QUIET)))
 
 
 def _together(checks: Sequence[EditCheck]) -> str:

@@ -92,14 +92,14 @@ def bar_lines(texts: Iterable[str], width: int, look: TextStyle = QUIET) -> list
     ]
 
 
-def bar_sentence(text: str, width: int, most: int, look: TextStyle = QUIET) -> Iterator[StyledLine]:
+def bar_sentence(text: str, width: int, most: int) -> Iterator[StyledLine]:
     """One line of output under a bar, wrapped to `most` rows at most; the last of them is cut where there is more."""
     room = column(width) - MARGIN - 2
     shown = text[:LOOKED_AT].expandtabs(4)
     rows = breaks(shown, room)
     for place, (start, end, joint) in enumerate(rows[:most], start=1):
         piece = ellipsize(shown[start:], room) if place == most < len(rows) else shown[start:end]
-        yield StyledLine((INDENT, BAR, Span(piece, look)), joint, MARGIN + 2)
+        yield StyledLine((INDENT, BAR, Span(piece, QUIET)), joint, MARGIN + 2)
 
 
 def bar_whole(text: str, width: int, look: TextStyle = PLAIN) -> Iterator[StyledLine]:
@@ -108,11 +108,11 @@ def bar_whole(text: str, width: int, look: TextStyle = PLAIN) -> Iterator[Styled
         yield StyledLine((INDENT, BAR, Span(shown, look)), joint, MARGIN + 2)
 
 
-def quiet_note(mark: str, text: str, width: int, *, look: TextStyle = QUIET, action: str = "") -> Iterator[StyledLine]:
+def quiet_note(mark: str, text: str, width: int, *, look: TextStyle = QUIET) -> Iterator[StyledLine]:
     """A note in one look: a mark, then text wrapped with a hanging indent."""
     start = lead = f"{mark} "
     for _, shown, joint in plain_rows(text, column(width) - MARGIN - len(lead)):
-        yield StyledLine((INDENT, Span(start, look, action), Span(shown, look, action)), joint)
+        yield StyledLine((INDENT, Span(start, look), Span(shown, look)), joint)
         start = " " * len(lead)
 
 
@@ -195,16 +195,12 @@ def summary_of(input_json: str, name: str = "") -> str:
     if not isinstance(arguments, dict):
         return reveal_line(input_json)
     if isinstance(tasks := arguments.get("tasks"), list):
-        return _tasks_of(tasks)
+        names = [task for one in tasks if isinstance(one, dict) and isinstance(task := one.get("task"), str)]
+        count = pluralize(len(tasks), "sub-agent")
+        return reveal_line(f"{count}: {' · '.join(names)}") if names else count
     named = [value for key in _SUMMARIES if isinstance(value := arguments.get(key), str) and value]
     texts = named or [value for value in arguments.values() if isinstance(value, str)]
     return reveal_line("\n".join(line.rstrip(" ") for line in texts[0].strip(" \n").split("\n"))) if texts else ""
-
-
-def _tasks_of(tasks: list[JsonValue]) -> str:
-    names = [name for one in tasks if isinstance(one, dict) and isinstance(name := one.get("task"), str)]
-    count = pluralize(len(tasks), "sub-agent")
-    return reveal_line(f"{count}: {' · '.join(names)}") if names else count
 
 
 def view_queued_call(call: ToolCall) -> ToolView:

@@ -68,7 +68,8 @@ def prompt_rows(said: SpokenMessage, width: int, *, is_open: bool, action: str) 
     room = column(width) - MARGIN
     yield from _prompt_text(said.text.strip("\n"), room, is_open=is_open, action=action)
     chips = [f"[image {n}: {image.width}×{image.height}]" for n, image in enumerate(said.images, 1)]
-    chips += [f"[{_chip(block)}]" for block in said.attached]
+    names = (clean_line(block.attached[:LONGEST_LINE]) for block in said.attached)
+    chips += [f"[{ellipsize(name, LONGEST_CHIP)}]" for name in names]
     if chips:
         for spans, joint in wrap((Span(" ".join(chips), QUIET, action if said.attached else ""),), room):
             yield StyledLine((BAR, *spans), joint)
@@ -78,10 +79,6 @@ def prompt_rows(said: SpokenMessage, width: int, *, is_open: bool, action: str) 
     for block in said.attached if is_open else ():
         for _, shown, joint in plain_rows(block.text, room):
             yield StyledLine((BAR, Span(shown, QUIET)), joint)
-
-
-def _chip(block: TextBlock) -> str:
-    return ellipsize(clean_line(block.attached[:LONGEST_LINE]), LONGEST_CHIP)
 
 
 def _prompt_text(text: str, room: int, *, is_open: bool, action: str) -> Iterator[StyledLine]:

@@ -280,6 +280,7 @@ class Target(Struct, frozen=True):
 def target_of(model: TranscriptModel, chosen: ChosenBlock) -> Target:
     part, seq = chosen.part, chosen.slot + 1
     stored = seq in model.messages
+    blocks = model.messages[seq].blocks if stored and is_prompt(part) else ()
     target = Target(
         model.conversation.id if model.conversation is not None else "",
         _name(model, part, chosen.code),
@@ -288,7 +289,7 @@ def target_of(model: TranscriptModel, chosen: ChosenBlock) -> Target:
         _text(model, chosen),
         *_file(model, chosen),
         image_id=part.picture.image_id if part.picture is not None else "",
-        image_ids=_images(model, seq) if is_prompt(part) else (),
+        image_ids=tuple(block.attachment_id for block in blocks if isinstance(block, ImageBlock)),
     )
     offered = (
         (BlockAction.TOGGLE, part.foldable),
@@ -326,12 +327,6 @@ def _step_end(model: TranscriptModel, seq: int) -> int:
     while (following := model.messages.get(last + 1)) is not None and shows_nothing(following):
         last += 1
     return last
-
-
-def _images(model: TranscriptModel, seq: int) -> tuple[str, ...]:
-    message = model.messages.get(seq)
-    blocks = () if message is None else message.blocks
-    return tuple(block.attachment_id for block in blocks if isinstance(block, ImageBlock))
 
 
 def _text(model: TranscriptModel, chosen: ChosenBlock) -> str:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from textual.widget import Widget
 
 from phoenix_tui.widgets.blocks.tool_row import agents_of
 from phoenix_tui.widgets.transcript import signals
-from phoenix_tui.widgets.transcript.block_cursor import is_human
+from phoenix_tui.widgets.transcript.block_cursor import REFUSALS, BlockAction, Target, is_human, target_of
 from phoenix_tui.widgets.transcript.model import find_opened_runs
 from phoenix_tui.widgets.transcript.scroller import Canvas, Scroller
-
-if TYPE_CHECKING:
-    from phoenix_tui.widgets.transcript.block_cursor import Target
 
 
 class BlockKeys:
@@ -37,10 +33,10 @@ class BlockKeys:
             "toggle": self._toggle,
             "fold": self._fold_or_close_run,
             "leave": self.leave,
-            "copy": partial(self._ask, "COPY"),
-            "edit": partial(self._ask, "EDIT"),
-            "fork": partial(self._ask, "FORK"),
-            "file": partial(self._ask, "OPEN_FILE"),
+            "copy": partial(self._ask, BlockAction.COPY),
+            "edit": partial(self._ask, BlockAction.EDIT),
+            "fork": partial(self._ask, BlockAction.FORK),
+            "file": partial(self._ask, BlockAction.OPEN_FILE),
         }
         """Actions of the keys and of the words in the row of keys, by their names in `keymap.KEYS`."""
 
@@ -78,8 +74,6 @@ class BlockKeys:
             self._scroller.end(1)
 
     def target(self) -> Target | None:
-        from phoenix_tui.widgets.transcript.block_cursor import target_of  # noqa: PLC0415 - not needed for the first frame
-
         chosen = self._cursor.find_chosen()
         return None if chosen is None else target_of(self._canvas.model, chosen)
 
@@ -130,10 +124,8 @@ class BlockKeys:
         if key:
             self._fold(key)
 
-    def _ask(self, name: str) -> None:
-        from phoenix_tui.widgets.transcript.block_cursor import REFUSALS, BlockAction  # noqa: PLC0415 - after first frame
-
-        target, action = self.target(), BlockAction[name]
+    def _ask(self, action: BlockAction) -> None:
+        target = self.target()
         if target is None:
             return
         if action is BlockAction.OPEN_FILE and BlockAction.OPEN_IMAGE in target.actions:

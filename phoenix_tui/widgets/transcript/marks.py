@@ -52,7 +52,11 @@ def read_selection(stack: Stack, selection: Selection) -> str:
     for place, (line, start, end) in enumerate(_find_selected_lines(stack, selection)):
         if line.sides and place == 0 and start < line.sides[0][1]:
             side = 0
-        text = _one_side(line, side, start, end) if line.sides else line.text[max(start, _margin(line)) : end]
+        if line.sides:
+            first, last = line.sides[side]
+            text = line.text[max(start, first) : last if end is None else min(max(end, first), last)]
+        else:
+            text = line.text[max(start, _margin(line)) : end]
         if parts:
             parts.append("\n" if line.joint is None else line.joint)
         parts.append(text.rstrip())
@@ -70,11 +74,6 @@ def _find_selected_lines(stack: Stack, selection: Selection) -> Iterator[tuple[S
             if drawn is not None and first.y <= number <= last.y:
                 end = last.x if number == last.y else None
                 yield drawn.line(row), first.x if number == first.y else 0, end
-
-
-def _one_side(line: StyledLine, side: int, start: int, end: int | None) -> str:
-    first, last = line.sides[side]
-    return line.text[max(start, first) : last if end is None else min(max(end, first), last)]
 
 
 def block_selection(stack: Stack, slot: int, row: int) -> Selection | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from rich.segment import Segment
 from rich.style import Style
@@ -19,16 +19,12 @@ from engine.machine.messages import TextBlock
 from engine.records import StoredMessage, ToolCallRecord
 from phoenix_tui.markdown.lines import MARGIN, QUIET, Span, Surface, TextStyle, TextTone, cells
 from phoenix_tui.widgets.blocks.speech import sticky_prompt
-from phoenix_tui.widgets.transcript.block_cursor import is_human
+from phoenix_tui.widgets.transcript.block_cursor import KeyRow, is_human
 from phoenix_tui.widgets.transcript.drawing import Drawn, DrawnPart, locate_rows
 from phoenix_tui.widgets.transcript.marks import paint_selection, row_number
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.painter import Painter, colours_of
 from phoenix_tui.widgets.transcript.scroller import Canvas, Scroller
-
-if TYPE_CHECKING:
-    from phoenix_tui.widgets.transcript.block_cursor import KeyRow
-
 
 BAR: Final = "▌"
 """Mark left of every row of the block under the cursor."""
@@ -110,7 +106,7 @@ class VisibleRows:
         self.canvas = canvas
         self._picture_strip = picture_strip
         self._overlays = Overlays()
-        self._key_row: KeyRow | None = None
+        self._key_row = KeyRow()
 
     @property
     def height(self) -> int:
@@ -176,15 +172,7 @@ class VisibleRows:
                 if slot == marked[0] and marked[1] <= row < marked[2]:
                     strips[position] = add_cursor_bar(strips[position], painter)
         if self.canvas.reserved:
-            strips.append(self._overlays.keys(self._keys().spans(self.canvas.stack, chosen, painter.width), painter))
-
-    def _keys(self) -> KeyRow:
-        """Made when the block cursor is first taken: its modules are not needed for the first frame."""
-        if self._key_row is None:
-            from phoenix_tui.widgets.transcript.block_cursor import KeyRow  # noqa: PLC0415 - as said
-
-            self._key_row = KeyRow()
-        return self._key_row
+            strips.append(self._overlays.keys(self._key_row.spans(self.canvas.stack, chosen, painter.width), painter))
 
 
 def part_strip(part: DrawnPart, index: int, painter: Painter) -> Strip:

@@ -146,9 +146,9 @@ class Painter:
         styles = (self._look(span, dim, clickable=bool(span.action)) for span in line.spans)
         return self._row(line.spans, styles)
 
-    def spans_strip(self, spans: Sequence[Span], *, dim: bool = False) -> Strip:
+    def spans_strip(self, spans: Sequence[Span]) -> Strip:
         """Spans outside any part as one row of the full width; a click runs their action."""
-        return self._row(spans, (self._link_style(span, dim) for span in spans))
+        return self._row(spans, (self._link_style(span) for span in spans))
 
     def _row(self, spans: Sequence[Span], styles: Iterable[Style]) -> Strip:
         segments = [Segment(span.text, style) for span, style in zip(spans, styles, strict=True) if span.text]
@@ -170,8 +170,8 @@ class Painter:
             found = self._clickable[look] = self.style(look) + HERE
         return found
 
-    def _link_style(self, span: Span, dim: bool) -> Style:
-        style = self._look(span, dim)
+    def _link_style(self, span: Span) -> Style:
+        style = self.style(span.look)
         return style + Style(meta={"@click": span.action}) if span.action else style
 
     def _foreground(self, tone: TextTone) -> Color:

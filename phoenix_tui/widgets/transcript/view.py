@@ -309,8 +309,8 @@ class TranscriptView(ScrollView, can_focus=True):
     Rewrapped = signals.Rewrapped
     Wanted = signals.BlockWanted
 
-    def __init__(self, model: TranscriptModel | None = None, *, widget_id: str | None = None) -> None:
-        super().__init__(id=widget_id)
+    def __init__(self, model: TranscriptModel | None = None) -> None:
+        super().__init__()
         self.canvas = canvas = Canvas(model or TranscriptModel())
         self.scroller = scroller = Scroller(self, canvas, lambda: self.vertical_scrollbar)
         self.frames = Frames(scroller.place_changed)

@@ -204,7 +204,7 @@ def test_tab_writes_the_examples_one_after_the_other_and_leaves_another_text_alo
     [
         ("a draft", True, ["QueueWanted"], ""),
         ("", True, [], ""),
-        ("a draft", False, ["NothingToComplete"], "a draft"),
+        ("a draft", False, ["KeyRefused"], "a draft"),
         ("", False, [], ""),
         ("!ls", True, [], "!!ls"),
         ("!!ls", False, [], "!ls"),
