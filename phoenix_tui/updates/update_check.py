@@ -22,7 +22,7 @@ from phoenix_tui.cli.names import VERSION
 from phoenix_tui.config.paths import lock_file
 from tools.arguments import ToolFailure
 from tools.files.own_files import MOST_SETTINGS, read_text, write_file
-from tools.web.fetching import ChosenReach, HttpAnswer, HttpAsk, Reach, ask, read_chosen_address
+from tools.web.fetching import ChosenReach, HttpAnswer, HttpAsk, ask, read_chosen_address
 
 NAME: Final = "phoenix-tui"
 FROM_FOLDER: Final = "Phoenix was installed from a folder or an address, not from a package index"
@@ -293,7 +293,7 @@ def claim(state: Path, now: float) -> bool:
         return True
 
 
-async def ask_index(state: Path, index: PackageIndex, now: float, reach: Reach | None = None) -> str:
+async def ask_index(state: Path, index: PackageIndex, now: float) -> str:
     """The newest release by the index, which is kept with its ETag.
 
     Raises:
@@ -306,7 +306,7 @@ async def ask_index(state: Path, index: PackageIndex, now: float, reach: Reach |
     try:
         async with asyncio.timeout(PATIENCE):
             request = HttpAsk(headers=headers, most=MOST_BYTES)
-            answer = await ask(read_chosen_address(f"{index.url}/{NAME}/"), reach or ChosenReach(), request)
+            answer = await ask(read_chosen_address(f"{index.url}/{NAME}/"), ChosenReach(), request)
     except TimeoutError:
         raise UpdateCheckFailed(f"The package index did not answer within {PATIENCE:.0f} s.") from None
     except ToolFailure as failure:

@@ -100,15 +100,13 @@ class ShellTyping:
 
     def _notice_end(self) -> None:
         terminal = self._terminal
-        if terminal is None or self._takes_keys(terminal):
+        if terminal is None:
+            return
+        is_shown = terminal is self._parts.dock.completer.shell
+        if is_shown and terminal.modes is not None and not terminal.wants_screen:
             return
         self._ended = self._clock.monotonic() - self._typed_at < STILL_TYPING
         self._leave()
-
-    def _takes_keys(self, terminal: UserTerminal) -> bool:
-        """True while it is in view, runs, and needs no whole terminal."""
-        is_shown = terminal is self._parts.dock.completer.shell
-        return is_shown and terminal.modes is not None and not terminal.wants_screen
 
     def _leave(self) -> None:
         self._terminal = None

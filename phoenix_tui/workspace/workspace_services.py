@@ -141,7 +141,7 @@ class WorkspaceServices:
         from phoenix_tui.workspace.source_watch import ScreenSourceWatch  # noqa: PLC0415 - behind an early prompt
 
         ScreenSourceWatch(self.ctx).start()
-        screen.run_worker(self._start_servers(), group="servers")
+        screen.run_worker(start_servers(active, self.ctx.toasts), group="servers")
         settings, programs = self._screen.launch.status_line, self._services.programs
         if settings is not None and programs is not None:
             from phoenix_tui.workspace.status_script import StatusScriptRow  # noqa: PLC0415 - for few users
@@ -155,10 +155,6 @@ class WorkspaceServices:
             await self.ctx.sending.send(launch.prompt)
         if launch.pick:
             await run_command(self.ctx, "resume", "")
-
-    async def _start_servers(self) -> None:
-
-        await start_servers(self.ctx.active, self.ctx.toasts)
 
     async def _look_at_sandbox(self) -> None:
         """Say in the status line whether the sandbox holds; the first look starts a program, so no frame waits."""
