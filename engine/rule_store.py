@@ -147,7 +147,10 @@ class RuleStore:
             raise EngineError(NOT_FOR_ONE)
         parsed = [one for text in native_rules(rule.text) if (one := parse_rule(text)) is not None]
         if rule.conversation_id and parsed:
-            self._conversation(rule).rules.update(dict.fromkeys(parsed, since))
+            found = self._opened.get(rule.conversation_id)
+            if found is None or found.read_only:
+                raise EngineError("That conversation is no longer open here; its rules ended with it.")
+            found.rules.update(dict.fromkeys(parsed, since))
         else:
             _write(lambda: self._ports.rules.add(replace(rule, since=since).kept))
 
@@ -215,12 +218,6 @@ class RuleStore:
     def _class(self, rule: Rule) -> ToolClass | None:
         tool = self._ports.tools.get(rule.tool)
         return tool.spec.tool_class if tool is not None else class_named(rule.tool)
-
-    def _conversation(self, rule: ActiveRule) -> Conversation:
-        found = self._opened.get(rule.conversation_id)
-        if found is None or found.read_only:
-            raise EngineError("That conversation is no longer open here; its rules ended with it.")
-        return found
 
 
 def _parse(text: str) -> Rule | None:

@@ -461,12 +461,9 @@ class Publisher(Struct, eq=False):
             case _:
                 pass  # other updates leave the live text unchanged
         for listener in tuple(self._listeners):
-            self._tell(listener, update)
-
-    def _tell(self, listener: Listener, update: Update) -> None:
-        try:
-            listener(update)
-        except Exception:  # the app edge: a screen that fails must not stop a conversation
-            log.exception("a subscriber failed on %s and was dropped", type(update).__name__)
-            if listener in self._listeners:
-                self._listeners.remove(listener)
+            try:
+                listener(update)
+            except Exception:  # the app edge: a screen that fails must not stop a conversation
+                log.exception("a subscriber failed on %s and was dropped", type(update).__name__)
+                if listener in self._listeners:
+                    self._listeners.remove(listener)

@@ -337,17 +337,13 @@ def _by_subcommand(name: str, rest: Sequence[str]) -> Need:
         return (Access.NETWORK, NEEDS_PORT)
     fetches = first in NETWORK_SUBCOMMANDS.get(name, ()) or (not rest and name in BARE_NETWORK)
     if name in PACKAGE_MANAGERS:
-        return _package_manager(rest, words, fetches)
+        if fetches and GLOBAL_FLAGS & set(rest):
+            return (Access.OUTSIDE, NEEDS_SYSTEM)
+        if fetches:
+            return (Access.NETWORK, NEEDS_NETWORK)
+        script = words[1] if len(words) > 1 and words[0] in {"run", "run-script"} else (words[0] if words else "")
+        return (Access.NETWORK, NEEDS_PORT) if script.partition(":")[0] in SERVER_SCRIPTS else CONFINED
     return (Access.NETWORK, NEEDS_NETWORK) if fetches else CONFINED
-
-
-def _package_manager(rest: Sequence[str], words: Sequence[str], fetches: bool) -> Need:
-    if fetches and GLOBAL_FLAGS & set(rest):
-        return (Access.OUTSIDE, NEEDS_SYSTEM)
-    if fetches:
-        return (Access.NETWORK, NEEDS_NETWORK)
-    script = words[1] if len(words) > 1 and words[0] in {"run", "run-script"} else (words[0] if words else "")
-    return (Access.NETWORK, NEEDS_PORT) if script.partition(":")[0] in SERVER_SCRIPTS else CONFINED
 
 
 def _python(program: str, rest: Sequence[str], in_environment: bool) -> Need:

@@ -362,18 +362,15 @@ class GrowingView:
         """
         start = self._turns.first_kept(rows, turns)
         if start != self._start or not self._goes_on(rows, view):
-            self._begin(view, start)
+            self._limits = (view.summary, view.omitted)
+            self._start = self._taken = start
+            self._last = None
+            self._settled, self._used = [], set()
         self._settle(rows, view)
         rest = self._chain(
             [*self._build(rows, self._taken, len(rows), view), *build_partial_reply(partial)], view, self._used
         )
         return (*self._settled, *finish(rest, transient))
-
-    def _begin(self, view: ContextView, start: int) -> None:
-        self._limits = (view.summary, view.omitted)
-        self._start = self._taken = start
-        self._last = None
-        self._settled, self._used = [], set()
 
     def _goes_on(self, rows: Sequence[StoredMessage], view: ContextView) -> bool:
         unchanged = self._taken <= len(rows) and (self._last is None or rows[self._taken - 1] is self._last)

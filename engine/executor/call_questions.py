@@ -432,7 +432,11 @@ class ServerSampling(Struct, frozen=True):
         if await ServerQuestions(asking).ask(server, form) != FormAnswer(((YES,),)):
             raise SampleRefused(DECLINED_SAMPLING, DECLINED)
         reply = await self._ask_model(server, model, prepared)
-        return _answer(reply, request.stops)
+        text, stop = text_in(reply.blocks)[:LONGEST_ANSWER], STOPS.get(reply.stop, "endTurn")
+        places = [place for one in request.stops if (place := text.find(one)) >= 0]
+        if places:
+            text, stop = text[: min(places)], "stopSequence"
+        return SampleAnswer(text, reply.model, stop)
 
     async def _build_request(self, model: str, request: SampleRequest) -> ModelRequest:
         """The request to the model: texts and images of the server, and nothing else."""
@@ -490,12 +494,3 @@ class ServerSampling(Struct, frozen=True):
 
 def _count_input(request: ModelRequest) -> int:
     return sum(map(text_tokens, request.system)) + sum(blocks_tokens(one.blocks) for one in request.messages)
-
-
-def _answer(reply: ModelReply, stops: tuple[str, ...]) -> SampleAnswer:
-    """The answer up to the first of `stops`."""
-    text, stop = text_in(reply.blocks)[:LONGEST_ANSWER], STOPS.get(reply.stop, "endTurn")
-    places = [place for one in stops if (place := text.find(one)) >= 0]
-    if places:
-        text, stop = text[: min(places)], "stopSequence"
-    return SampleAnswer(text, reply.model, stop)

@@ -502,7 +502,7 @@ def skill_list(skills: Sequence[Invocable], window: int, used: Mapping[str, floa
     for skill in sorted(
         (one for one in offered if one.name in names), key=lambda one: (-used.get(one.name, 0.0), one.name)
     ):
-        line = _line(skill)
+        line = one_line(f"{skill.name}: {skill.description}", LONGEST_ENTRY) if skill.description else skill.name
         if (more := len(line) - len(skill.name)) <= room:
             whole[skill.name] = line
             room -= more
@@ -521,7 +521,3 @@ def _fitting(names: Sequence[str], room: int) -> list[str]:
             break
         found.append(name)
     return found
-
-
-def _line(skill: Invocable) -> str:
-    return one_line(f"{skill.name}: {skill.description}", LONGEST_ENTRY) if skill.description else skill.name

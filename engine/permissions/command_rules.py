@@ -154,11 +154,7 @@ def _is_printable(text: str) -> bool:
 
 
 def _unquote_word(word: str) -> str:
-    return "".join(_unquote(piece) for piece in _PIECE.findall(word))
-
-
-def _unquote(piece: str) -> str:
-    return piece[1:-1] if piece[0] in "'\"" else piece
+    return "".join(piece[1:-1] if piece[0] in "'\"" else piece for piece in _PIECE.findall(word))
 
 
 STAR: Final = "[*]"

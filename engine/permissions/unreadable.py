@@ -132,7 +132,7 @@ class DeniedFiles:
             tuple((name, inode) for name, inode, is_folder in both if not is_folder),
         )
         self._folders.pop(folder, None)
-        if len(self._folders) < MOST_ENTRIES and _is_settled(changed):
+        if len(self._folders) < MOST_ENTRIES and time.time_ns() - changed > JUST_NOW:
             self._folders[folder] = found
         return found
 
@@ -187,7 +187,3 @@ def _inode(path: str) -> int:
         return os.stat(path).st_ino  # noqa: PTH116 - a string
     except OSError:
         return 0
-
-
-def _is_settled(changed: int) -> bool:
-    return time.time_ns() - changed > JUST_NOW

@@ -36,7 +36,7 @@ from engine.records import StoredMessage
 from engine.records.runs import CallPurpose, ModelCall
 from engine.records.tracked_tasks import TaskStatus, TrackedTask
 from tools.arguments import Arguments, object_schema
-from tools.contract import JsonObject, JsonValue, ToolClass, ToolInputError, ToolSpec
+from tools.contract import JsonObject, ToolClass, ToolInputError, ToolSpec
 from tools.displays import TodoList, lines_of
 
 if TYPE_CHECKING:
@@ -176,7 +176,8 @@ def call_of(block: ToolUseBlock, seqs: frozenset[int]) -> TaskCall:
     if tool is None:
         raise TaskRefused(f"There is no tool '{block.name[:60]}'.")
     try:
-        fields = Arguments(parse_arguments(block.input_json), tuple(_properties(tool.spec)))
+        found = tool.spec.input_schema["properties"]
+        fields = Arguments(parse_arguments(block.input_json), tuple(found if isinstance(found, dict) else {}))
         return tool.read(fields, seqs)
     except ToolInputError as error:
         raise TaskRefused(f"{block.name}: {error}") from error
@@ -261,11 +262,6 @@ def _tool(
     required: tuple[str, ...] = (),
 ) -> _Tool:
     return _Tool(ToolSpec(name, description, object_schema(properties, required), ToolClass.EDIT), read)
-
-
-def _properties(spec: ToolSpec) -> Mapping[str, JsonValue]:
-    found = spec.input_schema["properties"]
-    return found if isinstance(found, dict) else {}
 
 
 _TOOLS: Final = (
@@ -373,7 +369,12 @@ class TaskAgent:
             yield applied
             if ends:
                 return
-            results = _build_results(uses, calls, applied)
+            # The last result ends with the board as it is now (SPEC ACX-13).
+            effects = iter(applied.texts)
+            texts = [DONE if isinstance(call, Finish | Thought) else next(effects) for call in calls]
+            if applied.texts:
+                texts[-1] += f"\n\n{board_text(applied.tasks)}"
+            results = tuple(ToolResultBlock(use.id, (TextBlock(text),)) for use, text in zip(uses, texts, strict=True))
             messages += [ModelMessage(Role.ASSISTANT, reply.blocks), ModelMessage(Role.USER, results)]
 
     async def settle(self, to: MessageTracking, problem: str) -> None:
@@ -425,14 +426,3 @@ def calls_of(reply: ModelReply, uses: Sequence[ToolUseBlock], seqs: frozenset[in
     if len(uses) > MOST_CALLS:
         raise TaskRefused(TOO_MANY)
     return [call_of(use, seqs) for use in uses]
-
-
-def _build_results(
-    uses: Sequence[ToolUseBlock], calls: Sequence[TaskCall], applied: AppliedChanges
-) -> tuple[ToolResultBlock, ...]:
-    """A result for each call; the last one ends with the board as it is now (SPEC ACX-13)."""
-    effects = iter(applied.texts)
-    texts = [DONE if isinstance(call, Finish | Thought) else next(effects) for call in calls]
-    if applied.texts:
-        texts[-1] += f"\n\n{board_text(applied.tasks)}"
-    return tuple(ToolResultBlock(use.id, (TextBlock(text),)) for use, text in zip(uses, texts, strict=True))

@@ -180,7 +180,10 @@ class TaskTracker:
         for _ in range(TRIES):
             if self._buffer.begin(self._now()):
                 break
-            await self._rest()
+            if self._task is not None and not self._task.done():
+                await asyncio.wait((self._task,), timeout=AGAIN)
+            else:
+                await asyncio.sleep(AGAIN)
         else:
             raise EngineError(BUSY)
         self._begin(self._all())
@@ -277,13 +280,6 @@ class TaskTracker:
         self._interrupted = to
         if self._task is not None:
             self._task.cancel()
-
-    async def _rest(self) -> None:
-        """Wait for the pass under way, at most as long as until the next try."""
-        if self._task is not None and not self._task.done():
-            await asyncio.wait((self._task,), timeout=AGAIN)
-        else:
-            await asyncio.sleep(AGAIN)
 
     async def _one(self) -> None:
         await self._pass()

@@ -41,7 +41,10 @@ def replace_file(location: Location, content: bytes) -> os.stat_result:
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(content)
                 if before is not None:
-                    _adopt(descriptor, before)
+                    # The owner first: a change of it clears set-id bits.
+                    with suppress(PermissionError):
+                        os.fchown(descriptor, before.st_uid, before.st_gid)
+                    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
                 stream.flush()
                 os.fsync(descriptor)
                 after = os.fstat(descriptor)
@@ -50,7 +53,11 @@ def replace_file(location: Location, content: bytes) -> os.stat_result:
             with suppress(OSError):
                 os.unlink(temporary, dir_fd=folder)
             raise
-        _sync_folder(folder)
+        listing = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            os.fsync(listing)
+        finally:
+            os.close(listing)
     return after
 
 
@@ -65,21 +72,6 @@ def _existing(location: Location, folder: int) -> os.stat_result | None:
     if not os.access(name, os.W_OK, dir_fd=folder):
         raise ToolFailure(f"{location.shown} is read-only; it is unchanged.")
     return state
-
-
-def _adopt(descriptor: int, before: os.stat_result) -> None:
-    """Give the new file the owner and the mode bits of the old; the owner first, it clears set-id bits."""
-    with suppress(PermissionError):
-        os.fchown(descriptor, before.st_uid, before.st_gid)
-    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
-
-
-def _sync_folder(folder: int) -> None:
-    listing = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        os.fsync(listing)
-    finally:
-        os.close(listing)
 
 
 class Version(Struct, frozen=True):

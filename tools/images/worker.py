@@ -158,7 +158,9 @@ def _eight_bit(image: Image.Image) -> Image.Image:
     image.load()
     mode = image.mode
     if mode.startswith(("I", "F")):
-        low, high = (0.0, 65535.0) if mode.startswith("I;16") else _extrema(image)
+        low, high = (
+            (0.0, 65535.0) if mode.startswith("I;16") else cast("tuple[float, float]", image.convert("F").getextrema())
+        )
         scale = 255.0 / ((high - low) or 1.0)
         deep = image.convert("F")
         grey = deep.point(lambda v: v * scale - low * scale)
@@ -168,10 +170,6 @@ def _eight_bit(image: Image.Image) -> Image.Image:
     if mode in {"LA", "RGBA"}:
         return image.copy()
     return image.convert("RGBA" if mode in {"PA", "La", "RGBa"} or "transparency" in image.info else "RGB")
-
-
-def _extrema(image: Image.Image) -> tuple[float, float]:
-    return cast("tuple[float, float]", image.convert("F").getextrema())
 
 
 def _on_white(picture: Image.Image) -> Image.Image:

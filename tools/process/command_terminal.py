@@ -134,7 +134,10 @@ class CommandTerminal:
         try:
             os.set_blocking(self.master, False)
             set_size(self.master, size)
-            _without_suspend_key(self._slave)
+            # Ctrl+Z stops nothing: no shell is there that could continue it.
+            settings = termios.tcgetattr(self._slave)
+            settings[6][termios.VSUSP] = b"\0"
+            termios.tcsetattr(self._slave, termios.TCSANOW, settings)
         except OSError:
             self._close()
             raise
@@ -361,10 +364,3 @@ class CommandTerminal:
         if self._slave >= 0:
             os.close(self._slave)
             self._slave = -1
-
-
-def _without_suspend_key(terminal: int) -> None:
-    """Let Ctrl+Z stop nothing: no shell is there that could continue it."""
-    settings = termios.tcgetattr(terminal)
-    settings[6][termios.VSUSP] = b"\0"
-    termios.tcsetattr(terminal, termios.TCSANOW, settings)

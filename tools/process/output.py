@@ -317,7 +317,11 @@ class Output:
             await self._arrived.wait()
             self._arrived.clear()
             final = self._stopping.is_set()
-            await self._pass_on(final=final)
+            if self._live is not None and self._report is not None and (text := self._live.take(final=final)):
+                self._report(OutputChunk(text))
+            if self._spill is not None and self._unspilled:
+                chunks, self._unspilled = self._unspilled, []
+                await asyncio.to_thread(self._spill.write, b"".join(chunks))
             if final:
                 return
             with contextlib.suppress(TimeoutError):
@@ -326,13 +330,6 @@ class Output:
             if self._budget <= 0 and not self._at_end and not self._stopping.is_set():
                 loop.add_reader(self.reader, self._read)
             self._budget = READ_BUDGET
-
-    async def _pass_on(self, *, final: bool) -> None:
-        if self._live is not None and self._report is not None and (text := self._live.take(final=final)):
-            self._report(OutputChunk(text))
-        if self._spill is not None and self._unspilled:
-            chunks, self._unspilled = self._unspilled, []
-            await asyncio.to_thread(self._spill.write, b"".join(chunks))
 
 
 class Readiness:

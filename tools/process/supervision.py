@@ -195,7 +195,12 @@ class Supervision:
             captured = await self.end(running)
         except asyncio.CancelledError:
             if not let_go.is_set():
-                await self._stop(running)
+                # A tree that dies slowly must not keep its output from the one who stopped it.
+                execution = running.execution
+                execution.kill()
+                execution.report_output(execution.capture())
+                execution.report_output(await self.end(running))
+                execution.report_end()
             raise
         finally:
             for wait in waits:
@@ -212,14 +217,6 @@ class Supervision:
             if done or use is None or use.lent <= counted:
                 return bool(done)
             limit, counted = use.lent - counted, use.lent
-
-    async def _stop(self, running: Running) -> None:
-        """End it and report that; a tree that dies slowly must not keep its output from the one who stopped it."""
-        execution = running.execution
-        execution.kill()
-        execution.report_output(execution.capture())
-        execution.report_output(await self.end(running))
-        execution.report_end()
 
     async def forget(self, owner: str) -> None:
         """Remove the sandbox folders of a conversation that closes."""

@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 from engine.ports.mcp import ServerDefinition
 from tools.clean import clean_line
 from tools.contract import JsonObject, Report
-from tools.mcp_form import OPEN, AddressForm, BadForm, FieldForm, FormAnswer, ServerForm, form_of
+from tools.mcp_form import OPEN, AddressForm, BadForm, FormAnswer, ServerForm, form_of
 from tools.mcp_host.protocol import Content, ServerAsk, raw
 from tools.mcp_sampling import DECLINED, NOT_CALLED, SampleAnswer, SampleRefused, SampleRequest, read_sample
 from tools.mcp_tool import ServerCaller
@@ -180,7 +180,12 @@ class ServerAsks:
         if self.asker is None:
             return CANCEL
         form = form_of(kind, params)
-        return self._result(form, await self.asker.ask(conversation, server, form))
+        given = await self.asker.ask(conversation, server, form)
+        if given.answers is None:
+            return CANCEL if given.is_left else DECLINE
+        if isinstance(form, AddressForm) and given.answers == ((OPEN,),) and self.open_address is not None:
+            self.open_address(form.url)
+        return raw(form.result(given.answers))
 
     async def _sample(
         self,
@@ -201,13 +206,6 @@ class ServerAsks:
             raise
         else:
             answer(given.result)
-
-    def _result(self, form: FieldForm | AddressForm, given: FormAnswer) -> Raw:
-        if given.answers is None:
-            return CANCEL if given.is_left else DECLINE
-        if isinstance(form, AddressForm) and given.answers == ((OPEN,),) and self.open_address is not None:
-            self.open_address(form.url)
-        return raw(form.result(given.answers))
 
 
 class _Caller(Struct, frozen=True):

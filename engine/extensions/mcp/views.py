@@ -153,7 +153,10 @@ class HubTexts(Struct, eq=False):
                 items = await _await_answer(found.resources())
         except TimeoutError:
             raise ServerTextError(f"MCP server '{clean_line(server)}' has not listed its resources yet.") from None
-        return [_resource(item) for item in items]
+        return [
+            ServerResource(item.uri, _line(item.title or item.name), _line(item.description), "{" in item.uri)
+            for item in items
+        ]
 
     async def read(self, record: ConversationRecord, server: str, uri: str) -> ToolOutput:
         """The content of a resource.
@@ -204,10 +207,6 @@ def _prompts(catalogues: Sequence[tuple[str, ServerCatalogue | None]]) -> tuple[
 def _is_typeable(item: Item) -> bool:
     names = [one.name for one in item.arguments]
     return len(names) <= MOST_FIELDS and all(name and one_line(clean_line(name)) == name for name in names)
-
-
-def _resource(item: Item) -> ServerResource:
-    return ServerResource(item.uri, _line(item.title or item.name), _line(item.description), "{" in item.uri)
 
 
 def _line(text: str) -> str:

@@ -31,7 +31,7 @@ from engine.providers.events import WireModel, drain, payloads_of, read_models
 from engine.providers.failures import build_broken, missing_key
 from engine.providers.http import Head, HttpService, set_limits
 from engine.providers.refusals import RefusedEfforts, RefusedTools, without_effort
-from engine.providers.wire import Written, WrittenMessages, tool_ids
+from engine.providers.wire import Written, tool_ids
 from tools.files.own_files import read_regular, write_file
 
 FILE: Final = "refused-thinking"
@@ -186,19 +186,15 @@ class AnthropicProvider:
         info = catalogue.describe(self.name, model, window=given.window or self._windows.get(model, 0))
         limits = set_limits(given.tokens_per_minute, given.requests_per_minute, counts_cached=False)
         efforts = self._efforts.of(model, efforts_of(model))
+        is_claude = is_closed(model) and bare_name(model).startswith("claude-")
+        can_ask = self._settings.backend != "bedrock" and not self._settings.lacks_credentials
         return structs.replace(
             info,
             max_output=given.max_tokens or info.max_output,
             limits=limits,
             efforts=efforts,
-            searches=self._searches(model),
+            searches=is_claude and can_ask and model not in self._no_search,
         )
-
-    def _searches(self, model: str) -> bool:
-        """True for a model of Claude that can be asked and whose server has refused no search; Bedrock has none."""
-        is_claude = is_closed(model) and bare_name(model).startswith("claude-")
-        can_ask = self._settings.backend != "bedrock" and not self._settings.lacks_credentials
-        return is_claude and can_ask and model not in self._no_search
 
     async def models(self) -> list[ModelInfo]:
         """List the models of the server; remembers the windows it names."""
@@ -233,7 +229,11 @@ class AnthropicProvider:
         self._foreign.recall(_signatures(request))
         foreign = frozenset(self._foreign.signatures)
         settled = settle(request, self._written, foreign)
-        body = await self._encode_request(request, foreign, settled)
+        if not request.max_tokens:
+            request = structs.replace(request, max_tokens=self._settings.max_tokens)
+        encode = partial(encode_request, request, self._settings.thinking_budget, foreign=foreign, settled=settled)
+        # Images are megabytes to encode, so then a thread does it.
+        body = await asyncio.to_thread(encode) if request.images else encode()
         builder, head = AnthropicReplyBuilder(self._service, request.model, settled.tool_ids(request)), Head()
         async with aclosing(self._transport.events(body, head)) as batches:
             async for batch in batches:
@@ -265,13 +265,6 @@ class AnthropicProvider:
         from engine.providers.anthropic.from_wire import sort_out_text  # noqa: PLC0415 - 10 ms that no start needs
 
         return await asyncio.to_thread(sort_out_text, reply, request.tools, tool_ids(request.messages))
-
-    async def _encode_request(self, request: ModelRequest, foreign: frozenset[str], settled: WrittenMessages) -> bytes:
-        """The body; images are megabytes to encode, so then a thread does it."""
-        if not request.max_tokens:
-            request = structs.replace(request, max_tokens=self._settings.max_tokens)
-        encode = partial(encode_request, request, self._settings.thinking_budget, foreign=foreign, settled=settled)
-        return await asyncio.to_thread(encode) if request.images else encode()
 
 
 class _Counted(msgspec.Struct):

@@ -137,7 +137,8 @@ def effort_fields(model: str, effort: Effort, budget: int, max_tokens: int) -> J
         case Thinking.NONE:
             return {}
         case Thinking.BUDGET:
-            return _budget(min(budget, max_tokens - 1) if level is Effort.DEFAULT else _tokens(level, max_tokens))
+            tokens = min(budget, max_tokens - 1) if level is Effort.DEFAULT else _tokens(level, max_tokens)
+            return {"thinking": {"type": "enabled", "budget_tokens": tokens}} if tokens >= MIN_THINKING_BUDGET else {}
         case Thinking.ADAPTIVE | Thinking.ALWAYS | Thinking.ADAPTIVE_ON_DEMAND:
             if level is Effort.OFF:
                 return {"thinking": {"type": "disabled"}}
@@ -159,10 +160,6 @@ def _adaptive() -> JsonObject:
 
 def _tokens(level: Effort, max_tokens: int) -> int:
     return min(BUDGETS.get(level, 0), max_tokens * 3 // 4)
-
-
-def _budget(tokens: int) -> JsonObject:
-    return {"thinking": {"type": "enabled", "budget_tokens": tokens}} if tokens >= MIN_THINKING_BUDGET else {}
 
 
 DEFAULT_MAX_TOKENS = 8_192

@@ -172,7 +172,10 @@ def learn_dialect(dialect: Dialect, error: ProviderError) -> Dialect | None:
         return replace(dialect, tool_id_length=length)
     lessons = (
         (dialect.include_usage and "stream_options" in said, replace(dialect, include_usage=False)),
-        (_names_limit(dialect, said), replace(dialect, limit_field="max_completion_tokens")),
+        (
+            dialect.limit_field == "max_tokens" and "max_completion_tokens" in said and "instead" in said,
+            replace(dialect, limit_field="max_completion_tokens"),
+        ),
         (dialect.temperature and "temperature" in said, replace(dialect, temperature=False)),
         (_wants(dialect, "reasoning_content", said), replace(dialect, reasoning_replay="reasoning_content")),
         (_wants(dialect, "extra_content", said), replace(dialect, reasoning_replay="extra_content")),
@@ -183,7 +186,10 @@ def learn_dialect(dialect: Dialect, error: ProviderError) -> Dialect | None:
         ),
         (bool(dialect.replay_signed) and _refuses_thinking(said), replace(dialect, replay_signed=False)),
         (dialect.cache_marks and "cache_control" in said, replace(dialect, cache_marks=False)),
-        (dialect.json_schema and _names_format(said), replace(dialect, json_schema=False)),
+        (
+            dialect.json_schema and ("response_format" in said or "json_schema" in said),
+            replace(dialect, json_schema=False),
+        ),
         (dialect.tool_protocol == "native" and _refuses_tools(said), replace(dialect, tool_protocol="json")),
     )
     return next((changed for applies, changed in lessons if applies), None)
@@ -194,10 +200,6 @@ def _tool_id_length(said: str) -> int:
     found = _ID_LENGTH.search(said)
     length = int(found[1]) if found else 0
     return length if SHORTEST_ID <= length <= LONGEST_ID else 0
-
-
-def _names_limit(dialect: Dialect, said: str) -> bool:
-    return dialect.limit_field == "max_tokens" and "max_completion_tokens" in said and "instead" in said
 
 
 def _limit_is_too_large(said: str) -> bool:
@@ -211,10 +213,6 @@ def _highest_limit(said: str) -> int:
     """The number that a refusal of an output limit names; 0 where it names none."""
     found = _HIGHEST.search(said) if "max_tokens" in said or "max_completion_tokens" in said else None
     return int(next(filter(None, found.groups()))) if found else 0
-
-
-def _names_format(said: str) -> bool:
-    return "response_format" in said or "json_schema" in said
 
 
 def _refuses_tools(said: str) -> bool:

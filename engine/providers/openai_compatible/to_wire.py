@@ -151,13 +151,17 @@ def request_body(
     elif request.tools and not json_tools:
         profile = profile_of(dialect.schema_profile, request.model)
         body["tools"] = [
-            _tool(tool.name, tool.description, fit_schema(tool.input_schema, profile)) for tool in request.tools
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": fit_schema(tool.input_schema, profile),
+                },
+            }
+            for tool in request.tools
         ]
     return body
-
-
-def _tool(name: str, description: str, schema: JsonObject) -> JsonObject:
-    return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
 
 
 class _Writer:

@@ -46,7 +46,8 @@ class Contents:
     """One connection, used by one thread. Every method may raise sqlite3.Error."""
 
     def __init__(self, path: Path) -> None:
-        _make(path)
+        make_folder(path.parent)
+        os.close(open_file(path, os.O_RDWR))
         self._connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         run = self._connection.execute
         # A rollback journal, as for the database: WAL is not safe with several processes below SQLite 3.51.3.
@@ -205,12 +206,6 @@ class Contents:
                 self._connection.execute("ROLLBACK")
             raise
         return result
-
-
-def _make(path: Path) -> None:
-    """The private folder and the empty private file."""
-    make_folder(path.parent)
-    os.close(open_file(path, os.O_RDWR))
 
 
 def _create(connection: sqlite3.Connection) -> None:
@@ -402,7 +397,10 @@ class LookBook:
             return
         aim = limit * 9 // 10  # so that the next turn need not repeat it
         newest = contents.newest_looks()
-        needed = {look_id: _contents_of(self.load(look_id)) for look_id, _ in newest}
+        needed = {
+            look_id: frozenset(seen.state.content for seen in self.load(look_id).entries.values() if seen.state.kept)
+            for look_id, _ in newest
+        }
         own = {look_id for look_id, _ in self._newest.values()}
         for kept in _fewer_and_fewer([look_id for look_id, _ in newest], own):
             contents.drop_oldest(aim, frozenset[bytes]().union(*(needed[one] for one in kept)))
@@ -418,10 +416,6 @@ class LookBook:
             oldest = next(iter(self._newest))
             del self._newest[oldest]
             self._bases.pop(oldest, None)
-
-
-def _contents_of(look: LookAt) -> frozenset[bytes]:
-    return frozenset(seen.state.content for seen in look.entries.values() if seen.state.kept)
 
 
 def _fewer_and_fewer(looks: Sequence[str], own: Collection[str]) -> Iterator[list[str]]:
