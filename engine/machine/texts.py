@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.machine.states import StopCause
+from engine.machine.states import RETRIES, StopCause
 from tools.wording import pluralize
 
 CANCELLED = "Cancelled by user"
@@ -132,7 +132,7 @@ def broke_off(cause: str) -> str:
 
 def retries_spent(cause: str) -> str:
     """The error after the last retry (SPEC STM-02)."""
-    return f"Failed after 3 retries: {cause.rstrip('.')}.{KEYS_TOLD}"
+    return f"Failed after {pluralize(RETRIES, 'retry', 'retries')}: {cause.rstrip('.')}.{KEYS_TOLD}"
 
 
 def without_keys(text: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.machine.states import RETRIES
 from tests.support.cli import with_claude
 from tests.support.journeys import calls, everything_stored, says, starts_to_say
 from tests.support.loopback import serve
@@ -87,7 +88,7 @@ async def test_an_overloaded_server_is_asked_again_with_a_countdown(tmp_path: Pa
     ):
 
         def seconds_left() -> int | None:
-            found = re.search(r"retrying 1/3 in (\d)\.", running.words)
+            found = re.search(rf"retrying 1/{RETRIES} in (\d)\.", running.words)
             return int(found[1]) if found else None
 
         await running.ready()
@@ -104,7 +105,7 @@ async def test_esc_during_the_wait_for_another_try_ends_it(tmp_path: Path) -> No
     async with serve(slow) as server, program(with_claude(tmp_path, server.url)) as running:
         await running.ready()
         await running.send("Hello")
-        await running.shows("retrying 1/3 in 2")
+        await running.shows(f"retrying 1/{RETRIES} in 2")
         running.type(ESC)
         await running.shows("ready")
         assert len(server.requests) == 1
