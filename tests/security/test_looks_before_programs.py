@@ -263,7 +263,7 @@ PLANS = {
 
 
 def test_no_program_starts_but_by_a_plan() -> None:
-    """The places that start programs in any other way are listed in `test_started_programs.py`, each with why git
+    """The places that start programs in any other way are listed in `test_planted_programs.py`, each with why git
     finds no repository of a command there."""
     sources = {path: path.read_text("utf-8") for path in (ROOT / "tools").rglob("*.py")}
     named = {str(path.relative_to(ROOT)) for path, text in sources.items() if "start_planned(" in text}
