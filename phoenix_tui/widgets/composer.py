@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, assert_never, cast
+from typing import TYPE_CHECKING, ClassVar, Final, assert_never, cast
 
 from rich.text import Text
 from textual import events
@@ -14,13 +14,14 @@ from textual.widgets import TextArea
 from phoenix_tui.features.catalogue import is_command, is_shell_line
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
-from phoenix_tui.widgets import composer_messages as messages
 from phoenix_tui.widgets.answer_keys import Answering, ComposerHost, Entered
 from phoenix_tui.widgets.bases import Still
 from phoenix_tui.widgets.pasting import Pasted, PastedImages, PastedKey, PasteStore, paste_of
 from phoenix_tui.widgets.readline import DraftText, PasteMarks, Readline, ShellKeys, edit_at_once, replace_at
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from textual.app import App
 
     from phoenix_tui.widgets.vim import VimKeys
@@ -44,7 +45,7 @@ class VimMode:
 
     def tell(self) -> None:
         """Let the rule above be written again: the mode, the keys, or where a shell line runs is another now."""
-        self._area.post_message(messages.ModeChanged())
+        self._area.post_message(Composer.ModeChanged())
 
     @property
     def takes_escape(self) -> bool:
@@ -114,7 +115,7 @@ class ComposerKeys:
         text = self.take()
         self.sending += is_prose(text) or is_shell_line(text)
         # Straight to the screen: each of the five parents between costs the request a round of the loop.
-        self._area.screen.post_message(messages.Submitted(text))
+        self._area.screen.post_message(Composer.Submitted(text))
 
     def take(self) -> str:
         text = self._draft.content
@@ -129,7 +130,7 @@ class ComposerKeys:
         if self.completing:
             await self.host.take_completion(send=True)
         elif mark := self._marks.here:
-            self._area.screen.post_message(messages.PasteOpened(mark))
+            self._area.screen.post_message(Composer.PasteOpened(mark))
         elif self._ends_in_backslash:
             row, column = self._area.cursor_location
             replace_at(self._area, "\n", (row, column - 1), (row, column))
@@ -148,7 +149,7 @@ class ComposerKeys:
             case Entered.HELD:
                 again = hint(("send", "again denies with this reason"), ("complete", "queues it"))
                 why = f"The question appeared while you were typing; {again}."
-                self._area.screen.post_message(messages.KeyRefused(why))
+                self._area.screen.post_message(Composer.KeyRefused(why))
             case _:
                 assert_never(entered)
 
@@ -216,9 +217,9 @@ class ComposerKeys:
                 self._area.screen.focus_next()
         elif not (self.busy or self.sending or self.has_queue):
             why = f"Nothing to complete: {hint(('send', 'sends'), ('list', 'goes to the list'))}."
-            self._area.screen.post_message(messages.KeyRefused(why))
+            self._area.screen.post_message(Composer.KeyRefused(why))
         elif self._area.text.strip():
-            self._area.screen.post_message(messages.QueueWanted(self.take()))
+            self._area.screen.post_message(Composer.QueueWanted(self.take()))
 
     async def _steer(self) -> None:
         """Give the text to the running turn; without one, and for a command, this is Enter."""
@@ -226,7 +227,7 @@ class ComposerKeys:
         if not (self.busy or self.sending) or not is_prose(self._area.text):
             await self._send()
         else:
-            self._area.screen.post_message(messages.QueueWanted(self.take(), steer=True))
+            self._area.screen.post_message(Composer.QueueWanted(self.take(), steer=True))
 
     async def _history(self) -> None:
         """Search older prompts; redo in vim's NORMAL."""
@@ -237,7 +238,7 @@ class ComposerKeys:
         if self._area.text:
             self._area.action_delete_right()
         else:
-            self._area.post_message(messages.LeaveWanted())
+            self._area.post_message(Composer.LeaveWanted())
 
 
 MOST_ROWS: Final = 12
@@ -263,17 +264,70 @@ class Composer(Still, ShellKeys, TextArea):
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.COMPOSER)
     HELP = "Type here. Enter sends, Ctrl+J breaks the line, / lists commands, @ names a file, ! runs a command."
 
-    Submitted: TypeAlias = messages.Submitted
-    KeyPasted: TypeAlias = messages.KeyPasted
-    ImagesDropped: TypeAlias = messages.ImagesDropped
-    QueueWanted: TypeAlias = messages.QueueWanted
-    PasteOpened: TypeAlias = messages.PasteOpened
-    PasteTaken: TypeAlias = messages.PasteTaken
-    HelpWanted: TypeAlias = messages.HelpWanted
-    ImageDropped: TypeAlias = messages.ImageDropped
-    LeaveWanted: TypeAlias = messages.LeaveWanted
-    ModeChanged: TypeAlias = messages.ModeChanged
-    KeyRefused: TypeAlias = messages.KeyRefused
+    class Submitted(Message):
+        """Enter: the whole text, long pastes included, already out of the box; empty when nothing was written."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class KeyPasted(Message):
+        """An API key alone was pasted into the empty box; it has not been shown."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
+    class ImagesDropped(Message):
+        """Paths of images were pasted or dropped."""
+
+        def __init__(self, paths: tuple[Path, ...]) -> None:
+            super().__init__()
+            self.paths = paths
+
+    class QueueWanted(Message):
+        """Tab while the agent works: the whole text waits its turn; already out of the box. `steer`: the running turn
+        reads it with its next tool results.
+        """
+
+        def __init__(self, text: str, *, steer: bool = False) -> None:
+            super().__init__()
+            self.text = text
+            self.steer = steer
+
+    class PasteOpened(Message):
+        """Enter or a click on the mark of a long paste."""
+
+        def __init__(self, mark: str) -> None:
+            super().__init__()
+            self.mark = mark
+
+    class PasteTaken(Message):
+        """Posted after a paste that may need a remark."""
+
+        def __init__(self, taken: Pasted, length: int) -> None:
+            super().__init__()
+            self.taken = taken
+            self.length = length
+
+    class KeyRefused(Message):
+        """A key had no effect on the text; `why` also names the key that has one."""
+
+        def __init__(self, why: str) -> None:
+            super().__init__()
+            self.why = why
+
+    class HelpWanted(Message):
+        """`?` on an empty line."""
+
+    class ImageDropped(Message):
+        """Backspace at the start of an empty text: the last image goes."""
+
+    class LeaveWanted(Message):
+        """Ctrl+D on an empty text."""
+
+    class ModeChanged(Message):
+        """Vim's mode, or whether its keys are the composer's, is another now."""
 
     def __init__(self) -> None:
         super().__init__(soft_wrap=True, tab_behavior="focus", placeholder="Type to start")
@@ -389,7 +443,7 @@ class Composer(Still, ShellKeys, TextArea):
 
     def on_click(self, event: events.Click) -> None:
         if mark := self.marks.at(self.get_target_document_location(event)):
-            self.screen.post_message(messages.PasteOpened(mark))
+            self.screen.post_message(Composer.PasteOpened(mark))
 
     async def _on_key(self, event: events.Key) -> None:
         """Let a letter answer, `?` help and Backspace drop an image before they become text."""

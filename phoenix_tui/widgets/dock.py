@@ -350,7 +350,7 @@ class Dock(completer.Completing, LatePanels, ComposerHost, StillColumn):
         if wanted:
             from phoenix_tui.widgets.vim import VimKeys  # noqa: PLC0415 - for those who want it
 
-            keys = VimKeys(composer, composer.bulk, composer.draft)
+            keys = VimKeys(composer, composer.bulk, composer.draft, composer.vim.tell)
         composer.vim.use(keys)
 
     def _on_image_chips_changed(self, event: ImageChips.Changed) -> None:

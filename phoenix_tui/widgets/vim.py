@@ -13,7 +13,6 @@ from textual.widgets import TextArea
 from textual.widgets.text_area import Selection
 
 from phoenix_tui.widgets import vim_motions as motions
-from phoenix_tui.widgets.composer_messages import ModeChanged
 from phoenix_tui.widgets.pasting import PasteStore
 from phoenix_tui.widgets.readline import DraftText
 from phoenix_tui.widgets.vim_motions import line_end, line_start
@@ -416,8 +415,9 @@ NAMED: Final = {"left": "h", "right": "l", "backspace": "h", "delete": "x"}
 class VimKeys:
     """Keeps the mode. In INSERT every key is the text area's."""
 
-    def __init__(self, area: TextArea, bulk: PasteStore, draft: DraftText) -> None:
+    def __init__(self, area: TextArea, bulk: PasteStore, draft: DraftText, show_mode: Callable[[], object]) -> None:
         self._area = area
+        self._show_mode = show_mode
         self._bulk = bulk
         self._whole = draft
         self.state = VimState()
@@ -536,7 +536,7 @@ class VimKeys:
     def _enter(self, state: VimState) -> None:
         before, self.state = self.state, state
         if (before.mode, before.is_waiting, before.keys) != (state.mode, state.is_waiting, state.keys):
-            self._area.post_message(ModeChanged())
+            self._show_mode()
 
     def _draft(self) -> Draft:
         document = self._area.document

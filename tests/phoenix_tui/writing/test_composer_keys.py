@@ -17,9 +17,8 @@ from textual.widgets import TextArea
 
 from phoenix_tui.features.composing import PromptHistory
 from phoenix_tui.keys.keymap import KEYS, Scope
-from phoenix_tui.widgets import composer_messages as messages
 from phoenix_tui.widgets.answer_keys import TYPING_PAUSE, Answering, ComposerHost
-from phoenix_tui.widgets.composer import ComposerKeys, VimMode
+from phoenix_tui.widgets.composer import Composer, ComposerKeys, VimMode
 from phoenix_tui.widgets.pasting import Pasted, PastedImages, PastedKey, PasteStore, paste_of
 from phoenix_tui.widgets.readline import DraftText, PasteMarks
 from phoenix_tui.widgets.vim import Mode, VimKeys
@@ -123,7 +122,7 @@ class Bench:
         await done
 
     def vim_in(self, mode: Mode) -> None:
-        keys = VimKeys(self.area, self.shelf, self.draft)
+        keys = VimKeys(self.area, self.shelf, self.draft, self.vim.tell)
         self.vim.use(keys)
         keys.state = keys.state.rest(mode)
 
@@ -140,7 +139,7 @@ def test_every_order_has_a_key_and_every_key_of_the_composer_an_order() -> None:
 def test_enter_sends_the_whole_text_and_empties_the_box() -> None:
     bench = Bench("hello")
     bench.order("send")
-    assert [message.text for message in bench.area.around.told if isinstance(message, messages.Submitted)] == ["hello"]
+    assert [message.text for message in bench.area.around.told if isinstance(message, Composer.Submitted)] == ["hello"]
     assert bench.area.text == ""
 
 
@@ -314,10 +313,10 @@ def test_enter_opens_the_mark_that_was_gone_to_and_sends_where_one_has_just_writ
     bench, mark = marked()
     bench.area.move_cursor((0, 0))
     bench.order("send")
-    assert [message.mark for message in bench.area.around.told if isinstance(message, messages.PasteOpened)] == [mark]
+    assert [message.mark for message in bench.area.around.told if isinstance(message, Composer.PasteOpened)] == [mark]
     bench.marks.note_change()
     bench.order("send")
-    assert [message.text for message in bench.area.around.told if isinstance(message, messages.Submitted)] == [LONG]
+    assert [message.text for message in bench.area.around.told if isinstance(message, Composer.Submitted)] == [LONG]
 
 
 def test_a_mark_changed_to_a_short_text_becomes_that_text() -> None:
