@@ -67,7 +67,7 @@ class Booth:
         if not self.paints:
             leave_unpainted(app)
         async with app.run_test(size=size, notifications=True) as pilot:
-            shell = Shell(app, pilot, self.engine, onboarding, [], [])
+            shell = Shell(app, pilot, onboarding, [], [], self.engine)
             await shell.until(lambda: shell.screen.startup.ctx_in_use)
             yield shell
 

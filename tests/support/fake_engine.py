@@ -551,19 +551,28 @@ class FakeSystem:
 
 def services(engine: FakeEngine, onboarding: FakeOnboarding | None = None, **changes: object) -> Services:
     """All services behind the screens, faked."""
+    made = services_around(cast(Engine, engine), cast(Library, FakeLibrary(engine)), engine.cwd, onboarding)
+    return replace(made, **changes)
 
-    settings, profiles = FakeSettings(), FakeProfiles(engine.cwd)
-    made = Services(
-        cast(Engine, engine),
-        cast(Library, FakeLibrary(engine)),
+
+def services_around(
+    engine: Engine,
+    library: Library,
+    cwd: Path,
+    onboarding: FakeOnboarding | None = None,
+    settings: FakeSettings | None = None,
+) -> Services:
+    """An engine, with all services beside it faked."""
+    return Services(
+        engine,
+        library,
         onboarding or FakeOnboarding(),
         NoPrograms(),
         FakeSystem(),
-        settings,
-        profiles=profiles,
+        settings or FakeSettings(),
+        profiles=FakeProfiles(cwd),
         models=FakeModels(),
     )
-    return replace(made, **changes)
 
 
 def launch(folder: Path, **changes: object) -> Launch:

@@ -32,12 +32,11 @@ from tools.clock import SYSTEM_CLOCK
 
 
 @dataclass
-class Shell:
+class ScreenDriver:
     """Keys into a running app and a view of its screen; the one place that knows where widgets are."""
 
     app: PhoenixApp
     pilot: Pilot[None]
-    engine: FakeEngine
     onboarding: FakeOnboarding
     settings: list[tuple[str, str]]
     exits: list[int]
@@ -65,11 +64,6 @@ class Shell:
     @property
     def active(self) -> ActiveConversation:
         return self.ctx.active
-
-    @property
-    def in_view(self) -> FakeConversation | None:
-        """The conversation in view; None while a new one has nothing in it."""
-        return cast("FakeConversation | None", self.active.conversation)
 
     @property
     def parts(self) -> WorkspaceWidgets:
@@ -103,12 +97,6 @@ class Shell:
     def tell(self, text: str, *, bad: bool = False) -> None:
         """Show a toast."""
         self.screen.toasts.tell(text, bad=bad)
-
-    @property
-    def conversation(self) -> FakeConversation:
-        found = self.in_view
-        assert isinstance(found, FakeConversation)
-        return found
 
     @property
     def status(self) -> str:
@@ -159,15 +147,33 @@ class Shell:
         await self.pilot.press(*keys)
         escapes.clock = SYSTEM_CLOCK  # and goes on
 
+    async def command(self, line: str) -> None:
+        """Run a slash command and wait for its end."""
+        await Actions(self.ctx).command(line)
+
+
+@dataclass
+class Shell(ScreenDriver):
+    """Screens over the fake engine."""
+
+    engine: FakeEngine
+
+    @property
+    def in_view(self) -> FakeConversation | None:
+        """The conversation in view; None while a new one has nothing in it."""
+        return cast("FakeConversation | None", self.active.conversation)
+
+    @property
+    def conversation(self) -> FakeConversation:
+        found = self.in_view
+        assert isinstance(found, FakeConversation)
+        return found
+
     async def say(self, text: str) -> FakeConversation:
         await self.type(text)
         await self.pilot.press("enter")
         await self.until(lambda: self.ctx.active.conversation and self.conversation.said)
         return self.conversation
-
-    async def command(self, line: str) -> None:
-        """Run a slash command and wait for its end."""
-        await Actions(self.ctx).command(line)
 
     async def open(self, conversation: FakeConversation) -> None:
         await self.ctx.active.open(conversation.id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from phoenix_tui.app import PhoenixApp
 from phoenix_tui.lifecycle.launch import Services
 from phoenix_tui.widgets import completer
 from tests.support.fake_engine import FakeEngine, FakeOnboarding, FakeSettings, launch, services
+from tests.support.live_shell import LiveShell, live_shell
 from tests.support.shell import Shell
 from tests.support.unseen import leave_unpainted
 from tests.support.waiting import PATIENCE
@@ -24,6 +26,7 @@ BEHIND = (
 )
 """Services that a test may replace."""
 OpenShell = Callable[..., AbstractAsyncContextManager[Shell]]
+OpenLive = Callable[..., AbstractAsyncContextManager[LiveShell]]
 
 
 @pytest.fixture
@@ -57,9 +60,15 @@ def open_shell(tmp_path: Path, engine: FakeEngine) -> OpenShell:
         leave = app.exit
         app.exit = lambda *_, return_code=0, **__: exits.append(return_code)  # type: ignore[method-assign]  # watched
         async with app.run_test(size=size, notifications=True) as pilot:
-            shell = Shell(app, pilot, engine, onboarding, kept, exits)
+            shell = Shell(app, pilot, onboarding, kept, exits, engine)
             await shell.until(lambda: shell.screen.startup.ctx_in_use)
             yield shell
             app.exit = leave  # type: ignore[method-assign]  # the pilot ends the app by it
 
     return opened
+
+
+@pytest.fixture
+def open_live(tmp_path: Path) -> OpenLive:
+    """Opens the screens over the real engine."""
+    return partial(live_shell, tmp_path)

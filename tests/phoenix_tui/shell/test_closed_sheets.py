@@ -11,12 +11,12 @@ from textual import events
 from phoenix_tui.modals.opening import KILOBYTES
 from phoenix_tui.modals.rows_sheet import HelpSheet
 from phoenix_tui.modals.text_sheet import LineSheet
-from tests.phoenix_tui.shell.conftest import OpenShell
-from tests.support.shell import Shell
+from tests.phoenix_tui.shell.conftest import OpenLive
+from tests.support.shell import ScreenDriver
 from tools import shedding
 
 
-async def opened_and_closed(shell: Shell) -> list[weakref.ref[object]]:
+async def opened_and_closed(shell: ScreenDriver) -> list[weakref.ref[object]]:
     """References to the rows of a sheet that was painted, and to the sheet, last."""
     await shell.pilot.press("f1")
     await shell.until(lambda: shell.top is not shell.screen)
@@ -29,8 +29,8 @@ async def opened_and_closed(shell: Shell) -> list[weakref.ref[object]]:
     return held
 
 
-async def test_a_closed_sheet_and_all_that_it_painted_go(open_shell: OpenShell) -> None:
-    async with open_shell(paints=True) as shell:
+async def test_a_closed_sheet_and_all_that_it_painted_go(open_live: OpenLive) -> None:
+    async with open_live(paints=True) as shell:
         held = await opened_and_closed(shell)
         await opened_and_closed(shell)  # the newest one is still known as the last that had the focus
         assert len(held) > 3
@@ -38,8 +38,8 @@ async def test_a_closed_sheet_and_all_that_it_painted_go(open_shell: OpenShell) 
 
 
 @pytest.mark.parametrize("way", [("f1",), ("question_mark",), ("slash", *"help", "enter")])
-async def test_enter_closes_the_help_however_often_it_is_pressed(open_shell: OpenShell, way: tuple[str, ...]) -> None:
-    async with open_shell() as shell:
+async def test_enter_closes_the_help_however_often_it_is_pressed(open_live: OpenLive, way: tuple[str, ...]) -> None:
+    async with open_live() as shell:
         for _ in range(2):
             await shell.pilot.press(*way)
             await shell.until(lambda: isinstance(shell.top, HelpSheet))
@@ -48,8 +48,8 @@ async def test_enter_closes_the_help_however_often_it_is_pressed(open_shell: Ope
             await shell.until(lambda: shell.top is shell.screen)
 
 
-async def test_a_sheet_is_closed_once_and_takes_those_above_it_along(open_shell: OpenShell) -> None:
-    async with open_shell() as shell:
+async def test_a_sheet_is_closed_once_and_takes_those_above_it_along(open_live: OpenLive) -> None:
+    async with open_live() as shell:
         below, above = LineSheet("below"), LineSheet("above")
         answers: list[tuple[str, str | None]] = []
         shell.app.push_screen(below, lambda text: answers.append(("below", text)))
@@ -65,10 +65,10 @@ async def test_a_sheet_is_closed_once_and_takes_those_above_it_along(open_shell:
 
 
 async def test_what_refers_to_itself_is_collected_after_some_sheets(
-    open_shell: OpenShell, monkeypatch: pytest.MonkeyPatch
+    open_live: OpenLive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shedding, "DUE_AT", 2 * KILOBYTES)
-    async with open_shell(paints=True) as shell:
+    async with open_live(paints=True) as shell:
         gc.disable()
         try:
             sheets = [(await opened_and_closed(shell))[-1] for _ in range(2)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from msgspec.structs import fields, replace
 
@@ -17,6 +15,7 @@ from phoenix_tui.workspace.escape import (
     escape_action,
     interrupt_action,
 )
+from tests.phoenix_tui.shell.conftest import OpenLive
 from tests.support.clocks import SteppedClock
 
 EVERYTHING = EscContext(**{field.name: True for field in fields(EscContext)})
@@ -105,13 +104,13 @@ def test_a_pair_that_was_ended_begins_anew() -> None:
     assert not pair.is_begun
 
 
-async def test_every_deed_can_be_done(open_shell: Any) -> None:
-    async with open_shell() as shell:
+async def test_every_deed_can_be_done(open_live: OpenLive) -> None:
+    async with open_live() as shell:
         assert set(shell.screen.escape_handler.actions) == set(EscAction)
 
 
-async def test_a_third_esc_begins_another_pair(open_shell: Any) -> None:
-    async with open_shell() as shell:
+async def test_a_third_esc_begins_another_pair(open_live: OpenLive) -> None:
+    async with open_live() as shell:
         await shell.type("one")
         await shell.press_at_once("escape", "escape", "o", "n", "escape")
         assert shell.composer.text == "on"

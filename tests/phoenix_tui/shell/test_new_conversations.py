@@ -5,37 +5,38 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from engine.records import PermissionMode
 from phoenix_tui.commands.conversations import split_with
 from phoenix_tui.commands.settings import run_sandbox
+from tests.phoenix_tui.shell.conftest import OpenLive
 from tests.support.cli import phoenix_in
+from tests.support.live_shell import LiveShell
 from tools.contract import SandboxMode
 
 ASK, AUTO, PLAN = PermissionMode.ASK, PermissionMode.AUTO, PermissionMode.PLAN
 
 
-async def by_command(shell: Any) -> None:
+async def by_command(shell: LiveShell) -> None:
     await shell.command("/new")
 
 
-async def by_key(shell: Any) -> None:
+async def by_key(shell: LiveShell) -> None:
     await shell.pilot.press("ctrl+n")
     await shell.until(lambda: shell.in_view is None)
 
 
-async def beside(shell: Any) -> None:
+async def beside(shell: LiveShell) -> None:
     await split_with(shell.ctx, "")
 
 
 @pytest.mark.parametrize("opens", [by_command, by_key, beside])
 async def test_the_mode_of_one_conversation_is_not_that_of_the_next(
-    open_shell: Any, opens: Callable[[Any], Awaitable[None]]
+    open_live: OpenLive, opens: Callable[[LiveShell], Awaitable[None]]
 ) -> None:
-    async with open_shell((200, 60)) as shell:
+    async with open_live((200, 60)) as shell:
         first = await shell.say("go")
         await shell.command("/permissions auto")
         await shell.command("/sandbox read-only")
@@ -49,8 +50,8 @@ async def test_the_mode_of_one_conversation_is_not_that_of_the_next(
         assert (first.record.permission_mode, first.record.sandbox) == (AUTO, SandboxMode.READ_ONLY)
 
 
-async def test_what_is_chosen_for_an_empty_conversation_holds_for_that_one_alone(open_shell: Any) -> None:
-    async with open_shell() as shell:
+async def test_what_is_chosen_for_an_empty_conversation_holds_for_that_one_alone(open_live: OpenLive) -> None:
+    async with open_live() as shell:
         await shell.pilot.press("shift+tab", "shift+tab")
         await shell.until(lambda: shell.active.mode is AUTO)
         await run_sandbox(shell.ctx, "read-only")
@@ -70,8 +71,8 @@ async def test_what_is_chosen_for_an_empty_conversation_holds_for_that_one_alone
         )
 
 
-async def test_a_mode_from_the_command_line_holds_for_every_new_conversation(open_shell: Any) -> None:
-    async with open_shell(permission_mode=PLAN) as shell:
+async def test_a_mode_from_the_command_line_holds_for_every_new_conversation(open_live: OpenLive) -> None:
+    async with open_live(permission_mode=PLAN) as shell:
         first = await shell.say("go")
         await shell.command("/permissions auto")
         await by_command(shell)

@@ -6,11 +6,11 @@ import gc
 
 from textual.strip import Strip
 
-from tests.phoenix_tui.shell.conftest import OpenShell
-from tests.support.shell import Shell
+from tests.phoenix_tui.shell.conftest import OpenLive
+from tests.support.shell import ScreenDriver
 
 
-async def repainted(shell: Shell, times: int) -> int:
+async def repainted(shell: ScreenDriver, times: int) -> int:
     """Number of rows in memory after repeated paints of a whole screen."""
     for _ in range(times):
         for widget in shell.screen.query("*"):
@@ -19,8 +19,8 @@ async def repainted(shell: Shell, times: int) -> int:
     return sum(type(one) is Strip for one in gc.get_objects())
 
 
-async def test_painting_again_and_again_leaves_no_rows(open_shell: OpenShell) -> None:
-    async with open_shell(paints=True) as shell:
+async def test_painting_again_and_again_leaves_no_rows(open_live: OpenLive) -> None:
+    async with open_live(paints=True) as shell:
         gc.collect()
         gc.disable()
         try:

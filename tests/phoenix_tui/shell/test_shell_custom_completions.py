@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
@@ -12,6 +11,7 @@ from phoenix_tui.features.custom_commands import CustomCommands
 from phoenix_tui.widgets import completer
 from phoenix_tui.widgets.completer import CustomSource
 from phoenix_tui.widgets.completion_popup import Completion
+from tests.phoenix_tui.shell.conftest import OpenLive
 from tests.phoenix_tui.writing.test_custom_completions import custom, one
 from tests.support.waiting import poll
 
@@ -38,8 +38,8 @@ class SlowSource:
         return ()
 
 
-async def test_letters_typed_before_the_files_were_looked_at_leave_no_command_out(open_shell: Any) -> None:
-    async with open_shell() as shell:
+async def test_letters_typed_before_the_files_were_looked_at_leave_no_command_out(open_live: OpenLive) -> None:
+    async with open_live() as shell:
         source = SlowSource(custom())
         shell.dock.completer.offer_custom(CustomSource(source.now, source.look, source.values))
         await shell.type("/fix")
@@ -48,8 +48,8 @@ async def test_letters_typed_before_the_files_were_looked_at_leave_no_command_ou
         await shell.until(lambda: "Fixes it." in shell.text)
 
 
-async def test_letters_behind_tab_stay_behind_what_it_puts_in(open_shell: Any) -> None:
-    async with open_shell() as shell:
+async def test_letters_behind_tab_stay_behind_what_it_puts_in(open_live: OpenLive) -> None:
+    async with open_live() as shell:
         source = SlowSource(custom(one("fix-issue", "Fixes it.")))
         shell.dock.completer.offer_custom(CustomSource(source.now, source.look, source.values))
         await shell.type("/fix")
@@ -71,10 +71,10 @@ async def test_letters_behind_tab_stay_behind_what_it_puts_in(open_shell: Any) -
     ],
 )
 async def test_newer_completions_that_do_not_come_hold_neither_tab_nor_the_letters_behind_it(
-    open_shell: Any, monkeypatch: pytest.MonkeyPatch, typed: str, becomes: str
+    open_live: OpenLive, monkeypatch: pytest.MonkeyPatch, typed: str, becomes: str
 ) -> None:
     monkeypatch.setattr(completer, "SETTLES", 0.05)
-    async with open_shell() as shell:
+    async with open_live() as shell:
         source = SlowSource(custom(one("fix-issue", "Fixes it.")))
         shell.dock.completer.offer_custom(CustomSource(source.now, source.look, source.values))
         shell.dock.completer.mentions = source.mentions
@@ -83,8 +83,8 @@ async def test_newer_completions_that_do_not_come_hold_neither_tab_nor_the_lette
         await shell.until(lambda: shell.composer.text == becomes)
 
 
-async def test_tab_puts_nothing_into_another_draft_that_came_into_view(open_shell: Any) -> None:
-    async with open_shell() as shell:
+async def test_tab_puts_nothing_into_another_draft_that_came_into_view(open_live: OpenLive) -> None:
+    async with open_live() as shell:
         source = SlowSource(custom(one("fix-issue", "Fixes it.")))
         shell.dock.completer.offer_custom(CustomSource(source.now, source.look, source.values))
         await shell.type("/fix")

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from textual.content import Content
@@ -19,6 +18,7 @@ from phoenix_tui.config.settings import ConfigError, StatusLineSettings
 from phoenix_tui.features.status_facts import status_facts
 from phoenix_tui.workspace import status_script
 from phoenix_tui.workspace.status_script import StatusScript, first_line
+from tests.phoenix_tui.shell.conftest import OpenLive
 from tests.support.cli import ROOT
 from tests.support.clocks import SteppedClock
 from tests.support.left_behind import local_watch, run_outside
@@ -77,12 +77,11 @@ async def test_a_program_gets_the_facts_and_its_first_line_is_shown(programs: Pr
     assert facts["phoenix"] == {"state": "idle", "needs_you": False, "conversations": 3}
 
 
-async def test_cost_and_tokens_are_those_of_the_conversation_and_its_agents(open_shell: Any, tmp_path: Path) -> None:
-    async with open_shell() as shell:
-        await shell.type("hello")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: shell.ctx.active.conversation)
-        conversation = shell.ctx.active.conversation
+async def test_cost_and_tokens_are_those_of_the_conversation_and_its_agents(
+    open_live: OpenLive, tmp_path: Path
+) -> None:
+    async with open_live() as shell:
+        conversation = await shell.say("hello")
         facts = status_facts(conversation, tmp_path, "", 1)
         record = conversation.record
         cost, window = facts["cost"], facts["context_window"]
@@ -237,12 +236,12 @@ def test_a_project_cannot_name_a_program() -> None:
         parse_layer('[status_line]\ncommand = "x"\n', Path("config.toml"), project=True)
 
 
-async def test_the_row_is_on_the_screen_below_the_status_line(open_shell: Any, programs: Processes) -> None:
+async def test_the_row_is_on_the_screen_below_the_status_line(open_live: OpenLive, programs: Processes) -> None:
     wanted = StatusLineSettings("printf '\\033[32mbranch\\033[0m %s' x", padding=2)
-    async with open_shell((80, 24), status_line=wanted, programs=programs.services) as shell:
+    async with open_live((80, 24), status_line=wanted, programs=programs.services) as shell:
         await shell.until(lambda: "branch x" in shell.text)
         assert shell.text.splitlines()[-1].startswith("   branch x")
-    async with open_shell((80, 24)) as shell:
+    async with open_live((80, 24)) as shell:
         assert "branch x" not in shell.text
 
 
