@@ -19,7 +19,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.benchmarks.samples import plain_tokens, tokens
+from tests.benchmarks.machine import plain_tokens, tokens
 from tests.support.environment_note import without_note
 from tests.support.loopback import Talk, serve
 from tests.support.loopback_anthropic import event, start, stop, tool, violations

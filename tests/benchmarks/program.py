@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tests.benchmarks.costs import TAG
+from tests.benchmarks.rows import TAG
 from tests.benchmarks.terminal import HERE, Link, Terminal
 
 ROOT: Final = Path(__file__).parents[2]

@@ -10,10 +10,8 @@ from typing import Final
 
 from phoenix_tui.modals.opening import KILOBYTES
 from tests.benchmarks.agents import answered
-from tests.benchmarks.bench import Bench
-from tests.benchmarks.costs import cpu_of, resident
 from tests.benchmarks.program import READY, Heard, Model, Program, fresh_home, running, serving
-from tests.benchmarks.rows import Row, median
+from tests.benchmarks.rows import Bench, Row, cpu_of, median, resident
 from tools.shedding import AFTERWARDS, DUE_AT
 
 SHARE: Final = 0.05

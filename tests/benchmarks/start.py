@@ -1,4 +1,4 @@
-"""Starting: the first frame, the first request with the prompt typed ahead, and the answers that need no screen."""
+"""Starts: the first frame, keys typed ahead, plain answers, hosts, and CPU at rest."""
 
 from __future__ import annotations
 
@@ -10,21 +10,10 @@ from difflib import SequenceMatcher
 from typing import Final
 
 from tests.benchmarks import floor_app
-from tests.benchmarks.bench import Bench
-from tests.benchmarks.costs import cpu
-from tests.benchmarks.program import (
-    READY,
-    ROOT,
-    Program,
-    environment,
-    fresh_home,
-    new_tag,
-    phoenix,
-    running,
-    serving,
-)
-from tests.benchmarks.rows import Row, median, spread
+from tests.benchmarks.program import READY, ROOT, Program, environment, fresh_home, new_tag, phoenix, running, serving
+from tests.benchmarks.rows import Bench, Row, cpu, median, memory, spread
 from tests.benchmarks.terminal import Terminal
+from tests.support.control_host import FLAGS
 
 TAU_START: Final = 998.0
 """ms, tau-ai 0.4.8, the quickest living Textual agent: peer table "The living Textual relatives"."""
@@ -147,3 +136,90 @@ def _loaded(option: str) -> int:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True, text=True)
     return int(done.stderr)
+
+
+HELLO = b'{"type":"control_request","request_id":"r","request":{"subtype":"initialize","hooks":null}}\n'
+NOWHERE = "http://127.0.0.1:9"
+
+
+def first_answer(bench: Bench) -> Iterator[Row]:
+    """Time from the spawn to the answer to `initialize`, beside an interpreter with modules of others."""
+    program = [sys.executable, "-m", "phoenix_tui", *FLAGS]
+    _answered(bench, program)  # makes the database
+    times, bare, floor = list[float](), list[float](), list[float]()
+    for _ in range(bench.rounds(15, 7)):
+        times.append(_answered(bench, program))
+        bare.append(_ended("pass"))
+        floor.append(_ended("import asyncio, json, sqlite3, msgspec, aiosqlite, h11, ssl"))
+    row = Row("first answer to a host", median(times), "ms", spread(times)).at_most(300)
+    yield row.beside("python -c pass", median(bare))
+    yield Row("its modules from others alone", median(floor), "ms", spread(floor))
+
+
+def _answered(bench: Bench, program: list[str]) -> float:
+    began = time.monotonic()
+    process = subprocess.Popen(
+        program,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment(bench.folder, NOWHERE, new_tag()),
+        cwd=bench.folder,
+    )
+    out = _first_line(process)
+    taken = (time.monotonic() - began) * 1000
+    assert b"success" in out, out
+    process.communicate(timeout=60)
+    return taken
+
+
+def _first_line(process: subprocess.Popen[bytes]) -> bytes:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(HELLO)
+    process.stdin.flush()
+    return process.stdout.readline()
+
+
+def _ended(code: str) -> float:
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-c", code], check=True)
+    return (time.monotonic() - began) * 1000
+
+
+OPEN: Final = 20
+CLAUDE_IDLE: Final = 0.65
+"""% of a core, claude: peer table, "idle CPU %"; its tty bytes are 0 too."""
+TAU_PSS: Final = 69.0
+"""MB, tau: peer table "The living Textual relatives"."""
+
+
+def idle(bench: Bench) -> Iterator[Row]:
+    """After a turn in each of the conversations, wait and see."""
+    with serving() as model, running(model, fresh_home(bench.folder)) as program:
+        program.turn("hi [[text:10]]")
+        yield from _look(program, bench, "one conversation")
+        one = memory(program.pid)
+        row = Row("idle, one conversation: PSS", one.pss, "MB", f"RSS {one.rss:.0f} MB")
+        yield row.beside("tau", TAU_PSS).at_most(50)
+        for _ in range(OPEN - 1):
+            program.terminal.write("\x0e")
+            program.terminal.settle(0.2)
+            program.turn("hi [[text:10]]")
+        yield from _look(program, bench, f"{OPEN} conversations")
+        more = memory(program.pid)
+        each = (more.pss - one.pss) / (OPEN - 1)
+        yield Row("idle: PSS of each further conversation", each, "MB", f"{more.pss:.0f} MB with {OPEN}").at_most(1)
+
+
+def _look(program: Program, bench: Bench, name: str) -> Iterator[Row]:
+    program.terminal.settle(1.0)
+    time.sleep(3)
+    seconds = bench.rounds(10, 5)
+    program.terminal.drain()
+    spent, sent = cpu(program.pid), program.terminal.bytes_written
+    time.sleep(seconds)
+    share = (cpu(program.pid) - spent) / seconds * 100
+    written = (program.terminal.bytes_written - sent) / seconds
+    yield Row(f"idle, {name}: CPU of a core", share, "%", f"{seconds} s").beside("claude", CLAUDE_IDLE).at_most(0.1)
+    yield Row(f"idle, {name}: written to the terminal", written, "B/s").at_most(0)

@@ -24,7 +24,7 @@ from typing import Final
 
 import pyte
 
-from tests.benchmarks.costs import kill_all, tagged, tree
+from tests.benchmarks.rows import kill_all, tagged, tree
 
 ROWS: Final = 40
 COLUMNS: Final = 120
